@@ -1,0 +1,105 @@
+// The whole contract between attest and an implementation of attention.
+//
+// A Backend is made once for what the user asked (threads, device). For each Problem that it accepts it makes a
+// Plan, which owns everything the call needs. The harness then walks: upload, run, download; it may upload other
+// data and run the same plan again, and it runs plans of several backends in turn, never two at the same time.
+//
+// To add one, copy backends/example/ and read backends/README.md.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "reference/arithmetic.h"
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest {
+
+/// Why a problem is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
+struct Refusal {
+  std::string reason;
+};
+
+/// What stands beside every number: the library with its version, and the device it ran on.
+struct Identity {
+  std::string name, library, device;
+};
+
+/// Thrown by any step of a backend that cannot go on. The verdict of the case becomes `fail` with this message.
+class BackendError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Thrown by a backend's factory when this machine lacks what it needs (no device, no driver).
+class BackendUnavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One Problem made ready. Owns its workspace. Used from one thread at a time.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+
+  /// Takes the inputs as they lie, strides and all, and computes nothing. A host backend keeps the views, which
+  /// stay valid and unchanged until the next upload or the plan's end; a device backend copies the bytes.
+  virtual void upload(const Inputs& inputs) = 0;
+
+  /// The timed part. The result is complete on return. Compiles and allocates nothing; packing counts here.
+  virtual void run() = 0;
+
+  /// Writes out (B,Hq,Lq,Dv) and, when asked for, lse (B,Hq,Lq,1), inside the views only.
+  virtual void download(const Outputs& outputs) = 0;
+
+  /// Bytes that this plan holds besides inputs and outputs.
+  virtual std::size_t workspace_bytes() const { return 0; }
+
+  /// Time of the last run by the device's own clock, where there is one.
+  virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
+};
+
+/// What the user asked for.
+struct Context {
+  int threads = 1;
+  std::string device;  ///< part of a device's name; empty means the backend's choice
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual Identity identity() const = 0;
+
+  /// nullopt is a promise to honour every option of the problem. Accepting and ignoring one is a failure.
+  virtual std::optional<Refusal> refuse(const Problem&) const { return std::nullopt; }
+
+  /// How results for this problem are rounded. The error bound is derived from it.
+  virtual Arithmetic arithmetic(const Problem& problem) const = 0;
+
+  /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the problem.
+  virtual std::unique_ptr<Plan> prepare(const Problem& problem) = 0;
+};
+
+/// One row of the registry. Either `make` is set or `unavailable` says why the backend was not built.
+struct BackendEntry {
+  std::string_view name;
+  std::unique_ptr<Backend> (*make)(const Context&);  ///< throws BackendUnavailable
+  std::string_view unavailable;
+};
+
+}  // namespace attest
+
+/// Makes `Class` known to the registry as the backend `name`. Stands once, at the end of the backend's source.
+#define ATTEST_REGISTER_BACKEND(name, Class)                                               \
+  namespace attest {                                                                       \
+  std::unique_ptr<Backend> make_backend_##name(const Context& context) {                   \
+    return std::make_unique<Class>(context);                                               \
+  }                                                                                        \
+  }

@@ -1,0 +1,34 @@
+// The backends that a command works with: those named, or all that can be had here.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+
+namespace attest {
+
+struct Unavailable {
+  std::string name, reason;
+};
+
+class BackendSet {
+ public:
+  /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
+  /// Throws UserError for an unknown name, suggesting the nearest, and for a named backend that can't be had.
+  BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context);
+
+  std::vector<Backend*> all() const;
+  const std::vector<Unavailable>& unavailable() const { return unavailable_; }
+
+ private:
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<Unavailable> unavailable_;
+};
+
+/// Names in "a,b,c"; throws UserError for an empty one.
+std::vector<std::string> split_names(const std::string& list);
+
+}  // namespace attest

@@ -1,0 +1,18 @@
+# Writes attest_build.h: what was built, from which commit.
+find_package(Git QUIET)
+set(commit "unknown")
+if(GIT_FOUND AND EXISTS ${SOURCE}/.git)
+  execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} describe --always --dirty=+ --abbrev=12
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed)
+    set(commit "unknown")
+  endif()
+endif()
+set(text "#define ATTEST_BUILD_COMMIT \"${commit}\"\n#define ATTEST_BUILD_DESCRIPTION \"${DESCRIPTION}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUTPUT} "${text}")
+endif()

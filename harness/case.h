@@ -1,0 +1,63 @@
+// Where cases come from: a line, a .safetensors file, or a suite of both.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/inputs.h"
+#include "harness/safetensors.h"
+#include "reference/arithmetic.h"
+#include "reference/problem.h"
+
+namespace attest {
+
+/// What a file holds besides the inputs: stages printed or computed by others.
+struct Golden {
+  std::map<std::string, FileTensor> stages;  ///< scores, masked_scores, weights, output, X, W_Q, ...
+  std::optional<double> tolerance;           ///< of printed values
+  std::optional<Arithmetic> producer;        ///< how computed values were computed
+  std::vector<std::string> tokens;
+  std::string about;
+};
+
+/// One case. For a line the inputs are made when it runs; a file's are read when it is loaded.
+struct Case {
+  std::string label;  ///< the canonical line, or the file as the user named it
+  Problem problem;
+  std::optional<CaseInputs> inputs;  ///< from a file
+  std::optional<Golden> golden;
+  bool from_file = false;
+  std::string where;                 ///< "smoke.cases:12" for messages
+};
+
+/// Throws UserError with the column marked; `where` stands in front when not empty.
+Case case_from_line(const std::string& line, const std::string& where = "");
+/// Tensors q, k, v, optional mask and stages; metadata scale, layout, heads, options, tolerance, producer.
+Case case_from_file(const std::filesystem::path& path);
+/// A line or, when it ends in .safetensors, a file.
+Case case_from_argument(const std::string& argument);
+
+struct Suite {
+  std::string name;
+  std::filesystem::path path;
+  std::string about;  ///< the first comment of the file
+};
+
+/// Suites installed with attest or in the source tree, by name. $ATTEST_CASES, if set, is looked in first.
+std::vector<Suite> find_suites();
+/// Throws UserError for an unknown name, suggesting the nearest.
+Suite find_suite(const std::string& name);
+std::vector<Case> load_suite(const Suite& suite);
+/// One case a line, # comments, blank lines. Duplicate lines are an error: a case counts once.
+std::vector<Case> load_case_file(const std::filesystem::path& path);
+
+/// Folder that holds `cases/`, `golden/` and `backends/`: the source tree's tests, or share/attest.
+std::filesystem::path data_folder(const std::string& what);
+
+/// Throws UserError when the case needs more memory than the machine has, saying how much.
+void check_memory(const Problem& problem, const std::string& label);
+
+}  // namespace attest

@@ -1,0 +1,143 @@
+// attest check
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <regex>
+
+#include "harness/backend_set.h"
+#include "harness/case.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/selection.h"
+#include "harness/refusals.h"
+#include "harness/report.h"
+#include "harness/run_case.h"
+#include "harness/user_error.h"
+
+namespace attest {
+namespace {
+
+struct SuiteCases {
+  std::string name;
+  bool committed = false;  ///< found by name: its refusals are compared with the lists
+  std::vector<Case> cases;
+};
+
+std::vector<SuiteCases> load(const CheckOptions& options) {
+  std::vector<SuiteCases> suites;
+  for (const std::string& name : options.suites) {
+    suites.push_back({name, true, load_suite(find_suite(name))});
+  }
+  for (const std::string& path : options.suite_files) {
+    suites.push_back({std::filesystem::path(path).stem().string(), false, load_case_file(path)});
+  }
+  if (!options.cases.empty()) {
+    SuiteCases own;
+    for (const std::string& text : options.cases) own.cases.push_back(case_from_argument(text));
+    suites.push_back(std::move(own));
+  }
+  if (suites.empty()) throw UserError("nothing to check: name a case line, a file, --suite or --suite-file");
+  return suites;
+}
+
+class CheckRun {
+ public:
+  CheckRun(const CheckOptions& options, std::vector<SuiteCases> suites, const BackendSet& backends)
+      : options_(options),
+        suites_(std::move(suites)),
+        backends_(backends),
+        filter_(options.filter),
+        shard_(options.shard),
+        started_(std::chrono::steady_clock::now()) {
+    // Files are opened before anything runs, so that an unwritable path costs nothing.
+    if (!options.json.empty()) reports_.push_back(json_lines_report(options.json));
+    if (!options.junit.empty()) reports_.push_back(junit_report(options.junit));
+    reports_.push_back(console_report());
+  }
+
+  int run() {
+    begin();
+    std::size_t number = 0;
+    for (const SuiteCases& suite : suites_) {
+      for (const Case& source : suite.cases) {
+        if (!shard_.holds(number++)) continue;
+        run_case(suite, source);
+        if (stop()) return finish();
+      }
+    }
+    return finish();
+  }
+
+ private:
+  bool stop() const { return interrupted || (options_.fail_fast && counts_.fail > 0); }
+
+  void begin() {
+    RunInfo info;
+    info.command = options_.command;
+    info.unavailable = backends_.unavailable();
+    for (Backend* backend : backends_.all()) info.backends.push_back(backend->identity());
+    for (const SuiteCases& suite : suites_) info.cases += suite.cases.size();
+    info.cases = shard_.count(info.cases);
+    for (auto& report : reports_) report->begin(info);
+  }
+
+  void run_case(const SuiteCases& suite, const Case& source) {
+    std::vector<Backend*> chosen;
+    for (Backend* backend : backends_.all()) {
+      if (filter_.keeps(backend->identity().name + " " + source.label)) chosen.push_back(backend);
+    }
+    const bool wants_reference = source.golden && filter_.keeps("reference " + source.label);
+    if (chosen.empty() && !wants_reference) return;
+    const PreparedCase prepared(source, chosen, options_.common.context().threads);
+    if (wants_reference) record(suite, prepared.check_reference());
+    for (Backend* backend : chosen) {
+      if (stop()) return;
+      record(suite, prepared.check(*backend));
+    }
+  }
+
+  void record(const SuiteCases& suite, Verdict verdict) {
+    verdict.suite = suite.name;
+    counts_.add(verdict.status);
+    for (auto& report : reports_) report->verdict(verdict);
+    if (suite.committed) committed_.push_back(std::move(verdict));
+  }
+
+  int finish() {
+    const std::vector<std::string> problems = compare_refusals(committed_);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    for (auto& report : reports_) report->end(counts_, seconds, problems);
+    if (interrupted) return kInterrupted;
+    if (counts_.fail > 0 || !problems.empty()) return kFailed;
+    if (counts_.pass + counts_.mistrusted == 0) {
+      fmt::print(stderr, "attest: nothing was checked: {}\n",
+                 counts_.refused > 0 ? "every backend refused everything" : "the filter or shard left no case");
+      return kNothingChecked;
+    }
+    return kOk;
+  }
+
+  const CheckOptions& options_;
+  std::vector<SuiteCases> suites_;
+  const BackendSet& backends_;
+  Filter filter_;
+  Shard shard_;
+  std::chrono::steady_clock::time_point started_;
+  std::vector<std::unique_ptr<Report>> reports_;
+  std::vector<Verdict> committed_;
+  Counts counts_;
+};
+
+}  // namespace
+
+int run_check(const CheckOptions& options, std::span<const BackendEntry> registry) {
+  std::vector<SuiteCases> suites = load(options);
+  for (const SuiteCases& suite : suites) {
+    for (const Case& source : suite.cases) check_memory(source.problem, source.label);
+  }
+  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  return CheckRun(options, std::move(suites), backends).run();
+}
+
+}  // namespace attest

@@ -1,0 +1,172 @@
+#include "harness/cli/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "harness/user_error.h"
+#include "reference/nearest.h"
+
+namespace attest {
+
+std::atomic<bool> interrupted{false};
+
+Context CommonOptions::context() const {
+  const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return {threads > 0 ? threads : all, device};
+}
+
+namespace {
+
+void on_signal(int) { interrupted = true; }
+
+void add_common(CLI::App& app, CommonOptions& options) {
+  app.add_option("--backend", options.backends, "Names, comma separated; default: all that can be had");
+  app.add_option("--threads", options.threads, "Threads of each backend; default: every core")->check(CLI::Range(1, 1024));
+  app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
+}
+
+constexpr const char* kExamples = R"(Examples:
+  attest check "heads=8/2 seq=33x65 dim=64 causal align=bottom-right"
+  attest check --suite smoke
+  attest bench "heads=8 seq=1024 dim=64" --threads 2
+
+attest tells whether an implementation of scaled dot-product attention is right, and how fast it is.
+)";
+
+/// The whole command line, with the places its values go to.
+struct Parser {
+  CLI::App app{kExamples, "attest"};
+  CheckOptions check;
+  BenchOptions bench;
+  TraceOptions trace;
+  ExplainOptions explain;
+  ListOptions list;
+
+  Parser() {
+    app.require_subcommand(1);
+    app.set_version_flag("--version", ATTEST_VERSION);
+    app.formatter(std::make_shared<CLI::Formatter>());
+    define_check();
+    define_bench();
+    define_others();
+  }
+
+  void define_check() {
+    auto* sub = app.add_subcommand("check", "Example:\n  attest check --suite smoke --backend eigen --json smoke.jsonl\n\n"
+                                            "Compare backends with the reference, on lines, files and suites.");
+    sub->add_option("case", check.cases, "Case lines or .safetensors files");
+    sub->add_option("--suite", check.suites, "A committed suite by name; may be repeated");
+    sub->add_option("--suite-file", check.suite_files, "Anyone's file of case lines; may be repeated");
+    add_common(*sub, check.common);
+    sub->add_option("--filter", check.filter, "ECMAScript expression searched in \"backend case-line\"");
+    sub->add_option("--shard", check.shard, "i/n: the i-th of n parts of the cases, from 1");
+    sub->add_option("--json", check.json, "Write JSON Lines to this file");
+    sub->add_option("--junit", check.junit, "Write JUnit XML to this file");
+    sub->add_flag("--fail-fast", check.fail_fast, "Stop at the first failure");
+  }
+
+  void define_bench() {
+    auto* sub = app.add_subcommand("bench", "Example:\n  attest bench \"heads=8 seq=1024 dim=64\" --threads 2\n\n"
+                                            "Time backends on cases whose results were right, interleaved.");
+    sub->add_option("case", bench.cases, "Case lines");
+    sub->add_option("--suite", bench.suites, "A suite by name; may be repeated");
+    add_common(*sub, bench.common);
+    sub->add_option("--filter", bench.filter, "ECMAScript expression searched in \"backend case-line\"");
+    sub->add_option("--json", bench.json, "Write Google Benchmark JSON to this file");
+    sub->add_option("--repetitions", bench.repetitions, "Interleaved samples per backend and case")
+        ->check(CLI::Range(1, 1000));
+    sub->add_option("--min-time", bench.min_seconds, "Seconds per sample, at least")->check(CLI::Range(0.0, 60.0));
+  }
+
+  void define_others() {
+    auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
+    sub->add_option("what", list.what, "backends, suites or cases")->required();
+    sub->add_option("--suite", list.suites, "Suites whose cases to show");
+    sub->add_option("--device", list.common.device, "Part of an OpenCL device's or platform's name");
+
+    sub = app.add_subcommand("trace", "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
+                                      "Walk through one case, stage by stage.");
+    sub->add_option("what", trace.what, "A walkthrough's name, a case line or a .safetensors file")->required();
+    sub->add_flag("--causal", trace.causal, "Add the causal mask");
+    sub->add_option("--json", trace.json, "Write every stage to this file");
+    sub->add_option("--svg", trace.svg, "Draw the weights, with and without the causal mask");
+
+    sub = app.add_subcommand("explain", "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
+                                        "The worst elements of a case: got, expected, and the bound term by term.");
+    sub->add_option("case", explain.what, "A case line or a .safetensors file")->required();
+    add_common(*sub, explain.common);
+    sub->add_option("--elements", explain.elements, "How many of the worst to show")->check(CLI::Range(1, 100));
+  }
+
+  int run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
+    app.parse(argc, argv);
+    const std::vector<std::string> command(argv, argv + argc);
+    if (app.got_subcommand("check")) {
+      check.command = command;
+      return run_check(check, registry);
+    }
+    if (app.got_subcommand("bench")) {
+      bench.command = command;
+      return run_bench(bench, registry);
+    }
+    if (app.got_subcommand("trace")) return run_trace(trace);
+    if (app.got_subcommand("explain")) return run_explain(explain, registry);
+    return run_list(list, registry);
+  }
+};
+
+/// CLI11's message for something it did not expect, with the nearest name it would have taken.
+std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string message = error.what();
+  for (char& c : message) {
+    if (c == '\n') c = ' ';
+  }
+  const CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  for (const std::string& extra : sub->remaining(true)) {
+    if (!extra.starts_with("-")) continue;
+    std::vector<std::string> names;
+    for (const CLI::Option* option : sub->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    return "unknown option \"" + extra + "\"; nearest: " + nearest_name(extra, names);
+  }
+  return message + "; see `attest " + (sub == &app ? std::string() : sub->get_name() + " ") + "--help`";
+}
+
+void reject_unknown_subcommand(int argc, const char* const* argv, const CLI::App& app) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  throw UserError("unknown subcommand \"" + std::string(argv[1]) + "\"; nearest: " + nearest_name(argv[1], names) +
+                  "; see `attest --help`");
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  try {
+    Parser parser;
+    try {
+      reject_unknown_subcommand(argc, argv, parser.app);
+      return parser.run(argc, argv, registry);
+    } catch (const CLI::Success& done) {
+      return parser.app.exit(done);  // --help and --version
+    } catch (const CLI::ParseError& error) {
+      throw UserError(explain_parse_error(parser.app, error));
+    }
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "attest: %s\n", error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "attest: %s (this is a fault of attest; please report it with the command)\n", error.what());
+  }
+  return kBadRequest;
+}
+
+}  // namespace attest

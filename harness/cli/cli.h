@@ -1,0 +1,73 @@
+// The command line: one function per subcommand, each returns the exit code of grammar.md.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+
+namespace CLI {
+class App;
+}
+
+namespace attest {
+
+enum ExitCode : int { kOk = 0, kFailed = 1, kBadRequest = 2, kNothingChecked = 3, kInterrupted = 130 };
+
+/// Parses and runs; prints a user's error as one line on stderr. Never throws.
+int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry);
+
+/// What every subcommand that runs backends takes.
+struct CommonOptions {
+  std::string backends;  ///< comma separated; empty means all
+  std::string device;
+  int threads = 0;  ///< 0: every core
+  Context context() const;
+};
+
+struct CheckOptions {
+  CommonOptions common;
+  std::vector<std::string> cases, suites, suite_files;
+  std::string filter, shard, json, junit;
+  bool fail_fast = false;
+  std::vector<std::string> command;  ///< as typed, for the report's header
+};
+
+struct BenchOptions {
+  CommonOptions common;
+  std::vector<std::string> cases, suites;
+  std::string filter, json;
+  int repetitions = 9;
+  double min_seconds = 0.1;
+  std::vector<std::string> command;
+};
+
+struct TraceOptions {
+  std::string what, json, svg;
+  bool causal = false;
+};
+
+struct ExplainOptions {
+  CommonOptions common;
+  std::string what;
+  int elements = 3;
+};
+
+struct ListOptions {
+  std::string what;
+  std::vector<std::string> suites;
+  CommonOptions common;
+};
+
+int run_check(const CheckOptions& options, std::span<const BackendEntry> registry);
+int run_bench(const BenchOptions& options, std::span<const BackendEntry> registry);
+int run_trace(const TraceOptions& options);
+int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry);
+int run_list(const ListOptions& options, std::span<const BackendEntry> registry);
+
+/// Set by SIGINT and SIGTERM; long loops look at it and finish what they write.
+extern std::atomic<bool> interrupted;
+
+}  // namespace attest

@@ -1,0 +1,58 @@
+// What a case must give: the reference's rows, and for each declared arithmetic the bound around them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/arithmetic.h"
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest {
+
+struct RowIndex {
+  std::int64_t b, h, i;
+  bool operator==(const RowIndex&) const = default;
+  auto operator<=>(const RowIndex&) const = default;
+};
+
+/// The query rows that are checked: all of them, or beyond `budget` multiply-adds a seeded sample that always
+/// holds the first and last rows and rows beside tile edges.
+std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
+
+/// Multiply-adds of the reference up to which every row is checked.
+inline constexpr double kRowBudget = 3e8;
+
+struct Bounds {
+  std::vector<double> out;  ///< rows x Dv
+  std::vector<double> lse;  ///< rows
+};
+
+/// An arithmetic together with the type in which its results are handed over.
+struct Producer {
+  Arithmetic arithmetic;
+  DType stored = DType::f32;
+  bool operator==(const Producer&) const = default;
+};
+
+struct Expectation {
+  std::vector<RowIndex> rows;
+  std::vector<double> out;  ///< rows x Dv
+  std::vector<double> lse;  ///< rows
+  Bounds own;               ///< the reference's own rounding
+  std::vector<Producer> producers;
+  std::vector<Bounds> bounds;  ///< one for each producer
+  double visible_pairs = 0;    ///< over the checked rows
+
+  /// The bounds that were derived for this producer. It must be one of those asked for.
+  const Bounds& bounds_for(const Producer& producer) const;
+};
+
+/// Runs the reference once over the rows and derives all bounds on the way.
+Expectation expect(const Problem& problem, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
+                   double budget = kRowBudget);
+
+/// Visible (query, key) pairs of all heads and batches: the useful work of a benchmark.
+double count_visible_pairs(const Problem& problem, const Inputs& inputs);
+
+}  // namespace attest

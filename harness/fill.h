@@ -1,0 +1,57 @@
+// Test data as a function of the case line alone.
+//
+// Every element comes from its logical index, the tensor and the seed: a hash, then only integers and
+// + - * / sqrt in float64, so that the bits are the same on every machine, compiler, layout and thread count.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/problem.h"
+
+namespace attest {
+
+/// 64 well-mixed bits from a counter (Steele, Lea and Flood's SplitMix64 finaliser, applied to each word).
+std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
+
+/// Uniform in [0, 1), 53 bits.
+double hash_uniform(std::uint64_t bits);
+
+/// Values of q, k or v. Rounded to the storage type by the caller.
+class TensorFill {
+ public:
+  TensorFill(const Problem& problem, TensorId id);
+  double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const;
+
+ private:
+  double normal(std::uint64_t index, std::uint64_t stream) const;
+  double uniform(std::uint64_t index, std::uint64_t stream) const;
+  double integer(std::uint64_t index, std::int64_t largest) const;
+  double cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const;
+  double mixed(std::uint64_t index, std::uint64_t row) const;
+
+  enum class Kind { normal, uniform, spread, ties, onehot, constant, denormal, huge, integer, cancel, mixed };
+  Kind kind_ = Kind::normal;
+  TensorId id_;
+  Index4 shape_;
+  std::uint64_t seed_;
+  double amplitude_ = 1;  ///< of spread, constant, denormal and huge
+  double tiny_ = 1;
+};
+
+/// Values of a mask at its own (unbroadcast) indices; 0 or 1 for boolean masks.
+class MaskFill {
+ public:
+  explicit MaskFill(const Problem& problem);
+  double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
+
+ private:
+  double additive_at(double probability, std::uint64_t index) const;
+  double uniform(std::uint64_t stream, std::uint64_t index) const;
+
+  const MaskSpec& spec_;
+  Index4 shape_;
+  std::uint64_t seed_;
+  double smallest_finite_;
+};
+
+}  // namespace attest

@@ -1,0 +1,44 @@
+#include "harness/refusals.h"
+
+#include <fstream>
+#include <map>
+
+#include "harness/case.h"
+
+namespace attest {
+
+std::set<std::string> expected_refusals(const std::string& backend) {
+  std::set<std::string> lines;
+  std::ifstream file(data_folder("backends") / backend / "expected_refusals");
+  for (std::string line; std::getline(file, line);) {
+    line = line.substr(0, line.find('#'));
+    const std::size_t last = line.find_last_not_of(" \t\r");
+    if (last == std::string::npos) continue;
+    line.resize(last + 1);
+    // Files of a suite are listed by their name, lines in canonical form.
+    lines.insert(line.ends_with(".safetensors") ? line : case_from_line(line, backend + "/expected_refusals").label);
+  }
+  return lines;
+}
+
+std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts) {
+  std::map<std::string, std::set<std::string>> expected;
+  std::vector<std::string> problems;
+  for (const Verdict& v : verdicts) {
+    if (v.backend == "reference") continue;
+    if (!expected.contains(v.backend)) expected[v.backend] = expected_refusals(v.backend);
+    const std::string file = std::filesystem::path(v.case_line).filename().string();
+    const auto& list = expected[v.backend];
+    const bool listed = list.contains(v.case_line) || (v.case_line.ends_with(".safetensors") && list.contains(file));
+    if (v.status == Status::refused && !listed) {
+      problems.push_back("refusal not in backends/" + v.backend + "/expected_refusals: " + v.case_line + " (" +
+                         v.reason + ")");
+    } else if (v.status != Status::refused && listed) {
+      problems.push_back("listed in backends/" + v.backend + "/expected_refusals but no longer refused: " +
+                         v.case_line);
+    }
+  }
+  return problems;
+}
+
+}  // namespace attest

@@ -1,0 +1,111 @@
+// The console: short while all is well, exact when something fails.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "harness/report.h"
+
+namespace attest {
+namespace {
+
+constexpr std::size_t kShownFailures = 10;   ///< printed as they come; the rest only in groups
+constexpr std::size_t kShownPerCause = 3;
+
+std::string shortened(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+class ConsoleReport : public Report {
+ public:
+  ConsoleReport() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+  void begin(const RunInfo& info) override {
+    cases_ = info.cases;
+    verdicts_expected_ = info.cases * info.backends.size();
+    for (const Identity& b : info.backends) fmt::print("{:<9} {} on {}\n", b.name, b.library, b.device);
+    for (const Unavailable& u : info.unavailable) fmt::print("{:<9} not available: {}\n", u.name, u.reason);
+    std::fflush(stdout);
+  }
+
+  void verdict(const Verdict& v) override {
+    Line& line = lines_[v.backend];
+    line.counts.add(v.status);
+    if (v.status != Status::fail && v.error_over_bound && *v.error_over_bound >= line.worst) {
+      line.worst = *v.error_over_bound;
+      line.worst_case = v.case_line;
+    }
+    if (v.status == Status::fail) {
+      failures_[v.backend + ": " + v.cause].push_back(v);
+      if (++shown_ <= kShownFailures) {
+        clear_progress();
+        fmt::print("FAIL {}  {}\n     {}\n     {}\n", v.backend, v.case_line, v.reason, v.repro);
+      }
+    } else if (v.status == Status::refused) {
+      ++refusals_[v.backend + ": " + v.reason];
+    }
+    ++done_;
+    progress();
+  }
+
+  void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
+    clear_progress();
+    fmt::print("\n{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11}  {}\n", "backend", "pass", "fail", "refused", "mistrusted",
+               "error/bound", "largest of the passing cases at");
+    for (const auto& [name, line] : lines_) {
+      fmt::print("{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11.3g}  {}\n", name, line.counts.pass, line.counts.fail,
+                 line.counts.refused, line.counts.mistrusted, line.worst, shortened(line.worst_case, 90));
+    }
+    if (!refusals_.empty()) fmt::print("\nrefused:\n");
+    for (const auto& [reason, count] : refusals_) fmt::print("  {} x  {}\n", count, reason);
+    if (!failures_.empty()) fmt::print("\nfailures by cause:\n");
+    for (const auto& [cause, list] : failures_) {
+      fmt::print("  {} x  {}\n", list.size(), cause);
+      for (std::size_t n = 0; n < std::min(list.size(), kShownPerCause); ++n) fmt::print("      {}\n", list[n].repro);
+      if (list.size() > kShownPerCause) fmt::print("      ... and {} more\n", list.size() - kShownPerCause);
+    }
+    for (const std::string& problem : problems) fmt::print("\n{}\n", problem);
+    const std::size_t total = counts.pass + counts.fail + counts.skipped();
+    if (counts.mistrusted > 0) fmt::print("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
+    fmt::print("\n{} verdicts in {:.2f} s ({:.0f} a second); {} refused, {} mistrusted\n", total, seconds,
+               seconds > 0 ? static_cast<double>(total) / seconds : 0, counts.refused, counts.mistrusted);
+    fmt::print("{} passed, {} failed, {} skipped\n", counts.pass, counts.fail, counts.skipped());
+    std::fflush(stdout);
+  }
+
+ private:
+  struct Line {
+    Counts counts;
+    double worst = 0;
+    std::string worst_case;
+  };
+
+  void progress() {
+    if (!terminal_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_progress_ < std::chrono::milliseconds(100)) return;
+    last_progress_ = now;
+    fmt::print(stderr, "\r{} of {} verdicts\x1b[K", done_, verdicts_expected_);
+    std::fflush(stderr);
+  }
+
+  void clear_progress() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+
+  bool terminal_;
+  std::size_t cases_ = 0, verdicts_expected_ = 0, done_ = 0, shown_ = 0;
+  std::chrono::steady_clock::time_point last_progress_{};
+  std::map<std::string, Line> lines_;
+  std::map<std::string, std::vector<Verdict>> failures_;
+  std::map<std::string, std::size_t> refusals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Report> console_report() { return std::make_unique<ConsoleReport>(); }
+
+}  // namespace attest

@@ -1,0 +1,140 @@
+#include "harness/run_case.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "harness/compare.h"
+#include "harness/golden.h"
+
+namespace attest {
+namespace {
+
+void set_failure(Verdict& verdict, std::string cause, std::string reason) {
+  verdict.status = Status::fail;
+  verdict.cause = std::move(cause);
+  verdict.reason = std::move(reason);
+}
+
+/// prepare, upload, run, download; each timed.
+void walk(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs,
+          StepSeconds& seconds) {
+  std::unique_ptr<Plan> plan;
+  seconds.prepare = timed([&] { plan = backend.prepare(problem); });
+  if (!plan) throw BackendError("prepare returned no plan");
+  seconds.upload = timed([&] { plan->upload(inputs); });
+  seconds.run = timed([&] { plan->run(); });
+  seconds.download = timed([&] { plan->download(outputs.views()); });
+}
+
+std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends) {
+  std::vector<Producer> producers;
+  for (Backend* backend : backends) {
+    try {
+      if (!backend->refuse(source.problem)) {
+        producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
+      }
+    } catch (const std::exception&) {
+      // The same call in check() becomes this backend's failed verdict.
+      continue;
+    }
+  }
+  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, source.problem.dtype});
+  return producers;
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& text) {
+  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+") ==
+          std::string::npos &&
+      !text.empty()) {
+    return text;
+  }
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string repro_command(const Case& source, const std::string& backend) {
+  const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
+  return "attest check --backend " + backend + " " + what;
+}
+
+PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads) : source_(source) {
+  check_memory(source.problem, source.label);
+  if (!source.inputs) made_ = make_inputs(source.problem);
+  views_ = source.inputs ? source.inputs->views() : made_.views();
+  expectation_ = expect(source.problem, views_, producers_of(source, backends), threads);
+}
+
+Verdict PreparedCase::check(Backend& backend) const {
+  const Problem& p = source_.problem;
+  Verdict verdict;
+  verdict.case_line = source_.label;
+  verdict.rows = p.batch * p.query_heads * p.query_length;
+  try {
+    verdict.backend = backend.identity().name;
+    verdict.repro = repro_command(source_, verdict.backend);
+    if (const auto refusal = backend.refuse(p)) {
+      verdict.status = Status::refused;
+      verdict.reason = refusal->reason;
+      if (refusal->reason.empty()) set_failure(verdict, "refused without a reason", "refused without a reason");
+      return verdict;
+    }
+    const Bounds& bounds = expectation_.bounds_for({backend.arithmetic(p), p.dtype});
+    GuardedOutputs outputs(p);
+    walk(backend, p, views_, outputs, verdict.seconds);
+    verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
+
+    const Comparison comparison = compare_outputs(p, expectation_, bounds, outputs);
+    if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
+    verdict.worst = comparison.worst();
+    verdict.status = Status::pass;
+    if (const std::string guards = outputs.inspect(); !guards.empty()) {
+      set_failure(verdict, guards.starts_with("left") ? "output left unwritten" : "wrote outside its output", guards);
+    } else if (comparison.failed()) {
+      set_failure(verdict, comparison.cause(), comparison.describe());
+    } else if (comparison.mistrusted()) {
+      verdict.status = Status::mistrusted;
+      verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
+    }
+    if (has_golden() && verdict.status != Status::fail) check_golden(backend, verdict);
+  } catch (const std::exception& error) {
+    set_failure(verdict, "threw", std::string("threw: ") + error.what());
+  } catch (...) {
+    set_failure(verdict, "threw", "threw something that is no std::exception");
+  }
+  return verdict;
+}
+
+void PreparedCase::check_golden(Backend& backend, Verdict& verdict) const {
+  const GoldenCheck check(source_, views_);
+  const Comparison comparison = check.compare_backend(backend);
+  if (!comparison.failed()) return;
+  verdict.worst = comparison.worst();
+  verdict.error_over_bound = comparison.error_over_bound();
+  set_failure(verdict, "differs from the file's results", "differs from the file: " + comparison.describe());
+}
+
+Verdict PreparedCase::check_reference() const {
+  Verdict verdict;
+  verdict.case_line = source_.label;
+  verdict.backend = "reference";
+  verdict.repro = "attest check " + shell_quoted(source_.label);
+  verdict.rows = verdict.rows_checked = source_.problem.batch * source_.problem.query_heads *
+                                        source_.problem.query_length;
+  const GoldenCheck check(source_, views_);
+  const Comparison comparison = check.compare_reference();
+  verdict.error_over_bound = comparison.error_over_bound();
+  verdict.worst = comparison.worst();
+  verdict.status = Status::pass;
+  if (comparison.failed()) {
+    set_failure(verdict, "differs from the file's results", "the reference differs: " + comparison.describe());
+  } else if (comparison.compared() == 0) {
+    set_failure(verdict, "no known stage", "the file names no stage that is known here");
+  }
+  return verdict;
+}
+
+}  // namespace attest

@@ -1,0 +1,56 @@
+// One case through one or more backends: inputs, reference, bounds, the walk through a plan, the verdict.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/case.h"
+#include "harness/expectation.h"
+#include "harness/verdict.h"
+
+namespace attest {
+
+/// A case with its data in memory and the expectation for a set of backends.
+class PreparedCase {
+ public:
+  /// Throws UserError when the machine has too little memory.
+  PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads);
+
+  const Case& source() const { return source_; }
+  const Problem& problem() const { return source_.problem; }
+  const Inputs& inputs() const { return views_; }
+  const Expectation& expectation() const { return expectation_; }
+
+  /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
+  Verdict check(Backend& backend) const;
+
+  /// For a file that holds results: the reference against them. The "backend" is named reference.
+  Verdict check_reference() const;
+  bool has_golden() const { return source_.golden.has_value(); }
+
+ private:
+  void check_golden(Backend& backend, Verdict& verdict) const;
+
+  const Case& source_;
+  CaseInputs made_;
+  Inputs views_;
+  Expectation expectation_;
+};
+
+/// How the command line repeats this verdict.
+std::string repro_command(const Case& source, const std::string& backend);
+
+/// Quotes for a POSIX shell when needed.
+std::string shell_quoted(const std::string& text);
+
+/// Runs `step` and returns its seconds.
+template <class Step>
+double timed(const Step& step) {
+  const auto start = std::chrono::steady_clock::now();
+  step();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace attest

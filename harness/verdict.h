@@ -1,0 +1,41 @@
+// The outcome of one case on one backend.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace attest {
+
+enum class Status : std::uint8_t { pass, fail, refused, mistrusted };
+
+constexpr const char* name_of(Status status) {
+  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted"};
+  return names[static_cast<int>(status)];
+}
+
+/// The element with the largest error in units of its bound.
+struct WorstElement {
+  std::string output;  ///< "o", "lse", or a stage of a walkthrough
+  std::array<std::int64_t, 4> index{};
+  double got = 0, expected = 0, bound = 0;
+};
+
+struct StepSeconds {
+  double prepare = 0, upload = 0, run = 0, download = 0;
+};
+
+struct Verdict {
+  std::string suite, case_line, backend;
+  Status status = Status::fail;
+  std::string reason;  ///< empty for a pass
+  std::string cause;   ///< a short name by which failures are grouped
+  std::optional<double> error_over_bound;
+  std::optional<WorstElement> worst;
+  std::int64_t rows_checked = 0, rows = 0;
+  StepSeconds seconds;
+  std::string repro;
+};
+
+}  // namespace attest

@@ -1,0 +1,51 @@
+// How an implementation says it rounds. The error bound is derived from these facts and from nothing else,
+// so each must be true: they can be probed.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/types.h"
+
+namespace attest {
+
+enum class Division : std::uint8_t {
+  ieee,               ///< correctly rounded
+  reciprocal,         ///< IEEE reciprocal, then a product
+  opencl_division,    ///< OpenCL's 2.5 ulps
+  opencl_reciprocal,  ///< OpenCL's reciprocal, then a product
+};
+
+enum class ScalePlacement : std::uint8_t {
+  score,         ///< the rounded scale multiplies q, k or the score, once
+  folded_log2e,  ///< scale*log2(e) is one factor (base 2 only)
+  split_root,    ///< sqrt(scale) multiplies both q and k
+};
+
+struct Arithmetic {
+  DType accumulator = DType::f32;  ///< of every sum; f32 or f64
+  DType stored_weights = DType::f32;  ///< type in which exp(s - m) enters P*V; the accumulator's when wider
+  double exp_ulps = 2;   ///< of exp or exp2, over the range the softmax uses
+  double log_ulps = 2;   ///< of log or log2, for lse
+  bool base2 = false;    ///< scores are kept in units of log 2 and exp2 is used
+  ScalePlacement scale = ScalePlacement::score;
+  Division division = Division::ieee;
+  std::int64_t key_block = 0;  ///< keys per step of the online softmax; 0: one pass over whole rows
+  double lazy_threshold = 0;   ///< nats by which the running maximum may lag; 0: never
+  bool normalised_before_storage = false;  ///< P is divided by its sum before P*V
+  bool flush_to_zero = false;  ///< subnormal results may become 0
+
+  bool operator==(const Arithmetic&) const = default;
+};
+
+/// Unit roundoff of a type: half the distance from 1 to the next number.
+constexpr double unit_roundoff(DType type) {
+  switch (type) {
+    case DType::f64: return 0x1p-53;
+    case DType::f32: return 0x1p-24;
+    case DType::f16: return 0x1p-11;
+    case DType::bf16: return 0x1p-8;
+  }
+  return 1;
+}
+
+}  // namespace attest

@@ -1,0 +1,73 @@
+// Scaled dot-product attention, one query row at a time, in float64. This is what attention means here.
+//
+//   raw      t_ij = scale * <q_i, k_j>
+//   biased   s_ij = t_ij + additive_ij
+//   visible  causal AND window AND boolean mask AND additive_ij != -inf
+//   weights  p_ij = exp(s_ij) / sum over visible j of exp(s_ij), 0 where not visible
+//   output   o_i  = sum over visible j of p_ij * v_j
+//   lse_i    natural logarithm of the denominator
+//
+// A row that sees nothing has weights 0, output 0 and lse -inf. Keys that a row does not see leave every
+// sum, so that NaN or infinity stored there never reaches it; NaN that it sees does.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest {
+
+/// Whether query i of head h in batch b sees key j.
+bool visible(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i,
+             std::int64_t j);
+
+/// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw and biased
+/// scores too (for display), and weight 0.
+struct Row {
+  std::vector<char> seen;             ///< 1 where visible
+  std::vector<double> raw, biased, weights;
+  std::vector<double> abs_products;   ///< |scale| * sum_t |q_t * k_jt|, for the error bound
+  std::vector<double> output;         ///< Dv entries
+  double max = -kInfinity;            ///< largest visible biased score
+  double sum = 0;                     ///< sum over visible keys of exp(biased - max)
+  double lse = -kInfinity;
+  double largest_product = 0;         ///< largest sum of |q_t*k_t|, scaled or not, for the range check
+  double query_abs_sum = 0;           ///< sum_t |q_t|
+  std::int64_t visible_count = 0;
+};
+
+/// One query head of one batch: its keys and values read once into dense float64 rows.
+class Head {
+ public:
+  /// Keeps references to both; they outlive it.
+  Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h);
+
+  /// Fills `row`, reusing its storage. Any row may be asked for, in any order.
+  void attend(std::int64_t i, Row& row) const;
+
+  const double* value_row(std::int64_t j) const { return values_.data() + j * problem_.value_dim; }
+  const double* key_row(std::int64_t j) const { return keys_.data() + j * problem_.key_dim; }
+  double key_abs_sum(std::int64_t j) const { return key_abs_sums_[static_cast<std::size_t>(j)]; }
+  std::vector<double> query_row(std::int64_t i) const;
+  std::int64_t batch() const { return b_; }
+  std::int64_t head() const { return h_; }
+  const Problem& problem() const { return problem_; }
+  const Inputs& inputs() const { return inputs_; }
+
+ private:
+  const Problem& problem_;
+  const Inputs& inputs_;
+  std::int64_t b_, h_;
+  std::vector<double> keys_, values_;  ///< Lk x Dqk and Lk x Dv
+  std::vector<double> key_abs_sums_;   ///< sum_t |k_jt|
+};
+
+/// Dense result of a whole problem, for small cases: traces, unit tests, walkthroughs.
+struct Attention {
+  std::vector<Row> rows;  ///< in the order b, h, i
+};
+Attention attention(const Problem& problem, const Inputs& inputs);
+
+}  // namespace attest

@@ -1,0 +1,37 @@
+// How far a correct implementation may stray from the reference, per output element.
+//
+// A worst-case bound, derived from the row's data and from the declared arithmetic; nothing in it is tuned.
+// Any order of summation is covered (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); the
+// softmax part uses that a shift common to a row cancels and that outputs are convex combinations
+// (compare Blanchard, Higham and Higham, IMA J. Numer. Anal. 41, 2021).
+#pragma once
+
+#include <vector>
+
+#include "reference/arithmetic.h"
+#include "reference/attention.h"
+
+namespace attest {
+
+/// Absolute bounds for one query row. Infinity where the arithmetic may overflow: such an element proves nothing.
+struct RowBound {
+  std::vector<double> output;  ///< Dv entries
+  double lse = 0;
+
+  // The terms, for `attest explain`, at the output column asked for.
+  struct Terms {
+    double score = 0;      ///< largest E_j: absolute error of a biased score
+    double weight = 0;     ///< W: sum of the weights' errors
+    double centred = 0, products = 0, division = 0, underflow = 0, storage = 0;
+  } terms;
+};
+
+/// `row` must come from `head`. `terms_column` >= 0 asks for the terms of that output element.
+/// `stored` is the type in which output and lse are handed over.
+void bound_row(const Head& head, const Row& row, const Arithmetic& arithmetic, DType stored, RowBound& bound,
+               std::int64_t terms_column = -1);
+
+/// The arithmetic of reference/ itself, whose own error is added to every comparison.
+Arithmetic reference_arithmetic();
+
+}  // namespace attest

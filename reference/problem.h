@@ -1,0 +1,134 @@
+// A Problem is one attention call, described completely: sizes, options, layouts and the data to fill in.
+//
+// Its text form is the case line (case_line.h). Everything here is a plain value; two problems are
+// equal exactly when their canonical lines are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/types.h"
+
+namespace attest {
+
+enum class Align : std::uint8_t { top_left, bottom_right };
+enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv };
+enum class TensorId : std::uint8_t { q, k, v, mask, out };
+enum class Op : std::uint8_t { attention };
+
+inline constexpr std::array<std::string_view, 5> kTensorNames = {"q", "k", "v", "mask", "out"};
+inline constexpr std::array<std::string_view, 5> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv"};
+
+/// A named generator of data with its numbers: `normal`, `spread(88)`, `band(32)`.
+struct Fill {
+  std::string name = "normal";
+  std::vector<double> args;
+  bool operator==(const Fill&) const = default;
+};
+
+struct MaskSpec {
+  bool additive = false;
+  std::array<bool, 4> kept{};  ///< B, H, Q, K: false where the axis is broadcast
+  Fill fill;
+  std::optional<DType> dtype;  ///< additive only; unset means the problem's
+  bool operator==(const MaskSpec&) const = default;
+};
+
+struct TensorSpec {
+  std::optional<Layout> layout;
+  std::optional<Index4> strides;  ///< elements, axes b, h, l, d
+  std::int64_t offset = 0;        ///< elements before the first
+  std::optional<Fill> fill;
+  bool operator==(const TensorSpec&) const = default;
+};
+
+struct BlockSpec {
+  std::int64_t rows = 1, columns = 1;
+  Fill fill;
+  bool operator==(const BlockSpec&) const = default;
+};
+
+/// Key lengths per batch, or lengths of segments; `query` is empty when only keys were given.
+struct LengthSpec {
+  std::vector<std::int64_t> query, key;
+  bool operator==(const LengthSpec&) const = default;
+};
+
+enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
+inline constexpr std::array<std::string_view, 7> kOutputNames = {"o",      "lse",    "weights", "raw",
+                                                                 "capped", "biased", "present"};
+
+struct Problem {
+  static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+  Op op = Op::attention;
+  DType dtype = DType::f32;  ///< storage of q, k, v and out
+  std::int64_t batch = 1;
+  std::int64_t query_heads = 1, key_heads = 1;
+  std::int64_t query_length = 0, key_length = 0;
+  std::int64_t key_dim = 1, value_dim = 1;
+  std::optional<double> scale;  ///< unset: 1/sqrt(key_dim)
+  bool causal = false;
+  Align align = Align::top_left;
+  std::int64_t window_left = kUnbounded, window_right = kUnbounded;
+  std::int64_t prefix = 0;
+  std::optional<LengthSpec> lengths, segments;
+  std::optional<MaskSpec> mask;
+  std::optional<BlockSpec> blocks;
+  std::optional<double> softcap;
+  bool alibi = false;
+  std::vector<double> alibi_slopes;
+  bool sinks = false;
+  std::vector<double> sink_values;
+  double dropout = 0;
+  std::int64_t past = 0;
+  std::optional<std::int64_t> page_size;
+  std::vector<Output> outputs = {Output::o};
+  Layout layout = Layout::bhld;
+  std::array<TensorSpec, 5> tensors{};  ///< by TensorId
+  Fill fill;
+  std::string poison;  ///< empty, or "hidden:kv" and the like
+  std::uint64_t seed = 0;
+
+  bool operator==(const Problem&) const = default;
+
+  const TensorSpec& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+  TensorSpec& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
+  bool wants(Output output) const;
+
+  double scale_value() const;
+  std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
+  /// Query i stands on the diagonal at key i + offset.
+  std::int64_t diagonal_offset() const;
+  DType mask_dtype() const;
+  /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
+  bool uses_diagonal() const;
+};
+
+/// Extents of one tensor. A mask has extent 1 along its broadcast axes.
+Index4 shape_of(const Problem& problem, TensorId id);
+/// Element strides of one tensor, from its layout or as given. A mask's broadcast axes have stride 0.
+Index4 strides_of(const Problem& problem, TensorId id);
+/// Elements of storage from the first byte of the buffer to the last element, offset included.
+/// nullopt when that does not fit in 63 bits.
+std::optional<std::int64_t> storage_elements(const Problem& problem, TensorId id);
+
+/// Why this problem can't be a call (sizes that disagree, lists of the wrong length), as one sentence
+/// that names the key; nullopt when it can.
+struct Fault {
+  std::string key, message;
+};
+std::optional<Fault> find_fault(const Problem& problem);
+
+/// What the grammar can say but this version's reference does not compute yet, as one sentence.
+std::optional<std::string> beyond_this_version(const Problem& problem);
+
+/// Multiply-adds of q*k and p*v over visible pairs are counted elsewhere; this is the dense count.
+double dense_multiply_adds(const Problem& problem);
+
+}  // namespace attest
