@@ -1,0 +1,233 @@
+// xtensor: fused attention on tiles (see support/fused_host.h) in xtensor's way: tiles are xtensor containers, products
+// go to BLAS through xtensor-blas, and rows are walked with xsimd batches.
+//
+// BLAS runs on one thread; the threads are ours, one tile each.
+#include <cmath>
+#include <xsimd/xsimd.hpp>
+#include <xtensor-blas/xblas.hpp>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xnoalias.hpp>
+#include <xtensor/xtensor.hpp>
+
+#include "backends/backend.h"
+#include "backends/support/fused_host.h"
+
+extern "C" {
+void openblas_set_num_threads(int threads);
+char* openblas_get_config(void);
+}
+
+namespace attest {
+namespace {
+
+/// Largest element. NaN may be lost; exp(NaN - m) brings it back.
+template <class Real>
+Real row_max(const Real* row, std::size_t n) {
+  using Batch = xsimd::batch<Real>;
+  constexpr std::size_t kLanes = Batch::size;
+  Real most = -std::numeric_limits<Real>::infinity();
+  std::size_t j = 0;
+  if (n >= 2 * kLanes) {
+    Batch first(most), second(most);
+    for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+      first = xsimd::max(Batch::load_unaligned(row + j), first);
+      second = xsimd::max(Batch::load_unaligned(row + j + kLanes), second);
+    }
+    alignas(64) Real lanes[kLanes];
+    xsimd::max(first, second).store_aligned(lanes);
+    for (Real lane : lanes) most = std::max(most, lane);
+  }
+  for (; j < n; ++j) most = std::max(most, row[j]);
+  return most;
+}
+
+/// row becomes exp(row - shift), with 0 for -inf and NaN for NaN; the sum is returned.
+template <class Real>
+Real exp_row(Real* row, std::size_t n, Real shift) {
+  using Batch = xsimd::batch<Real>;
+  constexpr std::size_t kLanes = Batch::size;
+  const Batch subtract(shift);
+  Batch sums(Real{0});
+  std::size_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    const Batch e = xsimd::exp(Batch::load_unaligned(row + j) - subtract);
+    e.store_unaligned(row + j);
+    sums += e;
+  }
+  Real sum = xsimd::hadd(sums);
+  for (; j < n; ++j) {
+    row[j] = std::exp(row[j] - shift);
+    sum += row[j];
+  }
+  return sum;
+}
+
+template <class Real>
+class XtensorKernel {
+ public:
+  static constexpr std::int64_t kKeyStep = 1;
+
+  XtensorKernel(support::TileShape tile, std::int64_t key_dim, std::int64_t value_dim)
+      : queries_(shape(tile.queries, key_dim)),
+        keys_(shape(tile.keys, key_dim)),
+        values_(shape(tile.keys, value_dim)),
+        scores_(shape(tile.block, tile.keys)),
+        out_(shape(tile.queries, value_dim)),
+        max_(std::array{static_cast<std::size_t>(tile.queries)}),
+        sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
+
+  void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale) {
+    const auto columns = static_cast<std::int64_t>(queries_.shape(1));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      auto to = row(queries_.data() + r * columns, columns);
+      xt::noalias(to) = scale * row(q.data + r * q.stride, columns);
+    }
+    out_.fill(Real{0});
+    sum_.fill(Real{0});
+    max_.fill(-std::numeric_limits<Real>::infinity());
+  }
+
+  void load_keys(support::Rows<Real> k, std::int64_t keys) { k_ = dense(k, keys, keys_); }
+  void load_values(support::Rows<Real> v, std::int64_t keys) { v_ = dense(v, keys, values_); }
+
+  void scores(const support::Block& block) {
+    const auto dim = static_cast<std::int64_t>(queries_.shape(1));
+    xt::blas::gemm(matrix(queries_.data() + block.row * dim, block.rows, dim),
+                   matrix(k_ + block.key * dim, block.keys, dim), scores_, false, true);
+  }
+
+  Real* score_row(const support::Block& block, std::int64_t r) {
+    return scores_.data() + (r - block.row) * static_cast<std::int64_t>(scores_.shape(1));
+  }
+
+  void softmax(const support::Block& block) {
+    for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+      const auto at = static_cast<std::size_t>(r), keys = static_cast<std::size_t>(block.keys);
+      Real* scores = score_row(block, r);
+      const Real before = max_[at], now = std::max(before, row_max(scores, keys));
+      if (now == -std::numeric_limits<Real>::infinity()) {
+        // Nothing seen yet, or nothing but NaN.
+        if (xt::any(xt::isnan(row(scores, block.keys)))) sum_[at] = std::numeric_limits<Real>::quiet_NaN();
+        row(scores, block.keys).fill(Real{0});
+        continue;
+      }
+      if (before != now) {
+        const Real shrink = std::exp(before - now);
+        sum_[at] *= shrink;
+        row(out_.data() + r * value_dim(), value_dim()) *= shrink;
+        max_[at] = now;
+      }
+      sum_[at] += exp_row(scores, keys, now);
+    }
+  }
+
+  void accumulate(const support::Block& block) {
+    // The block's scores start at column 0; its rows lie a whole tile apart.
+    const auto weights = matrix(scores_.data(), block.rows, static_cast<std::int64_t>(scores_.shape(1)));
+    auto out = matrix(out_.data() + block.row * value_dim(), block.rows, value_dim());
+    // gemm takes the inner extent from V: the rest of a score row is not read.
+    xt::blas::gemm(weights, matrix(v_ + block.key * value_dim(), block.keys, value_dim()), out, false, false, Real{1},
+                   Real{1});
+  }
+
+  void add_product(std::int64_t r, Real weight, const Real* v, std::int64_t stride) {
+    for (std::int64_t c = 0; c < value_dim(); ++c) out_.data()[r * value_dim() + c] += weight * v[c * stride];
+  }
+
+  void finish(std::int64_t r, Real* out, Real* lse) const {
+    const auto at = static_cast<std::size_t>(r);
+    auto to = row(out, value_dim());
+    if (sum_[at] == 0) {
+      to.fill(Real{0});
+      *lse = -std::numeric_limits<Real>::infinity();
+      return;
+    }
+    xt::noalias(to) = row(out_.data() + r * value_dim(), value_dim()) * (Real{1} / sum_[at]);
+    *lse = max_[at] + std::log(sum_[at]);
+  }
+
+ private:
+  using Tile = xt::xtensor<Real, 2, xt::layout_type::row_major>;
+
+  static std::array<std::size_t, 2> shape(std::int64_t rows, std::int64_t columns) {
+    return {static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)};
+  }
+
+  template <class Pointer>
+  static auto matrix(Pointer data, std::int64_t rows, std::int64_t columns) {
+    return xt::adapt<xt::layout_type::row_major>(data, static_cast<std::size_t>(rows * columns), xt::no_ownership(),
+                                                 shape(rows, columns));
+  }
+
+  template <class Pointer>
+  static auto row(Pointer data, std::int64_t columns) {
+    return xt::adapt<xt::layout_type::row_major>(data, static_cast<std::size_t>(columns), xt::no_ownership(),
+                                                 std::array{static_cast<std::size_t>(columns)});
+  }
+
+  /// Rows without gaps: where they lie, or copied into `buffer`.
+  static const Real* dense(support::Rows<Real> rows, std::int64_t count, Tile& buffer) {
+    const auto columns = static_cast<std::int64_t>(buffer.shape(1));
+    if (rows.stride == columns) return rows.data;
+    for (std::int64_t r = 0; r < count; ++r) std::copy_n(rows.data + r * rows.stride, columns, buffer.data() + r * columns);
+    return buffer.data();
+  }
+
+  std::int64_t value_dim() const { return static_cast<std::int64_t>(out_.shape(1)); }
+
+  Tile queries_, keys_, values_, scores_, out_;
+  xt::xtensor<Real, 1> max_, sum_;
+  const Real* k_ = nullptr;
+  const Real* v_ = nullptr;
+};
+
+class XtensorBackend : public Backend {
+ public:
+  explicit XtensorBackend(const Context& context) : threads_(context.threads) {}
+
+  Identity identity() const override {
+    const auto version = [](int a, int b, int c) {
+      return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c);
+    };
+    return {"xtensor",
+            "xtensor " + version(XTENSOR_VERSION_MAJOR, XTENSOR_VERSION_MINOR, XTENSOR_VERSION_PATCH) +
+                ", xtensor-blas " +
+                version(XTENSOR_BLAS_VERSION_MAJOR, XTENSOR_BLAS_VERSION_MINOR, XTENSOR_BLAS_VERSION_PATCH) +
+                ", xsimd " + version(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH) + ", " +
+                openblas_get_config(),
+            "CPU, " + std::to_string(threads_) + " thread(s)"};
+  }
+
+  std::optional<Refusal> refuse(const Problem& problem) const override {
+    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
+    return std::nullopt;
+  }
+
+  Arithmetic arithmetic(const Problem& problem) const override {
+    Arithmetic a;
+    a.accumulator = a.stored_weights = problem.dtype;
+    a.exp_ulps = 2;
+    a.log_ulps = 1;
+    a.division = Division::reciprocal;
+    a.key_block = kTile.keys;
+    a.flush_to_zero = true;  // xsimd's exp gives 0 where the result would be subnormal
+    return a;
+  }
+
+  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+    openblas_set_num_threads(1);
+    if (problem.dtype == DType::f64) {
+      return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, kTile);
+    }
+    return std::make_unique<support::FusedHostPlan<float, XtensorKernel<float>>>(problem, threads_, kTile);
+  }
+
+ private:
+  static constexpr support::TileShape kTile{256, 512, 128};
+  int threads_;
+};
+
+}  // namespace
+}  // namespace attest
+
+ATTEST_REGISTER_BACKEND(xtensor, XtensorBackend)
