@@ -1,0 +1,210 @@
+// Fused attention for CPU devices: one work-item (a work-group of one) for each tile of queries.
+//
+// A CPU wants long runs of wide vectors and no barriers. "Local" memory is just the work-item's scratch: the query tile,
+// K^T of one key tile in panels, V of one key tile, the scores of a block of rows, the output so far.
+// The host defines VW (lanes of a vector), REALV, INTV, AS_INTV, AS_REALV, VLOAD, VSTORE, and ROWS.
+
+#define PANEL (2 * VW)
+#define CAT_(a, b) a##b
+
+inline int not_finite(REAL x) { return !(fabs(x) < (REAL)INFINITY); }
+
+// exp for x <= 0: 0 where the result would be subnormal, NaN for NaN.
+inline REALV exp_weights(REALV x) {
+#ifdef REAL_IS_DOUBLE
+  const REALV e = exp(x);
+  return x <= (REALV)(-708.0) ? (REALV)(0.0) : e;
+#else
+  const REALV bounded = x < (REALV)(-87.0f) ? (REALV)(-87.0f) : x;
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  const REALV shifted = fma(bounded, (REALV)(1.44269504088896341f), (REALV)(12582912.0f));
+  const REALV n = shifted - (REALV)(12582912.0f);
+  REALV r = fma(n, (REALV)(-0.693359375f), bounded);
+  r = fma(n, (REALV)(2.12194440e-4f), r);
+  REALV p = (REALV)(1.9875691500e-4f);
+  p = fma(p, r, (REALV)(1.3981999507e-3f));
+  p = fma(p, r, (REALV)(8.3334519073e-3f));
+  p = fma(p, r, (REALV)(4.1665795894e-2f));
+  p = fma(p, r, (REALV)(1.6666665459e-1f));
+  p = fma(p, r, (REALV)(5.0000001201e-1f));
+  const REALV e = fma(p, r * r, r) + (REALV)(1.0f);
+  const REALV power = AS_REALV((AS_INTV(shifted) << 23) + (INTV)(0x3f800000));
+  return x <= (REALV)(-87.0f) ? (REALV)(0.0f) : e * power;
+#endif
+}
+
+// Six rows against two vectors of columns: C (+)= A * B with C in registers.
+#define ROW_DECLARE(r) REALV c##r##0 = (REALV)(0), c##r##1 = (REALV)(0);
+#define ROW_STEP(r) { const REALV f = (REALV)(a[r * lda + t]); c##r##0 = fma(f, b0, c##r##0); c##r##1 = fma(f, b1, c##r##1); }
+#define ROW_STORE(r)                                                     \
+  if (r < rows) {                                                        \
+    __local REAL* to = c + r * ldc;                                      \
+    VSTORE(add ? VLOAD(0, to) + c##r##0 : c##r##0, 0, to);               \
+    VSTORE(add ? VLOAD(0, to + VW) + c##r##1 : c##r##1, 0, to + VW);     \
+  }
+
+inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c, int ldc,
+                   int rows, int add) {
+  ROW_DECLARE(0) ROW_DECLARE(1) ROW_DECLARE(2) ROW_DECLARE(3) ROW_DECLARE(4) ROW_DECLARE(5)
+  for (int t = 0; t < depth; ++t) {
+    const REALV b0 = VLOAD(0, b + t * ldb), b1 = VLOAD(0, b + t * ldb + VW);
+    ROW_STEP(0) ROW_STEP(1) ROW_STEP(2) ROW_STEP(3) ROW_STEP(4) ROW_STEP(5)
+  }
+  ROW_STORE(0) ROW_STORE(1) ROW_STORE(2) ROW_STORE(3) ROW_STORE(4) ROW_STORE(5)
+}
+
+// Tiles hold whole blocks of six rows, so that a ragged last block computes rows that nobody reads.
+inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c,
+                     int ldc, int rows, int add) {
+  for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
+}
+
+__kernel void attend_cpu(const Problem problem, const REAL scale, __global const REAL* q, __global const REAL* k,
+                         __global const REAL* v, __global const uchar* mask, __global REAL* out, __global REAL* lse,
+                         const int tile_rows, const int block_rows, const int tile_keys, __local REAL* queries,
+                         __local REAL* panels, __local REAL* values, __local REAL* scores, __local REAL* sums,
+                         __local REAL* state, __local int* suspects) {
+  const Problem* p = &problem;
+  const int dim = (int)p->key_dim, columns = (int)p->value_dim;
+  const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
+  const long tiles = (p->query_length + tile_rows - 1) / tile_rows;
+  const long head = get_global_id(0) / tiles, order = get_global_id(0) % tiles;
+  // Last, first, last but one, second, ...: with a causal mask neighbours then add up to equal work.
+  const long tile = order % 2 == 0 ? tiles - 1 - order / 2 : order / 2;
+  const long b = head / p->query_heads, h = head % p->query_heads, g = h / p->group;
+  const long row0 = tile * tile_rows;
+  const int rows = (int)min((long)tile_rows, p->query_length - row0);
+  __local REAL* maxima = state;
+  __local REAL* totals = state + tile_rows;
+
+  for (int r = 0; r < rows; ++r) {
+    const long from = b * p->q[0] + h * p->q[1] + (row0 + r) * p->q[2];
+    for (int t = 0; t < dim; ++t) queries[r * dim + t] = q[from + t * p->q[3]] * scale;
+    for (int c = 0; c < padded_columns; ++c) sums[r * padded_columns + c] = 0;
+    maxima[r] = HIDDEN;
+    totals[r] = 0;
+  }
+
+  const long keys_first = first_key(p, row0), keys_last = last_key(p, row0 + rows - 1);
+  for (long key0 = keys_first; key0 < keys_last; key0 += tile_keys) {
+    const int keys = (int)min((long)tile_keys, keys_last - key0);
+    const int padded_keys = (keys + PANEL - 1) / PANEL * PANEL;
+    int bad = 0;
+
+    for (int j = 0; j < padded_keys; ++j) {
+      __local REAL* panel = panels + j / PANEL * PANEL * dim + j % PANEL;
+      const long from = b * p->k[0] + g * p->k[1] + (key0 + min(j, keys - 1)) * p->k[2];
+      if (p->k[3] == 1) {
+        for (int t = 0; t < dim; ++t) panel[t * PANEL] = k[from + t];
+      } else {
+        for (int t = 0; t < dim; ++t) panel[t * PANEL] = k[from + t * p->k[3]];
+      }
+    }
+    for (int j = 0; j < keys; ++j) {
+      const long from = b * p->v[0] + g * p->v[1] + (key0 + j) * p->v[2];
+      REAL probe = 0;
+      if (p->v[3] == 1) {
+        for (int c = 0; c < columns; ++c) {
+          const REAL x = v[from + c];
+          values[j * padded_columns + c] = x;
+          probe += x * (REAL)0;  // NaN as soon as one x is not finite
+        }
+      } else {
+        for (int c = 0; c < columns; ++c) {
+          const REAL x = v[from + c * p->v[3]];
+          values[j * padded_columns + c] = x;
+          probe += x * (REAL)0;
+        }
+      }
+      for (int c = columns; c < padded_columns; ++c) values[j * padded_columns + c] = 0;
+      // A hidden key has weight 0 and 0 * NaN would leak: such keys enter as zeros and are added one by one below.
+      suspects[j] = probe != 0;
+      if (suspects[j]) {
+        bad = 1;
+        for (int c = 0; c < columns; ++c) values[j * padded_columns + c] = 0;
+      }
+    }
+
+    for (int block = 0; block < rows; block += block_rows) {
+      const int block_count = min(block_rows, rows - block);
+      const long seen_first = first_key(p, row0 + block), seen_last = last_key(p, row0 + block + block_count - 1);
+      const int first = (int)clamp(seen_first - key0, 0L, (long)keys) / PANEL * PANEL;
+      const int last = (int)clamp(seen_last - key0, 0L, (long)keys);
+      if (first >= last) continue;
+      const int padded_last = (last + PANEL - 1) / PANEL * PANEL;
+
+      for (int j = first; j < padded_last; j += PANEL) {
+        multiply(queries + block * dim, dim, panels + j * dim, PANEL, dim, scores + j, tile_keys, block_count, 0);
+      }
+
+      for (int r = 0; r < block_count; ++r) {
+        __local REAL* row = scores + r * tile_keys;
+        const long i = row0 + block + r;
+        const int from = (int)clamp(first_key(p, i) - key0, (long)first, (long)last);
+        const int to = (int)clamp(last_key(p, i) - key0, (long)from, (long)last);
+        for (int j = first; j < from; ++j) row[j] = HIDDEN;
+        for (int j = to; j < padded_last; ++j) row[j] = HIDDEN;
+        if (p->mask_kind != 0) {
+          const long at = mask_index(p, b, h, i, key0);
+          for (int j = from; j < to; ++j) row[j] = masked(p, mask, at + j * p->mask[3], row[j]);
+        }
+
+        // NaN in a row makes its total NaN below, whatever the maximum becomes.
+        REALV most = (REALV)(HIDDEN);
+        for (int j = first; j < padded_last; j += VW) most = fmax(VLOAD(0, row + j), most);
+        REAL lanes[VW];
+        VSTORE(most, 0, lanes);
+        const REAL before = maxima[block + r];
+        REAL now = before;
+        for (int n = 0; n < VW; ++n) now = fmax(now, lanes[n]);
+        __local REAL* o = sums + (block + r) * padded_columns;
+        if (now == HIDDEN) {  // nothing seen yet, or nothing but NaN
+          for (int j = first; j < last; ++j) {
+            if (row[j] != row[j]) totals[block + r] = NAN;
+            row[j] = 0;
+          }
+          continue;
+        }
+        if (before != now) {
+          const REAL shrink = exp(before - now);
+          totals[block + r] *= shrink;
+          for (int c = 0; c < padded_columns; c += VW) VSTORE(VLOAD(0, o + c) * shrink, 0, o + c);
+          maxima[block + r] = now;
+        }
+        REALV total = (REALV)(0);
+        for (int j = first; j < padded_last; j += VW) {
+          const REALV e = exp_weights(VLOAD(0, row + j) - now);
+          VSTORE(e, 0, row + j);
+          total += e;
+        }
+        VSTORE(total, 0, lanes);
+        REAL sum = 0;
+        for (int n = 0; n < VW; ++n) sum += lanes[n];
+        totals[block + r] += sum;
+      }
+
+      for (int c = 0; c < padded_columns; c += PANEL) {
+        multiply(scores + first, tile_keys, values + first * padded_columns + c, padded_columns, last - first,
+                 sums + block * padded_columns + c, padded_columns, block_count, 1);
+      }
+      if (!bad) continue;
+      for (int j = first; j < last; ++j) {
+        if (!suspects[j]) continue;
+        const long from = b * p->v[0] + g * p->v[1] + (key0 + j) * p->v[2];
+        for (int r = 0; r < block_count; ++r) {
+          if (!sees(p, mask, b, h, row0 + block + r, key0 + j)) continue;
+          const REAL weight = scores[r * tile_keys + j];
+          for (int c = 0; c < columns; ++c) sums[(block + r) * padded_columns + c] += weight * v[from + c * p->v[3]];
+        }
+      }
+    }
+  }
+
+  for (int r = 0; r < rows; ++r) {
+    const long row = (b * p->query_heads + h) * p->query_length + row0 + r;
+    const int empty = totals[r] == 0;
+    const REAL factor = empty ? (REAL)0 : (REAL)1 / totals[r];
+    for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : sums[r * padded_columns + c] * factor;
+    lse[row] = empty ? HIDDEN : maxima[r] + log(totals[r]);
+  }
+}

@@ -1,0 +1,201 @@
+// opencl: our own fused kernels in OpenCL C 1.2. A CPU and a GPU want different structures; the device's type chooses,
+// and $ATTEST_OPENCL_KERNEL=cpu|gpu overrides, so that both can be tested on one device.
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "attention_cpu_cl.h"
+#include "attention_gpu_cl.h"
+#include "backends/backend.h"
+#include "backends/support/opencl/device.h"
+
+namespace attest {
+namespace {
+
+using support::checked;
+using support::OpenClDevice;
+
+/// Tile sizes of the CPU kernel, shrunk until its scratch fits the device's local memory.
+struct CpuTile {
+  int rows, block, keys, lanes;
+
+  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : rows(192), block(48), keys(128) {
+    lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
+    lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
+    while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > 2 * lanes)) {
+      if (rows > 12) rows = rows / 2 / 6 * 6;
+      else if (keys > 2 * lanes) keys = keys / 2 / (2 * lanes) * (2 * lanes);
+      else rows = 6;
+      keys = std::max(keys, 2 * lanes);
+      block = std::min(block, rows);
+    }
+    if (bytes(p, element) > device.local_bytes()) {
+      throw BackendError("head dimension too large for the device's " + std::to_string(device.local_bytes()) +
+                         " bytes of local memory");
+    }
+  }
+
+  std::int64_t padded_columns(const Problem& p) const {
+    const std::int64_t panel = 2 * lanes;
+    return (p.value_dim + panel - 1) / panel * panel;
+  }
+
+  std::array<std::size_t, 7> parts(const Problem& p, std::size_t element) const {
+    const auto size = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * element; };
+    return {size(rows * p.key_dim), size(keys * p.key_dim), size(keys * padded_columns(p)), size(block * keys),
+            size(rows * padded_columns(p)), size(2 * rows), static_cast<std::size_t>(keys) * sizeof(cl_int)};
+  }
+
+  std::size_t bytes(const Problem& p, std::size_t element) const {
+    std::size_t sum = 0;
+    for (std::size_t part : parts(p, element)) sum += part;
+    return sum + 1024;
+  }
+};
+
+std::string build_options(bool is_double, bool has_double, int lanes) {
+  const std::string real = is_double ? "double" : "float", integer = is_double ? "long" : "int";
+  const std::string n = std::to_string(lanes);
+  return "-cl-std=CL1.2 -DREAL=" + real + (is_double ? " -DREAL_IS_DOUBLE" : "") +
+         (has_double ? " -DHAS_DOUBLE" : "") + " -DVW=" + n + " -DREALV=" + real + n +
+         " -DINTV=" + integer + n + " -DAS_INTV=as_" + integer + n + " -DAS_REALV=as_" + real + n + " -DVLOAD=vload" +
+         n + " -DVSTORE=vstore" + n;
+}
+
+class OpenClPlan : public Plan {
+ public:
+  OpenClPlan(const Problem& problem, OpenClDevice& device, cl::Kernel kernel, bool gpu)
+      : problem_(problem), device_(device), kernel_(std::move(kernel)), gpu_(gpu), element_(size_of(problem.dtype)) {
+    const auto rows = static_cast<std::size_t>(problem.batch * problem.query_heads * problem.query_length);
+    out_ = device.allocate(rows * static_cast<std::size_t>(problem.value_dim) * element_);
+    lse_ = device.allocate(rows * element_);
+    if (!gpu_) tile_.emplace(problem, device, element_);
+    const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
+    groups_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
+                                       ((problem.query_length + tile_rows - 1) / tile_rows));
+  }
+
+  void upload(const Inputs& inputs) override {
+    inputs_.upload(device_, inputs);
+    checked([&] { set_arguments(inputs); });
+  }
+
+  void run() override {
+    if (groups_ == 0) return;
+    checked([&] {
+      const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * 8, 8) : cl::NDRange(groups_);
+      const cl::NDRange local = gpu_ ? cl::NDRange(8, 8) : cl::NDRange(1);
+      device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
+      device_.queue().finish();
+    });
+  }
+
+  void download(const Outputs& outputs) override { support::download_outputs(device_, out_, lse_, outputs); }
+
+  std::size_t workspace_bytes() const override { return tile_ ? tile_->bytes(problem_, element_) : 0; }
+
+  std::optional<std::chrono::nanoseconds> device_time() const override {
+    if (event_() == nullptr) return std::nullopt;
+    return checked([&] { return support::duration_of(event_); });
+  }
+
+ private:
+  void set_arguments(const Inputs& inputs) {
+    kernel_.setArg(0, support::device_problem(problem_, inputs));
+    if (problem_.dtype == DType::f64) kernel_.setArg(1, static_cast<cl_double>(problem_.scale_value()));
+    else kernel_.setArg(1, static_cast<cl_float>(problem_.scale_value()));
+    kernel_.setArg(2, inputs_.q);
+    kernel_.setArg(3, inputs_.k);
+    kernel_.setArg(4, inputs_.v);
+    kernel_.setArg(5, inputs_.mask);
+    kernel_.setArg(6, out_);
+    kernel_.setArg(7, lse_);
+    if (gpu_) return;
+    kernel_.setArg(8, static_cast<cl_int>(tile_->rows));
+    kernel_.setArg(9, static_cast<cl_int>(tile_->block));
+    kernel_.setArg(10, static_cast<cl_int>(tile_->keys));
+    cl_uint argument = 11;
+    for (std::size_t bytes : tile_->parts(problem_, element_)) kernel_.setArg(argument++, cl::Local(bytes));
+  }
+
+  const Problem problem_;
+  OpenClDevice& device_;
+  cl::Kernel kernel_;
+  bool gpu_;
+  std::size_t element_;
+  std::optional<CpuTile> tile_;
+  std::size_t groups_ = 0;
+  support::DeviceInputs inputs_;
+  cl::Buffer out_, lse_;
+  cl::Event event_;
+};
+
+class OpenClBackend : public Backend {
+ public:
+  explicit OpenClBackend(const Context& context) : device_(context.device), gpu_(device_.is_gpu()) {
+    if (const char* kernel = std::getenv("ATTEST_OPENCL_KERNEL"); kernel && *kernel) {
+      const std::string wanted = kernel;
+      if (wanted != "cpu" && wanted != "gpu") {
+        throw BackendUnavailable("ATTEST_OPENCL_KERNEL=" + wanted + ": cpu or gpu is wanted");
+      }
+      gpu_ = wanted == "gpu";
+    }
+  }
+
+  Identity identity() const override {
+    return {"opencl", device_.library(), device_.name() + (gpu_ ? " (GPU kernel)" : " (CPU kernel)")};
+  }
+
+  std::optional<Refusal> refuse(const Problem& problem) const override {
+    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
+    if ((problem.dtype == DType::f64 || (problem.mask && problem.mask->additive && problem.mask_dtype() == DType::f64)) &&
+        !device_.has_double()) {
+      return Refusal{"f64: the device has no double precision"};
+    }
+    return std::nullopt;
+  }
+
+  Arithmetic arithmetic(const Problem& problem) const override {
+    Arithmetic a;
+    a.accumulator = a.stored_weights = problem.dtype;
+    a.exp_ulps = a.log_ulps = 3;  // what OpenCL 1.2 guarantees (table 7.2); our own polynomial is better
+    a.division = gpu_ ? Division::opencl_division : Division::opencl_reciprocal;
+    a.key_block = gpu_ ? 32 : key_block(problem);
+    a.flush_to_zero = true;
+    return a;
+  }
+
+  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+    const bool is_double = problem.dtype == DType::f64;
+    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(problem.dtype)).lanes;
+    const std::string options = build_options(is_double, device_.has_double(), lanes);
+    auto found = programs_.find(options);
+    if (found == programs_.end()) {
+      const std::string source = support::problem_source() + (gpu_ ? kGpuSource : kCpuSource);
+      found = programs_.emplace(options, device_.build(source, options)).first;
+    }
+    return checked([&] {
+      cl::Kernel kernel(found->second, gpu_ ? "attend_gpu" : "attend_cpu");
+      return std::make_unique<OpenClPlan>(problem, device_, std::move(kernel), gpu_);
+    });
+  }
+
+ private:
+  std::int64_t key_block(const Problem& problem) const {
+    try {
+      return CpuTile(problem, device_, size_of(problem.dtype)).keys;
+    } catch (const BackendError&) {
+      return 8;  // prepare will say that the problem does not fit
+    }
+  }
+
+  OpenClDevice device_;
+  bool gpu_;
+  std::map<std::string, cl::Program> programs_;
+};
+
+}  // namespace
+}  // namespace attest
+
+ATTEST_REGISTER_BACKEND(opencl, OpenClBackend)

@@ -1,0 +1,90 @@
+// One OpenCL device with its context, queue, compiled programs and strided tensors. Used by every OpenCL backend.
+//
+// The C++ bindings throw on any status but CL_SUCCESS; `checked` turns that into a BackendError that names the call.
+#pragma once
+
+#define CL_HPP_ENABLE_EXCEPTIONS
+#define CL_HPP_MINIMUM_OPENCL_VERSION 120
+#define CL_HPP_TARGET_OPENCL_VERSION 120
+#include <CL/opencl.hpp>
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+
+namespace attest::support {
+
+/// "CL_OUT_OF_RESOURCES" for -5, and so on.
+std::string status_name(cl_int status);
+
+template <class Step>
+auto checked(const Step& step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const cl::Error& error) {
+    throw BackendError(std::string("OpenCL: ") + error.what() + " gave " + status_name(error.err()));
+  }
+}
+
+class OpenClDevice {
+ public:
+  /// A device whose "platform: name" holds `wanted`; empty: $ATTEST_OPENCL_DEVICE, else a GPU before a CPU.
+  /// Throws BackendUnavailable, listing what there is.
+  explicit OpenClDevice(const std::string& wanted);
+
+  const cl::Context& context() const { return context_; }
+  cl::CommandQueue& queue() { return queue_; }
+  const std::string& name() const { return name_; }      ///< "platform: device"
+  const std::string& library() const { return library_; }  ///< platform and driver version
+  bool is_gpu() const { return is_gpu_; }
+  bool has_double() const { return has_double_; }
+  std::size_t local_bytes() const { return local_bytes_; }
+  std::size_t most_allocation() const { return most_allocation_; }
+  int native_floats() const { return native_floats_; }  ///< lanes of the native float vector
+
+  /// Compiles, or takes the binary from $XDG_CACHE_HOME/attest (else ~/.cache/attest). Throws BackendError with the log.
+  cl::Program build(const std::string& source, const std::string& options) const;
+
+  cl::Buffer allocate(std::size_t bytes) const;
+
+ private:
+  cl::Device device_;
+  cl::Context context_;
+  cl::CommandQueue queue_;
+  std::string name_, library_;
+  bool is_gpu_ = false, has_double_ = false;
+  std::size_t local_bytes_ = 0, most_allocation_ = 0;
+  int native_floats_ = 8;
+};
+
+/// The same struct as in problem.cl. All longs, so that host and device agree on its layout.
+struct DeviceProblem {
+  cl_long query_heads, group, query_length, key_length, key_dim, value_dim;
+  cl_long offset, left, right;         ///< diagonal; window sides, kFar when unbounded
+  cl_long q[4], k[4], v[4], mask[4];   ///< element strides
+  cl_long mask_kind;                   ///< 0 none, 1 bytes, 2 float, 3 double
+  static constexpr cl_long kFar = cl_long{1} << 60;
+};
+
+DeviceProblem device_problem(const Problem& problem, const Inputs& inputs);
+
+/// The inputs of a plan on the device: whole extents as they lie, strides and all.
+class DeviceInputs {
+ public:
+  void upload(OpenClDevice& device, const Inputs& inputs);
+  cl::Buffer q, k, v, mask;
+
+ private:
+  std::size_t capacity_[4] = {};
+};
+
+/// Reads dense out (and lse) from the device and writes them into the views.
+void download_outputs(OpenClDevice& device, const cl::Buffer& out, const cl::Buffer& lse, const Outputs& outputs);
+
+/// Nanoseconds between start and end of an event.
+std::chrono::nanoseconds duration_of(const cl::Event& event);
+
+/// Kernel source that every OpenCL backend begins with: problem.cl.
+std::string problem_source();
+
+}  // namespace attest::support
