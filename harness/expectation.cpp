@@ -137,7 +137,7 @@ double count_visible_pairs(const Problem& p, const Inputs& inputs) {
       const std::int64_t diagonal = i + p.diagonal_offset();
       std::int64_t first = 0, last = p.key_length;
       if (p.causal) last = std::min(last, diagonal + 1);
-      if (p.window_right < p.key_length) last = std::min(last, diagonal + p.window_right + 1);
+      if (p.window_right < p.key_length - diagonal) last = std::min(last, diagonal + p.window_right + 1);
       if (p.window_left != Problem::kUnbounded) first = std::max(first, diagonal - p.window_left);
       pairs += static_cast<double>(std::max<std::int64_t>(last - first, 0));
     }

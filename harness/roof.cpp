@@ -78,7 +78,7 @@ template <class Real>
 double measure_fma(int threads) {
   constexpr std::int64_t kSteps = 1 << 20;
   std::vector<double> sink(static_cast<std::size_t>(threads) * 16);
-  const double seconds = best_seconds(threads, 8, [&](int t) {
+  const double seconds = best_seconds(threads, 25, [&](int t) {
     sink[static_cast<std::size_t>(t) * 16] = fma_chains<Real>(kSteps);
   });
   const double flops = 2.0 * kChains * (kVectorBytes / static_cast<double>(sizeof(Real))) * kSteps * threads;

@@ -8,7 +8,7 @@ struct Roof {
   double read_gbps = 0;                           ///< sequential reads far larger than the caches, all threads
 };
 
-/// Measured now, in about 0.4 s, with as many threads as the benchmark uses.
+/// Measured now, in under a second, with as many threads as the benchmark uses.
 Roof measure_roof(int threads);
 
 }  // namespace attest

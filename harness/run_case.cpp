@@ -17,10 +17,13 @@ void set_failure(Verdict& verdict, std::string cause, std::string reason) {
 }
 
 /// prepare, upload, run, download; each timed.
-void walk(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs,
+void walk(Backend& backend, Plan* plan, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs,
           StepSeconds& seconds) {
-  std::unique_ptr<Plan> plan;
-  seconds.prepare = timed([&] { plan = backend.prepare(problem); });
+  std::unique_ptr<Plan> own;
+  if (!plan) {
+    seconds.prepare = timed([&] { own = backend.prepare(problem); });
+    plan = own.get();
+  }
   if (!plan) throw BackendError("prepare returned no plan");
   seconds.upload = timed([&] { plan->upload(inputs); });
   seconds.run = timed([&] { plan->run(); });
@@ -68,7 +71,7 @@ PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& back
   expectation_ = expect(source.problem, views_, producers_of(source, backends), threads);
 }
 
-Verdict PreparedCase::check(Backend& backend) const {
+Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
   const Problem& p = source_.problem;
   Verdict verdict;
   verdict.case_line = source_.label;
@@ -84,7 +87,7 @@ Verdict PreparedCase::check(Backend& backend) const {
     }
     const Bounds& bounds = expectation_.bounds_for({backend.arithmetic(p), p.dtype});
     GuardedOutputs outputs(p);
-    walk(backend, p, views_, outputs, verdict.seconds);
+    walk(backend, plan, p, views_, outputs, verdict.seconds);
     verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
 
     const Comparison comparison = compare_outputs(p, expectation_, bounds, outputs);

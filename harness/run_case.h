@@ -24,7 +24,8 @@ class PreparedCase {
   const Expectation& expectation() const { return expectation_; }
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
-  Verdict check(Backend& backend) const;
+  /// With `plan`, made by the backend for this problem, that plan is walked instead of a new one.
+  Verdict check(Backend& backend, Plan* plan = nullptr) const;
 
   /// For a file that holds results: the reference against them. The "backend" is named reference.
   Verdict check_reference() const;

@@ -90,7 +90,8 @@ WeightErrors weight_errors(const Head& head, const Row& row, const Arithmetic& a
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
     const double below_max = row.max - row.biased[j];
-    const double exponent = t[j] + c.u * (below_max + t[j] + errors.reference_point) + per_key;
+    // Summed in this order: below_max may be the largest double there is.
+    const double exponent = t[j] + c.u * below_max + c.u * (t[j] + errors.reference_point) + per_key;
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
     const double log_weight = row.biased[j] - row.lse;

@@ -31,6 +31,7 @@ std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& st
 
 /// True when no two indices of the view share storage: sorted by stride, each axis steps past all before it.
 bool is_injective(const Index4& shape, const Index4& strides) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;
   for (int axis = 0; axis < 4; ++axis) {
     if (shape[axis] > 1) axes.emplace_back(strides[axis], shape[axis]);

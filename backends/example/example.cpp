@@ -22,7 +22,8 @@ class Visibility {
     std::int64_t first = 0, last = problem_.key_length;
     if (problem_.causal) last = std::min(last, diagonal + 1);
     if (problem_.window_left != Problem::kUnbounded) first = std::max(first, diagonal - problem_.window_left);
-    if (problem_.window_right < problem_.key_length) last = std::min(last, diagonal + problem_.window_right + 1);
+    // Compared before adding: the diagonal may lie left of the first key, and the side may be unbounded.
+    if (problem_.window_right < problem_.key_length - diagonal) last = std::min(last, diagonal + problem_.window_right + 1);
     return {std::max<std::int64_t>(first, 0), last};
   }
 

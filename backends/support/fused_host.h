@@ -54,6 +54,8 @@ class FusedHostPlan : public Plan {
     lse_.resize(static_cast<std::size_t>(rows));
     tiles_per_head_ = (problem.query_length + tile_.queries - 1) / tile_.queries;
     tasks_ = problem.batch * problem.query_heads * tiles_per_head_;
+    // Waking the team costs some microseconds, and its idle members spin.
+    worth_threads_ = tasks_ > 1 && dense_multiply_adds(problem) > 2e5;
     const auto workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(tasks_, 1));
     for (std::int64_t n = 0; n < workers; ++n) workers_.push_back(std::make_unique<Worker>(problem, tile_));
   }
@@ -64,7 +66,7 @@ class FusedHostPlan : public Plan {
     const Visibility visibility(problem_, inputs_.mask);
     std::exception_ptr failure;
     // Long query tiles first: with a causal mask the last ones of a head have the most keys.
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(workers_.size()))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(workers_.size())) if (worth_threads_)
     for (std::int64_t task = 0; task < tasks_; ++task) {
       try {
         const std::int64_t heads = problem_.batch * problem_.query_heads;
@@ -208,6 +210,7 @@ class FusedHostPlan : public Plan {
   TileShape tile_;
   Inputs inputs_{};
   std::int64_t tiles_per_head_ = 0, tasks_ = 0;
+  bool worth_threads_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Real> out_, lse_;
 };

@@ -1,0 +1,218 @@
+// Prints random case lines over everything that this version computes, a function of the seed alone.
+//
+//   random_lines COUNT SEED             lines at random, for false-alarm runs
+//   random_lines COUNT SEED pairwise    lines chosen so that every pair of choices meets: how matrix.cases was made
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/fill.h"
+#include "reference/case_line.h"
+
+namespace {
+
+using attest::Problem;
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : seed_(seed) {}
+  std::size_t below(std::size_t n) { return attest::hash_words(seed_, 77, counter_++) % n; }
+  template <class List>
+  const auto& pick(const List& list, std::vector<int>& choices) {
+    const std::size_t n = below(list.size());
+    choices.push_back(static_cast<int>(n));
+    return list[n];
+  }
+
+ private:
+  std::uint64_t seed_, counter_ = 0;
+};
+
+const std::vector<std::int64_t> kLengths = {0, 1, 2, 3, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 97,
+                                            127, 128, 129, 191, 192, 193, 255, 256, 257, 509, 512, 513};
+const std::vector<std::int64_t> kDims = {1, 2, 3, 8, 15, 16, 17, 40, 64, 72, 80, 96, 128, 192, 256};
+
+struct Heads {
+  std::int64_t query, key;
+};
+const std::vector<Heads> kHeads = {{1, 1}, {2, 2}, {3, 3}, {4, 1}, {6, 2}, {8, 4}};
+
+/// One line with the choices that made it; the cost decides whether it is taken.
+struct Candidate {
+  Problem problem;
+  std::vector<int> choices;
+};
+
+std::string fill_of(std::size_t n) {
+  static const std::vector<std::string> fills = {"normal",   "uniform", "spread(8)", "spread(88)", "spread(300)", "ties",
+                                                 "onehot",   "constant(0.25)", "denormal", "huge", "integer", "cancel",
+                                                 "mixed"};
+  return n == 0 ? "" : "fill=" + fills[n];
+}
+
+std::string shape_tokens(Random& random, std::vector<int>& c, bool& square) {
+  const std::int64_t lq = random.pick(kLengths, c);
+  square = random.below(3) == 0;
+  const std::int64_t lk = square ? lq : random.pick(kLengths, c);
+  if (square) c.push_back(-1);
+  square = lq == lk;
+  const std::int64_t dqk = random.pick(kDims, c), dv = random.below(3) != 0 ? dqk : kDims[random.below(kDims.size())];
+  c.push_back(dqk == dv);
+  const Heads heads = random.pick(kHeads, c);
+  const std::int64_t batch = random.pick(std::vector<std::int64_t>{1, 1, 2, 3}, c);
+  const auto pair = [](std::int64_t a, std::int64_t b, const char* s) {
+    return a == b ? std::to_string(a) : std::to_string(a) + s + std::to_string(b);
+  };
+  return "batch=" + std::to_string(batch) + " heads=" + pair(heads.query, heads.key, "/") + " seq=" + pair(lq, lk, "x") +
+         " dim=" + pair(dqk, dv, "/");
+}
+
+std::string visibility_tokens(Random& random, std::vector<int>& c, bool square) {
+  std::string text;
+  const int kind = random.pick(std::vector<int>{0, 0, 1, 2, 3}, c);  // none, causal, window, both
+  if (kind & 1) text += " causal";
+  if (kind & 2) {
+    const std::vector<std::string> sides = {"0", "1", "7", "15", "64", "127", "inf"};
+    text += " window=" + random.pick(sides, c) + ":" + random.pick(sides, c);
+  } else {
+    c.insert(c.end(), {-1, -1});
+  }
+  const bool bottom = random.pick(std::vector<int>{0, 1}, c) == 1;
+  if (kind != 0 && !square) text += bottom ? " align=bottom-right" : " align=top-left";
+  else if (bottom && kind != 0) text += " align=bottom-right";
+  return text;
+}
+
+std::string mask_tokens(Random& random, std::vector<int>& c) {
+  const std::vector<std::string> fills = {"",
+                                          "",
+                                          "bool:random(0.5)",
+                                          "bool:random(0.05)",
+                                          "bool:band(3)",
+                                          "bool:band(40)",
+                                          "bool:blocks(16)",
+                                          "bool:rows(0.4)",
+                                          "bool:all",
+                                          "bool:none",
+                                          "add:normal",
+                                          "add:neginf(0.3)",
+                                          "add:neginf(0.97)",
+                                          "add:finitemin(0.5)",
+                                          "add:band(20)",
+                                          "add:large"};
+  const std::string fill = random.pick(fills, c);
+  const std::size_t pattern = random.below(16);
+  if (fill.empty()) {
+    c.push_back(-1);
+    return "";
+  }
+  c.push_back(static_cast<int>(pattern));
+  std::string axes = "BHQK";
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (!(pattern >> n & 1)) axes[n] = '1';
+  }
+  const std::size_t colon = fill.find(':');
+  return " mask=" + fill.substr(0, colon) + ":" + axes + fill.substr(colon);
+}
+
+std::string layout_tokens(Random& random, std::vector<int>& c) {
+  const std::vector<std::string> layouts = {"", "", " layout=blhd", " layout=bld", " q.layout=blhd",
+                                            " k.layout=blhd v.layout=bld", " out.layout=blhd"};
+  std::string text = random.pick(layouts, c);
+  const std::vector<std::string> offsets = {"", "", "", " q.offset=3", " k.offset=1 v.offset=5", " out.offset=7"};
+  return text + random.pick(offsets, c);
+}
+
+/// Strides of one tensor: padded rows, a broadcast axis, features far apart.
+std::string stride_tokens(const Problem& p, Random& random, std::vector<int>& c) {
+  const int kind = random.pick(std::vector<int>{0, 0, 0, 1, 2, 3, 4, 5}, c);
+  const std::vector<attest::TensorId> ids = {attest::TensorId::q, attest::TensorId::k, attest::TensorId::v,
+                                             attest::TensorId::out};
+  const attest::TensorId id = random.pick(ids, c);
+  if (kind == 0) return "";
+  const attest::Index4 n = attest::shape_of(p, id);
+  attest::Index4 s = {n[1] * n[2] * (n[3] + 3), n[2] * (n[3] + 3), n[3] + 3, 1};  // 1: rows with a gap
+  if (kind == 2) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};       // features two apart
+  if (kind == 3) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};                   // transposed
+  if (kind == 4) s[1] = 0;                                                         // one head for all
+  if (kind == 5) s = {0, n[2] * n[3], 0, 1};                                       // one row for all
+  for (std::int64_t& stride : s) {
+    if (kind < 4 && stride == 0) stride = 1;
+  }
+  if (id == attest::TensorId::out && kind >= 4) return "";
+  std::string text = " " + std::string(attest::kTensorNames[static_cast<std::size_t>(id)]) + ".strides=";
+  for (std::size_t axis = 0; axis < 4; ++axis) text += (axis ? "," : "") + std::to_string(s[axis]);
+  return text;
+}
+
+Candidate draw(Random& random) {
+  Candidate result;
+  std::vector<int>& c = result.choices;
+  bool square = false;
+  std::string line = shape_tokens(random, c, square);
+  line += random.pick(std::vector<std::string>{"", "", " dtype=f64"}, c);
+  line += random.pick(std::vector<std::string>{"", "", "", " scale=1", " scale=0", " scale=-0.3", " scale=0.05"}, c);
+  line += visibility_tokens(random, c, square);
+  line += mask_tokens(random, c);
+  line += random.pick(std::vector<std::string>{"", " out=o,lse"}, c);
+  line += layout_tokens(random, c);
+  const std::string fill = fill_of(random.pick(std::vector<std::size_t>{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, c));
+  if (!fill.empty()) line += " " + fill;
+  const std::vector<std::string> poisons = {"", "", "", " poison=hidden:k", " poison=hidden:v", " poison=hidden:kv",
+                                            " poison=visible:k", " poison=visible:v"};
+  line += random.pick(poisons, c);
+  line += stride_tokens(attest::parse_case(line), random, c);
+  const std::uint64_t seed = random.below(1000);
+  if (seed != 0) line += " seed=" + std::to_string(seed);
+  result.problem = attest::parse_case(line);
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3 || argc > 4 || (argc == 4 && std::string(argv[3]) != "pairwise")) {
+    std::fprintf(stderr, "usage: random_lines COUNT SEED [pairwise]\n");
+    return 2;
+  }
+  const std::size_t count = std::strtoull(argv[1], nullptr, 10);
+  Random random(std::strtoull(argv[2], nullptr, 10));
+  const bool pairwise = argc == 4;
+  std::set<std::string> printed;
+  std::set<std::vector<int>> pairs;
+  const auto pairs_of = [](const std::vector<int>& c) {
+    std::vector<std::vector<int>> list;
+    for (std::size_t a = 0; a < c.size(); ++a) {
+      for (std::size_t b = a + 1; b < c.size(); ++b) {
+        list.push_back({static_cast<int>(a), c[a], static_cast<int>(b), c[b]});
+      }
+    }
+    return list;
+  };
+  while (printed.size() < count) {
+    Candidate best;
+    std::size_t best_new = 0;
+    for (int tries = 0; tries < (pairwise ? 40 : 1); ++tries) {
+      Candidate c = draw(random);
+      // A line should cost a moment: 4 million multiply-adds at most.
+      if (attest::dense_multiply_adds(c.problem) > 4e6) continue;
+      std::size_t fresh = 1;
+      if (pairwise) {
+        for (const auto& pair : pairs_of(c.choices)) fresh += !pairs.contains(pair);
+      }
+      if (fresh > best_new) {
+        best_new = fresh;
+        best = std::move(c);
+      }
+    }
+    if (best_new == 0) continue;
+    const std::string line = attest::print_case(best.problem);
+    if (!printed.insert(line).second) continue;
+    for (const auto& pair : pairs_of(best.choices)) pairs.insert(pair);
+    std::printf("%s\n", line.c_str());
+  }
+  if (pairwise) std::fprintf(stderr, "%zu pairs of choices met\n", pairs.size());
+}
