@@ -100,7 +100,7 @@ std::vector<Case> load_case_file(const fs::path& path) {
     const std::string where = fmt::format("{}:{}", path.filename().string(), number);
     const std::string text = trimmed(line.substr(0, line.find('#')));
     if (text.empty()) continue;
-    Case one = text.ends_with(".safetensors") ? case_from_file(path.parent_path() / text) : case_from_line(text, where);
+    Case one = text.ends_with(".safetensors") ? case_from_file(fs::proximate(path.parent_path() / text)) : case_from_line(text, where);
     one.where = where;
     const auto [first, fresh] = lines.emplace(one.label, number);
     if (!fresh) {

@@ -1,6 +1,7 @@
 #include "reference/error_bound.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace attest {
@@ -8,7 +9,7 @@ namespace {
 
 /// Everything that depends on the declared arithmetic and the sizes, but not on the data of a row.
 struct Constants {
-  double u, e_exp, e_log, u_weights, u_store, eta, eta_weights, eta_store, half_range;
+  double u, e_exp, e_log, u_weights, u_store, eta, eta_weights, eta_store, half_range, largest;
   double blocks, scale_roundings, division_roundings;
 
   double gamma(double k) const { return k * u / (1 - k * u); }
@@ -38,6 +39,7 @@ Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
   c.u_store = output_stored ? unit_roundoff(stored) : 0;
   c.eta_store = smallest(stored, a.flush_to_zero);
   c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
+  c.largest = a.accumulator == DType::f64 ? DBL_MAX : static_cast<double>(FLT_MAX) * (1 + 0x1p-25);
   c.blocks = a.key_block > 0 ? std::ceil(static_cast<double>(p.key_length) / static_cast<double>(a.key_block)) : 0;
   switch (a.scale) {
     case ScalePlacement::score: c.scale_roundings = 2; break;
@@ -90,6 +92,10 @@ WeightErrors weight_errors(const Head& head, const Row& row, const Arithmetic& a
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
     const double below_max = row.max - row.biased[j];
+    if (below_max == kInfinity) {
+      t[j] = 0;  // further below than there are numbers: the weight is 0 whatever the rounding
+      continue;
+    }
     // Summed in this order: below_max may be the largest double there is.
     const double exponent = t[j] + c.u * below_max + c.u * (t[j] + errors.reference_point) + per_key;
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
@@ -147,7 +153,8 @@ void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stor
   if (row.visible_count == 0) return;
 
   const Constants c = constants_of(head.problem(), a, stored);
-  if (!(row.largest_product <= c.half_range)) {
+  // A maximum beyond the accumulator's range rounds to an infinity; a NaN there is visible poison and stays one.
+  if (!(row.largest_product <= c.half_range || std::isnan(row.max)) || std::fabs(row.max) > c.largest) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
     return;
