@@ -153,8 +153,10 @@ void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stor
   if (row.visible_count == 0) return;
 
   const Constants c = constants_of(head.problem(), a, stored);
-  // A maximum beyond the accumulator's range rounds to an infinity; a NaN there is visible poison and stays one.
-  if (!(row.largest_product <= c.half_range || std::isnan(row.max)) || std::fabs(row.max) > c.largest) {
+  // A maximum that may round to an infinity proves nothing; NaN there is visible poison and stays one.
+  const double raw_error =
+      c.gamma(static_cast<double>(head.problem().key_dim) + c.scale_roundings) * row.largest_product;
+  if (!(row.largest_product <= c.half_range || std::isnan(row.max)) || std::fabs(row.max) + raw_error > c.largest) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
     return;
@@ -169,6 +171,7 @@ void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stor
   const bool convex_only = !(weights.sum < 1);
 
   for (std::size_t column = 0; column < row.output.size(); ++column) {
+    if (std::isnan(row.output[column])) continue;  // visible poison: the class decides, no bound does
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
     const double centred = convex_only ? sums.spread[column]

@@ -166,11 +166,7 @@ class ClblastBackend : public Backend {
   Identity identity() const override { return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()}; }
 
   std::optional<Refusal> refuse(const Problem& p) const override {
-    if (auto beyond = beyond_this_version(p)) return Refusal{*beyond};
-    if ((p.dtype == DType::f64 || (p.mask && p.mask->additive && p.mask_dtype() == DType::f64)) &&
-        !device_.has_double()) {
-      return Refusal{"f64: the device has no double precision"};
-    }
+    if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
                          static_cast<double>(p.key_length) * static_cast<double>(size_of(p.dtype));
     if (bytes > static_cast<double>(device_.most_allocation())) {

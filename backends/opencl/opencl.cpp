@@ -148,12 +148,7 @@ class OpenClBackend : public Backend {
   }
 
   std::optional<Refusal> refuse(const Problem& problem) const override {
-    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
-    if ((problem.dtype == DType::f64 || (problem.mask && problem.mask->additive && problem.mask_dtype() == DType::f64)) &&
-        !device_.has_double()) {
-      return Refusal{"f64: the device has no double precision"};
-    }
-    return std::nullopt;
+    return support::refuse_on_device(problem, device_);
   }
 
   Arithmetic arithmetic(const Problem& problem) const override {

@@ -198,6 +198,26 @@ DeviceProblem device_problem(const Problem& p, const Inputs& inputs) {
   return d;
 }
 
+std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& device) {
+  if (auto beyond = beyond_this_version(p)) return Refusal{*beyond};
+  const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
+  if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
+    return Refusal{"f64: the device has no double precision"};
+  }
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
+    if (id == TensorId::mask && !p.mask) continue;
+    const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
+    const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
+    const double bytes = static_cast<double>(*storage_elements(p, id)) * static_cast<double>(element);
+    if (bytes > static_cast<double>(device.most_allocation())) {
+      return Refusal{std::string(kTensorNames[static_cast<std::size_t>(id)]) + " needs " +
+                     std::to_string(static_cast<long>(bytes / 0x1p20)) + " MiB, the device allocates at most " +
+                     std::to_string(device.most_allocation() >> 20)};
+    }
+  }
+  return std::nullopt;
+}
+
 void DeviceInputs::upload(OpenClDevice& device, const Inputs& inputs) {
   checked([&] {
     const auto copy = [&](int slot, cl::Buffer& buffer, const void* data, std::size_t bytes) {

@@ -68,6 +68,9 @@ struct DeviceProblem {
 
 DeviceProblem device_problem(const Problem& problem, const Inputs& inputs);
 
+/// What no OpenCL backend can do on this device: options beyond this version, doubles, tensors beyond its allocations.
+std::optional<Refusal> refuse_on_device(const Problem& problem, const OpenClDevice& device);
+
 /// The inputs of a plan on the device: whole extents as they lie, strides and all.
 class DeviceInputs {
  public:

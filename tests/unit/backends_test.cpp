@@ -1,0 +1,159 @@
+// Facts that must hold for every backend: metamorphic relations, and paths that one case line can't say.
+#include <cmath>
+
+#include "harness/fill.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+class EveryBackend : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { set_ = std::make_unique<BackendSet>(registered_backends(), std::vector{GetParam()}, Context{2, ""}); }
+  Backend& backend() { return *set_->all().front(); }
+  std::vector<double> run(const Problem& problem) { return run_backend(backend(), problem, make_inputs(problem).views()); }
+  std::vector<double> run(const std::string& line) { return run(parse_case(line)); }
+
+ private:
+  std::unique_ptr<BackendSet> set_;
+};
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t n = 0; n < a.size(); ++n) EXPECT_NEAR(a[n], b[n], tolerance) << "at " << n;
+}
+
+/// Dense inputs that a test changes at will.
+struct Tensors {
+  Problem problem;
+  CaseInputs inputs;
+
+  explicit Tensors(const std::string& line) : problem(parse_case(line)), inputs(make_inputs(problem)) {}
+  static double get(const TensorStorage& t, std::int64_t l, std::int64_t d) { return t.view().as<const float>()(0, 0, l, d); }
+};
+
+TEST_P(EveryBackend, PermutingKeysWithTheirValuesChangesNothingButRounding) {
+  Tensors a("seq=20x50 dim=16"), b("seq=20x50 dim=16");
+  for (std::int64_t j = 0; j < 50; ++j) {
+    for (std::int64_t d = 0; d < 16; ++d) {
+      b.inputs.k.set(0, 0, j, d, Tensors::get(a.inputs.k, (j * 7 + 3) % 50, d));
+      b.inputs.v.set(0, 0, j, d, Tensors::get(a.inputs.v, (j * 7 + 3) % 50, d));
+    }
+  }
+  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()), 5e-6);
+}
+
+TEST_P(EveryBackend, ShiftingEveryScoreOfARowChangesNothing) {
+  // A query component that meets the same key component everywhere adds a constant to its row.
+  Tensors a("seq=20x50 dim=16 scale=0.25"), b("seq=20x50 dim=16 scale=0.25");
+  for (std::int64_t j = 0; j < 50; ++j) {
+    a.inputs.k.set(0, 0, j, 15, 1);
+    b.inputs.k.set(0, 0, j, 15, 1);
+  }
+  for (std::int64_t i = 0; i < 20; ++i) b.inputs.q.set(0, 0, i, 15, Tensors::get(a.inputs.q, i, 15) + 4);
+  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()), 1e-5);
+}
+
+TEST_P(EveryBackend, PartsMergeByLogSumExp) {
+  const Problem whole = parse_case("seq=12x70 dim=8 out=o,lse");
+  const CaseInputs inputs = make_inputs(whole);
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    Problem p = whole;
+    p.key_length = count;
+    Inputs views = inputs.views();
+    for (ConstTensor* t : {&views.k, &views.v}) {
+      t->data = static_cast<const float*>(t->data) + first * t->strides[2];
+      t->shape[2] = count;
+    }
+    return run_backend(backend(), p, views);
+  };
+  const auto all = run_backend(backend(), whole, inputs.views()), left = part(0, 33), right = part(33, 37), none = part(70, 0);
+  for (std::size_t i = 0; i < 12; ++i) {
+    const double a = left[i * 9 + 8], b = right[i * 9 + 8], m = std::max(a, b);
+    const double lse = m + std::log(std::exp(a - m) + std::exp(b - m));
+    EXPECT_NEAR(lse, all[i * 9 + 8], 1e-5);
+    EXPECT_EQ(none[i * 9 + 8], -kInfinity);
+    for (std::size_t c = 0; c < 8; ++c) {
+      EXPECT_NEAR(std::exp(a - lse) * left[i * 9 + c] + std::exp(b - lse) * right[i * 9 + c], all[i * 9 + c], 1e-5);
+    }
+  }
+}
+
+TEST_P(EveryBackend, ADuplicatedBatchGivesTheSameTwice) {
+  const auto twice = run("batch=2 heads=2 seq=33 dim=16 q.strides=0,528,16,1 k.strides=0,528,16,1 v.strides=0,528,16,1");
+  const std::size_t half = twice.size() / 2;
+  for (std::size_t n = 0; n < half; ++n) EXPECT_EQ(twice[n], twice[half + n]);
+}
+
+TEST_P(EveryBackend, BothAlignmentsAgreeOnSquares) {
+  EXPECT_EQ(run("seq=70 dim=16 causal"), run("seq=70 dim=16 causal align=bottom-right"));
+}
+
+TEST_P(EveryBackend, OutputsAreConvexCombinations) {
+  const auto out = run("seq=40x90 dim=16 v.fill=uniform fill=spread(30)");
+  for (double x : out) EXPECT_LE(std::fabs(x), 1 + 1e-6);
+}
+
+TEST_P(EveryBackend, OutputIsLinearInV) {
+  Tensors a("seq=20x50 dim=16"), b("seq=20x50 dim=16");
+  for (std::int64_t j = 0; j < 50; ++j) {
+    for (std::int64_t d = 0; d < 16; ++d) b.inputs.v.set(0, 0, j, d, 4 * Tensors::get(a.inputs.v, j, d));
+  }
+  const auto one = run_backend(backend(), a.problem, a.inputs.views());
+  const auto four = run_backend(backend(), b.problem, b.inputs.views());
+  for (std::size_t n = 0; n < one.size(); ++n) EXPECT_EQ(four[n], 4 * one[n]);  // a power of two is exact
+}
+
+TEST_P(EveryBackend, UniformScoresGiveTheMeanExactly) {
+  for (double x : run("seq=5x64 dim=8 q.fill=constant(0) v.fill=constant(0.25)")) EXPECT_EQ(x, 0.25);
+}
+
+TEST_P(EveryBackend, APlanServesOtherDataAfterwards) {
+  const Problem first = parse_case("seq=40 dim=16 seed=1"), second = parse_case("seq=40 dim=16 seed=2");
+  const CaseInputs a = make_inputs(first), b = make_inputs(second);
+  const auto plan = backend().prepare(first);
+  const auto walk = [&](const CaseInputs& inputs) {
+    GuardedOutputs outputs(first);
+    plan->upload(inputs.views());
+    plan->run();
+    plan->download(outputs.views());
+    return outputs.out(0, 0, 39, 15);
+  };
+  const double from_a = walk(a), from_b = walk(b);
+  EXPECT_NE(from_a, from_b);
+  EXPECT_EQ(walk(a), from_a);
+}
+
+TEST_P(EveryBackend, EveryOptionAcceptedMatters) {
+  // Each option alone must change the answer (diffusers#12605, jax#32300).
+  const auto plain = run("seq=40 dim=8");
+  for (const char* option : {"scale=0.05", "causal", "window=3:3", "window=inf:0", "window=0:inf", "mask=bool:BHQK:random(0.5)",
+                             "mask=add:BHQK:normal", "mask=add:BHQK:neginf(0.5)"}) {
+    EXPECT_NE(run(std::string("seq=40 dim=8 ") + option), plain) << option;
+  }
+}
+
+TEST_P(EveryBackend, MaskOffsetsGoBeyond32Bits) {
+  // pytorch#162588, by stride rather than by size. Devices whose largest allocation is smaller refuse.
+  const Case one = case_from_line("batch=2 seq=4 dim=4 mask=bool:BHQK:random(0.5) mask.strides=2200000000,16,4,1");
+  const auto refusal = backend().refuse(one.problem);
+  EXPECT_EQ(refusal.has_value() && backend().identity().device.starts_with("CPU"), false);
+  if (refusal) return;
+  const PreparedCase prepared(one, {&backend()}, 2);
+  const Verdict verdict = prepared.check(backend());
+  EXPECT_EQ(verdict.status, Status::pass) << verdict.reason;
+}
+
+std::vector<std::string> built_backends() {
+  std::vector<std::string> names;
+  for (const BackendEntry& entry : registered_backends()) {
+    if (entry.make) names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Built, EveryBackend, testing::ValuesIn(built_backends()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace attest

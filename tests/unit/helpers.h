@@ -1,0 +1,50 @@
+// Short ways to what unit tests need.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/registry.h"
+#include "harness/backend_set.h"
+#include "harness/case.h"
+#include "harness/run_case.h"
+#include "harness/user_error.h"
+#include "reference/attention.h"
+#include "reference/case_line.h"
+
+namespace attest {
+
+/// The problem's data and the reference's rows.
+struct Computed {
+  Problem problem;
+  CaseInputs inputs;
+  Attention attention;
+
+  explicit Computed(const std::string& line)
+      : problem(parse_case(line)), inputs(make_inputs(problem)), attention(attest::attention(problem, inputs.views())) {}
+  const Row& row(std::size_t n) const { return attention.rows.at(n); }
+};
+
+/// Output of a backend on given inputs, dense in the order b, h, i, c; then lse if asked for.
+inline std::vector<double> run_backend(Backend& backend, const Problem& problem, const Inputs& inputs) {
+  GuardedOutputs outputs(problem);
+  const auto plan = backend.prepare(problem);
+  plan->upload(inputs);
+  plan->run();
+  plan->download(outputs.views());
+  EXPECT_EQ(outputs.inspect(), "");
+  std::vector<double> values;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      for (std::int64_t i = 0; i < problem.query_length; ++i) {
+        for (std::int64_t c = 0; c < problem.value_dim; ++c) values.push_back(outputs.out(b, h, i, c));
+        if (problem.wants(Output::lse)) values.push_back(outputs.lse(b, h, i));
+      }
+    }
+  }
+  return values;
+}
+
+}  // namespace attest
