@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# new_backend.sh SOURCE: follows backends/README.md. A copy of the example under a new name builds and passes smoke, and
+# no file that was there before has changed.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/attest"
+# What git would clone, with the edits of the moment.
+git -C "$1" ls-files -z --cached --others --exclude-standard | (cd "$1" && xargs -0 cp --parents -t "$work/attest" 2>/dev/null) || true
+cd "$work/attest"
+find . -type f | sort | xargs sha256sum >"$work/before"
+
+# The guide's commands:
+cp -r backends/example backends/mine
+sed -i 's/example/mine/g; s/Example/Mine/g' backends/mine/CMakeLists.txt backends/mine/example.cpp
+mv backends/mine/example.cpp backends/mine/mine.cpp
+
+cmake -S . -B build -G Ninja -DATTEST_TESTS=OFF -DATTEST_BACKEND_EIGEN=OFF -DATTEST_BACKEND_XTENSOR=OFF \
+  -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF >/dev/null
+ninja -C build --quiet
+build/bin/attest list backends | grep '^mine '
+build/bin/attest check --suite smoke --backend mine
+sha256sum --quiet -c "$work/before"
