@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# run_transcripts.sh ATTEST: runs every transcript of transcripts.txt and compares exit code and output.
+#
+# A transcript is "$ command", "= exit code", then lines that must stand in the output (stdout and stderr), in order;
+# "! text" must not stand there. {tmp} is a fresh folder, and attest is the program under test.
+set -uo pipefail
+attest=$1
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+attest() { "$attest_path" "$@"; }
+export attest_path=$attest
+export -f attest
+passed=0 failed=0 command="" expected=0 wants=()
+
+finish() {
+  [ -z "$command" ] && return
+  local output code at=1 found ok=1
+  output=$(bash -c "$command" 2>&1)
+  code=$?
+  [ "$code" = "$expected" ] || { ok=0; echo "exit code $code instead of $expected: $command"; }
+  for want in "${wants[@]}"; do
+    if [[ $want == "! "* ]]; then
+      if grep -qF -- "${want#! }" <<<"$output"; then ok=0; echo "must not stand there: ${want#! }   ($command)"; fi
+      continue
+    fi
+    found=$(tail -n "+$at" <<<"$output" | grep -nF -m1 -- "$want" | cut -d: -f1)
+    if [ -z "$found" ]; then ok=0; echo "missing: $want   ($command)"; else at=$((at + found - 1)); fi
+  done
+  if [ $ok = 1 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "$output" | head -20; fi
+}
+
+while IFS= read -r line; do
+  line=${line//\{tmp\}/$tmp}
+  case $line in
+    "" | "#"*) ;;
+    '$ '*) finish; command=${line#\$ } expected=0 wants=() ;;
+    '= '*) expected=${line#= } ;;
+    *) wants+=("$line") ;;
+  esac
+done <"$here/transcripts.txt"
+finish
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
