@@ -77,8 +77,7 @@ class EigenKernel {
         out_.row(r) *= shrink;
         max_[r] = now;
       }
-      row = (row - now).unaryExpr(PacketExp<Real>());
-      sum_[r] += row.sum();
+      sum_[r] += exp_row(row.data(), block.keys, now);
     }
   }
 

@@ -1,62 +1,91 @@
-// exp of a packet for softmax weights: arguments at or below 0, exactly 0 far below, NaN stays NaN.
+// exp(s - m) along a row of scores, for softmax weights: arguments at or below 0, exactly 0 far below, NaN stays NaN.
 //
 // Eigen's own pexp clamps -inf to about 1e-39 and spends half its time on scaling by 2^n in full generality.
-// Range reduction by Cody and Waite, n = round(x / ln 2); polynomial of degree 6 on [-ln2/2, ln2/2].
+// Here x = n ln 2 + r with n = round(x / ln 2) (Cody and Waite), exp(r) by Cephes' polynomial of degree 7 on
+// [-ln2/2, ln2/2], and 2^n is put together from its exponent's bits, which are all zero for the smallest n.
 #pragma once
 
 #include <Eigen/Core>
 #include <cmath>
-#include <limits>
+#include <cstdint>
 
 namespace attest {
 
-/// Largest error of either type over the arguments that do not give 0, in ulps; see tests/unit/eigen_exp_test.cpp.
+/// Largest error of either type over the arguments that do not give 0, in ulps; tests/unit/eigen_exp_test.cpp measures it.
 inline constexpr double kPacketExpUlps = 2;
 
+namespace packet_exp {
+
+/// Below this the result would be subnormal: 0 is given.
+inline constexpr double kLowestF64 = -708.0;
+inline constexpr float kLowestF32 = -127 * 0.693147180559945f;
+
+template <class Packet>
+Packet exp_f32(const Packet& x) {
+  using namespace Eigen::internal;
+  // The operand that stands first wins against NaN in pmax; NaN must come through.
+  const Packet bounded = pmax(x, pset1<Packet>(kLowestF32));
+  // Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n + 127 in the low bits.
+  constexpr float kMagic = 12582912.0f + 127.0f;
+  const Packet shifted = pmadd(bounded, pset1<Packet>(1.44269504088896341f), pset1<Packet>(kMagic));
+  const Packet n = psub(shifted, pset1<Packet>(kMagic));
+  Packet r = pmadd(n, pset1<Packet>(-0.693359375f), bounded);
+  r = pmadd(n, pset1<Packet>(2.12194440e-4f), r);
+  Packet p = pset1<Packet>(1.9875691500e-4f);
+  p = pmadd(p, r, pset1<Packet>(1.3981999507e-3f));
+  p = pmadd(p, r, pset1<Packet>(8.3334519073e-3f));
+  p = pmadd(p, r, pset1<Packet>(4.1665795894e-2f));
+  p = pmadd(p, r, pset1<Packet>(1.6666665459e-1f));
+  p = pmadd(p, r, pset1<Packet>(5.0000001201e-1f));
+  p = pmadd(p, r, pset1<Packet>(1.0f));
+  p = pmadd(p, r, pset1<Packet>(1.0f));
+  using Integers = typename unpacket_traits<Packet>::integer_packet;
+  return pmul(p, preinterpret<Packet>(plogical_shift_left<23>(preinterpret<Integers>(shifted))));
+}
+
+template <class Packet>
+Packet exp_f64(const Packet& x) {
+  using namespace Eigen::internal;
+  return pandnot(pexp(x), pcmp_le(x, pset1<Packet>(kLowestF64)));
+}
+
+template <class Packet>
+Packet exp_packet(const Packet& x) {
+  if constexpr (sizeof(typename Eigen::internal::unpacket_traits<Packet>::type) == 4) return exp_f32(x);
+  else return exp_f64(x);
+}
+
+}  // namespace packet_exp
+
+/// row[j] becomes exp(row[j] - shift); the sum is returned.
 template <class Real>
-struct PacketExp {
-  /// Below this the result would be subnormal: 0 is given.
-  static constexpr Real kLowest = sizeof(Real) == 4 ? Real(-87.0) : Real(-708.0);
-
-  Real operator()(Real x) const { return x <= kLowest ? Real{0} : std::exp(x); }
-
-  template <class Packet>
-  Packet packetOp(const Packet& x) const {
-    using namespace Eigen::internal;
-    Packet y;
-    if constexpr (sizeof(Real) == 4) {
-      y = exp_f32(pmax(x, pset1<Packet>(kLowest)));
-    } else {
-      y = pexp(x);
+Real exp_row(Real* row, std::int64_t n, Real shift) {
+  using namespace Eigen::internal;
+  using Packet = typename packet_traits<Real>::type;
+  constexpr std::int64_t kLanes = packet_traits<Real>::size;
+  const Packet subtract = pset1<Packet>(shift);
+  Packet first = pset1<Packet>(Real{0}), second = first;
+  std::int64_t j = 0;
+  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+    const Packet a = packet_exp::exp_packet(psub(ploadu<Packet>(row + j), subtract));
+    const Packet b = packet_exp::exp_packet(psub(ploadu<Packet>(row + j + kLanes), subtract));
+    pstoreu(row + j, a);
+    pstoreu(row + j + kLanes, b);
+    first = padd(first, a);
+    second = padd(second, b);
+  }
+  Real sum = predux(padd(first, second));
+  for (; j < n; j += kLanes) {  // a ragged end goes through one packet
+    Real lanes[kLanes];
+    const std::int64_t rest = std::min(kLanes, n - j);
+    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = l < rest ? row[j + l] : shift;
+    pstoreu(lanes, packet_exp::exp_packet(psub(ploadu<Packet>(lanes), subtract)));
+    for (std::int64_t l = 0; l < rest; ++l) {
+      row[j + l] = lanes[l];
+      sum += lanes[l];
     }
-    return pandnot(y, pcmp_le(x, pset1<Packet>(kLowest)));
   }
-
- private:
-  template <class Packet>
-  static Packet exp_f32(const Packet& x) {
-    using namespace Eigen::internal;
-    const Packet n = pround(pmul(x, pset1<Packet>(1.44269504088896341f)));
-    Packet r = pmadd(n, pset1<Packet>(-0.693359375f), x);
-    r = pmadd(n, pset1<Packet>(2.12194440e-4f), r);
-    // Cephes' expf polynomial: exp(r) = 1 + r + r^2 * p(r).
-    Packet p = pset1<Packet>(1.9875691500e-4f);
-    p = pmadd(p, r, pset1<Packet>(1.3981999507e-3f));
-    p = pmadd(p, r, pset1<Packet>(8.3334519073e-3f));
-    p = pmadd(p, r, pset1<Packet>(4.1665795894e-2f));
-    p = pmadd(p, r, pset1<Packet>(1.6666665459e-1f));
-    p = pmadd(p, r, pset1<Packet>(5.0000001201e-1f));
-    const Packet e = padd(pmadd(p, pmul(r, r), r), pset1<Packet>(1.0f));
-    // 2^n by its exponent's bits: n lies between -126 and 0 here, or x was NaN and e is.
-    using Integers = typename unpacket_traits<Packet>::integer_packet;
-    const Integers exponent = pcast<Packet, Integers>(padd(n, pset1<Packet>(127.0f)));
-    return pmul(e, preinterpret<Packet>(plogical_shift_left<23>(exponent)));
-  }
-};
+  return sum;
+}
 
 }  // namespace attest
-
-template <class Real>
-struct Eigen::internal::functor_traits<attest::PacketExp<Real>> {
-  enum { Cost = 20, PacketAccess = packet_traits<Real>::HasExp, IsRepeatable = true };
-};

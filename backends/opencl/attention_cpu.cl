@@ -9,16 +9,20 @@
 
 inline int not_finite(REAL x) { return !(fabs(x) < (REAL)INFINITY); }
 
+#define MAGIC (12582912.0f + 127.0f)
+#define LOWEST (-127 * 0.693147180559945f)
+
 // exp for x <= 0: 0 where the result would be subnormal, NaN for NaN.
 inline REALV exp_weights(REALV x) {
 #ifdef REAL_IS_DOUBLE
   const REALV e = exp(x);
   return x <= (REALV)(-708.0) ? (REALV)(0.0) : e;
 #else
-  const REALV bounded = x < (REALV)(-87.0f) ? (REALV)(-87.0f) : x;
-  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
-  const REALV shifted = fma(bounded, (REALV)(1.44269504088896341f), (REALV)(12582912.0f));
-  const REALV n = shifted - (REALV)(12582912.0f);
+  const REALV bounded = x < (REALV)(LOWEST) ? (REALV)(LOWEST) : x;
+  // Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n + 127 in the low bits: the exponent of 2^n, all zero for
+  // the smallest n, so that such a weight is exactly 0.
+  const REALV shifted = fma(bounded, (REALV)(1.44269504088896341f), (REALV)(MAGIC));
+  const REALV n = shifted - (REALV)(MAGIC);
   REALV r = fma(n, (REALV)(-0.693359375f), bounded);
   r = fma(n, (REALV)(2.12194440e-4f), r);
   REALV p = (REALV)(1.9875691500e-4f);
@@ -27,9 +31,9 @@ inline REALV exp_weights(REALV x) {
   p = fma(p, r, (REALV)(4.1665795894e-2f));
   p = fma(p, r, (REALV)(1.6666665459e-1f));
   p = fma(p, r, (REALV)(5.0000001201e-1f));
-  const REALV e = fma(p, r * r, r) + (REALV)(1.0f);
-  const REALV power = AS_REALV((AS_INTV(shifted) << 23) + (INTV)(0x3f800000));
-  return x <= (REALV)(-87.0f) ? (REALV)(0.0f) : e * power;
+  p = fma(p, r, (REALV)(1.0f));
+  p = fma(p, r, (REALV)(1.0f));
+  return p * AS_REALV(AS_INTV(shifted) << 23);
 #endif
 }
 

@@ -1,0 +1,57 @@
+// Storage in 16 bits: IEEE binary16 (f16) and the upper half of binary32 (bf16), converted exactly on reading and
+// rounded to nearest, ties to even, on writing. From double in one step: rounding twice could miss a tie.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace attest {
+
+/// Exact.
+constexpr float f16_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16, rest = bits & 0x7fffu;
+  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  if (rest < 0x0400u) {  // subnormal: a multiple of 2^-24
+    const float magnitude = static_cast<float>(rest) * 0x1p-24f;
+    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+  }
+  return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
+}
+
+/// Exact.
+constexpr float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+namespace detail {
+
+/// The upper bits of a positive finite double as a small float with `mantissa` bits and exponents from `least` on
+/// (of the smallest normal number); `infinity` when it rounds beyond the range.
+constexpr std::uint16_t round_small_float(double value, int mantissa, int least, std::uint16_t infinity) {
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>(bits >> 52) - 1023;
+  if (exponent < least - mantissa - 1) return 0;  // below half of the smallest subnormal
+  const std::uint64_t significand = (bits & 0xfffffffffffffULL) | 0x10000000000000ULL;
+  const int dropped = 52 - mantissa + (exponent < least ? least - exponent : 0);
+  std::uint64_t kept = significand >> dropped;
+  const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1), half = std::uint64_t{1} << (dropped - 1);
+  if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
+  // A normal number's significand carries its leading bit, which adds one to the exponent field.
+  const int biased = exponent < least ? 0 : exponent - least;
+  const std::uint64_t result = (static_cast<std::uint64_t>(biased) << mantissa) + kept;
+  return result >= infinity ? infinity : static_cast<std::uint16_t>(result);
+}
+
+constexpr std::uint16_t to_small_float(double value, int mantissa, int least, std::uint16_t infinity) {
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000u);
+  const double magnitude = std::bit_cast<double>(bits & 0x7fffffffffffffffULL);
+  if (magnitude != magnitude) return static_cast<std::uint16_t>(sign | infinity | (1u << (mantissa - 1)));
+  if (std::bit_cast<std::uint64_t>(magnitude) == 0x7ff0000000000000ULL) return static_cast<std::uint16_t>(sign | infinity);
+  return static_cast<std::uint16_t>(sign | round_small_float(magnitude, mantissa, least, infinity));
+}
+
+}  // namespace detail
+
+constexpr std::uint16_t to_f16(double value) { return detail::to_small_float(value, 10, -14, 0x7c00u); }
+constexpr std::uint16_t to_bf16(double value) { return detail::to_small_float(value, 7, -126, 0x7f80u); }
+
+}  // namespace attest
