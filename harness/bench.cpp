@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "harness/guarded_outputs.h"
 #include "harness/run_case.h"
 #include "reference/case_line.h"
 

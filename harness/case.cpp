@@ -22,10 +22,6 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-void refuse_beyond(const Problem& problem, const std::string& where) {
-  if (auto beyond = beyond_this_version(problem)) throw UserError(where + *beyond);
-}
-
 }  // namespace
 
 Case case_from_line(const std::string& line, const std::string& where) {
@@ -38,7 +34,6 @@ Case case_from_line(const std::string& line, const std::string& where) {
     throw UserError(fmt::format("{}case line, column {}: {}  (\"{} >>{}\")", prefix, error.column(), error.what(),
                                 line.substr(0, at), line.substr(at)));
   }
-  refuse_beyond(result.problem, prefix + "\"" + line + "\": ");
   result.label = print_case(result.problem);
   result.where = where;
   return result;

@@ -123,7 +123,6 @@ class FileCase {
       fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
     }
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
-    if (auto beyond = beyond_this_version(problem_)) fail(*beyond);
   }
 
   void read_mask_spec(Problem& p) {

@@ -49,10 +49,33 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
-Comparison compare_outputs(const Problem& p, const Expectation& e, const Bounds& bounds,
+namespace {
+
+void compare_present(const Problem& p, const Inputs& inputs, const GuardedOutputs& outputs, Comparison& comparison) {
+  for (const bool values : {false, true}) {
+    const ConstTensor& fresh = values ? inputs.v : inputs.k;
+    const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t h = 0; h < p.key_heads; ++h) {
+        for (std::int64_t j = 0; j < p.key_length; ++j) {
+          const KeyPlace place = place_of_key(inputs, b, j);
+          const ConstTensor& from = place.past ? past : fresh;
+          for (std::int64_t d = 0; d < (values ? p.value_dim : p.key_dim); ++d) {
+            const double want = load(from.data, from.dtype, from.at(place.batch, h, place.row, d));
+            comparison.element(values ? "present_v" : "present_k", {b, h, j, d}, outputs.present(values, b, h, j, d), want, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Comparison compare_outputs(const Problem& p, const Inputs& inputs, const Expectation& e, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;
-  const auto columns = static_cast<std::size_t>(p.value_dim);
+  const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
   const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse);
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     const auto [b, h, i] = e.rows[r];
@@ -65,7 +88,18 @@ Comparison compare_outputs(const Problem& p, const Expectation& e, const Bounds&
     if (wants_lse) {
       comparison.element("lse", {b, h, i, 0}, outputs.lse(b, h, i), e.lse[r], bounds.lse[r] + e.own.lse[r]);
     }
+    for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+      if (!p.wants(kScoreStages[n])) continue;
+      const std::string name(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]);
+      for (std::size_t j = 0; j < keys; ++j) {
+        const std::size_t at = r * keys + j;
+        const auto key = static_cast<std::int64_t>(j);
+        comparison.element(name, {b, h, i, key}, outputs.stage(kScoreStages[n], b, h, i, key), e.stages[n][at],
+                           bounds.stages[n][at] + e.own.stages[n][at]);
+      }
+    }
   }
+  if (p.wants(Output::present)) compare_present(p, inputs, outputs, comparison);
   return comparison;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "harness/expectation.h"
-#include "harness/inputs.h"
+#include "harness/guarded_outputs.h"
 #include "harness/verdict.h"
 
 namespace attest {
@@ -36,7 +36,8 @@ class Comparison {
   std::optional<WorstElement> worst_;
 };
 
-Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
-                           const GuardedOutputs& outputs);
+/// Every output that the problem asks for; `present` must hold the inputs' keys and values bit for bit.
+Comparison compare_outputs(const Problem& problem, const Inputs& inputs, const Expectation& expectation,
+                           const Bounds& bounds, const GuardedOutputs& outputs);
 
 }  // namespace attest

@@ -33,6 +33,40 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t most
   return spans;
 }
 
+/// Query rows of batch b that exist.
+std::int64_t stored_rows(const Problem& p, std::int64_t b) {
+  return p.packed_sequences() ? p.query_count(b) : p.query_length;
+}
+
+/// Room for every row; stages only where asked for.
+void resize(RowValues& values, const Problem& p, std::size_t rows) {
+  values.out.resize(rows * static_cast<std::size_t>(p.value_dim));
+  values.lse.resize(rows);
+  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+    if (p.wants(kScoreStages[n])) values.stages[n].resize(rows * static_cast<std::size_t>(p.key_length));
+  }
+}
+
+/// Row r of each list becomes what `out`, `lse` and the four stages hold.
+void set_row(RowValues& values, std::size_t r, const std::vector<double>& out, double lse,
+             const std::array<const std::vector<double>*, 4>& stages) {
+  std::copy(out.begin(), out.end(), values.out.begin() + static_cast<std::ptrdiff_t>(r * out.size()));
+  values.lse[r] = lse;
+  for (std::size_t n = 0; n < stages.size(); ++n) {
+    if (values.stages[n].empty()) continue;
+    std::copy(stages[n]->begin(), stages[n]->end(),
+              values.stages[n].begin() + static_cast<std::ptrdiff_t>(r * stages[n]->size()));
+  }
+}
+
+/// biased as it is handed out: -inf where hidden.
+const std::vector<double>& hide(Row& row) {
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) row.biased[j] = -kInfinity;
+  }
+  return row.biased;
+}
+
 }  // namespace
 
 std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
@@ -44,7 +78,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
-        for (std::int64_t i = 0; i < p.query_length; ++i) rows.push_back({b, h, i});
+        for (std::int64_t i = 0; i < stored_rows(p, b); ++i) rows.push_back({b, h, i});
       }
     }
     return rows;
@@ -65,6 +99,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
     if (n % 2 == 1) i = std::clamp<std::int64_t>(i / 16 * 16 + draw(5003, 3) - 1, 0, last);
     chosen.insert({draw(5000, p.batch), draw(5001, p.query_heads), i});
   }
+  std::erase_if(chosen, [&](const RowIndex& row) { return row.i >= stored_rows(p, row.b); });
   rows.assign(chosen.begin(), chosen.end());
   return rows;
 }
@@ -84,16 +119,10 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       e.producers.push_back(producer);
     }
   }
-  const auto columns = static_cast<std::size_t>(p.value_dim);
-  const auto size = [&](Bounds& bounds) {
-    bounds.out.resize(e.rows.size() * columns);
-    bounds.lse.resize(e.rows.size());
-  };
-  e.out.resize(e.rows.size() * columns);
-  e.lse.resize(e.rows.size());
-  size(e.own);
+  resize(e, p, e.rows.size());
+  resize(e.own, p, e.rows.size());
   e.bounds.resize(e.producers.size());
-  for (Bounds& bounds : e.bounds) size(bounds);
+  for (Bounds& bounds : e.bounds) resize(bounds, p, e.rows.size());
 
   const double work = static_cast<double>(e.rows.size()) * static_cast<double>(p.key_length) *
                       static_cast<double>(p.key_dim + p.value_dim) * static_cast<double>(2 + e.producers.size());
@@ -110,48 +139,52 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
     for (std::size_t r = span.first; r < span.last; ++r) {
       head.attend(e.rows[r].i, row);
       visible_pairs[n] += static_cast<double>(row.visible_count);
-      std::copy(row.output.begin(), row.output.end(), e.out.begin() + static_cast<std::ptrdiff_t>(r * columns));
-      e.lse[r] = row.lse;
-      const auto store = [&](Bounds& bounds) {
-        std::copy(bound.output.begin(), bound.output.end(),
-                  bounds.out.begin() + static_cast<std::ptrdiff_t>(r * columns));
-        bounds.lse[r] = bound.lse;
+      const auto keep = [&](Bounds& bounds) {
+        set_row(bounds, r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
       };
-      bound_row(head, row, reference_arithmetic(), DType::f64, bound);
-      store(e.own);
+      bound_row(head, row, e.rows[r].i, reference_arithmetic(), DType::f64, bound);
+      keep(e.own);
       for (std::size_t a = 0; a < e.producers.size(); ++a) {
-        bound_row(head, row, e.producers[a].arithmetic, e.producers[a].stored, bound);
-        store(e.bounds[a]);
+        bound_row(head, row, e.rows[r].i, e.producers[a].arithmetic, e.producers[a].stored, bound);
+        keep(e.bounds[a]);
       }
+      set_row(e, r, row.output, row.lse, {&row.raw, &row.capped, &hide(row), &row.weights});
     }
   });
   for (double pairs : visible_pairs) e.visible_pairs += pairs;
   return e;
 }
 
+namespace {
+
+/// Keys that row i of batch b sees when neither segments nor masks decide: the band, and the prefix outside it.
+std::int64_t count_in_band(const Problem& p, std::int64_t b, std::int64_t i) {
+  const std::int64_t diagonal = i + p.diagonal_offset(b), keys = p.key_count(b);
+  std::int64_t first = 0, last = keys;
+  if (p.causal) last = std::min(last, diagonal + 1);
+  if (p.window_right < keys - diagonal) last = std::min(last, diagonal + p.window_right + 1);
+  if (p.window_left != Problem::kUnbounded) first = std::max(first, diagonal - p.window_left);
+  last = std::max(first, last);
+  const std::int64_t prefix = std::min(p.prefix, keys);
+  const std::int64_t shared = std::max<std::int64_t>(std::min(last, prefix) - first, 0);
+  return last - first + prefix - shared;
+}
+
+}  // namespace
+
 double count_visible_pairs(const Problem& p, const Inputs& inputs) {
-  if (!inputs.mask) {
-    // Without a mask every head and batch sees the same, and a row sees one interval of keys.
-    double pairs = 0;
-    for (std::int64_t i = 0; i < p.query_length; ++i) {
-      const std::int64_t diagonal = i + p.diagonal_offset();
-      std::int64_t first = 0, last = p.key_length;
-      if (p.causal) last = std::min(last, diagonal + 1);
-      if (p.window_right < p.key_length - diagonal) last = std::min(last, diagonal + p.window_right + 1);
-      if (p.window_left != Problem::kUnbounded) first = std::max(first, diagonal - p.window_left);
-      pairs += static_cast<double>(std::max<std::int64_t>(last - first, 0));
-    }
-    return pairs * static_cast<double>(p.batch * p.query_heads);
-  }
+  // Without a mask every head sees the same.
+  const bool by_head = inputs.mask || inputs.blocks, simple = !by_head && !p.segments;
   double pairs = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < p.query_heads; ++h) {
-      for (std::int64_t i = 0; i < p.query_length; ++i) {
-        for (std::int64_t j = 0; j < p.key_length; ++j) pairs += visible(p, inputs, b, h, i, j);
+    for (std::int64_t h = 0; h < (by_head ? p.query_heads : 1); ++h) {
+      for (std::int64_t i = 0; i < p.query_count(b); ++i) {
+        if (simple) pairs += static_cast<double>(count_in_band(p, b, i));
+        for (std::int64_t j = 0; !simple && j < p.key_count(b); ++j) pairs += visible(p, inputs, b, h, i, j);
       }
     }
   }
-  return pairs;
+  return by_head ? pairs : pairs * static_cast<double>(p.query_heads);
 }
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 // What a case must give: the reference's rows, and for each declared arithmetic the bound around them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -23,10 +24,16 @@ std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
 /// Multiply-adds of the reference up to which every row is checked.
 inline constexpr double kRowBudget = 3e8;
 
-struct Bounds {
-  std::vector<double> out;  ///< rows x Dv
-  std::vector<double> lse;  ///< rows
+/// The stages of the scores that can be asked for, in this order wherever they are listed.
+inline constexpr std::array<Output, 4> kScoreStages = {Output::raw, Output::capped, Output::biased, Output::weights};
+
+/// One number for each element of the checked rows; a stage that was not asked for is empty.
+struct RowValues {
+  std::vector<double> out;                    ///< rows x Dv
+  std::vector<double> lse;                    ///< rows
+  std::array<std::vector<double>, 4> stages;  ///< rows x Lk each, as kScoreStages
 };
+using Bounds = RowValues;
 
 /// An arithmetic together with the type in which its results are handed over.
 struct Producer {
@@ -35,10 +42,8 @@ struct Producer {
   bool operator==(const Producer&) const = default;
 };
 
-struct Expectation {
+struct Expectation : RowValues {
   std::vector<RowIndex> rows;
-  std::vector<double> out;  ///< rows x Dv
-  std::vector<double> lse;  ///< rows
   Bounds own;               ///< the reference's own rounding
   std::vector<Producer> producers;
   std::vector<Bounds> bounds;  ///< one for each producer

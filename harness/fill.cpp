@@ -1,7 +1,6 @@
 #include "harness/fill.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 
 #include "reference/case_line.h"
@@ -30,7 +29,14 @@ std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::i
   return static_cast<std::uint64_t>(((a * shape[1] + b) * shape[2] + c) * shape[3] + d);
 }
 
-constexpr std::uint64_t kMaskStream = 40;
+/// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values.
+Index4 logical_shape(const Problem& p, TensorId id) {
+  if (id == TensorId::k) return {p.batch, p.key_heads, p.key_length, p.key_dim};
+  if (id == TensorId::v) return {p.batch, p.key_heads, p.key_length, p.value_dim};
+  return shape_of(p, id);
+}
+
+constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
 
 }  // namespace
 
@@ -41,13 +47,18 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 TensorFill::TensorFill(const Problem& problem, TensorId id)
-    : id_(id), shape_(shape_of(problem, id)), seed_(problem.seed) {
+    : id_(id), shape_(logical_shape(problem, id)), seed_(problem.seed) {
   const Fill& fill = problem.tensor(id).fill ? *problem.tensor(id).fill : problem.fill;
   const auto& known = tensor_fills();
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
   kind_ = static_cast<Kind>(found - known.begin());
-  const bool is_double = problem.dtype == DType::f64;
-  tiny_ = is_double ? 0x1p-1050 : 0x1p-140;
+  // Subnormal, and as large as leaves room for a dozen standard deviations.
+  struct Range {
+    double tiny, huge;
+  };
+  constexpr Range ranges[] = {{0x1p-1050, 0x1p500}, {0x1p-140, 0x1p59}, {0x1p-19, 0x1p13}, {0x1p-130, 0x1p59}};
+  const Range range = ranges[static_cast<std::size_t>(problem.dtype)];
+  tiny_ = range.tiny;
   switch (kind_) {
     case Kind::spread: {
       // Scores get the standard deviation x/2: scale * sqrt(Dqk) * amplitude^2 = x/2.
@@ -58,7 +69,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
     }
     case Kind::constant: amplitude_ = fill.args[0]; break;
     case Kind::denormal: amplitude_ = tiny_; break;
-    case Kind::huge: amplitude_ = is_double ? 0x1p500 : 0x1p59; break;
+    case Kind::huge: amplitude_ = range.huge; break;
     default: break;
   }
 }
@@ -124,10 +135,15 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
 }
 
 MaskFill::MaskFill(const Problem& problem)
-    : spec_(*problem.mask),
-      shape_(shape_of(problem, TensorId::mask)),
+    : MaskFill(problem.mask->fill, problem.mask->additive, shape_of(problem, TensorId::mask), problem) {}
+
+MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
+    : fill_(fill),
+      additive_(additive),
+      shape_(shape),
       seed_(problem.seed),
-      smallest_finite_(problem.mask_dtype() == DType::f64 ? -DBL_MAX : -static_cast<double>(FLT_MAX)) {}
+      smallest_finite_(-largest_of(problem.mask_dtype())),
+      large_(problem.mask_dtype() == DType::f16 ? -30000 : -1e9) {}
 
 double MaskFill::uniform(std::uint64_t stream, std::uint64_t index) const {
   return hash_uniform(hash_words(seed_, kMaskStream + stream, index));
@@ -135,10 +151,10 @@ double MaskFill::uniform(std::uint64_t stream, std::uint64_t index) const {
 
 double MaskFill::at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
   const std::uint64_t index = linear(shape_, b, h, i, j);
-  const std::string& name = spec_.fill.name;
-  const double arg = spec_.fill.args.empty() ? 0 : spec_.fill.args[0];
+  const std::string& name = fill_.name;
+  const double arg = fill_.args.empty() ? 0 : fill_.args[0];
   const bool in_band = static_cast<double>(std::abs(i - j)) <= arg;
-  if (spec_.additive) return name == "band" ? (in_band ? 0 : -kInfinity) : additive_at(arg, index);
+  if (additive_) return name == "band" ? (in_band ? 0 : -kInfinity) : additive_at(arg, index);
   if (name == "all") return 1;
   if (name == "none") return 0;
   if (name == "band") return in_band;
@@ -151,13 +167,50 @@ double MaskFill::at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t
 }
 
 double MaskFill::additive_at(double probability, std::uint64_t index) const {
-  const std::string& name = spec_.fill.name;
+  const std::string& name = fill_.name;
   const double value = normal_from(seed_, kMaskStream + 1, index);
   if (name == "normal") return value;
   const double draw = uniform(3, index);
-  if (name == "large") return draw < 0.5 ? -1e9 : value;
+  if (name == "large") return draw < 0.5 ? large_ : value;
   if (!(draw < probability)) return value;
   return name == "neginf" ? -kInfinity : smallest_finite_;
+}
+
+std::vector<double> make_slopes(const Problem& p) {
+  if (!p.alibi) return {};
+  std::vector<double> slopes = p.alibi_slopes.empty() ? published_alibi_slopes(p.query_heads) : p.alibi_slopes;
+  if (accumulator_of(p.dtype) == DType::f32) {
+    for (double& slope : slopes) slope = static_cast<double>(static_cast<float>(slope));
+  }
+  return slopes;
+}
+
+std::vector<double> make_sinks(const Problem& p) {
+  if (!p.sinks) return {};
+  std::vector<double> sinks = p.sink_values;
+  for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.query_heads); ++h) {
+    sinks.push_back(normal_from(p.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
+  }
+  if (accumulator_of(p.dtype) == DType::f32) {
+    for (double& sink : sinks) sink = static_cast<double>(static_cast<float>(sink));
+  }
+  return sinks;
+}
+
+std::vector<std::int32_t> make_page_table(const Problem& p, std::int64_t& stride) {
+  // A shuffle of all pages (Fisher and Yates), dealt out in order.
+  std::vector<std::int32_t> pages(static_cast<std::size_t>(page_count(p)));
+  for (std::size_t n = 0; n < pages.size(); ++n) pages[n] = static_cast<std::int32_t>(n);
+  for (std::size_t n = pages.size(); n > 1; --n) {
+    std::swap(pages[n - 1], pages[hash_words(p.seed, kPageStream, n) % n]);
+  }
+  stride = (p.key_length + *p.page_size - 1) / *p.page_size;
+  std::vector<std::int32_t> table(static_cast<std::size_t>(p.batch * stride), -1);
+  std::size_t next = 0;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t n = 0; n < page_count(p, b); ++n) table[static_cast<std::size_t>(b * stride + n)] = pages[next++];
+  }
+  return table;
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "reference/problem.h"
 
@@ -42,16 +43,25 @@ class TensorFill {
 class MaskFill {
  public:
   explicit MaskFill(const Problem& problem);
+  /// The same fills for a tensor of other extents, such as a block mask.
+  MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem);
   double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
 
  private:
   double additive_at(double probability, std::uint64_t index) const;
   double uniform(std::uint64_t stream, std::uint64_t index) const;
 
-  const MaskSpec& spec_;
+  Fill fill_;
+  bool additive_;
   Index4 shape_;
   std::uint64_t seed_;
-  double smallest_finite_;
+  double smallest_finite_, large_;
 };
+
+/// ALiBi slopes and sink logits, one for each query head, as the accumulator's type holds them; empty without.
+std::vector<double> make_slopes(const Problem& problem);
+std::vector<double> make_sinks(const Problem& problem);
+/// batch x stride page numbers, shuffled by the seed; -1 beyond a sequence's last page.
+std::vector<std::int32_t> make_page_table(const Problem& problem, std::int64_t& stride);
 
 }  // namespace attest

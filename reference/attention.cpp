@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/philox.h"
+
 namespace attest {
 namespace {
 
@@ -11,14 +13,18 @@ double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::in
   return load(inputs.mask->data, inputs.mask->dtype, inputs.mask->at(b, h, i, j));
 }
 
-/// Rows of one head of a B,H,L,D tensor, dense and in float64.
-std::vector<double> read_head(const ConstTensor& tensor, std::int64_t b, std::int64_t h) {
-  std::vector<double> rows(static_cast<std::size_t>(tensor.shape[2] * tensor.shape[3]));
-  std::size_t at = 0;
-  for (std::int64_t l = 0; l < tensor.shape[2]; ++l) {
-    for (std::int64_t d = 0; d < tensor.shape[3]; ++d) {
-      const Index4& s = tensor.strides;
-      rows[at++] = load(tensor.data, tensor.dtype, b * s[0] + h * s[1] + l * s[2] + d * s[3]);
+/// Rows of one head, dense and in float64; rows that are not stored stay 0.
+std::vector<double> read_keys(const Problem& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
+  const ConstTensor& fresh = values ? inputs.v : inputs.k;
+  const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
+  const std::int64_t dim = values ? p.value_dim : p.key_dim;
+  const std::int64_t stored = p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length;
+  std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
+  for (std::int64_t j = 0; j < stored; ++j) {
+    const KeyPlace place = place_of_key(inputs, b, j);
+    const ConstTensor& tensor = place.past ? past : fresh;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      rows[static_cast<std::size_t>(j * dim + d)] = load(tensor.data, tensor.dtype, tensor.at(place.batch, h, place.row, d));
     }
   }
   return rows;
@@ -27,10 +33,15 @@ std::vector<double> read_head(const ConstTensor& tensor, std::int64_t b, std::in
 }  // namespace
 
 bool visible(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  const std::int64_t diagonal = i + p.diagonal_offset();
-  if (p.causal && j > diagonal) return false;
-  if (p.window_left != Problem::kUnbounded && diagonal - j > p.window_left) return false;
-  if (p.window_right != Problem::kUnbounded && j - diagonal > p.window_right) return false;
+  if (i >= p.query_count(b) || j >= p.key_count(b)) return false;
+  const Placement at = locate(p, b, i, j);
+  if (!at.same_segment) return false;
+  bool in_band = true;
+  if (p.causal && at.key > at.diagonal) in_band = false;
+  if (p.window_left != Problem::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
+  if (p.window_right != Problem::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
+  if (!in_band && at.key >= p.prefix) return false;
+  if (inputs.blocks && !inputs.blocks->visible(b, h, i, j)) return false;
   if (inputs.mask && !inputs.mask->additive) {
     return static_cast<const std::uint8_t*>(inputs.mask->data)[inputs.mask->at(b, h, i, j)] != 0;
   }
@@ -42,8 +53,8 @@ Head::Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::in
       inputs_(inputs),
       b_(b),
       h_(h),
-      keys_(read_head(inputs.k, b, h / problem.heads_per_group())),
-      values_(read_head(inputs.v, b, h / problem.heads_per_group())) {
+      keys_(read_keys(problem, inputs, false, b, h / problem.heads_per_group())),
+      values_(read_keys(problem, inputs, true, b, h / problem.heads_per_group())) {
   for (std::int64_t j = 0; j < problem.key_length; ++j) {
     double sum = 0;
     for (std::int64_t t = 0; t < problem.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
@@ -51,12 +62,20 @@ Head::Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::in
   }
 }
 
+Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
+  Bias bias{additive_at(inputs_, b_, h_, i, j), 0};
+  if (!inputs_.slopes.empty()) {
+    const Placement at = locate(problem_, b_, i, j);
+    const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
+    bias.alibi = -inputs_.slopes[static_cast<std::size_t>(h_)] * distance;
+  }
+  return bias;
+}
+
 std::vector<double> Head::query_row(std::int64_t i) const {
   std::vector<double> q(static_cast<std::size_t>(problem_.key_dim));
-  const Index4& s = inputs_.q.strides;
   for (std::int64_t d = 0; d < problem_.key_dim; ++d) {
-    q[static_cast<std::size_t>(d)] =
-        load(inputs_.q.data, inputs_.q.dtype, b_ * s[0] + h_ * s[1] + i * s[2] + d * s[3]);
+    q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.at(b_, h_, i, d));
   }
   return q;
 }
@@ -70,13 +89,16 @@ void Head::attend(std::int64_t i, Row& row) const {
 
   row.seen.assign(keys, 0);
   row.raw.resize(keys);
+  row.capped.resize(keys);
   row.biased.resize(keys);
+  row.factors.clear();
   row.abs_products.resize(keys);
   row.weights.assign(keys, 0);
   row.output.assign(value_dim, 0);
-  row.max = -kInfinity;
+  row.sink = inputs_.sinks.empty() ? -kInfinity : inputs_.sinks[static_cast<std::size_t>(h_)];
+  row.max = row.sink;
   row.sum = 0;
-  row.lse = -kInfinity;
+  row.lse = row.sink;
   row.largest_product = 0;
   row.query_abs_sum = 0;
   for (double value : q) row.query_abs_sum += std::fabs(value);
@@ -91,7 +113,9 @@ void Head::attend(std::int64_t i, Row& row) const {
     }
     row.raw[j] = scale * dot;
     row.abs_products[j] = std::fabs(scale) * magnitude;
-    row.biased[j] = row.raw[j] + additive_at(inputs_, b_, h_, i, static_cast<std::int64_t>(j));
+    row.capped[j] = problem_.softcap ? *problem_.softcap * std::tanh(row.raw[j] / *problem_.softcap) : row.raw[j];
+    const Bias added = bias(i, static_cast<std::int64_t>(j));
+    row.biased[j] = row.capped[j] + added.additive + added.alibi;
     if (!visible(problem_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
     row.seen[j] = 1;
     ++row.visible_count;
@@ -100,6 +124,7 @@ void Head::attend(std::int64_t i, Row& row) const {
     if (!(row.biased[j] <= row.max)) row.max = row.biased[j];
     if (std::isnan(row.biased[j])) row.max = kNaN;
   }
+  row.sum = row.sink == -kInfinity ? 0 : std::exp(row.sink - row.max);
   if (row.visible_count == 0) return;
 
   for (std::size_t j = 0; j < keys; ++j) {
@@ -109,11 +134,23 @@ void Head::attend(std::int64_t i, Row& row) const {
   }
   row.lse = row.max + std::log(row.sum);
 
+  dropout_factors(i, row);
   for (std::size_t j = 0; j < keys; ++j) {
     if (!row.seen[j]) continue;
     row.weights[j] /= row.sum;
+    const double weight = row.factors.empty() ? row.weights[j] : row.weights[j] * row.factors[j];
     const double* v = value_row(static_cast<std::int64_t>(j));
-    for (std::size_t c = 0; c < value_dim; ++c) row.output[c] += row.weights[j] * v[c];
+    for (std::size_t c = 0; c < value_dim; ++c) row.output[c] += weight * v[c];
+  }
+}
+
+void Head::dropout_factors(std::int64_t i, Row& row) const {
+  if (problem_.dropout == 0 && !inputs_.keep) return;
+  const std::uint64_t threshold = dropout_threshold(problem_.dropout);
+  const std::int64_t first = ((b_ * problem_.query_heads + h_) * problem_.query_length + i) * problem_.key_length;
+  for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+    const bool keep = inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(problem_.seed, threshold, b_, h_, i, j);
+    row.factors.push_back(keep ? 1 / (1 - problem_.dropout) : 0);
   }
 }
 
@@ -122,7 +159,8 @@ Attention attention(const Problem& problem, const Inputs& inputs) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const Head head(problem, inputs, b, h);
-      for (std::int64_t i = 0; i < problem.query_length; ++i) head.attend(i, result.rows.emplace_back());
+      const std::int64_t rows = problem.packed_sequences() ? problem.query_count(b) : problem.query_length;
+      for (std::int64_t i = 0; i < rows; ++i) head.attend(i, result.rows.emplace_back());
     }
   }
   return result;

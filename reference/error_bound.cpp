@@ -9,7 +9,8 @@ namespace {
 
 /// Everything that depends on the declared arithmetic and the sizes, but not on the data of a row.
 struct Constants {
-  double u, e_exp, e_log, u_weights, u_store, eta, eta_weights, eta_store, half_range, largest;
+  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_store, u_lse, eta, eta_weights, eta_store, half_range, largest;
+  double largest_stored;  ///< beyond it a stored result becomes an infinity
   double blocks, scale_roundings, division_roundings;
 
   double gamma(double k) const { return k * u / (1 - k * u); }
@@ -31,21 +32,27 @@ Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
   c.u = unit_roundoff(a.accumulator);
   c.e_exp = 2 * c.u * a.exp_ulps;
   c.e_log = 2 * c.u * a.log_ulps;
+  c.e_tanh = 2 * c.u * a.tanh_ulps;
+  c.u_scores = narrower(a.stored_scores, a.accumulator) ? unit_roundoff(a.stored_scores) : 0;
   const bool weights_stored = narrower(a.stored_weights, a.accumulator);
   c.u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
   c.eta = smallest(a.accumulator, a.flush_to_zero);
   c.eta_weights = weights_stored ? smallest(a.stored_weights, a.flush_to_zero) : 0;
   const bool output_stored = narrower(stored, a.accumulator);
   c.u_store = output_stored ? unit_roundoff(stored) : 0;
+  c.u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
+  c.largest_stored = output_stored ? largest_of(stored) * (1 + unit_roundoff(stored) / 2) : kInfinity;
   c.eta_store = smallest(stored, a.flush_to_zero);
   c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   c.largest = a.accumulator == DType::f64 ? DBL_MAX : static_cast<double>(FLT_MAX) * (1 + 0x1p-25);
   c.blocks = a.key_block > 0 ? std::ceil(static_cast<double>(p.key_length) / static_cast<double>(a.key_block)) : 0;
+  if (p.sinks) c.blocks = std::max(c.blocks, 1.0);  // the sink enters like a block of its own
   switch (a.scale) {
     case ScalePlacement::score: c.scale_roundings = 2; break;
     case ScalePlacement::folded_log2e: c.scale_roundings = 4; break;
     case ScalePlacement::split_root: c.scale_roundings = 5; break;
   }
+  if (p.softcap) c.scale_roundings += 1;
   switch (a.division) {
     case Division::ieee: c.division_roundings = 1; break;
     case Division::reciprocal: c.division_roundings = 2; break;
@@ -58,52 +65,84 @@ Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
 /// Relative errors of the computed weights of one row, as far as they differ between keys.
 struct WeightErrors {
   std::vector<double> of_weight;  ///< pt_j, absolute, 0 where hidden
-  double sum = 0;                 ///< W
+  double of_sink = 0;             ///< the same of the sink's share
+  double sum = 0;                 ///< W, the sink included
   double largest_exponent = 0;    ///< max t_j
   double reference_point = 0;     ///< E*: by how much the computed maximum may be off
   double largest_score = 0;       ///< max E_j
 };
 
-/// E_j, the absolute error of a visible biased score.
-double score_error(const Head& head, const Row& row, std::size_t j, const Arithmetic& a, const Constants& c) {
+/// Absolute errors of one score after each step.
+struct ScoreErrors {
+  double raw = 0, capped = 0, biased = 0;
+};
+
+ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::size_t j, const Arithmetic& a,
+                         const Constants& c) {
   const Problem& p = head.problem();
   const auto d = static_cast<double>(p.key_dim);
+  ScoreErrors errors;
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
   const double lost = c.eta * (1 + d + row.query_abs_sum + head.key_abs_sum(static_cast<std::int64_t>(j)));
   double error = c.gamma(d + c.scale_roundings) * row.abs_products[j] + std::max(1.0, std::fabs(p.scale_value())) * lost;
-  if (head.inputs().mask && head.inputs().mask->additive) {
-    if (a.base2) error += c.gamma(2) * std::fabs(row.biased[j] - row.raw[j]);
-    error += c.u * (std::fabs(row.biased[j]) + error);
+  errors.raw = error;
+  if (p.softcap) {
+    const double cap = *p.softcap, slope = std::tanh(std::max(0.0, std::fabs(row.raw[j]) - error) / cap);
+    const double significance = 1 - slope * slope;
+    const double relative = (1 + c.e_tanh) * std::pow(1 + c.u, a.base2 ? 3 : 1) - 1;
+    error = significance * error * (1 + relative) + relative * std::fabs(row.capped[j]) + c.eta * (1 + cap);
   }
-  return error;
+  errors.capped = error;
+  const bool additive = head.inputs().mask && head.inputs().mask->additive, alibi = !head.inputs().slopes.empty();
+  if (additive || alibi) {
+    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
+    if (a.base2) error += c.gamma(2) * of_bias;
+    if (alibi) error += c.u * std::fabs(bias.alibi) + c.eta;  // slope times distance is rounded
+    // Two terms may be added in any order; their magnitudes cover every partial sum.
+    const double largest_partial = additive && alibi ? std::fabs(row.capped[j]) + of_bias : std::fabs(row.biased[j]);
+    for (int n = 0; n < additive + alibi; ++n) error += c.u * (largest_partial + error);
+  }
+  for (int n = 0; n < a.score_stores; ++n) error += c.u_scores * (std::fabs(row.biased[j]) + error);
+  errors.biased = error;
+  return errors;
 }
 
-WeightErrors weight_errors(const Head& head, const Row& row, const Arithmetic& a, const Constants& c) {
+WeightErrors weight_errors(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c) {
   WeightErrors errors;
   std::vector<double>& t = errors.of_weight;
   t.assign(row.seen.size(), 0.0);
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
-    t[j] = score_error(head, row, j, a, c);
+    t[j] = score_errors(head, row, i, j, a, c).biased;
     errors.largest_score = std::max(errors.largest_score, t[j]);
     errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
   }
-  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * c.u * a.lazy_threshold;
-  for (std::size_t j = 0; j < t.size(); ++j) {
-    if (!row.seen[j]) continue;
-    const double below_max = row.max - row.biased[j];
-    if (below_max == kInfinity) {
-      t[j] = 0;  // further below than there are numbers: the weight is 0 whatever the rounding
-      continue;
-    }
+  const bool has_sink = row.sink != -kInfinity;
+  const double sink_error = has_sink && a.base2 ? c.gamma(2) * std::fabs(row.sink) : 0;
+  if (has_sink) errors.reference_point = std::max(errors.reference_point, sink_error - (row.max - row.sink));
+
+  const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
+  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * c.u * a.lazy_threshold + from_sum;
+  const auto weight_error = [&](double score, double score_error) {
+    const double below_max = row.max - score;
+    if (below_max == kInfinity) return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
     // Summed in this order: below_max may be the largest double there is.
-    const double exponent = t[j] + c.u * below_max + c.u * (t[j] + errors.reference_point) + per_key;
+    const double exponent = score_error + c.u * below_max + c.u * (score_error + errors.reference_point) + per_key;
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
-    const double log_weight = row.biased[j] - row.lse;
-    t[j] = exponent < 1 ? std::exp(log_weight) * std::expm1(exponent)
+    const double log_weight = score - row.lse;
+    return exponent < 1 ? std::exp(log_weight) * std::expm1(exponent)
                         : std::exp(log_weight + exponent) - std::exp(log_weight);
+  };
+  for (std::size_t j = 0; j < t.size(); ++j) {
+    if (!row.seen[j]) continue;
+    t[j] = weight_error(row.biased[j], t[j]);
     errors.sum += t[j];
+  }
+  if (has_sink) {
+    errors.of_sink = weight_error(row.sink, sink_error);
+    errors.sum += errors.of_sink;
   }
   return errors;
 }
@@ -116,6 +155,7 @@ struct ColumnSums {
   std::vector<double> largest;    ///< max |v_jc|
   std::vector<double> absolute;   ///< sum |v_jc|
 
+  /// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
   ColumnSums(const Head& head, const Row& row, const WeightErrors& errors) {
     const std::size_t columns = row.output.size();
     for (auto* list : {&centred, &spread, &weighted, &largest, &absolute}) list->assign(columns, 0.0);
@@ -123,14 +163,20 @@ struct ColumnSums {
       if (!row.seen[j]) continue;
       const double* v = head.value_row(static_cast<std::int64_t>(j));
       const double off = errors.of_weight[j], most = row.weights[j] + off;
+      const double factor = row.factors.empty() ? 1 : row.factors[j];
       for (std::size_t c = 0; c < columns; ++c) {
-        const double deviation = std::fabs(v[c] - row.output[c]), magnitude = std::fabs(v[c]);
+        const double value = factor * v[c];
+        const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
         centred[c] += off * deviation;
         spread[c] = std::max(spread[c], deviation);
         weighted[c] += most * magnitude;
         largest[c] = std::max(largest[c], magnitude);
         absolute[c] += magnitude;
       }
+    }
+    for (std::size_t c = 0; row.sink != -kInfinity && c < columns; ++c) {
+      centred[c] += errors.of_sink * std::fabs(row.output[c]);
+      spread[c] = std::max(spread[c], std::fabs(row.output[c]));
     }
   }
 };
@@ -145,29 +191,83 @@ Arithmetic reference_arithmetic() {
   return a;
 }
 
-void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stored, RowBound& bound,
+namespace {
+
+/// What rounding to the storage type adds; infinity where the result may leave its range.
+double stored_bound(double magnitude, double before, const Constants& c) {
+  if (magnitude + before > c.largest_stored) return kInfinity;
+  return before + c.u_store * (magnitude + before) + c.eta_store;
+}
+
+/// Bounds of the scores' stages, hidden keys included, and of the weights.
+void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c,
+                  const WeightErrors* weights, RowBound& bound) {
+  const Problem& p = head.problem();
+  const std::size_t keys = row.seen.size();
+  const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
+  for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
+  for (std::size_t j = 0; j < keys; ++j) {
+    // Poison at a visible key is decided by its class; at a hidden one nothing is promised about the score.
+    const double score_class = row.seen[j] && std::isnan(row.biased[j]) ? 0 : kInfinity;
+    bound.raw[j] = bound.capped[j] = bound.biased[j] = bound.weights[j] = score_class;
+    if (row.abs_products[j] <= c.half_range) {
+      const ScoreErrors errors = score_errors(head, row, i, j, a, c);
+      bound.raw[j] = stored_bound(std::fabs(row.raw[j]), errors.raw, c);
+      bound.capped[j] = stored_bound(std::fabs(row.capped[j]), errors.capped, c);
+      bound.biased[j] = stored_bound(std::fabs(row.biased[j]), errors.biased, c);
+    }
+    if (!row.seen[j]) {
+      bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
+      continue;
+    }
+    if (!weights || std::isnan(row.weights[j])) continue;
+    // The output's bound with V the identity.
+    const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
+    const double most = std::max(w, 1 - w);
+    const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), most) : most;
+    const double product = c.gamma(n + c.blocks + c.division_roundings) * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w;
+    const double underflow = c.eta * (2 + n + c.blocks);
+    const double d = static_cast<double>(p.key_dim);
+    bound.weights[j] =
+        stored_bound(w, (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + product + division + underflow), c);
+  }
+}
+
+}  // namespace
+
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, DType stored, RowBound& bound,
                std::int64_t terms_column) {
   bound.output.assign(row.output.size(), 0.0);
   bound.lse = 0;
   bound.terms = {};
-  if (row.visible_count == 0) return;
+  const Problem& p = head.problem();
+  const Constants c = constants_of(p, a, stored);
+  const bool wants_scores = p.wants_scores();
+  if (row.visible_count == 0) {
+    // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
+    if (row.sink != -kInfinity) bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks) + c.e_log) * (1 + std::fabs(row.sink));
+    if (wants_scores) bound_stages(head, row, i, a, c, nullptr, bound);
+    return;
+  }
 
-  const Constants c = constants_of(head.problem(), a, stored);
   // A maximum that may round to an infinity proves nothing; NaN there is visible poison and stays one.
-  const double raw_error =
-      c.gamma(static_cast<double>(head.problem().key_dim) + c.scale_roundings) * row.largest_product;
+  const double raw_error = c.gamma(static_cast<double>(p.key_dim) + c.scale_roundings) * row.largest_product;
   if (!(row.largest_product <= c.half_range || std::isnan(row.max)) || std::fabs(row.max) + raw_error > c.largest) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
+    if (wants_scores) bound_stages(head, row, i, a, c, nullptr, bound);
     return;
   }
-  const WeightErrors weights = weight_errors(head, row, a, c);
+  const WeightErrors weights = weight_errors(head, row, i, a, c);
+  if (wants_scores) bound_stages(head, row, i, a, c, &weights, bound);
   const ColumnSums sums(head, row, weights);
-  const auto n = static_cast<double>(row.visible_count);
-  const double d = static_cast<double>(head.problem().key_dim);
+  const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
+  const double d = static_cast<double>(p.key_dim);
   const double lambda = a.normalised_before_storage ? 1 : row.sum;
-  const double in_product = a.normalised_before_storage ? c.division_roundings : 0;
+  const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
+  const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
 
   for (std::size_t column = 0; column < row.output.size(); ++column) {
@@ -178,17 +278,17 @@ void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stor
                                        : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
     const double weighted = convex_only ? sums.largest[column]
                                         : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
-    const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + c.u_weights) - 1) * weighted;
+    const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1) * weighted;
     const double division = (c.gamma(n + c.blocks) + after_product * c.u) * magnitude;
     double underflow = c.eta * sums.absolute[column] / row.sum + c.eta_weights * sums.absolute[column] / lambda +
                        c.eta * (n + c.blocks) / lambda;
     if (a.flush_to_zero) underflow += c.eta;  // flushed values: eta * sum p_j
     const double before = (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + products + division + underflow);
-    const double storage = c.u_store * (magnitude + before) + c.eta_store;
     const bool may_overflow = !(n * sums.largest[column] <= c.half_range);
-    bound.output[column] = may_overflow ? kInfinity : before + storage;
+    bound.output[column] = may_overflow ? kInfinity : stored_bound(magnitude, before, c);
     if (static_cast<std::int64_t>(column) == terms_column) {
-      bound.terms = {weights.largest_score, weights.sum, centred, products, division, underflow, storage};
+      bound.terms = {weights.largest_score, weights.sum, centred, products, division, underflow,
+                     c.u_store * (magnitude + before) + c.eta_store};
     }
   }
 
@@ -197,7 +297,7 @@ void bound_row(const Head& head, const Row& row, const Arithmetic& a, DType stor
   bound.lse = (shift + c.e_log * (std::fabs(std::log(row.sum)) + weights.reference_point + shift) +
                c.u * (std::fabs(row.lse) + shift)) * (1 + 4 * c.u);
   if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + std::fabs(std::log(row.sum)));
-  bound.lse += c.u_store * (std::fabs(row.lse) + bound.lse);
+  bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
 }
 
 }  // namespace attest

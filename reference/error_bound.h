@@ -17,6 +17,8 @@ namespace attest {
 struct RowBound {
   std::vector<double> output;  ///< Dv entries
   double lse = 0;
+  /// Lk entries each, only where the problem asks for that output.
+  std::vector<double> raw, capped, biased, weights;
 
   // The terms, for `attest explain`, at the output column asked for.
   struct Terms {
@@ -26,9 +28,9 @@ struct RowBound {
   } terms;
 };
 
-/// `row` must come from `head`. `terms_column` >= 0 asks for the terms of that output element.
-/// `stored` is the type in which output and lse are handed over.
-void bound_row(const Head& head, const Row& row, const Arithmetic& arithmetic, DType stored, RowBound& bound,
+/// `row` must be row i of `head`. `terms_column` >= 0 asks for the terms of that output element.
+/// `stored` is the type in which the results are handed over (lse: accumulator_of(stored)).
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored, RowBound& bound,
                std::int64_t terms_column = -1);
 
 /// The arithmetic of reference/ itself, whose own error is added to every comparison.

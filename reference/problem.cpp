@@ -9,7 +9,7 @@ namespace {
 __extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
 
 bool is_self_shaped(const Problem& p) {
-  return p.query_length == p.key_length && p.query_heads == p.key_heads && p.key_dim == p.value_dim;
+  return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads && p.key_dim == p.value_dim;
 }
 
 std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& strides, std::int64_t offset) {
@@ -84,6 +84,38 @@ std::optional<Fault> check_segments(const Problem& p) {
   return check(p.segments->key, p.key_length, "Lk");
 }
 
+std::optional<Fault> check_combinations(const Problem& p) {
+  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
+    if (p.tensors[n].layout == Layout::thd) {
+      return Fault{std::string(kTensorNames[n]) + ".layout", "thd packs every tensor; say layout=thd"};
+    }
+  }
+  if (p.packed_sequences()) {
+    if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
+    for (const char* key : {"q", "k", "v", "out"}) {
+      const auto id = static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
+      if (p.tensor(id).strides || p.tensor(id).layout) {
+        return Fault{std::string(key) + ".strides", "thd has no strides to choose"};
+      }
+    }
+    if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
+  }
+  if (p.page_size) {
+    if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
+    for (TensorId id : {TensorId::k, TensorId::v}) {
+      if (p.tensor(id).strides) return Fault{"paged", "a paged cache has no strides to choose"};
+    }
+  }
+  if (p.wants_scores() && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged"};
+  }
+  if (p.wants(Output::present) && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "present belongs to past: neither layout=thd nor paged"};
+  }
+  if (p.segments && p.past > 0) return Fault{"segments", "segments and past exclude each other"};
+  return std::nullopt;
+}
+
 std::optional<Fault> check_storage(const Problem& p) {
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
     const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
@@ -116,10 +148,82 @@ double Problem::scale_value() const {
   return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim));
 }
 
-std::int64_t Problem::diagonal_offset() const {
-  if (past > 0) return past;
-  return align == Align::bottom_right ? key_length - query_length : 0;
+std::int64_t Problem::query_count(std::int64_t b) const {
+  const auto at = static_cast<std::size_t>(b);
+  return lengths && at < lengths->query.size() ? lengths->query[at] : query_length;
 }
+
+std::int64_t Problem::key_count(std::int64_t b) const {
+  const auto at = static_cast<std::size_t>(b);
+  return lengths && at < lengths->key.size() ? lengths->key[at] : key_length;
+}
+
+std::int64_t Problem::diagonal_offset(std::int64_t b) const {
+  if (past > 0) return past;
+  return align == Align::bottom_right ? key_count(b) - query_count(b) : 0;
+}
+
+bool Problem::wants_scores() const {
+  return wants(Output::raw) || wants(Output::capped) || wants(Output::biased) || wants(Output::weights);
+}
+
+Placement locate(const Problem& p, std::int64_t b, std::int64_t i, std::int64_t j) {
+  if (!p.segments) return {true, i + p.diagonal_offset(b), j};
+  const auto& keys = p.segments->key;
+  const auto& queries = p.segments->query.empty() ? keys : p.segments->query;
+  std::int64_t query_start = 0, key_start = 0;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const bool holds_query = i < query_start + queries[n], holds_key = j < key_start + keys[n];
+    if (holds_query || holds_key) {
+      const std::int64_t offset = p.align == Align::bottom_right ? keys[n] - queries[n] : 0;
+      return {holds_query && holds_key, i - query_start + offset, j - key_start};
+    }
+    query_start += queries[n];
+    key_start += keys[n];
+  }
+  return {false, 0, 0};
+}
+
+std::vector<double> published_alibi_slopes(std::int64_t heads) {
+  const auto of_power = [](std::int64_t n) {
+    double ratio = 0x1p-8;  // 2^(-8/n) by halving the exponent
+    for (std::int64_t m = n; m > 1; m /= 2) ratio = std::sqrt(ratio);
+    std::vector<double> slopes;
+    double slope = 1;
+    for (std::int64_t h = 0; h < n; ++h) slopes.push_back(slope *= ratio);
+    return slopes;
+  };
+  if (heads == 0) return {};
+  std::int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  std::vector<double> slopes = of_power(power);
+  const std::vector<double> finer = power < heads ? of_power(2 * power) : std::vector<double>{};
+  for (std::size_t n = 0; static_cast<std::int64_t>(slopes.size()) < heads; n += 2) slopes.push_back(finer[n]);
+  return slopes;
+}
+
+std::vector<std::int64_t> starts_of(const Problem& p, TensorId id) {
+  std::vector<std::int64_t> starts = {0};
+  const bool of_queries = id == TensorId::q || id == TensorId::out;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    starts.push_back(starts.back() + (of_queries ? p.query_count(b) : p.key_count(b)));
+  }
+  return starts;
+}
+
+std::int64_t page_count(const Problem& p, std::int64_t b) { return (p.key_count(b) + *p.page_size - 1) / *p.page_size; }
+
+std::int64_t page_count(const Problem& p) {
+  std::int64_t pages = 0;
+  if (!p.lengths) {
+    return __builtin_mul_overflow(p.batch, page_count(p, 0), &pages) ? std::numeric_limits<std::int64_t>::max() : pages;
+  }
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(p.lengths->key.size()); ++b) pages += page_count(p, b);
+  return pages;
+}
+
+std::int64_t block_rows(const Problem& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
+std::int64_t block_columns(const Problem& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
 
 DType Problem::mask_dtype() const { return mask && mask->dtype ? *mask->dtype : dtype; }
 
@@ -130,8 +234,12 @@ bool Problem::uses_diagonal() const {
 Index4 shape_of(const Problem& p, TensorId id) {
   switch (id) {
     case TensorId::q: return {p.batch, p.query_heads, p.query_length, p.key_dim};
-    case TensorId::k: return {p.batch, p.key_heads, p.key_length, p.key_dim};
-    case TensorId::v: return {p.batch, p.key_heads, p.key_length, p.value_dim};
+    case TensorId::k:
+    case TensorId::v: {
+      const std::int64_t dim = id == TensorId::k ? p.key_dim : p.value_dim;
+      if (p.page_size) return {page_count(p), p.key_heads, *p.page_size, dim};
+      return {p.batch, p.key_heads, p.key_length - p.past, dim};
+    }
     case TensorId::out: return {p.batch, p.query_heads, p.query_length, p.value_dim};
     case TensorId::mask: break;
   }
@@ -155,6 +263,8 @@ Index4 strides_of(const Problem& p, TensorId id) {
   }
   switch (spec.layout.value_or(p.layout)) {
     case Layout::bhld: return {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+    // Packed sequences: one row after another, heads side by side; the batch's stride is not used.
+    case Layout::thd: return {0, n[3], n[1] * n[3], 1};
     case Layout::blhd:
     case Layout::bld: return {n[2] * n[1] * n[3], n[3], n[1] * n[3], 1};
     // Packed tensors keep q, k and v (or k and v) of one position side by side; the output is plain.
@@ -169,6 +279,12 @@ Index4 strides_of(const Problem& p, TensorId id) {
 }
 
 std::optional<std::int64_t> storage_elements(const Problem& p, TensorId id) {
+  if (p.packed_sequences() && id != TensorId::mask) {
+    Index4 shape = shape_of(p, id);
+    shape[0] = 1;
+    shape[2] = starts_of(p, id).back();
+    return checked_extent(shape, strides_of(p, id), p.tensor(id).offset);
+  }
   return checked_extent(shape_of(p, id), strides_of(p, id), p.tensor(id).offset);
 }
 
@@ -186,6 +302,7 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (p.prefix > p.key_length) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
   }
+  if (auto fault = check_combinations(p)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
     if (list.empty() || static_cast<std::int64_t>(list.size()) == p.query_heads) return std::nullopt;
     return Fault{key, "one number per query head is needed: " + std::to_string(p.query_heads) + ", not " +
@@ -196,36 +313,6 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (auto fault = check_lengths(p)) return fault;
   if (auto fault = check_segments(p)) return fault;
   return check_storage(p);
-}
-
-std::optional<std::string> beyond_this_version(const Problem& p) {
-  const auto beyond = [](std::string_view what) {
-    return std::string(what) + " is in the grammar, but this version's reference does not compute it";
-  };
-  if (p.dtype == DType::f16 || p.dtype == DType::bf16) return beyond("dtype=" + std::string(name_of(p.dtype)));
-  if (p.mask_dtype() == DType::f16 || p.mask_dtype() == DType::bf16) return beyond("a 16-bit mask");
-  if (p.prefix != 0) return beyond("prefix");
-  if (p.lengths) return beyond("lengths");
-  if (p.segments) return beyond("segments");
-  if (p.blocks) return beyond("blocks");
-  if (p.softcap) return beyond("softcap");
-  if (p.alibi) return beyond("alibi");
-  if (p.sinks) return beyond("sinks");
-  if (p.dropout != 0) return beyond("dropout");
-  if (p.past != 0) return beyond("past");
-  if (p.page_size) return beyond("paged");
-  for (Output output : p.outputs) {
-    if (output != Output::o && output != Output::lse) {
-      return beyond("out=" + std::string(kOutputNames[static_cast<std::size_t>(output)]));
-    }
-  }
-  for (const TensorSpec& tensor : p.tensors) {
-    const Layout layout = tensor.layout.value_or(p.layout);
-    if (layout == Layout::qkv || layout == Layout::kv) {
-      return beyond("layout=" + std::string(kLayoutNames[static_cast<std::size_t>(layout)]));
-    }
-  }
-  return std::nullopt;
 }
 
 double dense_multiply_adds(const Problem& p) {

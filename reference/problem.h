@@ -17,12 +17,12 @@
 namespace attest {
 
 enum class Align : std::uint8_t { top_left, bottom_right };
-enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv };
+enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
 enum class TensorId : std::uint8_t { q, k, v, mask, out };
 enum class Op : std::uint8_t { attention };
 
 inline constexpr std::array<std::string_view, 5> kTensorNames = {"q", "k", "v", "mask", "out"};
-inline constexpr std::array<std::string_view, 5> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv"};
+inline constexpr std::array<std::string_view, 6> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv", "thd"};
 
 /// A named generator of data with its numbers: `normal`, `spread(88)`, `band(32)`.
 struct Fill {
@@ -103,12 +103,41 @@ struct Problem {
 
   double scale_value() const;
   std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
-  /// Query i stands on the diagonal at key i + offset.
-  std::int64_t diagonal_offset() const;
+  /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
+  std::int64_t query_count(std::int64_t b) const;
+  std::int64_t key_count(std::int64_t b) const;
+  /// Query i of batch b stands on the diagonal at key i + offset. Segments have their own: see locate().
+  std::int64_t diagonal_offset(std::int64_t b) const;
+  /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
+  bool packed_sequences() const { return layout == Layout::thd; }
+  /// Any of raw, capped, biased, weights.
+  bool wants_scores() const;
   DType mask_dtype() const;
   /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
   bool uses_diagonal() const;
 };
+
+/// Where a query and a key stand to each other once segments are taken apart.
+struct Placement {
+  bool same_segment = true;
+  std::int64_t diagonal = 0, key = 0;  ///< within the segment; `key == diagonal` is on the diagonal
+};
+Placement locate(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j);
+
+/// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no power
+/// of two), in double, by square roots and products alone.
+std::vector<double> published_alibi_slopes(std::int64_t heads);
+
+/// Row numbers at which packed sequences of these lengths begin, and their total: one more entry than lengths.
+std::vector<std::int64_t> starts_of(const Problem& problem, TensorId id);
+
+/// Pages of a paged cache: of batch b, and in all.
+std::int64_t page_count(const Problem& problem, std::int64_t b);
+std::int64_t page_count(const Problem& problem);
+
+/// Blocks along queries and keys of a block mask.
+std::int64_t block_rows(const Problem& problem);
+std::int64_t block_columns(const Problem& problem);
 
 /// Extents of one tensor. A mask has extent 1 along its broadcast axes.
 Index4 shape_of(const Problem& problem, TensorId id);
@@ -124,9 +153,6 @@ struct Fault {
   std::string key, message;
 };
 std::optional<Fault> find_fault(const Problem& problem);
-
-/// What the grammar can say but this version's reference does not compute yet, as one sentence.
-std::optional<std::string> beyond_this_version(const Problem& problem);
 
 /// Multiply-adds of q*k and p*v over visible pairs are counted elsewhere; this is the dense count.
 double dense_multiply_adds(const Problem& problem);

@@ -20,6 +20,20 @@ constexpr std::string_view name_of(DType type) {
   return names[static_cast<int>(type)];
 }
 
+/// The type of sums, of lse, and of the small tensors (slopes, sinks) that go with a storage type.
+constexpr DType accumulator_of(DType stored) { return stored == DType::f64 ? DType::f64 : DType::f32; }
+
+/// Largest finite number of a type.
+constexpr double largest_of(DType type) {
+  switch (type) {
+    case DType::f64: return std::numeric_limits<double>::max();
+    case DType::f32: return static_cast<double>(std::numeric_limits<float>::max());
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.fep127;
+  }
+  return 0;
+}
+
 /// Extents or element strides of a rank-4 tensor: batch, head, length, feature
 /// (for a mask: batch, head, query, key).
 using Index4 = std::array<std::int64_t, 4>;

@@ -27,13 +27,14 @@ class EigenKernel {
         max_(tile.queries),
         sum_(tile.queries) {}
 
-  void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale) {
+  void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     rows_ = rows;
     using Rows = Eigen::Map<const Tile, 0, Eigen::OuterStride<>>;
     queries_.topRows(rows) = Rows(q.data, rows, queries_.cols(), Eigen::OuterStride<>(q.stride)) * scale;
     out_.topRows(rows).setZero();
-    max_.setConstant(-std::numeric_limits<Real>::infinity());
-    sum_.setZero();
+    // A sink is a key without a value: it starts the maximum and the sum.
+    max_.setConstant(sink);
+    sum_.setConstant(sink == -std::numeric_limits<Real>::infinity() ? Real{0} : Real{1});
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
@@ -58,6 +59,10 @@ class EigenKernel {
   }
 
   Real* score_row(const support::Block& block, std::int64_t r) { return &scores_(r - block.row, block.key); }
+
+  static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, n); }
+
+  support::SoftmaxState<Real> state(std::int64_t r) const { return {max_[r], sum_[r]}; }
 
   void softmax(const support::Block& block) {
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
@@ -97,8 +102,8 @@ class EigenKernel {
     }
   }
 
-  void add_product(std::int64_t r, Real weight, const Real* v, std::int64_t stride) {
-    for (std::int64_t c = 0; c < value_dim_; ++c) out_(r, c) += weight * v[c * stride];
+  void add_product(std::int64_t r, Real weight, const Real* v) {
+    for (std::int64_t c = 0; c < value_dim_; ++c) out_(r, c) += weight * v[c];
   }
 
   void finish(std::int64_t r, Real* out, Real* lse) const {
@@ -134,15 +139,11 @@ class EigenBackend : public Backend {
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
-  std::optional<Refusal> refuse(const Problem& problem) const override {
-    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
-    return std::nullopt;
-  }
-
   Arithmetic arithmetic(const Problem& problem) const override {
     Arithmetic a;
-    a.accumulator = a.stored_weights = problem.dtype;
+    a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = kPacketExpUlps;
+    a.tanh_ulps = kPacketTanhUlps;
     a.log_ulps = 1;
     a.division = Division::reciprocal;
     a.key_block = kTile.keys;

@@ -7,125 +7,161 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/support/host_results.h"
+#include "reference/philox.h"
 
 namespace attest {
 namespace {
 
-/// Which keys a query row may see. Written from the definition, independently of reference/.
-class Visibility {
- public:
-  Visibility(const Problem& problem, const std::optional<MaskTensor>& mask) : problem_(problem), mask_(mask) {}
-
-  /// Keys outside [first, last) are hidden by causal or window, whatever the mask says.
-  std::pair<std::int64_t, std::int64_t> range(std::int64_t i) const {
-    const std::int64_t diagonal = i + problem_.diagonal_offset();
-    std::int64_t first = 0, last = problem_.key_length;
-    if (problem_.causal) last = std::min(last, diagonal + 1);
-    if (problem_.window_left != Problem::kUnbounded) first = std::max(first, diagonal - problem_.window_left);
-    // Compared before adding: the diagonal may lie left of the first key, and the side may be unbounded.
-    if (problem_.window_right < problem_.key_length - diagonal) last = std::min(last, diagonal + problem_.window_right + 1);
-    return {std::max<std::int64_t>(first, 0), last};
-  }
-
-  bool hidden_by_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return mask_ && !mask_->additive && static_cast<const std::uint8_t*>(mask_->data)[mask_->at(b, h, i, j)] == 0;
-  }
-
-  /// What is added to the score; -inf hides the key.
-  double bias(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return mask_ && mask_->additive ? load(mask_->data, mask_->dtype, mask_->at(b, h, i, j)) : 0;
-  }
-
- private:
-  const Problem& problem_;
-  const std::optional<MaskTensor>& mask_;
-};
+template <class Real>
+constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
 
 template <class Real>
 class ExamplePlan : public Plan {
  public:
   explicit ExamplePlan(const Problem& problem)
-      : problem_(problem),
-        weights_(static_cast<std::size_t>(problem.key_length)),
-        out_(static_cast<std::size_t>(problem.batch * problem.query_heads * problem.query_length * problem.value_dim)),
-        lse_(static_cast<std::size_t>(problem.batch * problem.query_heads * problem.query_length)) {}
+      : p_(problem),
+        keys_(static_cast<std::size_t>(problem.key_length * problem.key_dim)),
+        values_(static_cast<std::size_t>(problem.key_length * problem.value_dim)),
+        query_(static_cast<std::size_t>(problem.key_dim)),
+        scores_(static_cast<std::size_t>(problem.key_length)),
+        results_(problem) {}
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    std::size_t row = 0;
-    for (std::int64_t b = 0; b < problem_.batch; ++b) {
-      for (std::int64_t h = 0; h < problem_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < problem_.query_length; ++i, ++row) attend(b, h, i, row);
+    for (std::int64_t b = 0; b < p_.batch; ++b) {
+      const std::int64_t rows = p_.packed_sequences() ? p_.query_count(b) : p_.query_length;
+      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
+        read_keys(b, h / p_.heads_per_group());
+        for (std::int64_t i = 0; i < rows; ++i) attend(b, h, i);
       }
     }
   }
 
-  void download(const Outputs& outputs) override {
-    const View<Real> out = outputs.out.as<Real>();
-    std::size_t row = 0;
-    for (std::int64_t b = 0; b < problem_.batch; ++b) {
-      for (std::int64_t h = 0; h < problem_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < problem_.query_length; ++i, ++row) {
-          const Real* from = out_.data() + row * static_cast<std::size_t>(problem_.value_dim);
-          for (std::int64_t c = 0; c < problem_.value_dim; ++c) out(b, h, i, c) = from[c];
-          if (outputs.lse) outputs.lse->as<Real>()(b, h, i, 0) = lse_[row];
-        }
-      }
-    }
-  }
+  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
-  std::size_t workspace_bytes() const override { return weights_.size() * sizeof(Real); }
+  std::size_t workspace_bytes() const override {
+    return (keys_.size() + values_.size() + query_.size() + scores_.size()) * sizeof(Real);
+  }
 
  private:
-  void attend(std::int64_t b, std::int64_t h, std::int64_t i, std::size_t row) {
-    const auto q = inputs_.q.as<const Real>();
-    const auto k = inputs_.k.as<const Real>();
-    const auto v = inputs_.v.as<const Real>();
-    const Visibility visibility(problem_, inputs_.mask);
-    const std::int64_t group = h / problem_.heads_per_group();
-    const auto scale = static_cast<Real>(problem_.scale_value());
-    const auto [first, last] = visibility.range(i);
-    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+  /// Keys and values of one head as dense rows, from wherever they are stored: strided, cached, paged or packed.
+  void read_keys(std::int64_t b, std::int64_t group) {
+    const std::int64_t stored = p_.packed_sequences() || p_.page_size ? p_.key_count(b) : p_.key_length;
+    for (std::int64_t j = 0; j < stored; ++j) {
+      const KeyPlace at = place_of_key(inputs_, b, j);
+      support::read_row(at.past ? inputs_.past_k : inputs_.k, at.batch, group, at.row, keys_.data() + j * p_.key_dim);
+      support::read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, group, at.row, values_.data() + j * p_.value_dim);
+    }
+  }
+
+  /// Written from the definition, independently of reference/.
+  bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Placement& at) const {
+    if (i >= p_.query_count(b) || j >= p_.key_count(b) || !at.same_segment) return false;
+    if (at.key >= p_.prefix) {  // a prefix is seen by everyone in its segment
+      if (p_.causal && at.key > at.diagonal) return false;
+      if (p_.window_left != Problem::kUnbounded && at.key < at.diagonal - p_.window_left) return false;
+      // Compared before adding: the diagonal may lie left of the first key, and the side may be unbounded.
+      if (p_.window_right < p_.key_length - at.diagonal && at.key > at.diagonal + p_.window_right) return false;
+    }
+    if (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j)) return false;
+    const auto& mask = inputs_.mask;
+    if (mask && !mask->additive) return static_cast<const std::uint8_t*>(mask->data)[mask->at(b, h, i, j)] != 0;
+    return !mask || load(mask->data, mask->dtype, mask->at(b, h, i, j)) != -kInfinity;
+  }
+
+  /// scale * <q, k>, the cap, then the biases.
+  struct Score {
+    Real raw, capped, biased;
+  };
+  Score score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Placement& at) const {
+    Score s{};
+    const Real* key = keys_.data() + j * p_.key_dim;
+    for (std::int64_t t = 0; t < p_.key_dim; ++t) s.raw += query_[static_cast<std::size_t>(t)] * key[t];
+    s.raw *= static_cast<Real>(p_.scale_value());
+    s.capped = s.raw;
+    if (p_.softcap) {
+      const auto cap = static_cast<Real>(*p_.softcap);
+      s.capped = cap * std::tanh(s.raw / cap);
+    }
+    s.biased = s.capped;
+    if (inputs_.mask && inputs_.mask->additive) {
+      s.biased += static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, inputs_.mask->at(b, h, i, j)));
+    }
+    if (!inputs_.slopes.empty()) {
+      const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);
+      s.biased -= slope * static_cast<Real>(std::abs(at.diagonal - at.key));
+    }
+    return s;
+  }
+
+  void attend(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::size_t row = results_.row(b, h, i);
+    Real* raw = results_.stage_row(results_.raw, row);
+    Real* capped = results_.stage_row(results_.capped, row);
+    Real* biased = results_.stage_row(results_.biased, row);
+    support::read_row(inputs_.q, b, h, i, query_.data());
 
     // A separate flag, not the score's value, says whether a key is hidden: a visible score may overflow to -inf.
-    bool any = false;
-    Real max = kHidden;
-    seen_.assign(weights_.size(), 0);
-    for (std::int64_t j = first; j < last; ++j) {
-      const auto bias = static_cast<Real>(visibility.bias(b, h, i, j));
-      if (bias == kHidden || visibility.hidden_by_mask(b, h, i, j)) continue;
-      Real score = 0;
-      for (std::int64_t t = 0; t < problem_.key_dim; ++t) score += q(b, h, i, t) * k(b, group, j, t);
-      score = score * scale + bias;
+    const bool has_sink = !inputs_.sinks.empty();
+    const Real sink = has_sink ? static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]) : kHidden<Real>;
+    bool any = has_sink;
+    Real max = sink;
+    seen_.assign(scores_.size(), 0);
+    for (std::int64_t j = 0; j < p_.key_length; ++j) {
+      const Placement at = locate(p_, b, i, j);
+      const bool seen = sees(b, h, i, j, at);
+      if (!seen && !raw && !capped && !biased) continue;
+      const Score s = score(b, h, i, j, at);
+      if (raw) raw[j] = s.raw;
+      if (capped) capped[j] = s.capped;
+      if (biased) biased[j] = seen ? s.biased : kHidden<Real>;
+      if (!seen) continue;
       seen_[static_cast<std::size_t>(j)] = 1;
-      weights_[static_cast<std::size_t>(j)] = score;
-      max = any ? std::max(max, score) : score;
+      scores_[static_cast<std::size_t>(j)] = s.biased;
+      max = any ? std::max(max, s.biased) : s.biased;
       any = true;
     }
 
-    Real* out = out_.data() + row * static_cast<std::size_t>(problem_.value_dim);
-    std::fill_n(out, problem_.value_dim, Real{0});
-    lse_[row] = kHidden;
+    Real* out = results_.out_row(row);
+    Real* weights = results_.stage_row(results_.weights, row);
+    std::fill_n(out, p_.value_dim, Real{0});
+    if (weights) std::fill_n(weights, p_.key_length, Real{0});
+    results_.lse[row] = sink;
     if (!any) return;  // an empty row: output 0, lse -inf
 
-    Real sum = 0;
-    for (std::int64_t j = first; j < last; ++j) {
+    Real sum = has_sink ? std::exp(sink - max) : Real{0};
+    for (std::int64_t j = 0; j < p_.key_length; ++j) {
       const auto at = static_cast<std::size_t>(j);
       if (!seen_[at]) continue;
-      const Real weight = std::exp(weights_[at] - max);
+      const Real weight = std::exp(scores_[at] - max);
       sum += weight;
-      for (std::int64_t c = 0; c < problem_.value_dim; ++c) out[c] += weight * v(b, group, j, c);
+      if (weights) weights[j] = weight;
+      const Real kept = weight * keep_factor(b, h, i, j);
+      for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] += kept * values_[static_cast<std::size_t>(j * p_.value_dim + c)];
     }
-    for (std::int64_t c = 0; c < problem_.value_dim; ++c) out[c] /= sum;
-    lse_[row] = max + std::log(sum);
+    for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] /= sum;
+    for (std::int64_t j = 0; weights && j < p_.key_length; ++j) {
+      if (seen_[static_cast<std::size_t>(j)]) weights[j] /= sum;
+    }
+    results_.lse[row] = max + std::log(sum);
   }
 
-  const Problem problem_;
+  /// Dropout: keep / (1 - p), drawn by the seed or given.
+  Real keep_factor(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    if (p_.dropout == 0 && !inputs_.keep) return Real{1};
+    const bool keep = inputs_.keep
+                          ? inputs_.keep[((b * p_.query_heads + h) * p_.query_length + i) * p_.key_length + j] != 0
+                          : dropout_keeps(p_.seed, dropout_threshold(p_.dropout), b, h, i, j);
+    return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
+  }
+
+  const Problem p_;
   Inputs inputs_{};
-  std::vector<Real> weights_;
+  std::vector<Real> keys_, values_, query_, scores_;
   std::vector<char> seen_;
-  std::vector<Real> out_, lse_;
+  support::HostResults<Real> results_;
 };
 
 class ExampleBackend : public Backend {
@@ -134,15 +170,11 @@ class ExampleBackend : public Backend {
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
 
-  std::optional<Refusal> refuse(const Problem& problem) const override {
-    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
-    return std::nullopt;
-  }
-
   Arithmetic arithmetic(const Problem& problem) const override {
     Arithmetic a;
-    a.accumulator = a.stored_weights = problem.dtype;
+    a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = a.log_ulps = 1;  // glibc's expf, exp, logf and log are below 1 ulp
+    a.tanh_ulps = 2;              // and its tanh below 2
     return a;
   }
 

@@ -8,28 +8,33 @@
 //
 //   Kernel(TileShape, key_dim, value_dim)
 //   static constexpr std::int64_t kKeyStep            a block's first key is a multiple of it
-//   void load_queries(Rows<Real> q, rows, scale)      keeps scale*q; forgets the rows before it
+//   void load_queries(Rows<Real> q, rows, scale, sink)  keeps scale*q; forgets the rows before it; sink -inf: none
 //   void load_keys(Rows<Real> k, keys)                the tile's keys; stay valid until the next tile
 //   void load_values(Rows<Real> v, keys)
 //   void scores(Block)                                S = Q * K^T for the block
-//   Real* score_row(Block, r)                         row r of the tile, at the block's first key, to mask in place
+//   Real* score_row(Block, r)                         row r of the tile, at the block's first key, to change in place
+//   void tanh_row(Real*, n)                           in place
 //   void softmax(Block)                               S becomes exp(S - m), m and l move on, O is rescaled
 //   void accumulate(Block)                            O += S * V
-//   void add_product(r, weight, v, stride)            O_r += weight * v, for single keys
+//   void add_product(r, weight, v)                    O_r += weight * v, for single keys
 //   void finish(r, out, lse)                          O_r / l; an empty row gives 0 and -inf
+//   SoftmaxState<Real> state(r)                       m and l of the row as they are now
 //
 // Softmax of a hidden key (score -inf) must be exactly 0, and NaN must stay NaN.
 #pragma once
 
 #include <omp.h>
 
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/support/host_results.h"
 #include "backends/support/tiles.h"
 #include "backends/support/visibility.h"
+#include "reference/philox.h"
 
 namespace attest::support {
 
@@ -42,16 +47,19 @@ struct Block {
   std::int64_t row, rows, key, keys;
 };
 
+template <class Real>
+struct SoftmaxState {
+  Real max, sum;
+};
+
 template <class Real, class Kernel>
 class FusedHostPlan : public Plan {
  public:
-  FusedHostPlan(const Problem& problem, int threads, TileShape most) : problem_(problem), tile_(most) {
+  FusedHostPlan(const Problem& problem, int threads, TileShape most)
+      : problem_(problem), tile_(most), results_(problem), visibility_(problem_, inputs_) {
     tile_.queries = std::min(most.queries, std::max<std::int64_t>(problem.query_length, 1));
     tile_.keys = std::min(most.keys, std::max<std::int64_t>(problem.key_length, 1));
     tile_.block = std::min(most.block, tile_.queries);
-    const std::int64_t rows = problem.batch * problem.query_heads * problem.query_length;
-    out_.resize(static_cast<std::size_t>(rows * problem.value_dim));
-    lse_.resize(static_cast<std::size_t>(rows));
     tiles_per_head_ = (problem.query_length + tile_.queries - 1) / tile_.queries;
     tasks_ = problem.batch * problem.query_heads * tiles_per_head_;
     // Waking the team costs some microseconds, and its idle members spin.
@@ -63,7 +71,6 @@ class FusedHostPlan : public Plan {
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    const Visibility visibility(problem_, inputs_.mask);
     std::exception_ptr failure;
     // Long query tiles first: with a causal mask the last ones of a head have the most keys.
 #pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(workers_.size())) if (worth_threads_)
@@ -71,7 +78,7 @@ class FusedHostPlan : public Plan {
       try {
         const std::int64_t heads = problem_.batch * problem_.query_heads;
         const std::int64_t tile = tiles_per_head_ - 1 - task / heads, head = task % heads;
-        attend(visibility, head / problem_.query_heads, head % problem_.query_heads, tile * tile_.queries,
+        attend(head / problem_.query_heads, head % problem_.query_heads, tile * tile_.queries,
                *workers_[static_cast<std::size_t>(omp_get_thread_num())]);
       } catch (...) {
 #pragma omp critical
@@ -81,19 +88,7 @@ class FusedHostPlan : public Plan {
     if (failure) std::rethrow_exception(failure);
   }
 
-  void download(const Outputs& outputs) override {
-    const View<Real> out = outputs.out.as<Real>();
-    std::size_t row = 0;
-    for (std::int64_t b = 0; b < problem_.batch; ++b) {
-      for (std::int64_t h = 0; h < problem_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < problem_.query_length; ++i, ++row) {
-          const Real* from = out_.data() + row * static_cast<std::size_t>(problem_.value_dim);
-          for (std::int64_t c = 0; c < problem_.value_dim; ++c) out(b, h, i, c) = from[c];
-          if (outputs.lse) outputs.lse->as<Real>()(b, h, i, 0) = lse_[row];
-        }
-      }
-    }
-  }
+  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
   std::size_t workspace_bytes() const override {
     const std::int64_t tile = tile_.queries * (problem_.key_dim + problem_.value_dim) + tile_.block * tile_.keys +
@@ -108,73 +103,149 @@ class FusedHostPlan : public Plan {
       keys.reserve(static_cast<std::size_t>(tile.keys * problem.key_dim));
       values.reserve(static_cast<std::size_t>(tile.keys * problem.value_dim));
       suspects.reserve(static_cast<std::size_t>(tile.keys));
+      rows.reserve(static_cast<std::size_t>(tile.queries));
     }
     Kernel kernel;
     std::vector<Real> queries, keys, values;
     std::vector<Real> clean;  ///< values of a tile with suspects; grows in the rare case only
     std::vector<std::int64_t> suspects;  ///< keys of a tile whose values are not finite
+    std::vector<RowKeys> rows;           ///< what each row of the query tile may see
   };
 
+  /// A tile of queries against a tile of keys.
   struct Tile {
     std::int64_t b, h, group, row, rows, key, keys;
   };
 
-  void attend(const Visibility& visibility, std::int64_t b, std::int64_t h, std::int64_t first_row, Worker& worker) {
-    const std::int64_t rows = std::min(tile_.queries, problem_.query_length - first_row);
+  void attend(std::int64_t b, std::int64_t h, std::int64_t first_row, Worker& worker) {
+    // Rows that are not stored at all have no result; rows that are padding have an empty one.
+    const std::int64_t stored = problem_.packed_sequences() ? problem_.query_count(b) : problem_.query_length;
+    const std::int64_t rows = std::min(tile_.queries, stored - first_row);
+    if (rows <= 0) return;
     Tile tile{b, h, h / problem_.heads_per_group(), first_row, rows, 0, 0};
-    worker.kernel.load_queries(rows_of(inputs_.q.as<const Real>(), b, h, first_row, rows, worker.queries), rows,
-                               static_cast<Real>(problem_.scale_value()));
-    const KeyRange keys = visibility.range(first_row, first_row + rows);
+    const Real sink = inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
+                                            : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
+    worker.kernel.load_queries(rows_of(inputs_.q, b, h, first_row, rows, worker.queries), rows,
+                               static_cast<Real>(problem_.scale_value()), sink);
+    worker.rows.clear();
+    KeyRange keys;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      worker.rows.push_back(visibility_.row(b, first_row + r));
+      keys.widen(worker.rows.back().prefix);
+      keys.widen(worker.rows.back().band);
+    }
     for (tile.key = keys.first; tile.key < keys.last; tile.key += tile_.keys) {
       tile.keys = std::min(tile_.keys, keys.last - tile.key);
-      worker.kernel.load_keys(
-          rows_of(inputs_.k.as<const Real>(), b, tile.group, tile.key, tile.keys, worker.keys), tile.keys);
-      load_values(tile, worker);
-      for (std::int64_t r = 0; r < rows; r += tile_.block) attend_block(visibility, tile, r, worker);
-    }
-    const std::int64_t row = (b * problem_.query_heads + h) * problem_.query_length + first_row;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      worker.kernel.finish(r, out_.data() + (row + r) * problem_.value_dim, lse_.data() + row + r);
-    }
-  }
-
-  void attend_block(const Visibility& visibility, const Tile& tile, std::int64_t row, Worker& worker) {
-    const std::int64_t rows = std::min(tile_.block, tile.rows - row);
-    const KeyRange seen = visibility.range(tile.row + row, tile.row + row + rows);
-    const std::int64_t first = std::max<std::int64_t>(seen.first - tile.key, 0) / Kernel::kKeyStep * Kernel::kKeyStep;
-    const std::int64_t last = std::min(seen.last - tile.key, tile.keys);
-    if (first >= last) return;
-    const Block block{row, rows, first, last - first};
-    worker.kernel.scores(block);
-    hide(visibility, tile, block, worker.kernel);
-    worker.kernel.softmax(block);
-    worker.kernel.accumulate(block);
-    if (!worker.suspects.empty()) add_suspects(visibility, tile, block, worker);
-  }
-
-  /// Hidden keys get the score -inf; an additive mask is added.
-  void hide(const Visibility& visibility, const Tile& tile, const Block& block, Kernel& kernel) const {
-    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    const std::int64_t key = tile.key + block.key;
-    for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
-      const KeyRange range = visibility.range(tile.row + r);
-      const std::int64_t first = std::clamp<std::int64_t>(range.first - key, 0, block.keys);
-      const std::int64_t last = std::clamp<std::int64_t>(range.last - key, first, block.keys);
-      Real* scores = kernel.score_row(block, r);
-      if (visibility.has_mask() && first < last) {
-        visibility.apply_mask(tile.b, tile.h, tile.row + r, key + first, last - first, scores + first);
+      bool loaded = false;
+      for (std::int64_t r = 0; r < rows; r += tile_.block) {
+        const Block block = block_of(tile, r, worker);
+        if (block.keys <= 0) continue;
+        if (!loaded) {  // a tile of keys that nobody sees is not even read
+          load_keys(tile, worker);
+          load_values(tile, worker);
+          loaded = true;
+        }
+        attend_block(tile, block, worker);
       }
-      std::fill(scores, scores + first, kHidden);
-      std::fill(scores + last, scores + block.keys, kHidden);
     }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::size_t row = results_.row(b, h, first_row + r);
+      worker.kernel.finish(r, results_.out_row(row), results_.lse.data() + row);
+    }
+    if (problem_.wants_scores()) write_stages(tile, worker);
+  }
+
+  /// The keys of the tile that some row of the block sees; none when blocks hide them all.
+  Block block_of(const Tile& tile, std::int64_t row, const Worker& worker) const {
+    const std::int64_t rows = std::min(tile_.block, tile.rows - row);
+    KeyRange seen;
+    for (std::int64_t r = row; r < row + rows; ++r) {
+      const RowKeys& keys = worker.rows[static_cast<std::size_t>(r)];
+      seen.widen(keys.prefix.within(tile.key, tile.key + tile.keys));
+      seen.widen(keys.band.within(tile.key, tile.key + tile.keys));
+    }
+    if (seen.empty() || !visibility_.any_block(tile.b, tile.h, tile.row + row, rows, seen)) return {row, rows, 0, 0};
+    const std::int64_t first = (seen.first - tile.key) / Kernel::kKeyStep * Kernel::kKeyStep;
+    return {row, rows, first, seen.last - tile.key - first};
+  }
+
+  void attend_block(const Tile& tile, const Block& block, Worker& worker) {
+    Kernel& kernel = worker.kernel;
+    const std::int64_t key = tile.key + block.key;
+    kernel.scores(block);
+    for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+      Real* scores = kernel.score_row(block, r);
+      if (problem_.softcap) cap(kernel, scores, block.keys);
+      visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], key, block.keys, scores);
+    }
+    kernel.softmax(block);
+    if (problem_.dropout > 0 || inputs_.keep) {
+      for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+        drop(tile.b, tile.h, tile.row + r, key, block.keys, kernel.score_row(block, r));
+      }
+    }
+    kernel.accumulate(block);
+    if (!worker.suspects.empty()) add_suspects(tile, block, worker);
+  }
+
+  void cap(Kernel& kernel, Real* scores, std::int64_t n) const {
+    const auto cap = static_cast<Real>(*problem_.softcap);
+    for (std::int64_t j = 0; j < n; ++j) scores[j] /= cap;
+    kernel.tanh_row(scores, n);
+    for (std::int64_t j = 0; j < n; ++j) scores[j] *= cap;
+  }
+
+  void drop(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* weights) const {
+    const auto factor = static_cast<Real>(1 / (1 - problem_.dropout));
+    const std::uint64_t threshold = dropout_threshold(problem_.dropout);
+    const std::uint8_t* given =
+        inputs_.keep ? inputs_.keep + static_cast<std::int64_t>(results_.row(b, h, i)) * problem_.key_length + first : nullptr;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const bool keep = given ? given[j] != 0 : dropout_keeps(problem_.seed, threshold, b, h, i, first + j);
+      weights[j] *= keep ? factor : Real{0};
+    }
+  }
+
+  /// Rows [first, first + count) of head h as Real: where they lie when that needs no change, else through `buffer`.
+  static Rows<Real> rows_of(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count,
+                            std::vector<Real>& buffer) {
+    constexpr DType kSame = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
+    const std::int64_t columns = t.shape[3];
+    if (t.dtype == kSame && (columns == 1 || t.strides[3] == 1)) {
+      return {static_cast<const Real*>(t.data) + t.at(b, h, first, 0), t.strides[2]};
+    }
+    buffer.resize(static_cast<std::size_t>(count * columns));
+    for (std::int64_t l = 0; l < count; ++l) read_row(t, b, h, first + l, buffer.data() + l * columns);
+    return {buffer.data(), columns};
+  }
+
+  /// Keys or values of the tile, from past, pages or one tensor. Nothing but the tile is ever copied.
+  Rows<Real> key_rows(const Tile& tile, bool values, std::vector<Real>& buffer) const {
+    const ConstTensor& fresh = values ? inputs_.v : inputs_.k;
+    const ConstTensor& past = values ? inputs_.past_v : inputs_.past_k;
+    const KeyPlace first = place_of_key(inputs_, tile.b, tile.key);
+    const KeyPlace last = place_of_key(inputs_, tile.b, tile.key + tile.keys - 1);
+    if (first.past == last.past && first.batch == last.batch && last.row - first.row == tile.keys - 1) {
+      return rows_of(first.past ? past : fresh, first.batch, tile.group, first.row, tile.keys, buffer);
+    }
+    const std::int64_t columns = values ? problem_.value_dim : problem_.key_dim;
+    buffer.resize(static_cast<std::size_t>(tile.keys * columns));
+    for (std::int64_t j = 0; j < tile.keys; ++j) {
+      const KeyPlace at = place_of_key(inputs_, tile.b, tile.key + j);
+      read_row(at.past ? past : fresh, at.batch, tile.group, at.row, buffer.data() + j * columns);
+    }
+    return {buffer.data(), columns};
+  }
+
+  void load_keys(const Tile& tile, Worker& worker) const {
+    worker.kernel.load_keys(key_rows(tile, false, worker.keys), tile.keys);
   }
 
   /// A hidden key has weight 0, and 0 * NaN would leak: keys whose values are not finite are suspects. They enter the
   /// product as zeros and are added one by one to the rows that see them.
-  void load_values(const Tile& tile, Worker& worker) {
+  void load_values(const Tile& tile, Worker& worker) const {
     const std::int64_t columns = problem_.value_dim;
-    const Rows<Real> values =
-        rows_of(inputs_.v.as<const Real>(), tile.b, tile.group, tile.key, tile.keys, worker.values);
+    const Rows<Real> values = key_rows(tile, true, worker.values);
     worker.suspects.clear();
     if (!has_non_finite(values, tile.keys, columns)) {
       worker.kernel.load_values(values, tile.keys);
@@ -194,25 +265,63 @@ class FusedHostPlan : public Plan {
     worker.kernel.load_values({worker.clean.data(), columns}, tile.keys);
   }
 
-  void add_suspects(const Visibility& visibility, const Tile& tile, const Block& block, Worker& worker) const {
-    const auto v = inputs_.v.as<const Real>();
+  void add_suspects(const Tile& tile, const Block& block, Worker& worker) const {
+    std::vector<Real> value(static_cast<std::size_t>(problem_.value_dim));
     for (std::int64_t j : worker.suspects) {
       if (j < block.key || j >= block.key + block.keys) continue;
+      const KeyPlace at = place_of_key(inputs_, tile.b, tile.key + j);
+      read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, tile.group, at.row, value.data());
       for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
-        if (!visibility.sees(tile.b, tile.h, tile.row + r, tile.key + j)) continue;
-        worker.kernel.add_product(r, worker.kernel.score_row(block, r)[j - block.key],
-                                  &v(tile.b, tile.group, tile.key + j, 0), v.strides[3]);
+        const RowKeys& row = worker.rows[static_cast<std::size_t>(r)];
+        if (!visibility_.sees(tile.b, tile.h, tile.row + r, row, tile.key + j)) continue;
+        worker.kernel.add_product(r, worker.kernel.score_row(block, r)[j - block.key], value.data());
       }
     }
+  }
+
+  /// Stages of the scores that were asked for: computed again over every key, now that m and l are known.
+  void write_stages(Tile tile, Worker& worker) {
+    Kernel& kernel = worker.kernel;
+    std::vector<SoftmaxState<Real>> states;
+    for (std::int64_t r = 0; r < tile.rows; ++r) states.push_back(kernel.state(r));
+    for (tile.key = 0; tile.key < problem_.key_length; tile.key += tile_.keys) {
+      tile.keys = std::min(tile_.keys, problem_.key_length - tile.key);
+      load_keys(tile, worker);
+      for (std::int64_t first = 0; first < tile.rows; first += tile_.block) {
+        const Block block{first, std::min(tile_.block, tile.rows - first), 0, tile.keys};
+        kernel.scores(block);
+        for (std::int64_t r = first; r < first + block.rows; ++r) {
+          write_stage_row(tile, r, worker, kernel.score_row(block, r), states[static_cast<std::size_t>(r)]);
+        }
+      }
+    }
+  }
+
+  void write_stage_row(const Tile& tile, std::int64_t r, Worker& worker, Real* scores, SoftmaxState<Real> state) {
+    const std::size_t row = results_.row(tile.b, tile.h, tile.row + r);
+    const auto write = [&](std::vector<Real>& stage) {
+      if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, tile.keys, to + tile.key);
+    };
+    write(results_.raw);
+    if (problem_.softcap) cap(worker.kernel, scores, tile.keys);
+    write(results_.capped);
+    visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], tile.key, tile.keys, scores);
+    write(results_.biased);
+    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+    for (std::int64_t j = 0; j < tile.keys; ++j) {
+      scores[j] = scores[j] == kHidden ? Real{0} : std::exp(scores[j] - state.max) / state.sum;
+    }
+    write(results_.weights);
   }
 
   const Problem problem_;
   TileShape tile_;
   Inputs inputs_{};
+  HostResults<Real> results_;
+  const Visibility visibility_;
   std::int64_t tiles_per_head_ = 0, tasks_ = 0;
   bool worth_threads_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Real> out_, lse_;
 };
 
 }  // namespace attest::support

@@ -1,13 +1,10 @@
-// Moving rows of strided tensors into dense tiles.
+// Rows of tiles.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <vector>
-
-#include "reference/view.h"
 
 namespace attest::support {
 
@@ -17,21 +14,6 @@ struct Rows {
   const Real* data = nullptr;
   std::int64_t stride = 0;
 };
-
-/// Rows [first, first + count) of head (b, h). Without a copy where the columns lie side by side, else through `buffer`.
-template <class Real>
-Rows<Real> rows_of(const View<const Real>& view, std::int64_t b, std::int64_t h, std::int64_t first,
-                   std::int64_t count, std::vector<Real>& buffer) {
-  const std::int64_t columns = view.shape[3];
-  if (columns == 1 || view.strides[3] == 1) return {&view(b, h, first, 0), view.strides[2]};
-  buffer.resize(static_cast<std::size_t>(count * columns));
-  for (std::int64_t l = 0; l < count; ++l) {
-    for (std::int64_t d = 0; d < columns; ++d) {
-      buffer[static_cast<std::size_t>(l * columns + d)] = view(b, h, first + l, d);
-    }
-  }
-  return {buffer.data(), columns};
-}
 
 /// True when a number in the rows is NaN or infinite. Looks at the exponent's bits, which vectorises.
 template <class Real>

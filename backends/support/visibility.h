@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <vector>
 
 #include "reference/problem.h"
 #include "reference/view.h"
@@ -17,76 +17,156 @@ namespace attest::support {
 struct KeyRange {
   std::int64_t first = 0, last = 0;
   bool empty() const { return first >= last; }
+  KeyRange within(std::int64_t low, std::int64_t high) const { return {std::max(first, low), std::min(last, high)}; }
+  /// The smallest interval that holds both.
+  void widen(const KeyRange& other) {
+    if (other.empty()) return;
+    *this = empty() ? other : KeyRange{std::min(first, other.first), std::max(last, other.last)};
+  }
+};
+
+/// Keys of one row before masks: the prefix that everyone sees, and the band of causal and window after it.
+struct RowKeys {
+  KeyRange prefix, band;
+  std::int64_t diagonal = 0;  ///< the key on the diagonal, for ALiBi
 };
 
 class Visibility {
  public:
-  Visibility(const Problem& problem, const std::optional<MaskTensor>& mask)
-      : keys_(problem.key_length),
-        offset_(problem.diagonal_offset()),
-        left_(problem.window_left),
-        right_(problem.causal ? 0 : problem.window_right),
-        mask_(mask) {
-    if (problem.causal) right_ = std::min<std::int64_t>(right_, problem.window_right);
-  }
-
-  /// Keys that causal and window leave to query i.
-  KeyRange range(std::int64_t i) const {
-    const std::int64_t diagonal = i + offset_;
-    KeyRange range{0, keys_};
-    if (left_ != Problem::kUnbounded) range.first = std::clamp<std::int64_t>(diagonal - left_, 0, keys_);
-    if (right_ != Problem::kUnbounded && right_ < keys_ - diagonal) {
-      range.last = std::clamp<std::int64_t>(diagonal + right_ + 1, 0, keys_);
+  Visibility(const Problem& problem, const Inputs& inputs) : problem_(problem), inputs_(inputs) {
+    if (!problem.segments) return;
+    const auto& keys = problem.segments->key;
+    const auto& queries = problem.segments->query.empty() ? keys : problem.segments->query;
+    Segment segment;
+    for (std::size_t n = 0; n < keys.size(); ++n) {
+      segment.queries = queries[n];
+      segment.keys = keys[n];
+      segment_of_row_.insert(segment_of_row_.end(), static_cast<std::size_t>(queries[n]), segments_.size());
+      segments_.push_back(segment);
+      segment.first_query += queries[n];
+      segment.first_key += keys[n];
     }
-    return range;
   }
 
-  /// The smallest interval that holds what queries [first, last) may see. Ranges move to the right with i.
-  KeyRange range(std::int64_t first, std::int64_t last) const {
-    return {range(first).first, range(last - 1).last};
+  RowKeys row(std::int64_t b, std::int64_t i) const {
+    const Problem& p = problem_;
+    RowKeys row;
+    Segment s{0, 0, p.query_count(b), p.key_count(b)};
+    if (!segments_.empty()) s = segments_[segment_of_row_[static_cast<std::size_t>(i)]];
+    std::int64_t offset = p.align == Align::bottom_right ? s.keys - s.queries : 0;
+    if (p.past > 0) offset = p.past;
+    const std::int64_t diagonal = i - s.first_query + offset;
+    row.diagonal = s.first_key + diagonal;
+    if (i >= p.query_count(b)) return row;  // padding sees nothing
+
+    std::int64_t first = 0, last = s.keys;
+    if (p.window_left != Problem::kUnbounded) first = std::clamp<std::int64_t>(diagonal - p.window_left, 0, s.keys);
+    const std::int64_t right = p.causal ? 0 : p.window_right;
+    if (right < s.keys - diagonal) last = std::clamp<std::int64_t>(diagonal + right + 1, 0, s.keys);
+    const std::int64_t end = p.key_count(b);
+    row.band = KeyRange{s.first_key + first, s.first_key + last}.within(0, end);
+    row.prefix = KeyRange{s.first_key, s.first_key + std::min(p.prefix, s.keys)}.within(0, end);
+    if (row.band.empty() || row.prefix.last >= row.band.first) {  // one interval
+      row.band.widen(row.prefix);
+      row.prefix = {};
+    }
+    return row;
   }
 
-  bool has_mask() const { return mask_.has_value(); }
+  /// False when blocks hide every pair of the rectangle.
+  bool any_block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t rows, KeyRange keys) const {
+    if (!inputs_.blocks) return true;
+    const BlockMask& m = *inputs_.blocks;
+    for (std::int64_t i = row / m.rows_per_block * m.rows_per_block; i < row + rows; i += m.rows_per_block) {
+      for (std::int64_t j = keys.first / m.keys_per_block * m.keys_per_block; j < keys.last; j += m.keys_per_block) {
+        if (m.visible(b, h, i, j)) return true;
+      }
+    }
+    return false;
+  }
 
-  /// Adds the mask's part of row i to scores[0..n) of keys first, first + 1, ...; hidden keys become -inf.
+  /// Turns capped scores of keys first, first + 1, ... of row i into biased ones: -inf where hidden, biases added.
   template <class Real>
-  void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
-                  Real* scores) const {
+  void apply(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t first, std::int64_t n,
+             Real* scores) const {
     constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    const std::int64_t at = mask_->at(b, h, i, first), step = mask_->strides[3];
-    if (!mask_->additive) {
-      const auto* bytes = static_cast<const std::uint8_t*>(mask_->data) + at;
-      for (std::int64_t j = 0; j < n; ++j) scores[j] = bytes[j * step] ? scores[j] : kHidden;
-    } else if (mask_->dtype == DType::f64) {
-      add_bias(static_cast<const double*>(mask_->data) + at, step, n, scores);
-    } else {
-      add_bias(static_cast<const float*>(mask_->data) + at, step, n, scores);
-    }
+    if (!inputs_.slopes.empty()) add_alibi(h, row.diagonal - first, n, scores);
+    if (inputs_.mask) apply_mask(b, h, i, first, n, scores);
+    if (inputs_.blocks) apply_blocks(b, h, i, first, n, scores);
+    const auto fill = [&](std::int64_t from, std::int64_t to) {
+      from = std::clamp<std::int64_t>(from - first, 0, n);
+      std::fill(scores + from, scores + std::clamp<std::int64_t>(to - first, from, n), kHidden);
+    };
+    fill(first, row.prefix.empty() ? row.band.first : row.prefix.first);
+    if (!row.prefix.empty()) fill(row.prefix.last, row.band.first);
+    fill(row.band.last, first + n);
   }
 
   /// Whether query i sees key j, everything considered. Slow; for rare paths.
-  bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const KeyRange keys = range(i);
-    if (j < keys.first || j >= keys.last) return false;
-    if (!mask_) return true;
-    const std::int64_t at = mask_->at(b, h, i, j);
-    if (!mask_->additive) return static_cast<const std::uint8_t*>(mask_->data)[at] != 0;
-    return load(mask_->data, mask_->dtype, at) != -std::numeric_limits<double>::infinity();
+  bool sees(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t j) const {
+    const bool in_range = (j >= row.prefix.first && j < row.prefix.last) || (j >= row.band.first && j < row.band.last);
+    if (!in_range || (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j))) return false;
+    const auto& mask = inputs_.mask;
+    if (!mask) return true;
+    const std::int64_t at = mask->at(b, h, i, j);
+    if (!mask->additive) return static_cast<const std::uint8_t*>(mask->data)[at] != 0;
+    return load(mask->data, mask->dtype, at) != -std::numeric_limits<double>::infinity();
   }
 
  private:
-  template <class Bias, class Real>
-  static void add_bias(const Bias* bias, std::int64_t step, std::int64_t n, Real* scores) {
-    constexpr Bias kHidden = -std::numeric_limits<Bias>::infinity();
-    for (std::int64_t j = 0; j < n; ++j) {
-      // A hidden key may hold NaN, which must not survive the sum.
-      const Bias value = bias[j * step];
-      scores[j] = value == kHidden ? static_cast<Real>(kHidden) : scores[j] + static_cast<Real>(value);
+  struct Segment {
+    std::int64_t first_query = 0, first_key = 0, queries = 0, keys = 0;
+  };
+
+  template <class Real>
+  void add_alibi(std::int64_t h, std::int64_t diagonal, std::int64_t n, Real* scores) const {
+    const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);
+    for (std::int64_t j = 0; j < n; ++j) scores[j] -= slope * static_cast<Real>(std::abs(diagonal - j));
+  }
+
+  template <class Real>
+  void apply_blocks(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* scores) const {
+    const std::int64_t width = inputs_.blocks->keys_per_block;
+    for (std::int64_t j = 0; j < n;) {
+      const std::int64_t end = std::min(n, ((first + j) / width + 1) * width - first);
+      if (!inputs_.blocks->visible(b, h, i, first + j)) {
+        std::fill(scores + j, scores + end, -std::numeric_limits<Real>::infinity());
+      }
+      j = end;
     }
   }
 
-  std::int64_t keys_, offset_, left_, right_;
-  std::optional<MaskTensor> mask_;
+  template <class Real>
+  void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* scores) const {
+    const MaskTensor& mask = *inputs_.mask;
+    const std::int64_t at = mask.at(b, h, i, first), step = mask.strides[3];
+    if (!mask.additive) {
+      const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
+      for (std::int64_t j = 0; j < n; ++j) scores[j] = bytes[j * step] ? scores[j] : -std::numeric_limits<Real>::infinity();
+      return;
+    }
+    const auto add = [&](const auto* bias, const auto& number) {
+      constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+      bias += at;
+      for (std::int64_t j = 0; j < n; ++j) {
+        // A hidden key may hold NaN, which must not survive the sum.
+        const auto value = number(bias[j * step]);
+        scores[j] = value == -std::numeric_limits<decltype(value)>::infinity() ? kHidden
+                                                                               : scores[j] + static_cast<Real>(value);
+      }
+    };
+    switch (mask.dtype) {
+      case DType::f64: add(static_cast<const double*>(mask.data), [](double x) { return x; }); break;
+      case DType::f32: add(static_cast<const float*>(mask.data), [](float x) { return x; }); break;
+      case DType::f16: add(static_cast<const std::uint16_t*>(mask.data), f16_to_float); break;
+      case DType::bf16: add(static_cast<const std::uint16_t*>(mask.data), bf16_to_float); break;
+    }
+  }
+
+  const Problem& problem_;
+  const Inputs& inputs_;
+  std::vector<Segment> segments_;
+  std::vector<std::size_t> segment_of_row_;
 };
 
 }  // namespace attest::support

@@ -85,6 +85,14 @@ Real exp_row(Real* row, std::size_t n, Real shift) {
 }
 
 template <class Real>
+void tanh_in_place(Real* row, std::size_t n) {
+  using Batch = xsimd::batch<Real>;
+  std::size_t j = 0;
+  for (; j + Batch::size <= n; j += Batch::size) xsimd::tanh(Batch::load_unaligned(row + j)).store_unaligned(row + j);
+  for (; j < n; ++j) row[j] = std::tanh(row[j]);
+}
+
+template <class Real>
 class XtensorKernel {
  public:
   static constexpr std::int64_t kKeyStep = 1;
@@ -98,15 +106,16 @@ class XtensorKernel {
         max_(std::array{static_cast<std::size_t>(tile.queries)}),
         sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
 
-  void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale) {
+  void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     const auto columns = static_cast<std::int64_t>(queries_.shape(1));
     for (std::int64_t r = 0; r < rows; ++r) {
       auto to = row(queries_.data() + r * columns, columns);
       xt::noalias(to) = scale * row(q.data + r * q.stride, columns);
     }
     out_.fill(Real{0});
-    sum_.fill(Real{0});
-    max_.fill(-std::numeric_limits<Real>::infinity());
+    // A sink is a key without a value: it starts the maximum and the sum.
+    max_.fill(sink);
+    sum_.fill(sink == -std::numeric_limits<Real>::infinity() ? Real{0} : Real{1});
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) { k_ = dense(k, keys, keys_); }
@@ -120,6 +129,12 @@ class XtensorKernel {
 
   Real* score_row(const support::Block& block, std::int64_t r) {
     return scores_.data() + (r - block.row) * static_cast<std::int64_t>(scores_.shape(1));
+  }
+
+  static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, static_cast<std::size_t>(n)); }
+
+  support::SoftmaxState<Real> state(std::int64_t r) const {
+    return {max_[static_cast<std::size_t>(r)], sum_[static_cast<std::size_t>(r)]};
   }
 
   void softmax(const support::Block& block) {
@@ -152,8 +167,8 @@ class XtensorKernel {
                    Real{1});
   }
 
-  void add_product(std::int64_t r, Real weight, const Real* v, std::int64_t stride) {
-    for (std::int64_t c = 0; c < value_dim(); ++c) out_.data()[r * value_dim() + c] += weight * v[c * stride];
+  void add_product(std::int64_t r, Real weight, const Real* v) {
+    for (std::int64_t c = 0; c < value_dim(); ++c) out_.data()[r * value_dim() + c] += weight * v[c];
   }
 
   void finish(std::int64_t r, Real* out, Real* lse) const {
@@ -220,14 +235,9 @@ class XtensorBackend : public Backend {
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
-  std::optional<Refusal> refuse(const Problem& problem) const override {
-    if (auto beyond = beyond_this_version(problem)) return Refusal{*beyond};
-    return std::nullopt;
-  }
-
   Arithmetic arithmetic(const Problem& problem) const override {
     Arithmetic a;
-    a.accumulator = a.stored_weights = problem.dtype;
+    a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = 2;
     a.log_ulps = 1;
     a.division = Division::reciprocal;

@@ -7,6 +7,7 @@
 #include "harness/backend_set.h"
 #include "harness/case.h"
 #include "harness/cli/cli.h"
+#include "harness/guarded_outputs.h"
 #include "harness/run_case.h"
 #include "harness/user_error.h"
 #include "reference/attention.h"
@@ -54,7 +55,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   if (row.visible_count == 0) return;
 
   RowBound bound;
-  bound_row(head, row, arithmetic, p.dtype, bound, e.column);
+  bound_row(head, row, i, arithmetic, p.dtype, bound, e.column);
   const RowBound::Terms& t = bound.terms;
   fmt::print("  the bound, term by term\n");
   fmt::print("    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n", t.score,
@@ -66,7 +67,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   fmt::print("    division     {:<10.3g} rounding of the sum of weights and of the division by it\n", t.division);
   fmt::print("    underflow    {:<10.3g} what numbers too small to be held may lose\n", t.underflow);
   fmt::print("    storage      {:<10.3g} rounding to {} at the end\n", t.storage, name_of(p.dtype));
-  bound_row(head, row, reference_arithmetic(), DType::f64, bound);
+  bound_row(head, row, i, reference_arithmetic(), DType::f64, bound);
   fmt::print("    reference    {:<10.3g} the reference's own rounding in float64\n",
              bound.output[static_cast<std::size_t>(e.column)]);
 

@@ -138,7 +138,7 @@ class FaultyPlan : public Plan {
   }
 
   std::int64_t offset() const {
-    if (fault_ != Fault::wrong_corner) return p_.diagonal_offset();
+    if (fault_ != Fault::wrong_corner) return p_.diagonal_offset(0);
     return p_.align == Align::bottom_right ? 0 : p_.key_length - p_.query_length;
   }
 

@@ -82,11 +82,28 @@ TEST(CaseLine, OptionsOfFilesMayNotSetSizes) {
   EXPECT_THROW(with_options(sizes, "seq=5"), CaseError);
 }
 
-TEST(Problem, WhatIsBeyondThisVersionIsSaid) {
-  EXPECT_FALSE(beyond_this_version(parse_case("seq=4 dim=4")));
-  for (const char* line : {"dtype=f16 seq=4 dim=4", "seq=4 dim=4 softcap=3", "seq=4 dim=4 sinks", "seq=4 dim=4 alibi",
-                           "seq=4 dim=4 layout=qkv", "seq=4 dim=4 out=o,weights", "seq=4 dim=4 lengths=3"}) {
-    EXPECT_TRUE(beyond_this_version(parse_case(line))) << line;
+TEST(Problem, OptionsThatCannotBeCombinedAreNamed) {
+  const std::vector<std::pair<const char*, const char*>> lines = {
+      {"seq=4 dim=4 layout=thd", "lengths"},
+      {"seq=4 dim=4 layout=thd lengths=3 q.strides=64,16,4,1", "strides"},
+      {"seq=4 dim=4 q.layout=thd", "layout=thd"},
+      {"seq=4 dim=4 paged=2 out=raw", "every key"},
+      {"seq=4 dim=4 paged=2 k.strides=64,16,4,1", "strides"},
+      {"seq=4 dim=4 lengths=3 layout=thd out=o,present", "present"},
+      {"seq=4 dim=4 past=5", "more than Lk"},
+      {"seq=4 dim=4 past=2 layout=qkv", "qkv"},
+      {"seq=4 dim=4 past=2 segments=2,2", "exclude"},
+      {"seq=4 dim=4 segments=2,1", "add up"},
+      {"heads=2 seq=4 dim=4 alibi=1,2,3", "one number per query head"},
+      {"seq=4 dim=4 softcap=-1", "above 0"},
+      {"seq=4 dim=4 dropout=1", "[0, 1)"}};
+  for (const auto& [line, part] : lines) {
+    try {
+      parse_case(line);
+      ADD_FAILURE() << line << " was accepted";
+    } catch (const CaseError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << line << ": " << error.what();
+    }
   }
 }
 

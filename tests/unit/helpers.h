@@ -9,6 +9,7 @@
 #include "backends/registry.h"
 #include "harness/backend_set.h"
 #include "harness/case.h"
+#include "harness/guarded_outputs.h"
 #include "harness/run_case.h"
 #include "harness/user_error.h"
 #include "reference/attention.h"

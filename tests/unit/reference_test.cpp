@@ -74,7 +74,7 @@ double bound_of(const std::string& line, const Arithmetic& a) {
   Row row;
   head.attend(0, row);
   RowBound bound;
-  bound_row(head, row, a, DType::f32, bound);
+  bound_row(head, row, 0, a, DType::f32, bound);
   return bound.output[0];
 }
 

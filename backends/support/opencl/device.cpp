@@ -185,7 +185,7 @@ DeviceProblem device_problem(const Problem& p, const Inputs& inputs) {
   d.key_length = p.key_length;
   d.key_dim = p.key_dim;
   d.value_dim = p.value_dim;
-  d.offset = p.diagonal_offset();
+  d.offset = p.diagonal_offset(0);
   d.left = std::min<std::int64_t>(p.window_left, DeviceProblem::kFar);
   d.right = std::min<std::int64_t>(p.causal ? 0 : p.window_right, DeviceProblem::kFar);
   for (int axis = 0; axis < 4; ++axis) {
@@ -199,7 +199,7 @@ DeviceProblem device_problem(const Problem& p, const Inputs& inputs) {
 }
 
 std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& device) {
-  if (auto beyond = beyond_this_version(p)) return Refusal{*beyond};
+  if (p.lengths || p.segments || p.prefix || p.blocks || p.softcap || p.alibi || p.sinks || p.dropout != 0 || p.past || p.page_size || size_of(p.dtype) == 2 || (p.mask && size_of(p.mask_dtype())==2) || p.wants_scores() || p.wants(Output::present)) return Refusal{"not yet"};
   const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
     return Refusal{"f64: the device has no double precision"};

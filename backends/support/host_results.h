@@ -1,0 +1,112 @@
+// What a host backend hands out: results in the accumulator's type, rounded into the harness's views on download.
+// And the way in: rows of any storage type as dense numbers of the accumulator's.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest::support {
+
+/// `count` elements of a row, `stride` apart, whatever the storage type.
+template <class Real>
+void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t stride, std::int64_t count, Real* to) {
+  const auto convert = [&](const auto* from, const auto& number) {
+    from += at;
+    if (stride == 1) {
+      for (std::int64_t d = 0; d < count; ++d) to[d] = static_cast<Real>(number(from[d]));
+    } else {
+      for (std::int64_t d = 0; d < count; ++d) to[d] = static_cast<Real>(number(from[d * stride]));
+    }
+  };
+  switch (dtype) {
+    case DType::f64: convert(static_cast<const double*>(data), [](double x) { return x; }); break;
+    case DType::f32: convert(static_cast<const float*>(data), [](float x) { return x; }); break;
+    case DType::f16: convert(static_cast<const std::uint16_t*>(data), f16_to_float); break;
+    case DType::bf16: convert(static_cast<const std::uint16_t*>(data), bf16_to_float); break;
+  }
+}
+
+template <class Real>
+void read_row(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, Real* to) {
+  read_row(t.data, t.dtype, t.at(b, h, l, 0), t.strides[3], t.shape[3], to);
+}
+
+template <class Real>
+class HostResults {
+ public:
+  explicit HostResults(const Problem& p) : problem_(p) {
+    const std::int64_t rows = p.batch * p.query_heads * p.query_length;
+    out.resize(static_cast<std::size_t>(rows * p.value_dim));
+    lse.resize(static_cast<std::size_t>(rows));
+    for (auto [list, stage] : {std::pair{&raw, Output::raw}, std::pair{&capped, Output::capped},
+                               std::pair{&biased, Output::biased}, std::pair{&weights, Output::weights}}) {
+      if (p.wants(stage)) list->resize(static_cast<std::size_t>(rows * p.key_length));
+    }
+  }
+
+  std::size_t row(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return static_cast<std::size_t>((b * problem_.query_heads + h) * problem_.query_length + i);
+  }
+  Real* out_row(std::size_t row) { return out.data() + row * static_cast<std::size_t>(problem_.value_dim); }
+  /// Row of a stage, or nullptr when it was not asked for.
+  Real* stage_row(std::vector<Real>& stage, std::size_t row) {
+    return stage.empty() ? nullptr : stage.data() + row * static_cast<std::size_t>(problem_.key_length);
+  }
+
+  void download(const Inputs& inputs, const Outputs& outputs) const {
+    const Problem& p = problem_;
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      const std::int64_t rows = p.packed_sequences() ? p.query_count(b) : p.query_length;
+      for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const std::size_t at = row(b, h, i);
+          write_row(outputs.out, b, h, i, out.data() + at * static_cast<std::size_t>(p.value_dim));
+          if (outputs.lse) write_row(*outputs.lse, b, h, i, lse.data() + at);
+          const std::size_t first = at * static_cast<std::size_t>(p.key_length);
+          if (outputs.raw) write_row(*outputs.raw, b, h, i, raw.data() + first);
+          if (outputs.capped) write_row(*outputs.capped, b, h, i, capped.data() + first);
+          if (outputs.biased) write_row(*outputs.biased, b, h, i, biased.data() + first);
+          if (outputs.weights) write_row(*outputs.weights, b, h, i, weights.data() + first);
+        }
+      }
+    }
+    if (outputs.present_k) copy_present(inputs, inputs.k, inputs.past_k, *outputs.present_k);
+    if (outputs.present_v) copy_present(inputs, inputs.v, inputs.past_v, *outputs.present_v);
+  }
+
+  std::vector<Real> out, lse;                     ///< rows x Dv, rows
+  std::vector<Real> raw, capped, biased, weights;  ///< rows x Lk where asked for
+
+ private:
+  static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {
+    const std::int64_t at = t.at(b, h, i, 0);
+    if (t.dtype == DType::f32 && std::is_same_v<Real, float> && t.strides[3] == 1) {
+      std::memcpy(static_cast<float*>(t.data) + at, from, static_cast<std::size_t>(t.shape[3]) * sizeof(Real));
+      return;
+    }
+    for (std::int64_t c = 0; c < t.shape[3]; ++c) store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
+  }
+
+  void copy_present(const Inputs& inputs, const ConstTensor& fresh, const ConstTensor& past, const MutableTensor& to) const {
+    for (std::int64_t b = 0; b < problem_.batch; ++b) {
+      for (std::int64_t h = 0; h < problem_.key_heads; ++h) {
+        for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+          const KeyPlace place = place_of_key(inputs, b, j);
+          const ConstTensor& from = place.past ? past : fresh;
+          for (std::int64_t d = 0; d < to.shape[3]; ++d) {
+            store(to.data, to.dtype, to.at(b, h, j, d), load(from.data, from.dtype, from.at(place.batch, h, place.row, d)));
+          }
+        }
+      }
+    }
+  }
+
+  const Problem problem_;
+};
+
+}  // namespace attest::support

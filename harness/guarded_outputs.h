@@ -1,0 +1,58 @@
+// Output tensors with guards: storage around and between the elements is checked afterwards.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest {
+
+/// Fills storage with a NaN whose payload nobody computes: untouched elements are recognised by it.
+void fill_pattern(std::vector<std::byte>& bytes, DType dtype);
+
+class GuardedOutputs {
+ public:
+  explicit GuardedOutputs(const Problem& problem);
+
+  Outputs views();
+  double out(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) const { return out_.at(b, h, i, c); }
+  double lse(std::int64_t b, std::int64_t h, std::int64_t i) const { return lse_.at(b, h, i, 0); }
+  /// raw, capped, biased or weights; must have been asked for.
+  double stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
+  double present(bool values, std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) const {
+    return (values ? present_v_ : present_k_).at(b, h, j, d);
+  }
+
+  /// Refills everything with the guard pattern.
+  void reset();
+  /// Empty when only elements of the views were written and every one of them was; else a sentence.
+  std::string inspect() const;
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::vector<std::byte> bytes;
+    DType dtype = DType::f32;
+    std::int64_t first = 0;  ///< element at index 0, guard included
+    Index4 shape{}, strides{};
+    std::vector<std::int64_t> starts;  ///< packed sequences only
+
+    Tensor() = default;
+    Tensor(std::string name, DType dtype, const Index4& shape);  ///< dense
+    void allocate(std::int64_t elements);
+    MutableTensor view();
+    double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const;
+    std::string inspect() const;
+  };
+  static constexpr std::int64_t kGuard = 64;  ///< elements before and after
+
+  template <class Self, class Visit>
+  static void each(Self& self, const Visit& visit);
+
+  Tensor out_, lse_, raw_, capped_, biased_, weights_, present_k_, present_v_;
+};
+
+}  // namespace attest
