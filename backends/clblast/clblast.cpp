@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "backends/support/opencl/device.h"
+#include "backends/support/opencl/call.h"
 #include "kernels_cl.h"
 
 namespace attest {
@@ -26,9 +26,9 @@ class ClblastPlan : public Plan {
   ClblastPlan(const Problem& p, OpenClDevice& device, const cl::Program& program)
       : p_(p),
         device_(device),
-        pack_q_(program, "pack_rows"),
-        pack_k_(program, "pack_rows"),
-        pack_v_(program, "pack_rows"),
+        call_(p, device, program),
+        pack_queries_(program, "pack_queries"),
+        pack_keys_(program, "pack_keys"),
         softmax_(program, "masked_softmax"),
         add_flagged_(program, "add_flagged"),
         heads_(count(p.batch * p.query_heads)),
@@ -38,8 +38,6 @@ class ClblastPlan : public Plan {
     k_ = reals(key_rows_ * count(p.key_dim));
     v_ = reals(key_rows_ * count(p.value_dim));
     scores_ = reals(rows_ * count(p.key_length));
-    out_ = reals(rows_ * count(p.value_dim));
-    lse_ = reals(rows_);
     flags_ = device.allocate(key_rows_ * sizeof(cl_int));
     any_ = device.allocate(sizeof(cl_int));
     const std::size_t lq = count(p.query_length), lk = count(p.key_length);
@@ -58,59 +56,45 @@ class ClblastPlan : public Plan {
   }
 
   void upload(const Inputs& inputs) override {
-    inputs_.upload(device_, inputs);
+    call_.upload(inputs);
     checked([&] {
-      const auto problem = support::device_problem(p_, inputs);
-      const auto pack = [&](cl::Kernel& kernel, const cl::Buffer& from, const ConstTensor& t, const cl::Buffer& to,
-                            bool flagged) {
-        kernel.setArg(0, from);
-        for (cl_uint axis = 0; axis < 4; ++axis) kernel.setArg(1 + axis, static_cast<cl_long>(t.strides[axis]));
-        for (cl_uint axis = 1; axis < 4; ++axis) kernel.setArg(4 + axis, static_cast<cl_long>(t.shape[axis]));
-        kernel.setArg(8, to);
-        if (flagged) kernel.setArg(9, flags_);
-        else kernel.setArg(9, sizeof(cl_mem), nullptr);
-        kernel.setArg(10, any_);
+      const auto set = [&](cl::Kernel& kernel, const std::vector<const cl::Buffer*>& buffers) {
+        cl_uint n = call_.set_common(kernel);
+        for (const cl::Buffer* buffer : buffers) kernel.setArg(n++, *buffer);
       };
-      pack(pack_q_, inputs_.q, inputs.q, q_, false);
-      pack(pack_k_, inputs_.k, inputs.k, k_, false);
-      pack(pack_v_, inputs_.v, inputs.v, v_, true);
-      softmax_.setArg(0, problem);
-      softmax_.setArg(1, inputs_.mask);
-      softmax_.setArg(2, scores_);
-      softmax_.setArg(3, lse_);
-      cl_uint n = 0;
-      add_flagged_.setArg(n++, problem);
-      for (const cl::Buffer* b : {&inputs_.mask, &scores_, &inputs_.v, &flags_, &any_, &out_}) add_flagged_.setArg(n++, *b);
+      set(pack_queries_, {&q_});
+      set(pack_keys_, {&k_, &v_, &flags_, &any_});
+      set(softmax_, {&scores_});
+      set(add_flagged_, {&scores_, &flags_, &any_});
     });
   }
 
   void run() override {
-    if (rows_ == 0) return;
     checked([&] {
       cl::CommandQueue& queue = device_.queue();
       const std::size_t lq = count(p_.query_length), lk = count(p_.key_length);
       // CLBlast reads what it multiplies by beta = 0: old NaN would survive.
       queue.enqueueFillBuffer(any_, cl_int{0}, 0, sizeof(cl_int), nullptr, &first_);
-      queue.enqueueFillBuffer(out_, Real{0}, 0, std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
-      if (lk > 0) {
+      queue.enqueueFillBuffer(call_.out(), Real{0}, 0, std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
+      if (rows_ > 0 && lk > 0) {
         queue.enqueueFillBuffer(scores_, Real{0}, 0, rows_ * lk * sizeof(Real));
-        launch(pack_q_, rows_);
-        launch(pack_k_, key_rows_);
-        launch(pack_v_, key_rows_);
+        device_.enqueue_rows(pack_queries_, rows_);
+        device_.enqueue_rows(pack_keys_, key_rows_);
         multiply(clblast::Transpose::kYes, lq, lk, count(p_.key_dim), scales_, q_, q_at_, k_, k_at_, scores_, scores_at_,
                  "q * k");
       }
-      queue.enqueueNDRangeKernel(softmax_, cl::NullRange, cl::NDRange(rows_), cl::NullRange, nullptr, &last_);
-      if (lk > 0) {
-        multiply(clblast::Transpose::kNo, lq, count(p_.value_dim), lk, ones_, scores_, scores_at_, v_, v_at_, out_,
+      device_.enqueue_rows(softmax_, rows_, &last_);
+      if (rows_ > 0 && lk > 0) {
+        multiply(clblast::Transpose::kNo, lq, count(p_.value_dim), lk, ones_, scores_, scores_at_, v_, v_at_, call_.out(),
                  out_at_, "p * v");
-        queue.enqueueNDRangeKernel(add_flagged_, cl::NullRange, cl::NDRange(rows_), cl::NullRange, nullptr, &last_);
+        device_.enqueue_rows(add_flagged_, rows_, &last_);
       }
+      call_.enqueue_rest();
       queue.finish();
     });
   }
 
-  void download(const Outputs& outputs) override { support::download_outputs(device_, out_, lse_, outputs); }
+  void download(const Outputs& outputs) override { call_.download(outputs); }
 
   std::size_t workspace_bytes() const override {
     return (rows_ * count(p_.key_dim + p_.key_length) + key_rows_ * count(p_.key_dim + p_.value_dim)) * sizeof(Real);
@@ -130,10 +114,6 @@ class ClblastPlan : public Plan {
   static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
   cl::Buffer reals(std::size_t n) const { return device_.allocate(n * sizeof(Real)); }
 
-  void launch(const cl::Kernel& kernel, std::size_t items) {
-    device_.queue().enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(items), cl::NullRange);
-  }
-
   /// C[n] = alpha * A[n] * B[n] for every head: m x k times k x n, row after row.
   void multiply(clblast::Transpose b_transpose, std::size_t m, std::size_t n, std::size_t k,
                 const std::vector<Real>& alphas, const cl::Buffer& a, const std::vector<std::size_t>& a_at,
@@ -149,10 +129,10 @@ class ClblastPlan : public Plan {
 
   const Problem p_;
   OpenClDevice& device_;
-  cl::Kernel pack_q_, pack_k_, pack_v_, softmax_, add_flagged_;
+  support::DeviceCall call_;
+  cl::Kernel pack_queries_, pack_keys_, softmax_, add_flagged_;
   std::size_t heads_, rows_, key_rows_;
-  support::DeviceInputs inputs_;
-  cl::Buffer q_, k_, v_, scores_, out_, lse_, flags_, any_;
+  cl::Buffer q_, k_, v_, scores_, flags_, any_;
   std::vector<std::size_t> q_at_, k_at_, v_at_, scores_at_, out_at_;
   std::vector<Real> scales_, ones_, zeros_;
   cl::Event first_, last_;
@@ -168,7 +148,7 @@ class ClblastBackend : public Backend {
   std::optional<Refusal> refuse(const Problem& p) const override {
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
-                         static_cast<double>(p.key_length) * static_cast<double>(size_of(p.dtype));
+                         static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype)));
     if (bytes > static_cast<double>(device_.most_allocation())) {
       return Refusal{"the score matrix needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
                      " MiB, the device allocates at most " + std::to_string(device_.most_allocation() >> 20)};
@@ -178,8 +158,9 @@ class ClblastBackend : public Backend {
 
   Arithmetic arithmetic(const Problem& p) const override {
     Arithmetic a;
-    a.accumulator = a.stored_weights = p.dtype;
+    a.accumulator = a.stored_weights = accumulator_of(p.dtype);
     a.exp_ulps = a.log_ulps = 3;  // OpenCL 1.2, table 7.2
+    a.tanh_ulps = 5;
     a.division = Division::opencl_division;
     a.normalised_before_storage = true;
     a.flush_to_zero = true;
@@ -187,22 +168,20 @@ class ClblastBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Problem& p) override {
-    const bool is_double = p.dtype == DType::f64;
-    std::optional<cl::Program>& program = programs_[is_double];
-    if (!program) {
-      const std::string options = std::string("-cl-std=CL1.2 -DREAL=") + (is_double ? "double" : "float") +
-                                  (device_.has_double() ? " -DHAS_DOUBLE" : "");
-      program = device_.build(support::problem_source() + kClblastSource, options);
+    const std::string options = support::type_options(p, device_);
+    auto found = programs_.find(options);
+    if (found == programs_.end()) {
+      found = programs_.emplace(options, device_.build(support::problem_source() + kClblastSource, options)).first;
     }
     return checked([&]() -> std::unique_ptr<Plan> {
-      if (is_double) return std::make_unique<ClblastPlan<double>>(p, device_, *program);
-      return std::make_unique<ClblastPlan<float>>(p, device_, *program);
+      if (p.dtype == DType::f64) return std::make_unique<ClblastPlan<double>>(p, device_, found->second);
+      return std::make_unique<ClblastPlan<float>>(p, device_, found->second);
     });
   }
 
  private:
   OpenClDevice device_;
-  std::optional<cl::Program> programs_[2];
+  std::map<std::string, cl::Program> programs_;
 };
 
 }  // namespace

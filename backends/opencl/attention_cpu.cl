@@ -63,11 +63,9 @@ inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int 
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
 }
 
-__kernel void attend_cpu(const Problem problem, const REAL scale, __global const REAL* q, __global const REAL* k,
-                         __global const REAL* v, __global const uchar* mask, __global REAL* out, __global REAL* lse,
-                         const int tile_rows, const int block_rows, const int tile_keys, __local REAL* queries,
+__kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, const int tile_keys, __local REAL* queries,
                          __local REAL* panels, __local REAL* values, __local REAL* scores, __local REAL* sums,
-                         __local REAL* state, __local int* suspects) {
+                         __local REAL* softmax, __local int* suspects) {
   const Problem* p = &problem;
   const int dim = (int)p->key_dim, columns = (int)p->value_dim;
   const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
@@ -77,45 +75,57 @@ __kernel void attend_cpu(const Problem problem, const REAL scale, __global const
   const long tile = order % 2 == 0 ? tiles - 1 - order / 2 : order / 2;
   const long b = head / p->query_heads, h = head % p->query_heads, g = h / p->group;
   const long row0 = tile * tile_rows;
-  const int rows = (int)min((long)tile_rows, p->query_length - row0);
-  __local REAL* maxima = state;
-  __local REAL* totals = state + tile_rows;
+  // Rows of packed sequences that are not stored have no result; padding has an empty one.
+  const int count = (int)min((long)tile_rows, tables[b * TABLE_WIDTH + 3] - row0);
+  if (count <= 0) return;
+  __local REAL* maxima = softmax;
+  __local REAL* totals = softmax + tile_rows;
+  const REAL sink = sink_of(p, small, h);
 
-  for (int r = 0; r < rows; ++r) {
-    const long from = b * p->q[0] + h * p->q[1] + (row0 + r) * p->q[2];
-    for (int t = 0; t < dim; ++t) queries[r * dim + t] = q[from + t * p->q[3]] * scale;
+  long keys_first = p->key_length, keys_last = 0;
+  for (int r = 0; r < count; ++r) {
+    const long from = query_row(p, tables, b, h, row0 + r);
+    for (int t = 0; t < dim; ++t) queries[r * dim + t] = LOAD(q, from + t * p->q[3]) * scale;
     for (int c = 0; c < padded_columns; ++c) sums[r * padded_columns + c] = 0;
-    maxima[r] = HIDDEN;
-    totals[r] = 0;
+    maxima[r] = sink;  // a sink is a key without a value
+    totals[r] = p->has_sinks ? 1 : 0;
+    const RowKeys range = row_keys(p, rows, b, row0 + r);
+    widen(&range, 0, p->key_length, &keys_first, &keys_last);
   }
 
-  const long keys_first = first_key(p, row0), keys_last = last_key(p, row0 + rows - 1);
   for (long key0 = keys_first; key0 < keys_last; key0 += tile_keys) {
     const int keys = (int)min((long)tile_keys, keys_last - key0);
+    // A tile of keys that no row sees is not even read.
+    long tile_first = key0 + keys, tile_last = key0;
+    for (int r = 0; r < count; ++r) {
+      const RowKeys range = row_keys(p, rows, b, row0 + r);
+      widen(&range, key0, key0 + keys, &tile_first, &tile_last);
+    }
+    if (tile_first >= tile_last || !any_block(p, blocks, b, h, row0, count, tile_first, tile_last)) continue;
     const int padded_keys = (keys + PANEL - 1) / PANEL * PANEL;
     int bad = 0;
 
     for (int j = 0; j < padded_keys; ++j) {
       __local REAL* panel = panels + j / PANEL * PANEL * dim + j % PANEL;
-      const long from = b * p->k[0] + g * p->k[1] + (key0 + min(j, keys - 1)) * p->k[2];
-      if (p->k[3] == 1) {
-        for (int t = 0; t < dim; ++t) panel[t * PANEL] = k[from + t];
+      const Features key = key_features(p, tables, k, past_k, b, g, key0 + min(j, keys - 1));
+      if (key.step == 1) {
+        for (int t = 0; t < dim; ++t) panel[t * PANEL] = LOAD(key.from, t);
       } else {
-        for (int t = 0; t < dim; ++t) panel[t * PANEL] = k[from + t * p->k[3]];
+        for (int t = 0; t < dim; ++t) panel[t * PANEL] = LOAD(key.from, t * key.step);
       }
     }
     for (int j = 0; j < keys; ++j) {
-      const long from = b * p->v[0] + g * p->v[1] + (key0 + j) * p->v[2];
+      const Features value = value_features(p, tables, v, past_v, b, g, key0 + j);
       REAL probe = 0;
-      if (p->v[3] == 1) {
+      if (value.step == 1) {
         for (int c = 0; c < columns; ++c) {
-          const REAL x = v[from + c];
+          const REAL x = LOAD(value.from, c);
           values[j * padded_columns + c] = x;
           probe += x * (REAL)0;  // NaN as soon as one x is not finite
         }
       } else {
         for (int c = 0; c < columns; ++c) {
-          const REAL x = v[from + c * p->v[3]];
+          const REAL x = LOAD(value.from, c * value.step);
           values[j * padded_columns + c] = x;
           probe += x * (REAL)0;
         }
@@ -129,12 +139,15 @@ __kernel void attend_cpu(const Problem problem, const REAL scale, __global const
       }
     }
 
-    for (int block = 0; block < rows; block += block_rows) {
-      const int block_count = min(block_rows, rows - block);
-      const long seen_first = first_key(p, row0 + block), seen_last = last_key(p, row0 + block + block_count - 1);
-      const int first = (int)clamp(seen_first - key0, 0L, (long)keys) / PANEL * PANEL;
-      const int last = (int)clamp(seen_last - key0, 0L, (long)keys);
-      if (first >= last) continue;
+    for (int block = 0; block < count; block += block_rows) {
+      const int block_count = min(block_rows, count - block);
+      long seen_first = key0 + keys, seen_last = key0;
+      for (int r = 0; r < block_count; ++r) {
+        const RowKeys range = row_keys(p, rows, b, row0 + block + r);
+        widen(&range, key0, key0 + keys, &seen_first, &seen_last);
+      }
+      if (seen_first >= seen_last || !any_block(p, blocks, b, h, row0 + block, block_count, seen_first, seen_last)) continue;
+      const int first = (int)(seen_first - key0) / PANEL * PANEL, last = (int)(seen_last - key0);
       const int padded_last = (last + PANEL - 1) / PANEL * PANEL;
 
       for (int j = first; j < padded_last; j += PANEL) {
@@ -144,14 +157,18 @@ __kernel void attend_cpu(const Problem problem, const REAL scale, __global const
       for (int r = 0; r < block_count; ++r) {
         __local REAL* row = scores + r * tile_keys;
         const long i = row0 + block + r;
-        const int from = (int)clamp(first_key(p, i) - key0, (long)first, (long)last);
-        const int to = (int)clamp(last_key(p, i) - key0, (long)from, (long)last);
-        for (int j = first; j < from; ++j) row[j] = HIDDEN;
-        for (int j = to; j < padded_last; ++j) row[j] = HIDDEN;
-        if (p->mask_kind != 0) {
-          const long at = mask_index(p, b, h, i, key0);
-          for (int j = from; j < to; ++j) row[j] = masked(p, mask, at + j * p->mask[3], row[j]);
+        const RowKeys range = row_keys(p, rows, b, i);
+        const int plain = !p->has_softcap && !p->has_slopes && !p->mask_kind && !p->block_rows;
+        for (int j = first; !plain && j < last; ++j) {
+          if (!in_range(&range, key0 + j)) continue;
+          row[j] = biased(p, mask, small, blocks, b, h, i, key0 + j, range.diagonal, capped(p, softcap, row[j]));
         }
+        const int from = (int)clamp(range.band_first - key0, (long)first, (long)last);
+        const int to = (int)clamp(range.band_last - key0, (long)from, (long)last);
+        for (int j = first; j < from; ++j) {
+          if (key0 + j < range.prefix_first || key0 + j >= range.prefix_last) row[j] = HIDDEN;
+        }
+        for (int j = to; j < padded_last; ++j) row[j] = HIDDEN;
 
         // NaN in a row makes its total NaN below, whatever the maximum becomes.
         REALV most = (REALV)(HIDDEN);
@@ -187,6 +204,13 @@ __kernel void attend_cpu(const Problem problem, const REAL scale, __global const
         totals[block + r] += sum;
       }
 
+      if (p->dropout) {
+        for (int r = 0; r < block_count; ++r) {
+          for (int j = first; j < last; ++j) {
+            scores[r * tile_keys + j] *= keep_factor(p, keep, kept, b, h, row0 + block + r, key0 + j);
+          }
+        }
+      }
       for (int c = 0; c < padded_columns; c += PANEL) {
         multiply(scores + first, tile_keys, values + first * padded_columns + c, padded_columns, last - first,
                  sums + block * padded_columns + c, padded_columns, block_count, 1);
@@ -194,21 +218,26 @@ __kernel void attend_cpu(const Problem problem, const REAL scale, __global const
       if (!bad) continue;
       for (int j = first; j < last; ++j) {
         if (!suspects[j]) continue;
-        const long from = b * p->v[0] + g * p->v[1] + (key0 + j) * p->v[2];
+        const Features value = value_features(p, tables, v, past_v, b, g, key0 + j);
         for (int r = 0; r < block_count; ++r) {
-          if (!sees(p, mask, b, h, row0 + block + r, key0 + j)) continue;
+          const RowKeys range = row_keys(p, rows, b, row0 + block + r);
+          if (!sees(p, mask, blocks, &range, b, h, row0 + block + r, key0 + j)) continue;
           const REAL weight = scores[r * tile_keys + j];
-          for (int c = 0; c < columns; ++c) sums[(block + r) * padded_columns + c] += weight * v[from + c * p->v[3]];
+          for (int c = 0; c < columns; ++c) {
+            sums[(block + r) * padded_columns + c] += weight * LOAD(value.from, c * value.step);
+          }
         }
       }
     }
   }
 
-  for (int r = 0; r < rows; ++r) {
+  for (int r = 0; r < count; ++r) {
     const long row = (b * p->query_heads + h) * p->query_length + row0 + r;
     const int empty = totals[r] == 0;
     const REAL factor = empty ? (REAL)0 : (REAL)1 / totals[r];
     for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : sums[r * padded_columns + c] * factor;
     lse[row] = empty ? HIDDEN : maxima[r] + log(totals[r]);
+    state[2 * row] = maxima[r];
+    state[2 * row + 1] = totals[r];
   }
 }

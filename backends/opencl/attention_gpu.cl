@@ -13,32 +13,49 @@ inline int is_hidden_weight(REAL weight) { return weight == 0 && signbit(weight)
 
 inline REAL exp_weight(REAL x, REAL now) { return x == HIDDEN ? -(REAL)0 : exp(x - now); }
 
-__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
-    const Problem problem, const REAL scale, __global const REAL* q, __global const REAL* k, __global const REAL* v,
-    __global const uchar* mask, __global REAL* out, __global REAL* lse) {
+__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(COMMON) {
   __local REAL left[TILE * PITCH], right[TILE * PITCH], weights[TILE * PITCH];
   __local REAL maxima[TILE], totals[TILE], shrinks[TILE];
-  __local int bad;
+  __local RowKeys ranges[TILE];
+  __local int bad, any;
   const Problem* p = &problem;
   const int x = get_local_id(0), y = get_local_id(1), me = y * SIDE + x;
   const long tiles = (p->query_length + TILE - 1) / TILE;
   const long head = get_group_id(0) / tiles, tile = tiles - 1 - get_group_id(0) % tiles;
   const long b = head / p->query_heads, h = head % p->query_heads, g = h / p->group;
   const long row0 = tile * TILE;
-  const int rows = (int)min((long)TILE, p->query_length - row0);
+  // Rows of packed sequences that are not stored have no result; padding has an empty one.
+  const int count = (int)min((long)TILE, tables[b * TABLE_WIDTH + 3] - row0);
+  if (count <= 0) return;
   const int dim = (int)p->key_dim, columns = (int)p->value_dim;
   const long out0 = ((b * p->query_heads + h) * p->query_length + row0) * columns;
 
   if (me < TILE) {
-    maxima[me] = HIDDEN;
-    totals[me] = 0;
+    maxima[me] = sink_of(p, small, h);  // a sink is a key without a value
+    totals[me] = p->has_sinks ? 1 : 0;
+    const RowKeys nothing = {0, 0, 0, 0, 0};
+    ranges[me] = me < count ? row_keys(p, rows, b, row0 + me) : nothing;
   }
-  for (int n = me; n < rows * columns; n += SIDE * SIDE) out[out0 + n] = 0;
+  for (int n = me; n < count * columns; n += SIDE * SIDE) out[out0 + n] = 0;
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
-  const long keys_first = first_key(p, row0), keys_last = last_key(p, row0 + rows - 1);
+  long keys_first = p->key_length, keys_last = 0;
+  for (int r = 0; r < count; ++r) {
+    const RowKeys range = ranges[r];
+    widen(&range, 0, p->key_length, &keys_first, &keys_last);
+  }
   for (long key0 = keys_first; key0 < keys_last; key0 += TILE) {
     const int keys = (int)min((long)TILE, keys_last - key0);
+    if (me == 0) any = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me < count) {
+      const RowKeys range = ranges[me];
+      long first = key0 + keys, last = key0;
+      widen(&range, key0, key0 + keys, &first, &last);
+      if (first < last && any_block(p, blocks, b, h, row0 + me, 1, first, last)) any = 1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (!any) continue;  // the same for the whole group
     REAL s[EACH][EACH];
     for (int r = 0; r < EACH; ++r) {
       for (int j = 0; j < EACH; ++j) s[r][j] = 0;
@@ -47,11 +64,13 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
       const int depth = min(TILE, dim - d0);
       for (int n = me; n < TILE * TILE; n += SIDE * SIDE) {
         const int l = n / TILE, d = n % TILE;
-        const int q_there = l < rows && d < depth, k_there = l < keys && d < depth;
-        left[l * PITCH + d] =
-            q_there ? q[b * p->q[0] + h * p->q[1] + (row0 + l) * p->q[2] + (d0 + d) * p->q[3]] * scale : 0;
-        right[l * PITCH + d] =
-            k_there ? k[b * p->k[0] + g * p->k[1] + (key0 + l) * p->k[2] + (d0 + d) * p->k[3]] : 0;
+        const int q_there = l < count && d < depth, k_there = l < keys && d < depth;
+        left[l * PITCH + d] = q_there ? LOAD(q, query_row(p, tables, b, h, row0 + l) + (d0 + d) * p->q[3]) * scale : 0;
+        right[l * PITCH + d] = 0;
+        if (k_there) {
+          const Features key = key_features(p, tables, k, past_k, b, g, key0 + l);
+          right[l * PITCH + d] = LOAD(key.from, (d0 + d) * key.step);
+        }
       }
       barrier(CLK_LOCAL_MEM_FENCE);
       for (int d = 0; d < depth; ++d) {
@@ -65,11 +84,12 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
 
     for (int r = 0; r < EACH; ++r) {
       const long i = row0 + y + r * SIDE;
+      const RowKeys range = ranges[y + r * SIDE];
       for (int j = 0; j < EACH; ++j) {
         const long key = key0 + x + j * SIDE;
         REAL score = HIDDEN;
-        if (i < p->query_length && key < keys_last && key >= first_key(p, i) && key < last_key(p, i)) {
-          score = masked(p, mask, mask_index(p, b, h, i, key), s[r][j]);
+        if (key < key0 + keys && in_range(&range, key)) {
+          score = biased(p, mask, small, blocks, b, h, i, key, range.diagonal, capped(p, softcap, s[r][j]));
         }
         weights[(y + r * SIDE) * PITCH + x + j * SIDE] = score;
       }
@@ -81,15 +101,17 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
       __local REAL* row = weights + me * PITCH;
       const REAL before = maxima[me];
       REAL now = before, total = 0;
-      int any = 0;
+      int seen = 0;
       for (int j = 0; j < TILE; ++j) {
         now = fmax(now, row[j]);
-        any |= row[j] != HIDDEN;
+        seen |= row[j] != HIDDEN;
       }
-      if (now == HIDDEN && any) now = 0;  // nothing but NaN
+      if (now == HIDDEN && seen) now = 0;  // nothing but NaN
       for (int j = 0; j < TILE; ++j) {
         row[j] = exp_weight(row[j], now);
         total += row[j];
+        // A hidden weight stays -0.0; a dropped one becomes 0.0.
+        if (p->dropout && me < count && key0 + j < p->key_length) row[j] *= keep_factor(p, keep, kept, b, h, row0 + me, key0 + j);
       }
       const REAL shrink = now == HIDDEN || before == now ? (REAL)1 : exp(before - now);
       totals[me] = totals[me] * shrink + total;
@@ -103,7 +125,8 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
         const int j = n / TILE, c = n % TILE;
         REAL value = 0;
         if (j < keys && c0 + c < columns) {
-          value = v[b * p->v[0] + g * p->v[1] + (key0 + j) * p->v[2] + (c0 + c) * p->v[3]];
+          const Features from = value_features(p, tables, v, past_v, b, g, key0 + j);
+          value = LOAD(from.from, (c0 + c) * from.step);
         }
         if (!(fabs(value) < (REAL)INFINITY)) bad = 1;
         right[j * PITCH + c] = value;
@@ -125,7 +148,7 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
         const int row = y + r * SIDE;
         for (int c = 0; c < EACH; ++c) {
           const int column = c0 + x + c * SIDE;
-          if (row >= rows || column >= columns) continue;
+          if (row >= count || column >= columns) continue;
           const long at = out0 + (long)row * columns + column;
           out[at] = out[at] * shrinks[row] + o[r][c];
         }
@@ -135,12 +158,14 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(
   }
 
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  for (int n = me; n < rows * columns; n += SIDE * SIDE) {
+  for (int n = me; n < count * columns; n += SIDE * SIDE) {
     const REAL total = totals[n / columns];
     out[out0 + n] = total == 0 ? (REAL)0 : out[out0 + n] / total;
   }
-  if (me < rows) {
+  if (me < count) {
     const long row = (b * p->query_heads + h) * p->query_length + row0 + me;
     lse[row] = totals[me] == 0 ? HIDDEN : maxima[me] + log(totals[me]);
+    state[2 * row] = maxima[me];
+    state[2 * row + 1] = totals[me];
   }
 }

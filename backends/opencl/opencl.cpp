@@ -8,7 +8,7 @@
 #include "attention_cpu_cl.h"
 #include "attention_gpu_cl.h"
 #include "backends/backend.h"
-#include "backends/support/opencl/device.h"
+#include "backends/support/opencl/call.h"
 
 namespace attest {
 namespace {
@@ -54,22 +54,22 @@ struct CpuTile {
   }
 };
 
-std::string build_options(bool is_double, bool has_double, int lanes) {
+std::string build_options(const Problem& p, const OpenClDevice& device, int lanes) {
+  const bool is_double = p.dtype == DType::f64;
   const std::string real = is_double ? "double" : "float", integer = is_double ? "long" : "int";
   const std::string n = std::to_string(lanes);
-  return "-cl-std=CL1.2 -DREAL=" + real + (is_double ? " -DREAL_IS_DOUBLE" : "") +
-         (has_double ? " -DHAS_DOUBLE" : "") + " -DVW=" + n + " -DREALV=" + real + n +
-         " -DINTV=" + integer + n + " -DAS_INTV=as_" + integer + n + " -DAS_REALV=as_" + real + n + " -DVLOAD=vload" +
-         n + " -DVSTORE=vstore" + n;
+  return support::type_options(p, device) + " -DVW=" + n + " -DREALV=" + real + n + " -DINTV=" + integer + n +
+         " -DAS_INTV=as_" + integer + n + " -DAS_REALV=as_" + real + n + " -DVLOAD=vload" + n + " -DVSTORE=vstore" + n;
 }
 
 class OpenClPlan : public Plan {
  public:
-  OpenClPlan(const Problem& problem, OpenClDevice& device, cl::Kernel kernel, bool gpu)
-      : problem_(problem), device_(device), kernel_(std::move(kernel)), gpu_(gpu), element_(size_of(problem.dtype)) {
-    const auto rows = static_cast<std::size_t>(problem.batch * problem.query_heads * problem.query_length);
-    out_ = device.allocate(rows * static_cast<std::size_t>(problem.value_dim) * element_);
-    lse_ = device.allocate(rows * element_);
+  OpenClPlan(const Problem& problem, OpenClDevice& device, const cl::Program& program, bool gpu)
+      : device_(device),
+        kernel_(program, gpu ? "attend_gpu" : "attend_cpu"),
+        gpu_(gpu),
+        element_(size_of(accumulator_of(problem.dtype))),
+        call_(problem, device, program) {
     if (!gpu_) tile_.emplace(problem, device, element_);
     const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
     groups_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
@@ -77,23 +77,25 @@ class OpenClPlan : public Plan {
   }
 
   void upload(const Inputs& inputs) override {
-    inputs_.upload(device_, inputs);
-    checked([&] { set_arguments(inputs); });
+    call_.upload(inputs);
+    checked([&] { set_arguments(); });
   }
 
   void run() override {
-    if (groups_ == 0) return;
     checked([&] {
-      const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * 8, 8) : cl::NDRange(groups_);
-      const cl::NDRange local = gpu_ ? cl::NDRange(8, 8) : cl::NDRange(1);
-      device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
+      if (groups_ > 0) {
+        const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * 8, 8) : cl::NDRange(groups_);
+        const cl::NDRange local = gpu_ ? cl::NDRange(8, 8) : cl::NDRange(1);
+        device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
+      }
+      call_.enqueue_rest();
       device_.queue().finish();
     });
   }
 
-  void download(const Outputs& outputs) override { support::download_outputs(device_, out_, lse_, outputs); }
+  void download(const Outputs& outputs) override { call_.download(outputs); }
 
-  std::size_t workspace_bytes() const override { return tile_ ? tile_->bytes(problem_, element_) : 0; }
+  std::size_t workspace_bytes() const override { return tile_ ? tile_->bytes(call_.problem(), element_) : 0; }
 
   std::optional<std::chrono::nanoseconds> device_time() const override {
     if (event_() == nullptr) return std::nullopt;
@@ -101,33 +103,22 @@ class OpenClPlan : public Plan {
   }
 
  private:
-  void set_arguments(const Inputs& inputs) {
-    kernel_.setArg(0, support::device_problem(problem_, inputs));
-    if (problem_.dtype == DType::f64) kernel_.setArg(1, static_cast<cl_double>(problem_.scale_value()));
-    else kernel_.setArg(1, static_cast<cl_float>(problem_.scale_value()));
-    kernel_.setArg(2, inputs_.q);
-    kernel_.setArg(3, inputs_.k);
-    kernel_.setArg(4, inputs_.v);
-    kernel_.setArg(5, inputs_.mask);
-    kernel_.setArg(6, out_);
-    kernel_.setArg(7, lse_);
+  void set_arguments() {
+    cl_uint argument = call_.set_common(kernel_);
     if (gpu_) return;
-    kernel_.setArg(8, static_cast<cl_int>(tile_->rows));
-    kernel_.setArg(9, static_cast<cl_int>(tile_->block));
-    kernel_.setArg(10, static_cast<cl_int>(tile_->keys));
-    cl_uint argument = 11;
-    for (std::size_t bytes : tile_->parts(problem_, element_)) kernel_.setArg(argument++, cl::Local(bytes));
+    kernel_.setArg(argument++, static_cast<cl_int>(tile_->rows));
+    kernel_.setArg(argument++, static_cast<cl_int>(tile_->block));
+    kernel_.setArg(argument++, static_cast<cl_int>(tile_->keys));
+    for (std::size_t bytes : tile_->parts(call_.problem(), element_)) kernel_.setArg(argument++, cl::Local(bytes));
   }
 
-  const Problem problem_;
   OpenClDevice& device_;
   cl::Kernel kernel_;
   bool gpu_;
   std::size_t element_;
+  support::DeviceCall call_;
   std::optional<CpuTile> tile_;
   std::size_t groups_ = 0;
-  support::DeviceInputs inputs_;
-  cl::Buffer out_, lse_;
   cl::Event event_;
 };
 
@@ -153,8 +144,9 @@ class OpenClBackend : public Backend {
 
   Arithmetic arithmetic(const Problem& problem) const override {
     Arithmetic a;
-    a.accumulator = a.stored_weights = problem.dtype;
+    a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = a.log_ulps = 3;  // what OpenCL 1.2 guarantees (table 7.2); our own polynomial is better
+    a.tanh_ulps = 5;
     a.division = gpu_ ? Division::opencl_division : Division::opencl_reciprocal;
     a.key_block = gpu_ ? 32 : key_block(problem);
     a.flush_to_zero = true;
@@ -162,24 +154,20 @@ class OpenClBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Problem& problem) override {
-    const bool is_double = problem.dtype == DType::f64;
-    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(problem.dtype)).lanes;
-    const std::string options = build_options(is_double, device_.has_double(), lanes);
+    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).lanes;
+    const std::string options = build_options(problem, device_, lanes);
     auto found = programs_.find(options);
     if (found == programs_.end()) {
       const std::string source = support::problem_source() + (gpu_ ? kGpuSource : kCpuSource);
       found = programs_.emplace(options, device_.build(source, options)).first;
     }
-    return checked([&] {
-      cl::Kernel kernel(found->second, gpu_ ? "attend_gpu" : "attend_cpu");
-      return std::make_unique<OpenClPlan>(problem, device_, std::move(kernel), gpu_);
-    });
+    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, found->second, gpu_); });
   }
 
  private:
   std::int64_t key_block(const Problem& problem) const {
     try {
-      return CpuTile(problem, device_, size_of(problem.dtype)).keys;
+      return CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).keys;
     } catch (const BackendError&) {
       return 8;  // prepare will say that the problem does not fit
     }

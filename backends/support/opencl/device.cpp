@@ -8,8 +8,6 @@
 #include <sstream>
 #include <vector>
 
-#include "problem_cl.h"
-
 namespace attest::support {
 namespace fs = std::filesystem;
 namespace {
@@ -96,16 +94,6 @@ std::vector<unsigned char> load_binary(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Bytes from the view's first element to its last.
-std::size_t extent_bytes(const Index4& shape, const Index4& strides, std::size_t element) {
-  std::int64_t last = 0;
-  for (int axis = 0; axis < 4; ++axis) {
-    if (shape[axis] == 0) return 0;
-    last += (shape[axis] - 1) * strides[axis];
-  }
-  return static_cast<std::size_t>(last + 1) * element;
-}
-
 }  // namespace
 
 std::string status_name(cl_int status) {
@@ -177,110 +165,16 @@ cl::Buffer OpenClDevice::allocate(std::size_t bytes) const {
   return checked([&] { return cl::Buffer(context_, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 16)); });
 }
 
-DeviceProblem device_problem(const Problem& p, const Inputs& inputs) {
-  DeviceProblem d{};
-  d.query_heads = p.query_heads;
-  d.group = p.heads_per_group();
-  d.query_length = p.query_length;
-  d.key_length = p.key_length;
-  d.key_dim = p.key_dim;
-  d.value_dim = p.value_dim;
-  d.offset = p.diagonal_offset(0);
-  d.left = std::min<std::int64_t>(p.window_left, DeviceProblem::kFar);
-  d.right = std::min<std::int64_t>(p.causal ? 0 : p.window_right, DeviceProblem::kFar);
-  for (int axis = 0; axis < 4; ++axis) {
-    d.q[axis] = inputs.q.strides[axis];
-    d.k[axis] = inputs.k.strides[axis];
-    d.v[axis] = inputs.v.strides[axis];
-    d.mask[axis] = inputs.mask ? inputs.mask->strides[axis] : 0;
-  }
-  if (inputs.mask) d.mask_kind = !inputs.mask->additive ? 1 : inputs.mask->dtype == DType::f64 ? 3 : 2;
-  return d;
-}
-
-std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& device) {
-  if (p.lengths || p.segments || p.prefix || p.blocks || p.softcap || p.alibi || p.sinks || p.dropout != 0 || p.past || p.page_size || size_of(p.dtype) == 2 || (p.mask && size_of(p.mask_dtype())==2) || p.wants_scores() || p.wants(Output::present)) return Refusal{"not yet"};
-  const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
-  if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
-    return Refusal{"f64: the device has no double precision"};
-  }
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
-    if (id == TensorId::mask && !p.mask) continue;
-    const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
-    const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
-    const double bytes = static_cast<double>(*storage_elements(p, id)) * static_cast<double>(element);
-    if (bytes > static_cast<double>(device.most_allocation())) {
-      return Refusal{std::string(kTensorNames[static_cast<std::size_t>(id)]) + " needs " +
-                     std::to_string(static_cast<long>(bytes / 0x1p20)) + " MiB, the device allocates at most " +
-                     std::to_string(device.most_allocation() >> 20)};
-    }
-  }
-  return std::nullopt;
-}
-
-void DeviceInputs::upload(OpenClDevice& device, const Inputs& inputs) {
-  checked([&] {
-    const auto copy = [&](int slot, cl::Buffer& buffer, const void* data, std::size_t bytes) {
-      if (buffer() == nullptr || bytes > capacity_[slot]) {
-        buffer = device.allocate(bytes);
-        capacity_[slot] = bytes;
-      }
-      if (bytes > 0) device.queue().enqueueWriteBuffer(buffer, CL_FALSE, 0, bytes, data);
-    };
-    const auto tensor = [&](int slot, cl::Buffer& buffer, const ConstTensor& t) {
-      copy(slot, buffer, t.data, extent_bytes(t.shape, t.strides, size_of(t.dtype)));
-    };
-    tensor(0, q, inputs.q);
-    tensor(1, k, inputs.k);
-    tensor(2, v, inputs.v);
-    if (inputs.mask) {
-      const MaskTensor& m = *inputs.mask;
-      copy(3, mask, m.data, extent_bytes(m.shape, m.strides, m.additive ? size_of(m.dtype) : 1));
-    } else {
-      copy(3, mask, nullptr, 0);
-    }
-    device.queue().finish();
-  });
-}
-
-namespace {
-
-template <class Real>
-void scatter(const std::vector<std::byte>& from, const MutableTensor& tensor) {
-  const View<Real> view = tensor.as<Real>();
-  const auto* next = reinterpret_cast<const Real*>(from.data());
-  for (std::int64_t b = 0; b < view.shape[0]; ++b) {
-    for (std::int64_t h = 0; h < view.shape[1]; ++h) {
-      for (std::int64_t l = 0; l < view.shape[2]; ++l) {
-        for (std::int64_t d = 0; d < view.shape[3]; ++d) view(b, h, l, d) = *next++;
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void download_outputs(OpenClDevice& device, const cl::Buffer& out, const cl::Buffer& lse, const Outputs& outputs) {
-  checked([&] {
-    const auto fetch = [&](const cl::Buffer& buffer, const MutableTensor& tensor) {
-      const auto elements = static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1] * tensor.shape[2] *
-                                                     tensor.shape[3]);
-      if (elements == 0) return;
-      std::vector<std::byte> bytes(elements * size_of(tensor.dtype));
-      device.queue().enqueueReadBuffer(buffer, CL_TRUE, 0, bytes.size(), bytes.data());
-      if (tensor.dtype == DType::f64) scatter<double>(bytes, tensor);
-      else scatter<float>(bytes, tensor);
-    };
-    fetch(out, outputs.out);
-    if (outputs.lse) fetch(lse, *outputs.lse);
-  });
+void OpenClDevice::enqueue_rows(const cl::Kernel& kernel, std::size_t count, cl::Event* event) {
+  if (count == 0) return;
+  const std::size_t group = is_gpu_ ? 64 : 1;
+  queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange((count + group - 1) / group * group), cl::NDRange(group),
+                              nullptr, event);
 }
 
 std::chrono::nanoseconds duration_of(const cl::Event& event) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
                                                             event.getProfilingInfo<CL_PROFILING_COMMAND_START>()));
 }
-
-std::string problem_source() { return kProblemSource; }
 
 }  // namespace attest::support

@@ -1,4 +1,4 @@
-// One OpenCL device with its context, queue, compiled programs and strided tensors. Used by every OpenCL backend.
+// One OpenCL device with its context, queue and compiled programs. Used by every OpenCL backend.
 //
 // The C++ bindings throw on any status but CL_SUCCESS; `checked` turns that into a BackendError that names the call.
 #pragma once
@@ -47,6 +47,10 @@ class OpenClDevice {
 
   cl::Buffer allocate(std::size_t bytes) const;
 
+  /// Enqueues one work-item for each of `count` rows, rounded up to whole work-groups of a fixed size: drivers that
+  /// compile for each size of work-group would otherwise do so for each count. Kernels return early beyond the count.
+  void enqueue_rows(const cl::Kernel& kernel, std::size_t count, cl::Event* event = nullptr);
+
  private:
   cl::Device device_;
   cl::Context context_;
@@ -57,37 +61,7 @@ class OpenClDevice {
   int native_floats_ = 8;
 };
 
-/// The same struct as in problem.cl. All longs, so that host and device agree on its layout.
-struct DeviceProblem {
-  cl_long query_heads, group, query_length, key_length, key_dim, value_dim;
-  cl_long offset, left, right;         ///< diagonal; window sides, kFar when unbounded
-  cl_long q[4], k[4], v[4], mask[4];   ///< element strides
-  cl_long mask_kind;                   ///< 0 none, 1 bytes, 2 float, 3 double
-  static constexpr cl_long kFar = cl_long{1} << 60;
-};
-
-DeviceProblem device_problem(const Problem& problem, const Inputs& inputs);
-
-/// What no OpenCL backend can do on this device: options beyond this version, doubles, tensors beyond its allocations.
-std::optional<Refusal> refuse_on_device(const Problem& problem, const OpenClDevice& device);
-
-/// The inputs of a plan on the device: whole extents as they lie, strides and all.
-class DeviceInputs {
- public:
-  void upload(OpenClDevice& device, const Inputs& inputs);
-  cl::Buffer q, k, v, mask;
-
- private:
-  std::size_t capacity_[4] = {};
-};
-
-/// Reads dense out (and lse) from the device and writes them into the views.
-void download_outputs(OpenClDevice& device, const cl::Buffer& out, const cl::Buffer& lse, const Outputs& outputs);
-
 /// Nanoseconds between start and end of an event.
 std::chrono::nanoseconds duration_of(const cl::Event& event);
-
-/// Kernel source that every OpenCL backend begins with: problem.cl.
-std::string problem_source();
 
 }  // namespace attest::support

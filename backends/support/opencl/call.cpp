@@ -1,0 +1,289 @@
+#include "backends/support/opencl/call.h"
+
+#include <vector>
+
+#include "backends/support/visibility.h"
+#include "problem_cl.h"
+#include "reference/philox.h"
+
+namespace attest::support {
+namespace {
+
+/// Bytes from the view's first element to its last.
+std::size_t extent_bytes(const ConstTensor& t) {
+  Index4 shape = t.shape, strides = t.strides;
+  if (t.starts) {  // packed sequences: the rows of all batches, one after another
+    shape[2] = t.starts[t.shape[0]];
+    shape[0] = 1;
+  }
+  std::int64_t last = 0;
+  for (int axis = 0; axis < 4; ++axis) {
+    if (shape[axis] == 0) return 0;
+    last += (shape[axis] - 1) * strides[axis];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(t.dtype);
+}
+
+cl_long mask_kind(const std::optional<MaskTensor>& mask) {
+  if (!mask) return 0;
+  if (!mask->additive) return 1;
+  switch (mask->dtype) {
+    case DType::f32: return 2;
+    case DType::f64: return 3;
+    case DType::f16: return 4;
+    case DType::bf16: return 5;
+  }
+  return 0;
+}
+
+constexpr std::array<Output, 4> kStages = {Output::raw, Output::capped, Output::biased, Output::weights};
+
+}  // namespace
+
+std::string problem_source() { return kProblemSource; }
+
+std::string type_options(const Problem& p, const OpenClDevice& device) {
+  std::string options = std::string("-cl-std=CL1.2 -DREAL=") + (p.dtype == DType::f64 ? "double -DREAL_IS_DOUBLE" : "float");
+  if (p.dtype == DType::f16) options += " -DSTORE_F16";
+  if (p.dtype == DType::bf16) options += " -DSTORE_BF16";
+  return options + (device.has_double() ? " -DHAS_DOUBLE" : "");
+}
+
+std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& device) {
+  const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
+  if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
+    return Refusal{"f64: the device has no double precision"};
+  }
+  const auto too_large = [&](const std::string& what, double bytes) -> std::optional<Refusal> {
+    if (bytes <= static_cast<double>(device.most_allocation())) return std::nullopt;
+    return Refusal{what + " needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
+                   " MiB, the device allocates at most " + std::to_string(device.most_allocation() >> 20)};
+  };
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
+    if (id == TensorId::mask && !p.mask) continue;
+    const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
+    const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
+    const double bytes = static_cast<double>(*storage_elements(p, id)) * static_cast<double>(element);
+    if (auto refusal = too_large(std::string(kTensorNames[static_cast<std::size_t>(id)]), bytes)) return refusal;
+  }
+  if (p.wants_scores()) {
+    return too_large("a stage of the scores", static_cast<double>(p.batch * p.query_heads) *
+                                                  static_cast<double>(p.query_length) * static_cast<double>(p.key_length) *
+                                                  static_cast<double>(size_of(accumulator_of(p.dtype))));
+  }
+  return std::nullopt;
+}
+
+DeviceCall::DeviceCall(const Problem& p, OpenClDevice& device, const cl::Program& program)
+    : problem_(p),
+      device_(device),
+      element_(size_of(accumulator_of(p.dtype))),
+      rows_count_(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length)),
+      key_rows_(static_cast<std::size_t>(p.batch * p.key_heads * p.key_length)) {
+  const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  out_ = device.allocate(rows_count_ * count(p.value_dim) * element_);
+  lse_ = device.allocate(rows_count_ * element_);
+  state_ = device.allocate(2 * rows_count_ * element_);
+  for (std::size_t n = 0; n < kStages.size(); ++n) {
+    stages_[n] = device.allocate(p.wants(kStages[n]) ? rows_count_ * count(p.key_length) * element_ : 0);
+  }
+  if (p.wants_scores()) stages_kernel_ = checked([&] { return cl::Kernel(program, "write_stages"); });
+  if (p.wants(Output::present)) {
+    present_k_ = device.allocate(key_rows_ * count(p.key_dim) * size_of(p.dtype));
+    present_v_ = device.allocate(key_rows_ * count(p.value_dim) * size_of(p.dtype));
+    present_kernel_ = checked([&] { return cl::Kernel(program, "append_past"); });
+  }
+  // What each row sees before masks depends on the problem alone.
+  const Inputs no_inputs{};
+  const Visibility visibility(p, no_inputs);
+  std::vector<cl_long> ranges;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t i = 0; i < p.query_length; ++i) {
+      const RowKeys row = visibility.row(b, i);
+      ranges.insert(ranges.end(), {row.prefix.first, row.prefix.last, row.band.first, row.band.last, row.diagonal});
+    }
+  }
+  checked([&] { write(ranges_, 0, ranges.data(), ranges.size() * sizeof(cl_long)); device_.queue().finish(); });
+}
+
+/// Enqueues a copy into a buffer that grows when needed; the caller waits.
+void DeviceCall::write(cl::Buffer& buffer, std::size_t slot, const void* data, std::size_t bytes) {
+  if (buffer() == nullptr || bytes > capacity_[slot]) {
+    buffer = device_.allocate(bytes);
+    capacity_[slot] = bytes;
+  }
+  if (bytes > 0) device_.queue().enqueueWriteBuffer(buffer, CL_FALSE, 0, bytes, data);
+}
+
+void DeviceCall::write_tables(const Inputs& inputs) {
+  const Problem& p = problem_;
+  std::vector<cl_long> tables;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (const ConstTensor* t : {&inputs.q, &inputs.k, &inputs.v}) {
+      // A paged cache has pages where others have batches.
+      tables.push_back(inputs.pages && t != &inputs.q ? 0 : t->at(b, 0, 0, 0));
+    }
+    tables.push_back(p.packed_sequences() ? p.query_count(b) : p.query_length);
+    tables.push_back(p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length);
+  }
+  if (inputs.pages) {
+    const std::int64_t entries = p.batch * inputs.pages->stride;
+    tables.insert(tables.end(), inputs.pages->entries, inputs.pages->entries + entries);
+  }
+  write(tables_, 1, tables.data(), tables.size() * sizeof(cl_long));
+
+  const auto write_small = [&](auto zero) {
+    std::vector<decltype(zero)> small(static_cast<std::size_t>(2 * p.query_heads), zero);
+    for (std::size_t h = 0; h < inputs.slopes.size(); ++h) small[h] = static_cast<decltype(zero)>(inputs.slopes[h]);
+    for (std::size_t h = 0; h < inputs.sinks.size(); ++h) {
+      small[static_cast<std::size_t>(p.query_heads) + h] = static_cast<decltype(zero)>(inputs.sinks[h]);
+    }
+    write(small_, 2, small.data(), small.size() * sizeof zero);
+    device_.queue().finish();
+  };
+  if (element_ == 8) write_small(0.0);
+  else write_small(0.0f);
+}
+
+void DeviceCall::upload(const Inputs& inputs) {
+  const Problem& p = problem_;
+  checked([&] {
+    const auto tensor = [&](std::size_t slot, cl::Buffer& buffer, const ConstTensor& t) {
+      write(buffer, slot, t.data, t.data ? extent_bytes(t) : 0);
+    };
+    tensor(3, q_, inputs.q);
+    tensor(4, k_, inputs.k);
+    tensor(5, v_, inputs.v);
+    tensor(6, past_k_, inputs.past_k);
+    tensor(7, past_v_, inputs.past_v);
+    if (inputs.mask) {
+      const MaskTensor& m = *inputs.mask;
+      ConstTensor as_tensor{m.data, m.dtype, m.shape, m.strides};
+      const std::size_t bytes = extent_bytes(as_tensor);
+      write(mask_, 8, m.data, m.additive ? bytes : bytes / size_of(m.dtype));
+    } else {
+      write(mask_, 8, nullptr, 0);
+    }
+    const std::int64_t pairs = p.batch * p.query_heads * p.query_length * p.key_length;
+    if (inputs.blocks) {
+      const BlockMask& m = *inputs.blocks;
+      write(blocks_, 9, m.data, static_cast<std::size_t>(p.batch * m.heads * m.rows * m.columns));
+    } else if (blocks_() == nullptr) {
+      blocks_ = device_.allocate(0);
+    }
+    keep_ = device_.allocate(inputs.keep ? static_cast<std::size_t>(pairs) : 0);
+    if (inputs.keep && pairs > 0) {
+      device_.queue().enqueueWriteBuffer(keep_, CL_FALSE, 0, static_cast<std::size_t>(pairs), inputs.keep);
+    }
+    write_tables(inputs);
+    device_.queue().finish();
+  });
+
+  DeviceProblem& d = fields_;
+  d = {};
+  d.query_heads = p.query_heads;
+  d.key_heads = p.key_heads;
+  d.group = p.heads_per_group();
+  d.query_length = p.query_length;
+  d.key_length = p.key_length;
+  d.key_dim = p.key_dim;
+  d.value_dim = p.value_dim;
+  d.batch = p.batch;
+  for (int axis = 0; axis < 4; ++axis) {
+    d.q[axis] = inputs.q.strides[axis];
+    d.k[axis] = inputs.k.strides[axis];
+    d.v[axis] = inputs.v.strides[axis];
+    d.mask[axis] = inputs.mask ? inputs.mask->strides[axis] : 0;
+  }
+  d.mask_kind = mask_kind(inputs.mask);
+  d.past = inputs.past_k.data ? p.past : 0;
+  if (inputs.pages) {
+    d.page_size = inputs.pages->size;
+    d.page_stride = inputs.pages->stride;
+  }
+  d.has_slopes = !inputs.slopes.empty();
+  d.has_sinks = !inputs.sinks.empty();
+  d.has_softcap = p.softcap.has_value();
+  d.dropout = inputs.keep ? 2 : p.dropout > 0 ? 1 : 0;
+  if (inputs.blocks) {
+    d.block_rows = inputs.blocks->rows;
+    d.block_columns = inputs.blocks->columns;
+    d.rows_per_block = inputs.blocks->rows_per_block;
+    d.keys_per_block = inputs.blocks->keys_per_block;
+  }
+  d.seed = p.seed;
+  d.drop_below = dropout_threshold(p.dropout);
+}
+
+void DeviceCall::set_real(cl::Kernel& kernel, cl_uint argument, double value) const {
+  if (element_ == 8) kernel.setArg(argument, static_cast<cl_double>(value));
+  else kernel.setArg(argument, static_cast<cl_float>(value));
+}
+
+cl_uint DeviceCall::set_common(cl::Kernel& kernel) const {
+  cl_uint n = 0;
+  kernel.setArg(n++, fields_);
+  set_real(kernel, n++, problem_.scale_value());
+  set_real(kernel, n++, problem_.softcap.value_or(0));
+  set_real(kernel, n++, 1 / (1 - problem_.dropout));
+  for (const cl::Buffer* buffer : {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_, &keep_,
+                                   &out_, &lse_, &state_}) {
+    kernel.setArg(n++, *buffer);
+  }
+  return n;
+}
+
+void DeviceCall::enqueue_rest() {
+  if (problem_.wants_scores() && rows_count_ > 0) {
+    cl_uint n = set_common(stages_kernel_);
+    cl_int wanted = 0;
+    for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+      stages_kernel_.setArg(n++, stages_[stage]);
+      if (problem_.wants(kStages[stage])) wanted |= cl_int{1} << stage;
+    }
+    stages_kernel_.setArg(n, wanted);
+    device_.enqueue_rows(stages_kernel_, rows_count_);
+  }
+  if (problem_.wants(Output::present) && key_rows_ > 0) {
+    cl_uint n = set_common(present_kernel_);
+    present_kernel_.setArg(n++, present_k_);
+    present_kernel_.setArg(n, present_v_);
+    device_.enqueue_rows(present_kernel_, key_rows_);
+  }
+}
+
+void DeviceCall::download(const Outputs& outputs) const {
+  // Results lie densely in `type`; the view may have strides, packed rows, and fewer bits.
+  const auto fetch = [&](const cl::Buffer& buffer, const MutableTensor& to, DType type) {
+    const Index4 n = to.shape;
+    const auto elements = static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]);
+    if (elements == 0) return;
+    std::vector<std::byte> bytes(elements * size_of(type));
+    device_.queue().enqueueReadBuffer(buffer, CL_TRUE, 0, bytes.size(), bytes.data());
+    for (std::int64_t b = 0; b < n[0]; ++b) {
+      const std::int64_t rows = to.starts ? to.starts[b + 1] - to.starts[b] : n[2];
+      for (std::int64_t h = 0; h < n[1]; ++h) {
+        for (std::int64_t l = 0; l < rows; ++l) {
+          const std::int64_t from = ((b * n[1] + h) * n[2] + l) * n[3];
+          for (std::int64_t d = 0; d < n[3]; ++d) {
+            store(to.data, to.dtype, to.at(b, h, l, d), load(bytes.data(), type, from + d));
+          }
+        }
+      }
+    }
+  };
+  checked([&] {
+    const DType accumulator = accumulator_of(problem_.dtype);
+    fetch(out_, outputs.out, accumulator);
+    if (outputs.lse) fetch(lse_, *outputs.lse, accumulator);
+    const std::array<const std::optional<MutableTensor>*, 4> views = {&outputs.raw, &outputs.capped, &outputs.biased,
+                                                                      &outputs.weights};
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      if (*views[n]) fetch(stages_[n], **views[n], accumulator);
+    }
+    if (outputs.present_k) fetch(present_k_, *outputs.present_k, problem_.dtype);
+    if (outputs.present_v) fetch(present_v_, *outputs.present_v, problem_.dtype);
+  });
+}
+
+}  // namespace attest::support
