@@ -54,8 +54,6 @@ __kernel void masked_softmax(COMMON, __global REAL* scores) {
     most = fmax(most, s[j]);
     seen |= s[j] != HIDDEN;
   }
-  state[2 * row] = most;
-  state[2 * row + 1] = 1;
   lse[row] = sink;
   if (most == HIDDEN && seen) most = 0;  // nothing but NaN
   REAL total = p->has_sinks ? exp(sink - most) : (REAL)0;
@@ -69,8 +67,6 @@ __kernel void masked_softmax(COMMON, __global REAL* scores) {
     if (p->dropout) s[j] *= keep_factor(p, keep, kept, b, h, i, j);
   }
   lse[row] = most + log(total);
-  state[2 * row] = most;
-  state[2 * row + 1] = total;
 }
 
 // Adds the flagged keys' values to the rows that see them. Does nothing when no key was flagged.

@@ -62,8 +62,6 @@ class EigenKernel {
 
   static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, n); }
 
-  support::SoftmaxState<Real> state(std::int64_t r) const { return {max_[r], sum_[r]}; }
-
   void softmax(const support::Block& block) {
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
       Eigen::Map<Eigen::Array<Real, 1, Eigen::Dynamic>> row(score_row(block, r), block.keys);

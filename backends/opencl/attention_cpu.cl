@@ -237,7 +237,5 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
     const REAL factor = empty ? (REAL)0 : (REAL)1 / totals[r];
     for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : sums[r * padded_columns + c] * factor;
     lse[row] = empty ? HIDDEN : maxima[r] + log(totals[r]);
-    state[2 * row] = maxima[r];
-    state[2 * row + 1] = totals[r];
   }
 }

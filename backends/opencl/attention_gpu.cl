@@ -165,7 +165,5 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(CO
   if (me < count) {
     const long row = (b * p->query_heads + h) * p->query_length + row0 + me;
     lse[row] = totals[me] == 0 ? HIDDEN : maxima[me] + log(totals[me]);
-    state[2 * row] = maxima[me];
-    state[2 * row + 1] = totals[me];
   }
 }

@@ -18,7 +18,6 @@
 //   void accumulate(Block)                            O += S * V
 //   void add_product(r, weight, v)                    O_r += weight * v, for single keys
 //   void finish(r, out, lse)                          O_r / l; an empty row gives 0 and -inf
-//   SoftmaxState<Real> state(r)                       m and l of the row as they are now
 //
 // Softmax of a hidden key (score -inf) must be exactly 0, and NaN must stay NaN.
 #pragma once
@@ -45,11 +44,6 @@ struct TileShape {
 /// Rows [row, row + rows) against keys [key, key + keys), both counted within the tile.
 struct Block {
   std::int64_t row, rows, key, keys;
-};
-
-template <class Real>
-struct SoftmaxState {
-  Real max, sum;
 };
 
 template <class Real, class Kernel>
@@ -123,10 +117,8 @@ class FusedHostPlan : public Plan {
     const std::int64_t rows = std::min(tile_.queries, stored - first_row);
     if (rows <= 0) return;
     Tile tile{b, h, h / problem_.heads_per_group(), first_row, rows, 0, 0};
-    const Real sink = inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
-                                            : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
     worker.kernel.load_queries(rows_of(inputs_.q, b, h, first_row, rows, worker.queries), rows,
-                               static_cast<Real>(problem_.scale_value()), sink);
+                               static_cast<Real>(problem_.scale_value()), sink_of(h));
     worker.rows.clear();
     KeyRange keys;
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -279,11 +271,10 @@ class FusedHostPlan : public Plan {
     }
   }
 
-  /// Stages of the scores that were asked for: computed again over every key, now that m and l are known.
+  /// Stages of the scores that were asked for, computed again over every key. The weights get a maximum and a sum of
+  /// their own: scores of a second product may be rounded otherwise than those of the first.
   void write_stages(Tile tile, Worker& worker) {
     Kernel& kernel = worker.kernel;
-    std::vector<SoftmaxState<Real>> states;
-    for (std::int64_t r = 0; r < tile.rows; ++r) states.push_back(kernel.state(r));
     for (tile.key = 0; tile.key < problem_.key_length; tile.key += tile_.keys) {
       tile.keys = std::min(tile_.keys, problem_.key_length - tile.key);
       load_keys(tile, worker);
@@ -291,13 +282,17 @@ class FusedHostPlan : public Plan {
         const Block block{first, std::min(tile_.block, tile.rows - first), 0, tile.keys};
         kernel.scores(block);
         for (std::int64_t r = first; r < first + block.rows; ++r) {
-          write_stage_row(tile, r, worker, kernel.score_row(block, r), states[static_cast<std::size_t>(r)]);
+          write_stage_row(tile, r, worker, kernel.score_row(block, r));
         }
       }
     }
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      Real* weights = results_.stage_row(results_.weights, results_.row(tile.b, tile.h, tile.row + r));
+      if (weights) softmax_of_row(weights, sink_of(tile.h));
+    }
   }
 
-  void write_stage_row(const Tile& tile, std::int64_t r, Worker& worker, Real* scores, SoftmaxState<Real> state) {
+  void write_stage_row(const Tile& tile, std::int64_t r, Worker& worker, Real* scores) {
     const std::size_t row = results_.row(tile.b, tile.h, tile.row + r);
     const auto write = [&](std::vector<Real>& stage) {
       if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, tile.keys, to + tile.key);
@@ -307,11 +302,27 @@ class FusedHostPlan : public Plan {
     write(results_.capped);
     visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], tile.key, tile.keys, scores);
     write(results_.biased);
-    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    for (std::int64_t j = 0; j < tile.keys; ++j) {
-      scores[j] = scores[j] == kHidden ? Real{0} : std::exp(scores[j] - state.max) / state.sum;
-    }
     write(results_.weights);
+  }
+
+  /// In place: biased scores to weights. Hidden keys get exactly 0, also beside NaN.
+  void softmax_of_row(Real* row, Real sink) const {
+    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+    Real max = sink;
+    for (std::int64_t j = 0; j < problem_.key_length; ++j) max = std::max(max, row[j]);
+    Real sum = sink == kHidden ? Real{0} : std::exp(sink - max);
+    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+      row[j] = row[j] == kHidden ? Real{0} : std::exp(row[j] - max);
+      sum += row[j];
+    }
+    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+      if (row[j] != 0) row[j] /= sum;
+    }
+  }
+
+  Real sink_of(std::int64_t h) const {
+    return inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
+                                 : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
   }
 
   const Problem problem_;

@@ -133,10 +133,6 @@ class XtensorKernel {
 
   static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, static_cast<std::size_t>(n)); }
 
-  support::SoftmaxState<Real> state(std::int64_t r) const {
-    return {max_[static_cast<std::size_t>(r)], sum_[static_cast<std::size_t>(r)]};
-  }
-
   void softmax(const support::Block& block) {
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
       const auto at = static_cast<std::size_t>(r), keys = static_cast<std::size_t>(block.keys);

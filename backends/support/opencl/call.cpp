@@ -83,7 +83,6 @@ DeviceCall::DeviceCall(const Problem& p, OpenClDevice& device, const cl::Program
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   out_ = device.allocate(rows_count_ * count(p.value_dim) * element_);
   lse_ = device.allocate(rows_count_ * element_);
-  state_ = device.allocate(2 * rows_count_ * element_);
   for (std::size_t n = 0; n < kStages.size(); ++n) {
     stages_[n] = device.allocate(p.wants(kStages[n]) ? rows_count_ * count(p.key_length) * element_ : 0);
   }
@@ -227,7 +226,7 @@ cl_uint DeviceCall::set_common(cl::Kernel& kernel) const {
   set_real(kernel, n++, problem_.softcap.value_or(0));
   set_real(kernel, n++, 1 / (1 - problem_.dropout));
   for (const cl::Buffer* buffer : {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_, &keep_,
-                                   &out_, &lse_, &state_}) {
+                                   &out_, &lse_}) {
     kernel.setArg(n++, *buffer);
   }
   return n;

@@ -39,7 +39,7 @@ class DeviceCall {
   void upload(const Inputs& inputs);
   /// Sets the arguments of COMMON; returns the number of the next one.
   cl_uint set_common(cl::Kernel& kernel) const;
-  /// Enqueues what follows the kernel that wrote out, lse and state: stages of the scores and present keys.
+  /// Enqueues what follows the kernel that wrote out and lse: stages of the scores and present keys.
   void enqueue_rest();
   void download(const Outputs& outputs) const;
 
@@ -58,7 +58,7 @@ class DeviceCall {
   DeviceProblem fields_{};
   std::size_t element_, rows_count_, key_rows_;
   cl::Buffer q_, k_, v_, past_k_, past_v_, mask_, ranges_, tables_, small_, blocks_, keep_;
-  cl::Buffer out_, lse_, state_, present_k_, present_v_;
+  cl::Buffer out_, lse_, present_k_, present_v_;
   std::array<cl::Buffer, 4> stages_;  ///< raw, capped, biased, weights
   std::array<std::size_t, 10> capacity_{};
   cl::Kernel stages_kernel_, present_kernel_;

@@ -36,8 +36,7 @@ typedef struct {
   const Problem problem, const REAL scale, const REAL softcap, const REAL kept, __global const STORE *q,                \
       __global const STORE *k, __global const STORE *v, __global const STORE *past_k, __global const STORE *past_v,      \
       __global const uchar *mask, __global const long *rows, __global const long *tables, __global const REAL *small,    \
-      __global const uchar *blocks, __global const uchar *keep, __global REAL *out, __global REAL *lse,                  \
-      __global REAL *state
+      __global const uchar *blocks, __global const uchar *keep, __global REAL *out, __global REAL *lse
 
 // tables: for each batch the element at which its queries, keys and values begin and how many rows of queries and of
 // keys are stored; then, when the cache is paged, its page numbers.
@@ -203,7 +202,7 @@ inline REAL keep_factor(const Problem* p, __global const uchar* keep, REAL facto
   return (ulong)philox((uint)b, (uint)h, (uint)i, (uint)j, p->seed) >= p->drop_below ? factor : (REAL)0;
 }
 
-// The stages of the scores that were asked for, over every key: one work-item a row. state holds m and l of each row.
+// The stages of the scores that were asked for, over every key: one work-item a row.
 __kernel void write_stages(COMMON, __global REAL* raw_out, __global REAL* capped_out, __global REAL* biased_out,
                            __global REAL* weights_out, const int wanted) {
   const Problem* p = &problem;
@@ -225,7 +224,20 @@ __kernel void write_stages(COMMON, __global REAL* raw_out, __global REAL* capped
     if (wanted & 2) capped_out[at] = score;
     score = in_range(&range, j) ? biased(p, mask, small, blocks, b, h, i, j, range.diagonal, score) : HIDDEN;
     if (wanted & 4) biased_out[at] = score;
-    if (wanted & 8) weights_out[at] = score == HIDDEN ? (REAL)0 : exp(score - state[2 * row]) / state[2 * row + 1];
+    if (wanted & 8) weights_out[at] = score;
+  }
+  if (!(wanted & 8)) return;
+  // A maximum and a sum of their own: these scores may be rounded otherwise than those of the kernel before.
+  __global REAL* weights = weights_out + row * p->key_length;
+  REAL most = sink_of(p, small, h);
+  for (long j = 0; j < p->key_length; ++j) most = fmax(most, weights[j]);
+  REAL total = p->has_sinks ? exp(sink_of(p, small, h) - most) : (REAL)0;
+  for (long j = 0; j < p->key_length; ++j) {
+    weights[j] = weights[j] == HIDDEN ? (REAL)0 : exp(weights[j] - most);
+    total += weights[j];
+  }
+  for (long j = 0; j < p->key_length; ++j) {
+    if (weights[j] != 0) weights[j] /= total;
   }
 }
 
