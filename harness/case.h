@@ -17,7 +17,8 @@ namespace attest {
 /// What a file holds besides the inputs: stages printed or computed by others.
 struct Golden {
   std::map<std::string, FileTensor> stages;  ///< scores, masked_scores, weights, output, X, W_Q, ...
-  std::optional<double> tolerance;           ///< of printed values
+  std::optional<double> tolerance;           ///< of printed values; of an imported suite, its absolute one
+  double relative = 0;                       ///< an imported suite's relative tolerance
   std::optional<Arithmetic> producer;        ///< how computed values were computed
   std::vector<std::string> tokens;
   std::string about;
@@ -35,7 +36,8 @@ struct Case {
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.
 Case case_from_line(const std::string& line, const std::string& where = "");
-/// Tensors q, k, v, optional mask and stages; metadata scale, layout, heads, options, tolerance, producer.
+/// Tensors q, k, v; optional mask, past_k, past_v, keep; stages. Metadata scale,
+/// layout, heads, kv_heads, options (a case line without sizes), tolerance, relative_tolerance, producer, about.
 Case case_from_file(const std::filesystem::path& path);
 /// A line or, when it ends in .safetensors, a file.
 Case case_from_argument(const std::string& argument);

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <sstream>
 
 #include "harness/case.h"
@@ -49,8 +50,20 @@ class FileCase {
   const FileTensor& floating(const std::string& key) const {
     const auto found = file_.tensors.find(key);
     if (found == file_.tensors.end()) fail("tensor \"" + key + "\" is missing; q, k and v are needed");
-    if (!found->second.is_floating()) fail("tensor \"" + key + "\" has type " + found->second.dtype + "; F32 or F64");
+    if (!found->second.is_floating()) {
+      fail("tensor \"" + key + "\" has type " + found->second.dtype + "; F64, F32, F16 or BF16");
+    }
     return found->second;
+  }
+
+  const FileTensor* find(const std::string& key) const {
+    const auto found = file_.tensors.find(key);
+    return found == file_.tensors.end() ? nullptr : &found->second;
+  }
+
+  static DType dtype_of(const FileTensor& tensor) {
+    return tensor.dtype == "F64" ? DType::f64 : tensor.dtype == "F16" ? DType::f16 : tensor.dtype == "BF16" ? DType::bf16
+                                                                                                        : DType::f32;
   }
 
   /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata).
@@ -106,7 +119,7 @@ class FileCase {
     if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
 
     Problem p;
-    p.dtype = q.dtype == "F64" ? DType::f64 : DType::f32;
+    p.dtype = dtype_of(q);
     p.batch = nq[0];
     p.query_heads = nq[1];
     p.key_heads = nk[1];
@@ -115,6 +128,7 @@ class FileCase {
     p.key_dim = nq[3];
     p.value_dim = nv[3];
     p.layout = layout_;
+    read_past(p, nk[1]);
     if (const std::string scale = metadata("scale"); !scale.empty()) p.scale = metadata_number("scale", scale);
     read_mask_spec(p);
     try {
@@ -125,18 +139,36 @@ class FileCase {
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
   }
 
+  /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
+  void read_past(Problem& p, std::int64_t heads) const {
+    const FileTensor *k = find("past_k"), *v = find("past_v");
+    if (!k && !v) return;
+    if (!k || !v) fail("past_k and past_v belong together; one is missing");
+    const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
+      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim || !t.is_floating() ||
+          dtype_of(t) != p.dtype) {
+        fail(fmt::format("{} {} of {} does not fit k and v: [{},{},P,{}] of their type is wanted", name, t.shape_text(),
+                         t.dtype, p.batch, heads, dim));
+      }
+    };
+    check("past_k", *k, p.key_dim);
+    check("past_v", *v, p.value_dim);
+    if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
+    p.past = k->shape[2];
+    p.key_length += p.past;
+  }
+
   void read_mask_spec(Problem& p) {
     const auto found = file_.tensors.find("mask");
     if (found == file_.tensors.end()) return;
     const FileTensor& tensor = found->second;
-    if (!tensor.is_floating() && tensor.dtype != "BOOL") fail("mask has type " + tensor.dtype + "; BOOL, F32 or F64");
+    if (!tensor.is_floating() && tensor.dtype != "BOOL") fail("mask has type " + tensor.dtype + "; BOOL or a floating type");
     const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
     MaskSpec spec;
     spec.additive = tensor.is_floating();
     spec.fill = Fill{spec.additive ? "normal" : "all", {}};
     if (spec.additive) {
-      const DType dtype = tensor.dtype == "F64" ? DType::f64 : DType::f32;
-      if (dtype != p.dtype) spec.dtype = dtype;
+      if (dtype_of(tensor) != p.dtype) spec.dtype = dtype_of(tensor);
     }
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;
@@ -183,7 +215,14 @@ class FileCase {
     inputs.k = read_tensor(TensorId::k, "k");
     inputs.v = read_tensor(TensorId::v, "v");
     const Problem& p = problem_;
-    inputs.mask_shape = {p.batch, p.query_heads, p.query_length, p.key_length};
+    make_small_inputs(p, inputs);
+    if (p.page_size) fail("metadata options: paged is for case lines");
+    if (p.packed_sequences()) fail("metadata options: layout=thd is for case lines");
+    if (find("past_k")) {
+      inputs.past_k = read_dense("past_k");
+      inputs.past_v = read_dense("past_v");
+    }
+    read_keep(inputs);
     if (!p.mask) return inputs;
     inputs.has_mask = true;
     inputs.additive = p.mask->additive;
@@ -199,15 +238,43 @@ class FileCase {
     return inputs;
   }
 
+  TensorStorage read_dense(const std::string& key) const {
+    const FileTensor& tensor = floating(key);
+    TensorStorage storage({tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]}, problem_.dtype);
+    std::int64_t at = 0;
+    each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      storage.set(b, h, l, d, tensor.at(at++));
+    });
+    return storage;
+  }
+
+  /// Dropout's decisions, when the file makes them.
+  void read_keep(CaseInputs& inputs) const {
+    const FileTensor* keep = find("keep");
+    if (!keep) return;
+    const Problem& p = problem_;
+    const std::int64_t wanted = p.batch * p.query_heads * p.query_length * p.key_length;
+    if (keep->size() != wanted || keep->is_floating()) {
+      fail(fmt::format("keep {} of {}: one BOOL for each of [{},{},{},{}] is wanted", keep->shape_text(), keep->dtype,
+                       p.batch, p.query_heads, p.query_length, p.key_length));
+    }
+    for (std::int64_t n = 0; n < wanted; ++n) inputs.keep.push_back(keep->at(n) != 0);
+  }
+
   std::optional<Golden> read_golden() const {
+    static const std::set<std::string> inputs = {"q", "k", "v", "mask", "past_k", "past_v", "keep"};
     Golden golden;
     for (const auto& [key, tensor] : file_.tensors) {
-      if (key != "q" && key != "k" && key != "v" && key != "mask") golden.stages.emplace(key, tensor);
+      if (!inputs.contains(key)) golden.stages.emplace(key, tensor);
     }
     golden.about = metadata("about").empty() ? metadata("origin") : metadata("about");
     if (const std::string text = metadata("tolerance"); !text.empty()) {
       golden.tolerance = metadata_number("tolerance", text);
       if (!(*golden.tolerance >= 0)) fail("metadata tolerance is negative");
+    }
+    if (const std::string text = metadata("relative_tolerance"); !text.empty()) {
+      golden.relative = metadata_number("relative_tolerance", text);
+      if (!(golden.relative >= 0)) fail("metadata relative_tolerance is negative");
     }
     golden.producer = read_producer(metadata("producer"));
     std::istringstream tokens(metadata("tokens"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "harness/user_error.h"
 #include "reference/attention.h"
@@ -56,6 +57,12 @@ std::int64_t file_index(const Problem& p, const FileTensor& tensor, std::int64_t
                      : ((b * p.query_length + i) * p.query_heads + h) * columns + c;
 }
 
+/// What the file's metadata allow around `value`.
+double tolerance_of(const Golden& golden, double value) {
+  const double relative = std::isfinite(value) ? golden.relative * std::fabs(value) : 0;
+  return golden.tolerance.value_or(0) + relative;
+}
+
 /// Sample variance, n - 1 in the denominator.
 double variance(const std::vector<double>& values) {
   double mean = 0, sum = 0;
@@ -74,6 +81,11 @@ class ReferenceStages {
   }
 
   void compare() {
+    each_row("raw", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
+    each_row("capped", p_.key_length, [](const Row& row, std::size_t j) { return row.capped[j]; });
+    each_row("biased", p_.key_length,
+             [](const Row& row, std::size_t j) { return row.seen[j] ? row.biased[j] : -kInfinity; });
+    present();
     each_row("scores", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
     each_row("raw_scores", p_.key_length,
              [&](const Row& row, std::size_t j) { return row.raw[j] / p_.scale_value(); });
@@ -95,7 +107,37 @@ class ReferenceStages {
     return &found->second;
   }
 
-  double tolerance() const { return source_.golden->tolerance.value_or(0); }
+  double tolerance(double value = 0) const { return tolerance_of(*source_.golden, value); }
+
+  /// A file in 16 bits holds rounded results: the reference's are rounded alike before they are compared.
+  double as_stored(double value) const {
+    if (size_of(p_.dtype) > 2) return value;
+    std::uint16_t bits = 0;
+    store(&bits, p_.dtype, 0, value);
+    return load(&bits, p_.dtype, 0);
+  }
+
+  /// Cached keys and values in front of the new ones, unchanged.
+  void present() {
+    for (const auto& [name, fresh, past] : {std::tuple{"present_k", &inputs_.k, &inputs_.past_k},
+                                            std::tuple{"present_v", &inputs_.v, &inputs_.past_v}}) {
+      const Index4 n = {p_.batch, p_.key_heads, p_.key_length, fresh->shape[3]};
+      const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
+      std::int64_t at = 0;
+      for (std::int64_t b = 0; tensor && b < n[0]; ++b) {
+        for (std::int64_t h = 0; h < n[1]; ++h) {
+          for (std::int64_t j = 0; j < n[2]; ++j) {
+            const KeyPlace place = place_of_key(inputs_, b, j);
+            const ConstTensor& from = place.past ? *past : *fresh;
+            for (std::int64_t d = 0; d < n[3]; ++d) {
+              comparison_.element(name, {b, h, j, d}, tensor->at(at++),
+                                  load(from.data, from.dtype, from.at(place.batch, h, place.row, d)), 0);
+            }
+          }
+        }
+      }
+    }
+  }
 
   std::int64_t rows() const { return p_.batch * p_.query_heads * p_.query_length; }
 
@@ -109,10 +151,9 @@ class ReferenceStages {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
         for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
-            comparison_.element(name, {b, h, i, c},
-                                tensor->at(file_index(p_, *tensor, b, h, i, c, columns, follows_layout)),
-                                get(result_.rows[r], static_cast<std::size_t>(c)),
-                                tolerance() + (bounds ? (*bounds)[at] : 0));
+            const double held = tensor->at(file_index(p_, *tensor, b, h, i, c, columns, follows_layout));
+            comparison_.element(name, {b, h, i, c}, held, as_stored(get(result_.rows[r], static_cast<std::size_t>(c))),
+                                tolerance(held) + (bounds ? (*bounds)[at] : 0));
           }
         }
       }
@@ -224,37 +265,58 @@ Comparison GoldenCheck::compare_reference() const {
 Comparison GoldenCheck::compare_backend(Backend& backend) const {
   Comparison comparison;
   const Golden& golden = *source_.golden;
-  const auto compare = [&](const std::string& name, const Problem& p, const Inputs& inputs, bool follows_layout) {
-    const auto found = golden.stages.find(name);
-    if (found == golden.stages.end() || backend.refuse(p)) return;
-    const std::int64_t rows = p.batch * p.query_heads * p.query_length;
-    expect_shape(source_, name, found->second, rows * p.value_dim);
-    std::vector<Producer> producers = {{backend.arithmetic(p), p.dtype}};
-    if (golden.producer) producers.push_back({*golden.producer, p.dtype});
-    const Expectation e = expect(p, inputs, producers, 2, kInfinity);
-
-    GuardedOutputs outputs(p);
+  const auto run = [&](const Problem& p, const Inputs& inputs, GuardedOutputs& outputs) {
     const auto plan = backend.prepare(p);
     plan->upload(inputs);
     plan->run();
     plan->download(outputs.views());
-    const auto columns = static_cast<std::size_t>(p.value_dim);
+    std::vector<Producer> producers = {{backend.arithmetic(p), p.dtype}};
+    if (golden.producer) producers.push_back({*golden.producer, p.dtype});
+    return expect(p, inputs, producers, 2, kInfinity);
+  };
+  /// `values(r, c)` of the backend against a stage of the file; `bounds` picks the list of bounds.
+  const auto compare = [&](const std::string& name, const Problem& p, const Expectation& e, std::int64_t columns,
+                           bool follows_layout, const auto& bounds, const auto& value) {
+    const auto found = golden.stages.find(name);
+    if (found == golden.stages.end()) return;
+    const FileTensor& tensor = found->second;
+    expect_shape(source_, name, tensor, p.batch * p.query_heads * p.query_length * columns);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      for (std::int64_t c = 0; c < p.value_dim; ++c) {
-        const std::size_t at = r * columns + static_cast<std::size_t>(c);
-        double bound = golden.tolerance.value_or(0) + e.own.out[at];
-        for (const Producer& producer : producers) bound += e.bounds_for(producer).out[at];
-        comparison.element(
-            name, {b, h, i, c}, outputs.out(b, h, i, c),
-            found->second.at(file_index(p, found->second, b, h, i, c, p.value_dim, follows_layout)), bound);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const std::size_t at = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
+        const double held = tensor.at(file_index(p, tensor, b, h, i, c, columns, follows_layout));
+        double bound = tolerance_of(golden, held) + bounds(e.own)[at];
+        for (const Bounds& list : e.bounds) bound += bounds(list)[at];
+        comparison.element(name, {b, h, i, c}, value(b, h, i, c), held, bound);
       }
     }
   };
-  compare("output", source_.problem, inputs_, true);
-  if (source_.problem.key_length <= kMostKeysForWeights && source_.problem.key_length > 0) {
-    const IdentityValues identity(source_.problem);
-    compare("weights", identity.problem, identity.inputs(inputs_), false);
+  const auto of_output = [](const Bounds& bounds) -> const std::vector<double>& { return bounds.out; };
+
+  const Problem& p = source_.problem;
+  if (backend.refuse(p)) return comparison;
+  GuardedOutputs outputs(p);
+  const Expectation e = run(p, inputs_, outputs);
+  compare("output", p, e, p.value_dim, true, of_output,
+          [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
+  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+    if (!p.wants(kScoreStages[n])) continue;
+    compare(std::string(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]), p, e, p.key_length, false,
+            [n](const Bounds& bounds) -> const std::vector<double>& { return bounds.stages[n]; },
+            [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+              return outputs.stage(kScoreStages[n], b, h, i, c);
+            });
+  }
+  const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0;
+  if (through_identity && p.key_length <= kMostKeysForWeights && p.key_length > 0) {
+    const IdentityValues identity(p);
+    if (backend.refuse(identity.problem)) return comparison;
+    const Inputs inputs = identity.inputs(inputs_);
+    GuardedOutputs weights(identity.problem);
+    const Expectation of_weights = run(identity.problem, inputs, weights);
+    compare("weights", identity.problem, of_weights, p.key_length, false, of_output,
+            [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return weights.out(b, h, i, c); });
   }
   return comparison;
 }

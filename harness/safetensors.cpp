@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/user_error.h"
+#include "reference/half.h"
 
 namespace attest {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::size_t kMostTensors = 4096, kMostAxes = 8;
 std::size_t element_size(const std::string& dtype) {
   if (dtype == "F64" || dtype == "I64") return 8;
   if (dtype == "F32" || dtype == "I32") return 4;
+  if (dtype == "F16" || dtype == "BF16") return 2;
   if (dtype == "BOOL" || dtype == "U8" || dtype == "I8") return 1;
   return 0;
 }
@@ -74,7 +76,7 @@ class Reader {
     FileTensor tensor;
     tensor.dtype = value["dtype"].get<std::string>();
     const std::size_t size = element_size(tensor.dtype);
-    if (size == 0) complain("type " + tensor.dtype.substr(0, 16) + " is not read; F32, F64, BOOL, U8, I8, I32, I64 are");
+    if (size == 0) complain("type " + tensor.dtype.substr(0, 16) + " is not read; F64, F32, F16, BF16, BOOL, U8, I8, I32, I64 are");
     std::uint64_t bytes = size;
     if (value["shape"].size() > kMostAxes) complain("more than 8 axes");
     for (const auto& extent : value["shape"]) {
@@ -119,6 +121,8 @@ double FileTensor::at(std::int64_t n) const {
   const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * element_size(dtype);
   if (dtype == "F64") return read_as<double>(from);
   if (dtype == "F32") return read_as<float>(from);
+  if (dtype == "F16") return f16_to_float(read_as<std::uint16_t>(from));
+  if (dtype == "BF16") return bf16_to_float(read_as<std::uint16_t>(from));
   if (dtype == "I64") return static_cast<double>(read_as<std::int64_t>(from));
   if (dtype == "I32") return read_as<std::int32_t>(from);
   if (dtype == "I8") return read_as<std::int8_t>(from);

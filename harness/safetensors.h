@@ -19,7 +19,7 @@ struct FileTensor {
   std::vector<std::byte> bytes;
 
   std::int64_t size() const;
-  bool is_floating() const { return dtype == "F32" || dtype == "F64"; }
+  bool is_floating() const { return dtype == "F64" || dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
   /// Element n as a double. Floating, boolean and integer types of this reader.
   double at(std::int64_t n) const;
   /// "[1,8,50,15]"
