@@ -99,9 +99,11 @@ ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::
     const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
     if (a.base2) error += c.gamma(2) * of_bias;
     if (alibi) error += c.u * std::fabs(bias.alibi) + c.eta;  // slope times distance is rounded
-    // Two terms may be added in any order; their magnitudes cover every partial sum.
-    const double largest_partial = additive && alibi ? std::fabs(row.capped[j]) + of_bias : std::fabs(row.biased[j]);
-    for (int n = 0; n < additive + alibi; ++n) error += c.u * (largest_partial + error);
+    // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are added:
+    // a mask may hold the largest number there is.
+    const double partial = additive && alibi ? c.u * std::fabs(row.capped[j]) + c.u * std::fabs(bias.additive) + c.u * std::fabs(bias.alibi)
+                                             : c.u * std::fabs(row.biased[j]);
+    for (int n = 0; n < additive + alibi; ++n) error += partial + c.u * error;
   }
   for (int n = 0; n < a.score_stores; ++n) error += c.u_scores * (std::fabs(row.biased[j]) + error);
   errors.biased = error;

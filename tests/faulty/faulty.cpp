@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/faulty/tampered.h"
+
 namespace attest::faulty {
 namespace {
 
@@ -37,6 +39,8 @@ enum class Fault {
   all_zeros,
   no_output,
   throws_now_and_then,
+  cap_after_mask,
+  weights_in_half,
   count
 };
 
@@ -73,6 +77,8 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
     {"all_zeros", "the output is never computed (33)"},
     {"no_output", "the output is never written"},
     {"throws_now_and_then", "throws for an odd number of keys"},
+    {"cap_after_mask", "softcap after the mask lets masked keys in (16)"},
+    {"weights_in_half", "weights rounded to f16, undeclared"},
 }};
 
 template <class Real>
@@ -177,13 +183,22 @@ class FaultyPlan : public Plan {
           if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) continue;
         } else {
           bias = static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, at));
-          if (bias == kHidden) continue;
+          if (bias == kHidden && !(fault_ == Fault::cap_after_mask && p_.softcap)) continue;
           if (fault_ == Fault::finite_minimum_hides && bias <= Real(-3e38)) continue;
         }
       }
       Real dot = 0;
       for (std::int64_t t = 0; t < p_.key_dim; ++t) dot += q(b, h, i, t) * k(b, g, j, t);
-      s[static_cast<std::size_t>(j)] = dot * static_cast<Real>(scale) + bias;
+      Real score = dot * static_cast<Real>(scale);
+      if (p_.softcap) {
+        const auto cap = static_cast<Real>(*p_.softcap);
+        score = fault_ == Fault::cap_after_mask ? cap * std::tanh((score + bias) / cap) - bias : cap * std::tanh(score / cap);
+        if (bias == kHidden) {  // tanh(-inf) = -1: the key is back
+          score = -cap;
+          bias = 0;
+        }
+      }
+      s[static_cast<std::size_t>(j)] = score + bias;
       seen[static_cast<std::size_t>(j)] = 1;
       max = std::max(max, s[static_cast<std::size_t>(j)]);
       if (std::isnan(s[static_cast<std::size_t>(j)])) max = s[static_cast<std::size_t>(j)];
@@ -204,6 +219,7 @@ class FaultyPlan : public Plan {
     Real sum = 0;
     for (std::size_t j = 0; j < s.size(); ++j) {
       s[j] = seen[j] ? std::exp(s[j] - max) : Real{0};
+      if (fault_ == Fault::weights_in_half) s[j] = static_cast<Real>(f16_to_float(to_f16(static_cast<double>(s[j]))));
       sum += s[j];
     }
     if (fault_ == Fault::tail_keys_counted) {
@@ -248,6 +264,15 @@ class FaultyBackend : public Backend {
     a.exp_ulps = a.log_ulps = 1;
     return a;
   }
+  /// These loops know the textbook and softcap; tampered.cpp has the rest.
+  std::optional<Refusal> refuse(const Problem& p) const override {
+    if (size_of(p.dtype) == 2 || (p.mask && size_of(p.mask_dtype()) == 2) || p.prefix != 0 || p.lengths || p.segments ||
+        p.blocks || p.alibi || p.sinks || p.dropout != 0 || p.past != 0 || p.page_size || p.wants_scores() ||
+        p.wants(Output::present)) {
+      return Refusal{"beyond these loops"};
+    }
+    return std::nullopt;
+  }
   std::unique_ptr<Plan> prepare(const Problem& p) override {
     if (p.dtype == DType::f64) return std::make_unique<FaultyPlan<double>>(p, fault_, last_);
     return std::make_unique<FaultyPlan<float>>(p, fault_, last_);
@@ -266,17 +291,24 @@ constexpr auto make_entries(std::index_sequence<N...>) {
       ""}...};
 }
 
-constexpr auto kEntries = make_entries(std::make_index_sequence<static_cast<std::size_t>(Fault::count)>());
+constexpr auto kLoops = make_entries(std::make_index_sequence<static_cast<std::size_t>(Fault::count)>());
 
 }  // namespace
 
-std::span<const BackendEntry> faulty_backends() { return kEntries; }
+std::span<const BackendEntry> faulty_backends() {
+  static const std::vector<BackendEntry> entries = [] {
+    std::vector<BackendEntry> list(kLoops.begin(), kLoops.end());
+    list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
+    return list;
+  }();
+  return entries;
+}
 
 std::string_view description(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.text;
   }
-  return "";
+  return tampered_description(name);
 }
 
 }  // namespace attest::faulty

@@ -1,0 +1,201 @@
+#include "tests/faulty/tampered.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "backends/registry.h"
+
+namespace attest::faulty {
+namespace {
+
+/// Inputs that a mistake replaces; owns what it points at.
+struct ChangedInputs {
+  Inputs inputs;
+  std::vector<double> slopes, sinks;
+  std::vector<std::int32_t> pages;
+  std::vector<std::uint8_t> blocks;
+};
+
+struct Mistake {
+  std::string_view name, text;
+  void (*change_problem)(Problem&) = nullptr;
+  void (*change_inputs)(const Problem&, ChangedInputs&) = nullptr;
+  void (*change_outputs)(const Problem&, const Outputs&) = nullptr;
+};
+
+template <class Change>
+void each_element(const MutableTensor& t, Change change) {
+  for (std::int64_t b = 0; b < t.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < t.shape[1]; ++h) {
+      for (std::int64_t l = 0; l < t.shape[2]; ++l) {
+        for (std::int64_t d = 0; d < t.shape[3]; ++d) {
+          const std::int64_t at = t.at(b, h, l, d);
+          store(t.data, t.dtype, at, change(load(t.data, t.dtype, at)));
+        }
+      }
+    }
+  }
+}
+
+constexpr std::array kMistakes = {
+    Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Problem& p) { p.softcap.reset(); }},
+    Mistake{"alibi_dropped", "ALiBi is accepted and ignored (26)", nullptr,
+            [](const Problem&, ChangedInputs& c) { c.inputs.slopes = {}; }},
+    Mistake{"alibi_for_powers_of_two", "the slopes of 2^(-8i/n) for any head count", nullptr,
+            [](const Problem& p, ChangedInputs& c) {
+              if (!p.alibi || !p.alibi_slopes.empty()) return;
+              for (std::int64_t h = 1; h <= p.query_heads; ++h) {
+                c.slopes.push_back(std::exp2(-8.0 * static_cast<double>(h) / static_cast<double>(p.query_heads)));
+              }
+              c.inputs.slopes = c.slopes;
+            }},
+    Mistake{"alibi_heads_reversed", "slopes given to the wrong heads", nullptr,
+            [](const Problem&, ChangedInputs& c) {
+              c.slopes.assign(c.inputs.slopes.rbegin(), c.inputs.slopes.rend());
+              c.inputs.slopes = c.slopes;
+            }},
+    Mistake{"sinks_dropped", "sinks are accepted and ignored (26)", nullptr,
+            [](const Problem&, ChangedInputs& c) { c.inputs.sinks = {}; }},
+    Mistake{"sink_of_head_0", "every head uses the first head's sink", nullptr,
+            [](const Problem&, ChangedInputs& c) {
+              if (c.inputs.sinks.empty()) return;
+              c.sinks.assign(c.inputs.sinks.size(), c.inputs.sinks[0]);
+              c.inputs.sinks = c.sinks;
+            }},
+    Mistake{"key_lengths_dropped", "key lengths are accepted and ignored (18)",
+            [](Problem& p) {
+              if (p.lengths && !p.packed_sequences() && !p.page_size) {
+                std::fill(p.lengths->key.begin(), p.lengths->key.end(), p.key_length);
+              }
+            }},
+    Mistake{"query_lengths_dropped", "padding rows attend like any other",
+            [](Problem& p) {
+              if (p.lengths && !p.packed_sequences()) p.lengths->query.clear();
+            }},
+    Mistake{"anchor_ignores_lengths", "bottom-right anchored at Lk, not at the batch's length (18)",
+            [](Problem& p) {
+              const std::int64_t offset = p.key_length - p.query_length;
+              if (p.lengths && p.align == Align::bottom_right && offset > 0 && !p.segments) p.past = offset;
+            }},
+    Mistake{"segments_dropped", "documents see each other (26)", [](Problem& p) { p.segments.reset(); }},
+    Mistake{"prefix_dropped", "the prefix is accepted and ignored (26)", [](Problem& p) { p.prefix = 0; }},
+    Mistake{"prefix_off_by_one", "one key of the prefix too few",
+            [](Problem& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
+    Mistake{"blocks_dropped", "the block mask is accepted and ignored (26)", nullptr,
+            [](const Problem&, ChangedInputs& c) { c.inputs.blocks.reset(); }},
+    Mistake{"blocks_of_head_0", "every head uses the first head's blocks", nullptr,
+            [](const Problem& p, ChangedInputs& c) {
+              if (!c.inputs.blocks) return;
+              const auto size = static_cast<std::size_t>(c.inputs.blocks->rows * c.inputs.blocks->columns);
+              for (std::int64_t n = 0; n < p.batch * p.query_heads; ++n) {
+                c.blocks.insert(c.blocks.end(), c.inputs.blocks->data, c.inputs.blocks->data + size);
+              }
+              c.inputs.blocks->data = c.blocks.data();
+            }},
+    Mistake{"dropout_dropped", "dropout is accepted and ignored (26)", [](Problem& p) { p.dropout = 0; }},
+    Mistake{"dropout_of_another_seed", "keep decisions drawn from seed + 1",
+            [](Problem& p) {
+              if (p.dropout > 0) ++p.seed;
+            }},
+    Mistake{"past_has_no_offset", "cached keys without their place on the diagonal (18)",
+            [](Problem& p) {
+              if (!p.page_size) p.past = 0;
+            }},
+    Mistake{"pages_in_order", "the page table is ignored", nullptr,
+            [](const Problem& p, ChangedInputs& c) {
+              if (!c.inputs.pages) return;
+              c.pages.resize(static_cast<std::size_t>(p.batch * c.inputs.pages->stride));
+              const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
+              for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n) c.pages[n] = static_cast<std::int32_t>(n) % pages;
+              c.inputs.pages->entries = c.pages.data();
+            }},
+    Mistake{"raw_after_cap", "raw scores are handed out capped (the ONNX evaluator's mode 0)", nullptr, nullptr,
+            [](const Problem& p, const Outputs& o) {
+              if (!o.raw || !p.softcap) return;
+              each_element(*o.raw, [&](double x) { return *p.softcap * std::tanh(x / *p.softcap); });
+            }},
+    Mistake{"biased_keeps_hidden", "biased scores of hidden keys are a large finite number", nullptr, nullptr,
+            [](const Problem&, const Outputs& o) {
+              if (o.biased) each_element(*o.biased, [](double x) { return x == -kInfinity ? -1e4 : x; });
+            }},
+    Mistake{"bf16_truncates", "16-bit results are cut off, not rounded", nullptr, nullptr,
+            [](const Problem& p, const Outputs& o) {
+              // One ulp towards zero for half of them is what cutting off does on average.
+              if (p.dtype != DType::bf16 || p.packed_sequences()) return;
+              each_element(o.out, [n = 0](double x) mutable { return ++n % 2 == 0 ? x * (1 - 0x1p-7) : x; });
+            }},
+    Mistake{"present_without_past", "present keys begin with zeros instead of the cache", nullptr, nullptr,
+            [](const Problem& p, const Outputs& o) {
+              if (!o.present_k) return;
+              MutableTensor cached = *o.present_k;
+              cached.shape[2] = p.past;
+              each_element(cached, [](double) { return 0.0; });
+            }},
+};
+
+class TamperedPlan : public Plan {
+ public:
+  TamperedPlan(const Mistake& mistake, const Problem& asked, std::unique_ptr<Plan> plan)
+      : mistake_(mistake), asked_(asked), plan_(std::move(plan)) {}
+
+  void upload(const Inputs& inputs) override {
+    changed_ = {};
+    changed_.inputs = inputs;
+    if (mistake_.change_inputs) mistake_.change_inputs(asked_, changed_);
+    plan_->upload(changed_.inputs);
+  }
+  void run() override { plan_->run(); }
+  void download(const Outputs& outputs) override {
+    plan_->download(outputs);
+    if (mistake_.change_outputs) mistake_.change_outputs(asked_, outputs);
+  }
+
+ private:
+  const Mistake& mistake_;
+  const Problem asked_;
+  ChangedInputs changed_;
+  std::unique_ptr<Plan> plan_;
+};
+
+class TamperedBackend : public Backend {
+ public:
+  explicit TamperedBackend(const Mistake& mistake) : mistake_(mistake) {
+    for (const BackendEntry& entry : registered_backends()) {
+      if (entry.name == "example") honest_ = entry.make({1, ""});
+    }
+    if (!honest_) throw BackendUnavailable("example was not built");
+  }
+  Identity identity() const override { return {std::string(mistake_.name), "deliberately wrong", "CPU"}; }
+  Arithmetic arithmetic(const Problem& p) const override { return honest_->arithmetic(p); }
+  std::unique_ptr<Plan> prepare(const Problem& p) override {
+    Problem changed = p;
+    if (mistake_.change_problem) mistake_.change_problem(changed);
+    return std::make_unique<TamperedPlan>(mistake_, p, honest_->prepare(changed));
+  }
+
+ private:
+  const Mistake& mistake_;
+  std::unique_ptr<Backend> honest_;
+};
+
+template <std::size_t... N>
+constexpr auto make_entries(std::index_sequence<N...>) {
+  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{
+      kMistakes[N].name,
+      [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<TamperedBackend>(kMistakes[N]); }, ""}...};
+}
+
+constexpr auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>());
+
+}  // namespace
+
+std::span<const BackendEntry> tampered_backends() { return kEntries; }
+
+std::string_view tampered_description(std::string_view name) {
+  const auto found = std::find_if(kMistakes.begin(), kMistakes.end(), [&](const Mistake& m) { return m.name == name; });
+  return found == kMistakes.end() ? "" : found->text;
+}
+
+}  // namespace attest::faulty
