@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <tuple>
 
 #include "harness/report.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kShownFailures = 10;   ///< printed as they come; the rest only in groups
 constexpr std::size_t kShownPerCause = 3;
+constexpr std::size_t kWorthDistribution = 5;  ///< cases
 
 std::string shortened(const std::string& text, std::size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
@@ -33,6 +35,9 @@ class ConsoleReport : public Report {
   void verdict(const Verdict& v) override {
     Line& line = lines_[v.backend];
     line.counts.add(v.status);
+    if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
+      ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
+    }
     if (v.status != Status::fail && v.error_over_bound && *v.error_over_bound >= line.worst) {
       line.worst = *v.error_over_bound;
       line.worst_case = v.case_line;
@@ -58,6 +63,7 @@ class ConsoleReport : public Report {
       fmt::print("{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11.3g}  {}\n", name, line.counts.pass, line.counts.fail,
                  line.counts.refused, line.counts.mistrusted, line.worst, shortened(line.worst_case, 90));
     }
+    print_distribution();
     if (!refusals_.empty()) fmt::print("\nrefused:\n");
     for (const auto& [reason, count] : refusals_) fmt::print("  {} x  {}\n", count, reason);
     if (!failures_.empty()) fmt::print("\nfailures by cause:\n");
@@ -82,6 +88,20 @@ class ConsoleReport : public Report {
     std::string worst_case;
   };
 
+  /// The largest error/bound of each passing case, over suites with enough cases for it to say something.
+  void print_distribution() {
+    std::string suite_shown;
+    for (auto& [key, list] : ratios_) {
+      const auto& [suite, backend, type] = key;
+      if (suite.empty() || list.size() < kWorthDistribution) continue;
+      std::sort(list.begin(), list.end());
+      const auto at = [&](double q) { return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))]; };
+      if (suite != suite_shown) fmt::print("\nerror/bound in {:<14} {:>5} {:>6} {:>10} {:>10} {:>10}\n", suite, "type", "cases", "median", "99%", "largest");
+      suite_shown = suite;
+      fmt::print("  {:<26} {:>5} {:>6} {:>10.2g} {:>10.2g} {:>10.2g}\n", backend, type, list.size(), at(0.5), at(0.99), at(1));
+    }
+  }
+
   void progress() {
     if (!terminal_) return;
     const auto now = std::chrono::steady_clock::now();
@@ -102,6 +122,7 @@ class ConsoleReport : public Report {
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_;
   std::map<std::string, std::size_t> refusals_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>> ratios_;  ///< by suite, backend, type
 };
 
 }  // namespace

@@ -75,6 +75,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
   const Problem& p = source_.problem;
   Verdict verdict;
   verdict.case_line = source_.label;
+  verdict.dtype = p.dtype;
   verdict.rows = p.batch * p.query_heads * p.query_length;
   try {
     verdict.backend = backend.identity().name;

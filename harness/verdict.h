@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "reference/types.h"
+
 namespace attest {
 
 enum class Status : std::uint8_t { pass, fail, refused, mistrusted };
@@ -28,6 +30,7 @@ struct StepSeconds {
 
 struct Verdict {
   std::string suite, case_line, backend;
+  DType dtype = DType::f32;  ///< the case's storage type
   Status status = Status::fail;
   std::string reason;  ///< empty for a pass
   std::string cause;   ///< a short name by which failures are grouped

@@ -57,6 +57,7 @@ struct ExplainOptions {
 
 struct ListOptions {
   std::string what;
+  bool json = false;
   std::vector<std::string> suites;
   CommonOptions common;
 };

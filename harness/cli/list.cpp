@@ -1,9 +1,14 @@
 // attest list
 #include <fmt/format.h>
 
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "harness/backend_set.h"
 #include "harness/case.h"
 #include "harness/cli/cli.h"
+#include "harness/probe.h"
 #include "harness/user_error.h"
 #include "reference/nearest.h"
 
@@ -12,11 +17,72 @@ namespace {
 
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
   const BackendSet backends(registry, {}, options.common.context());
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::json::array();
+    for (const Backend* backend : backends.all()) {
+      const Identity id = backend->identity();
+      nlohmann::ordered_json one = {{"name", id.name}, {"library", id.library}, {"device", id.device}};
+      for (const auto& [name, value] : convention_fields(backend->conventions())) one["conventions"][name] = value;
+      list.push_back(one);
+    }
+    for (const Unavailable& u : backends.unavailable()) list.push_back({{"name", u.name}, {"unavailable", u.reason}});
+    fmt::print("{}\n", list.dump(1));
+    return kOk;
+  }
   for (const Backend* backend : backends.all()) {
     const Identity id = backend->identity();
     fmt::print("{:<10} {} on {}\n", id.name, id.library, id.device);
   }
   for (const Unavailable& u : backends.unavailable()) fmt::print("{:<10} not available: {}\n", u.name, u.reason);
+  return kOk;
+}
+
+/// What each backend says and what probing it shows; exit code 1 when they differ.
+int list_conventions(const ListOptions& options, std::span<const BackendEntry> registry) {
+  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  bool all_hold = true;
+  for (Backend* backend : backends.all()) {
+    fmt::print("{}\n", backend->identity().name);
+    for (const ConventionFinding& f : probe_conventions(*backend)) {
+      fmt::print("  {:<18} {:<14} {}\n", f.name, f.stated, f.holds() ? "holds" : "FALSE: observed " + f.observed);
+      all_hold = all_hold && f.holds();
+    }
+  }
+  return all_hold ? kOk : kFailed;
+}
+
+std::string text_of(const nlohmann::json& object, const std::string& key) {
+  return object.contains(key) ? object[key].get<std::string>() : "-";
+}
+
+/// Markdown: the backends' statements beside what backends/field.json says of others, and the sources.
+int list_semantics(const ListOptions& options, std::span<const BackendEntry> registry) {
+  const std::filesystem::path path = data_folder("backends") / "field.json";
+  std::ifstream file(path);
+  const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
+  if (!field.is_object()) throw UserError(path.string() + ": can't be read");
+  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  std::map<std::string, std::string> stated;
+  for (const Backend* backend : backends.all()) {
+    for (const auto& [name, value] : convention_fields(backend->conventions())) {
+      std::string& cell = stated[name];
+      if (cell.find(value) == std::string::npos) cell += (cell.empty() ? "" : ", ") + value;
+    }
+  }
+  fmt::print("| matter | attest's backends |");
+  for (const auto& one : field["implementations"]) fmt::print(" {} |", text_of(one, "name"));
+  fmt::print("\n|---|---|");
+  for (std::size_t n = 0; n < field["implementations"].size(); ++n) fmt::print("---|");
+  fmt::print("\n");
+  for (const auto& row : field["rows"]) {
+    const std::string name = text_of(row, "field");
+    fmt::print("| {} | {} |", text_of(row, "matter"), stated[name]);
+    for (const auto& one : field["implementations"]) fmt::print(" {} |", text_of(one, name));
+    fmt::print("\n");
+  }
+  fmt::print("\nSources:");
+  for (const auto& one : field["implementations"]) fmt::print(" {}: {}.", text_of(one, "name"), text_of(one, "source"));
+  fmt::print(" {}\n", text_of(field, "about"));
   return kOk;
 }
 
@@ -43,10 +109,12 @@ int list_cases(const ListOptions& options) {
 
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "backends") return list_backends(options, registry);
+  if (options.what == "conventions") return list_conventions(options, registry);
+  if (options.what == "semantics") return list_semantics(options, registry);
   if (options.what == "suites") return list_suites();
   if (options.what == "cases") return list_cases(options);
   throw UserError("unknown list \"" + options.what + "\"; nearest: " +
-                  nearest_name(options.what, std::vector<std::string>{"backends", "suites", "cases"}));
+                  nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "semantics", "suites", "cases"}));
 }
 
 }  // namespace attest

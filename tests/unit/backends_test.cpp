@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "harness/fill.h"
+#include "harness/probe.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -150,6 +151,45 @@ std::vector<std::string> built_backends() {
     if (entry.make) names.emplace_back(entry.name);
   }
   return names;
+}
+
+TEST_P(EveryBackend, WhatItSaysOfItsConventionsIsTrue) {
+  for (const ConventionFinding& finding : probe_conventions(backend())) EXPECT_EQ(finding.stated, finding.observed) << finding.name;
+}
+
+/// Every option that is accepted must matter: with it the answer is another one.
+TEST_P(EveryBackend, EveryOptionChangesTheAnswer) {
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"seq=20 dim=8", "scale=0.1"},
+      {"seq=20 dim=8", "scale=-0.353"},
+      {"seq=20 dim=8", "causal"},
+      {"seq=20x30 dim=8 causal align=top-left", "align=bottom-right"},
+      {"seq=20 dim=8", "window=2:inf"},
+      {"seq=20 dim=8", "window=inf:2"},
+      {"seq=20 dim=8", "mask=bool:11QK:random(0.5)"},
+      {"seq=20 dim=8", "mask=add:11QK:normal"},
+      {"seq=20 dim=8", "softcap=0.2"},
+      {"heads=2 seq=20 dim=8", "alibi"},
+      {"heads=2 seq=20 dim=8", "alibi=0.1,0.3"},
+      {"heads=2 seq=20 dim=8", "sinks"},
+      {"heads=2 seq=20 dim=8", "sinks=1,2"},
+      {"batch=2 seq=20 dim=8", "lengths=20,7"},
+      {"batch=2 seq=20 dim=8", "lengths=q:20,7/k:20,20"},
+      {"seq=20 dim=8", "segments=9,11"},
+      {"seq=20 dim=8 causal", "prefix=5"},
+      {"seq=20 dim=8", "blocks=4x4:random(0.5)"},
+      {"seq=20 dim=8", "dropout=0.5"},
+      {"seq=20 dim=8 causal", "past=3"},
+      {"heads=4 seq=20 dim=8", "seed=1"}};
+  for (const auto& [base, option] : options) {
+    std::string without = base;
+    if (option.starts_with("align")) without = "seq=20x30 dim=8 causal align=top-left";
+    std::string with = option.starts_with("align") ? "seq=20x30 dim=8 causal " + option : base + " " + option;
+    // Past keys move queries down the diagonal; the shape without them has as many keys.
+    const Problem changed = parse_case(with);
+    if (backend().refuse(changed)) continue;
+    EXPECT_NE(run(without), run(changed)) << with;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Built, EveryBackend, testing::ValuesIn(built_backends()),

@@ -7,6 +7,7 @@
 #include "harness/refusals.h"
 #include "harness/roof.h"
 #include "harness/safetensors.h"
+#include "harness/probe.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -141,7 +142,7 @@ TEST(Safetensors, HostileFilesGetOneSentence) {
   rejects(file_of("[1,2]", 0), "not a JSON object");
   rejects(file_of("{\"q\":", 0), "not a JSON object");
   rejects(file_of(std::string(100000, '['), 0), "not a JSON object");
-  rejects(file_of(R"({"q":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4), "F16");
+  rejects(file_of(R"({"q":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,4]}})", 4), "F8_E4M3");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "not a size");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", 8), "not a size");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,8]}})", 8), "overflows");
@@ -204,6 +205,35 @@ TEST(Roof, IsPositiveAndGrowsWithThreads) {
   const Roof roof = measure_roof(1);
   EXPECT_GT(roof.fma_gflops_f32, 1);
   EXPECT_GT(roof.read_gbps, 0.1);
+}
+
+TEST(Probe, AFalseStatementIsFound) {
+  // These backends state attest's own conventions and do something else.
+  const std::vector<std::array<std::string, 3>> lies = {{"lse_in_base_2", "lse_base", "2"},
+                                                        {"nan_on_empty_row", "empty_row", "nan"},
+                                                        {"window_off_by_one", "window", "W keys"},
+                                                        {"hidden_nan_leaks", "hidden_nan", "leaks"},
+                                                        {"lse_plus_infinity", "lse_of_empty_row", "inf"},
+                                                        {"cap_after_mask", "softcap", "after bias"},
+                                                        {"softcap_dropped", "align", "as asked"}};
+  for (const auto& [name, field, observed] : lies) {
+    const BackendSet set(faulty::faulty_backends(), {name}, {1, ""});
+    for (const ConventionFinding& finding : probe_conventions(*set.all().front())) {
+      if (finding.name == field) {
+        EXPECT_EQ(finding.observed, observed) << name;
+      }
+    }
+  }
+}
+
+TEST(Inputs, ValuesThatTheTypeCannotHoldAreRefusedByName) {
+  try {
+    make_inputs(parse_case("dtype=f16 seq=4 dim=4 fill=constant(1e6)"));
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("f16"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("65504"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace
