@@ -90,10 +90,15 @@ struct Parser {
 
     sub = app.add_subcommand("trace", "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
                                       "Walk through one case, stage by stage.");
-    sub->add_option("what", trace.what, "A walkthrough's name, a case line or a .safetensors file")->required();
+    sub->add_option("what", trace.what, "A walkthrough's name, language_model, a case line or a .safetensors file")->required();
     sub->add_flag("--causal", trace.causal, "Add the causal mask");
     sub->add_option("--json", trace.json, "Write every stage to this file");
     sub->add_option("--svg", trace.svg, "Draw the weights, with and without the causal mask");
+    sub->add_option("--text", trace.text, "language_model: the words");
+    sub->add_option("--norm", trace.norm, "language_model: pre or post");
+    sub->add_option("--positions", trace.positions, "language_model: sinusoidal or learned");
+    sub->add_option("--activation", trace.activation, "language_model: gelu or relu");
+    sub->add_option("--backend", trace.common.backends, "language_model: run the attention with this backend too");
 
     sub = app.add_subcommand("explain", "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
                                         "The worst elements of a case: got, expected, and the bound term by term.");
@@ -113,7 +118,7 @@ struct Parser {
       bench.command = command;
       return run_bench(bench, registry);
     }
-    if (app.got_subcommand("trace")) return run_trace(trace);
+    if (app.got_subcommand("trace")) return run_trace(trace, registry);
     if (app.got_subcommand("explain")) return run_explain(explain, registry);
     return run_list(list, registry);
   }

@@ -47,6 +47,8 @@ struct BenchOptions {
 struct TraceOptions {
   std::string what, json, svg;
   bool causal = false;
+  CommonOptions common;  ///< of language_model: the backend that runs the attention core
+  std::string norm = "pre", positions = "sinusoidal", activation = "gelu", text;
 };
 
 struct ExplainOptions {
@@ -64,7 +66,7 @@ struct ListOptions {
 
 int run_check(const CheckOptions& options, std::span<const BackendEntry> registry);
 int run_bench(const BenchOptions& options, std::span<const BackendEntry> registry);
-int run_trace(const TraceOptions& options);
+int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry);
 int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry);
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry);
 

@@ -1,9 +1,12 @@
 // attest trace
 #include "harness/trace.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "harness/backend_set.h"
 #include "harness/cli/cli.h"
+#include "harness/language_model.h"
 #include "harness/output_file.h"
 #include "harness/user_error.h"
 #include "reference/nearest.h"
@@ -15,7 +18,7 @@ namespace {
 Case find_case(const std::string& what) {
   if (what.find('=') != std::string::npos || what.ends_with(".safetensors")) return case_from_argument(what);
   const std::filesystem::path folder = data_folder("golden") / "walkthroughs";
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"language_model"};
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) names.push_back(entry.path().stem().string());
   if (std::find(names.begin(), names.end(), what) != names.end()) return case_from_file(folder / (what + ".safetensors"));
@@ -23,9 +26,36 @@ Case find_case(const std::string& what) {
                   "; or give a case line or a .safetensors file");
 }
 
+std::size_t choice(const std::string& option, const std::string& value, const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), value);
+  if (found == names.end()) {
+    throw UserError("--" + option + " \"" + value + "\"; nearest: " + nearest_name(value, names));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+int run_language_model(const TraceOptions& options, std::span<const BackendEntry> registry) {
+  LanguageModelSettings settings;
+  settings.pre_norm = choice("norm", options.norm, {"pre", "post"}) == 0;
+  settings.sinusoidal = choice("positions", options.positions, {"sinusoidal", "learned"}) == 0;
+  settings.activation = choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
+  if (!options.text.empty()) settings.text = options.text;
+  if (!options.json.empty() || !options.svg.empty()) throw UserError("trace language_model prints; --json and --svg are for cases");
+  if (options.common.backends.empty()) {
+    trace_language_model(settings, nullptr);
+    return kOk;
+  }
+  const std::vector<std::string> names = split_names(options.common.backends);
+  if (names.size() != 1) throw UserError("trace runs one backend: --backend NAME");
+  const BackendSet backends(registry, names, options.common.context());
+  trace_language_model(settings, backends.all().front());
+  return kOk;
+}
+
 }  // namespace
 
-int run_trace(const TraceOptions& options) {
+int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry) {
+  if (options.what == "language_model") return run_language_model(options, registry);
   Case source = find_case(options.what);
   if (source.from_file) source.label = std::filesystem::proximate(source.label).string();
   const Trace trace = trace_case(source, options.causal);
