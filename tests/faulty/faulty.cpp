@@ -41,6 +41,11 @@ enum class Fault {
   throws_now_and_then,
   cap_after_mask,
   weights_in_half,
+  fast_path_nan,
+  few_key_heads,
+  finite_math,
+  zero_stride_batches,
+  mask_index_wraps,
   count
 };
 
@@ -79,6 +84,11 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
     {"throws_now_and_then", "throws for an odd number of keys"},
     {"cap_after_mask", "softcap after the mask lets masked keys in (16)"},
     {"weights_in_half", "weights rounded to f16, undeclared"},
+    {"fast_path_nan", "beyond 256 keys another path gives NaN for an empty row (4)"},
+    {"few_key_heads", "fewer than 8 key heads: the last one reads the first (14)"},
+    {"finite_math", "-inf in a mask compiled away: the key counts (28)"},
+    {"zero_stride_batches", "keys with batch stride 0 are shifted by the batch (30)"},
+    {"mask_index_wraps", "the mask's offset is a 32-bit number (12)"},
 }};
 
 template <class Real>
@@ -162,7 +172,8 @@ class FaultyPlan : public Plan {
 
   void attend(std::int64_t b, std::int64_t h, std::int64_t i, std::size_t row) {
     const auto q = inputs_.q.as<const Real>(), k = inputs_.k.as<const Real>(), v = inputs_.v.as<const Real>();
-    const std::int64_t g = fault_ == Fault::heads_tiled ? h % p_.key_heads : h / p_.heads_per_group();
+    std::int64_t g = fault_ == Fault::heads_tiled ? h % p_.key_heads : h / p_.heads_per_group();
+    if (fault_ == Fault::few_key_heads && p_.key_heads < 8 && g + 1 == p_.key_heads) g = 0;
     double scale = p_.scale_value();
     if (fault_ == Fault::missing_scale) scale = 1;
     if (fault_ == Fault::scale_by_dim) scale = 1 / static_cast<double>(p_.key_dim);
@@ -178,17 +189,21 @@ class FaultyPlan : public Plan {
       Real bias = 0;
       if (inputs_.mask && fault_ != Fault::ignored_mask) {
         const std::int64_t mask_head = shift_heads_ ? (h + b) % p_.query_heads : h;
-        const std::int64_t at = inputs_.mask->at(b, mask_head, i, j);
+        std::int64_t at = inputs_.mask->at(b, mask_head, i, j);
+        if (fault_ == Fault::mask_index_wraps) at = static_cast<std::int64_t>(static_cast<std::uint32_t>(2 * at) / 2);
         if (!inputs_.mask->additive) {
           if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) continue;
         } else {
           bias = static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, at));
+          if (bias == kHidden && fault_ == Fault::finite_math) bias = 0;
           if (bias == kHidden && !(fault_ == Fault::cap_after_mask && p_.softcap)) continue;
           if (fault_ == Fault::finite_minimum_hides && bias <= Real(-3e38)) continue;
         }
       }
       Real dot = 0;
-      for (std::int64_t t = 0; t < p_.key_dim; ++t) dot += q(b, h, i, t) * k(b, g, j, t);
+      const bool shifted = fault_ == Fault::zero_stride_batches && k.strides[0] == 0 && p_.batch > 1;
+      const std::int64_t key = shifted ? (j + b) % p_.key_length : j;
+      for (std::int64_t t = 0; t < p_.key_dim; ++t) dot += q(b, h, i, t) * k(b, g, key, t);
       Real score = dot * static_cast<Real>(scale);
       if (p_.softcap) {
         const auto cap = static_cast<Real>(*p_.softcap);
@@ -212,7 +227,8 @@ class FaultyPlan : public Plan {
     Real* out = out_.data() + row * static_cast<std::size_t>(p_.value_dim);
     lse_[row] = fault_ == Fault::lse_plus_infinity ? std::numeric_limits<Real>::infinity()
                                                    : -std::numeric_limits<Real>::infinity();
-    if (!any && fault_ != Fault::nan_on_empty_row) return;
+    const bool fast_path = fault_ == Fault::fast_path_nan && p_.key_length > 256;
+    if (!any && fault_ != Fault::nan_on_empty_row && !fast_path) return;
     const bool first_tile_hidden =
         s.size() > 32 && std::find(seen.begin(), seen.begin() + 32, 1) == seen.begin() + 32;
     if (fault_ == Fault::unshifted_softmax) max = 0;

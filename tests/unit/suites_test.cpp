@@ -1,0 +1,65 @@
+// What the committed suites promise about themselves.
+#include <algorithm>
+#include <set>
+
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+std::vector<Problem> lines_of(const std::string& suite) {
+  std::vector<Problem> problems;
+  for (const Case& one : load_suite(find_suite(suite))) problems.push_back(one.problem);
+  return problems;
+}
+
+TEST(Matrix, IsLargeAndItsMedianLineIsCheap) {
+  std::vector<double> costs;
+  for (const Problem& p : lines_of("matrix")) costs.push_back(dense_multiply_adds(p));
+  EXPECT_GE(costs.size(), 3000u);
+  std::nth_element(costs.begin(), costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2), costs.end());
+  EXPECT_LE(costs[costs.size() / 2], 2e6);
+}
+
+/// Causal, lengths, window, mask and Lq != Lk: every choice of three meets in each of its eight combinations.
+TEST(Matrix, VisibilityIsCrossedThreeWays) {
+  std::set<std::array<int, 4>> met;
+  for (const Problem& p : lines_of("matrix")) {
+    const bool window = p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded;
+    const std::array<bool, 5> has = {p.causal, p.lengths.has_value(), window, p.mask.has_value(),
+                                     p.query_length != p.key_length};
+    for (int a = 0; a < 5; ++a) {
+      for (int b = a + 1; b < 5; ++b) {
+        for (int c = b + 1; c < 5; ++c) met.insert({a, b, c, has[a] + 2 * has[b] + 4 * has[c]});
+      }
+    }
+  }
+  EXPECT_EQ(met.size(), 10u * 8u);
+}
+
+/// KernelBench and cudnn-frontend tested squares only: here every option also meets Lq != Lk.
+TEST(Matrix, EveryOptionMeetsUnequalLengths) {
+  std::set<std::string> met;
+  for (const Problem& p : lines_of("matrix")) {
+    if (p.query_length == p.key_length) continue;
+    const std::vector<std::pair<const char*, bool>> options = {
+        {"causal", p.causal}, {"bottom-right", p.align == Align::bottom_right}, {"prefix", p.prefix > 0},
+        {"lengths", p.lengths.has_value()}, {"segments", p.segments.has_value()}, {"mask", p.mask.has_value()},
+        {"blocks", p.blocks.has_value()}, {"softcap", p.softcap.has_value()}, {"alibi", p.alibi}, {"sinks", p.sinks},
+        {"dropout", p.dropout > 0}, {"past", p.past > 0}, {"paged", p.page_size.has_value()},
+        {"thd", p.packed_sequences()}, {"f16", p.dtype == DType::f16}, {"bf16", p.dtype == DType::bf16},
+        {"weights", p.wants(Output::weights)}, {"raw", p.wants(Output::raw)}, {"present", p.wants(Output::present)}};
+    for (const auto& [name, present] : options) {
+      if (present) met.insert(name);
+    }
+  }
+  EXPECT_EQ(met.size(), 19u);
+}
+
+TEST(Onnx, EveryImportedNodeTestIsThere) {
+  const std::vector<Problem> problems = lines_of("onnx");
+  EXPECT_EQ(problems.size(), 93u + 11u);
+}
+
+}  // namespace
+}  // namespace attest
