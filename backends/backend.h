@@ -114,9 +114,7 @@ struct BackendEntry {
 }  // namespace attest
 
 /// Makes `Class` known to the registry as the backend `name`. Stands once, at the end of the backend's source.
-#define ATTEST_REGISTER_BACKEND(name, Class)                                               \
-  namespace attest {                                                                       \
-  std::unique_ptr<Backend> make_backend_##name(const Context& context) {                   \
-    return std::make_unique<Class>(context);                                               \
-  }                                                                                        \
+#define ATTEST_REGISTER_BACKEND(name, Class)                                                                        \
+  namespace attest {                                                                                                \
+  std::unique_ptr<Backend> make_backend_##name(const Context& context) { return std::make_unique<Class>(context); } \
   }

@@ -64,8 +64,8 @@ void initialise_google_benchmark(const BenchSettings& settings) {
   // Google Benchmark keeps a pointer to the program's name.
   static std::vector<std::string> words;
   words = {"attest", "--benchmark_enable_random_interleaving=true",
-                                    fmt::format("--benchmark_repetitions={}", settings.repetitions),
-                                    fmt::format("--benchmark_min_time={}", settings.min_seconds)};
+           fmt::format("--benchmark_repetitions={}", settings.repetitions),
+           fmt::format("--benchmark_min_time={}", settings.min_seconds)};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   int count = static_cast<int>(arguments.size());
@@ -73,20 +73,24 @@ void initialise_google_benchmark(const BenchSettings& settings) {
 }
 
 void register_candidate(Candidate& c, const std::string& case_line, double flops, double bytes) {
-  benchmark::RegisterBenchmark((c.line.backend + "/" + case_line).c_str(), [&c, case_line, flops, bytes](
-                                                                               benchmark::State& state) {
-    double device = 0;
-    for (auto _ : state) {
-      state.SetIterationTime(timed([&] { c.plan->run(); }));
-      if (const auto time = c.plan->device_time()) device += std::chrono::duration<double>(*time).count();
-    }
-    const auto rate = benchmark::Counter::kIsIterationInvariantRate;
-    state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, rate);
-    state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
-    state.counters["error_over_bound"] = c.line.error_over_bound;
-    if (device > 0) state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
-    state.SetLabel(case_line);
-  })->UseManualTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark((c.line.backend + "/" + case_line).c_str(),
+                               [&c, case_line, flops, bytes](benchmark::State& state) {
+                                 double device = 0;
+                                 for (auto _ : state) {
+                                   state.SetIterationTime(timed([&] { c.plan->run(); }));
+                                   if (const auto time = c.plan->device_time())
+                                     device += std::chrono::duration<double>(*time).count();
+                                 }
+                                 const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+                                 state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, rate);
+                                 state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
+                                 state.counters["error_over_bound"] = c.line.error_over_bound;
+                                 if (device > 0)
+                                   state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
+                                 state.SetLabel(case_line);
+                               })
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
 }
 
 double total_walk(const PreparedCase& prepared, Plan& plan) {
@@ -127,8 +131,10 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     Candidate c{backend, nullptr, {}};
     c.line.backend = backend->identity().name;
     try {
-      if (const auto refusal = backend->refuse(source.problem)) c.line.wrong = "refused: " + refusal->reason;
-      else c.plan = backend->prepare(source.problem);
+      if (const auto refusal = backend->refuse(source.problem))
+        c.line.wrong = "refused: " + refusal->reason;
+      else
+        c.plan = backend->prepare(source.problem);
       if (c.plan) c.line.wrong = verdict_of(prepared, c);
     } catch (const std::exception& error) {
       c.line.wrong = std::string("threw: ") + error.what();

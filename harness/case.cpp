@@ -49,8 +49,8 @@ fs::path data_folder(const std::string& what) {
   const fs::path installed = program_path().parent_path().parent_path() / "share" / "attest" / what;
   std::error_code error;
   if (fs::is_directory(installed, error)) return installed;
-  const fs::path source = what == "backends" ? fs::path(ATTEST_SOURCE_DIR) / what
-                                             : fs::path(ATTEST_SOURCE_DIR) / "tests" / what;
+  const fs::path source =
+      what == "backends" ? fs::path(ATTEST_SOURCE_DIR) / what : fs::path(ATTEST_SOURCE_DIR) / "tests" / what;
   if (fs::is_directory(source, error)) return source;
   return fs::path(ATTEST_DATA_DIR) / what;  // a program of others, linked to an installed attest
 }
@@ -96,7 +96,8 @@ std::vector<Case> load_case_file(const fs::path& path) {
     const std::string where = fmt::format("{}:{}", path.filename().string(), number);
     const std::string text = trimmed(line.substr(0, line.find('#')));
     if (text.empty()) continue;
-    Case one = text.ends_with(".safetensors") ? case_from_file(fs::proximate(path.parent_path() / text)) : case_from_line(text, where);
+    Case one = text.ends_with(".safetensors") ? case_from_file(fs::proximate(path.parent_path() / text))
+                                              : case_from_line(text, where);
     one.where = where;
     const auto [first, fresh] = lines.emplace(one.label, number);
     if (!fresh) {
@@ -112,8 +113,8 @@ std::vector<Case> load_suite(const Suite& suite) { return load_case_file(suite.p
 
 void check_memory(const Problem& problem, const std::string& label) {
   // Inputs and outputs once here, once more in a backend; the reference adds one head in float64.
-  const double reference = 8.0 * static_cast<double>(problem.key_length) *
-                           static_cast<double>(problem.key_dim + problem.value_dim + 8);
+  const double reference =
+      8.0 * static_cast<double>(problem.key_length) * static_cast<double>(problem.key_dim + problem.value_dim + 8);
   const double needed = 2 * storage_bytes(problem) + reference;
   const double available = available_memory_bytes();
   if (needed > available) {

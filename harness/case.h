@@ -31,7 +31,7 @@ struct Case {
   std::optional<CaseInputs> inputs;  ///< from a file
   std::optional<Golden> golden;
   bool from_file = false;
-  std::string where;                 ///< "smoke.cases:12" for messages
+  std::string where;  ///< "smoke.cases:12" for messages
 };
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.

@@ -62,8 +62,10 @@ class FileCase {
   }
 
   static DType dtype_of(const FileTensor& tensor) {
-    return tensor.dtype == "F64" ? DType::f64 : tensor.dtype == "F16" ? DType::f16 : tensor.dtype == "BF16" ? DType::bf16
-                                                                                                        : DType::f32;
+    return tensor.dtype == "F64"    ? DType::f64
+           : tensor.dtype == "F16"  ? DType::f16
+           : tensor.dtype == "BF16" ? DType::bf16
+                                    : DType::f32;
   }
 
   /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata).
@@ -98,9 +100,12 @@ class FileCase {
 
   void read_sizes() {
     const std::string layout = metadata("layout");
-    if (layout == "blhd") layout_ = Layout::blhd;
-    else if (layout == "bld") layout_ = Layout::bld;
-    else if (!layout.empty() && layout != "bhld") fail("metadata layout \"" + layout + "\"; bhld, blhd or bld");
+    if (layout == "blhd")
+      layout_ = Layout::blhd;
+    else if (layout == "bld")
+      layout_ = Layout::bld;
+    else if (!layout.empty() && layout != "bhld")
+      fail("metadata layout \"" + layout + "\"; bhld, blhd or bld");
 
     const FileTensor &q = floating("q"), &k = floating("k"), &v = floating("v");
     const Index4 nq = extents("q", q), nk = extents("k", k), nv = extents("v", v);
@@ -145,8 +150,8 @@ class FileCase {
     if (!k && !v) return;
     if (!k || !v) fail("past_k and past_v belong together; one is missing");
     const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
-      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim || !t.is_floating() ||
-          dtype_of(t) != p.dtype) {
+      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim ||
+          !t.is_floating() || dtype_of(t) != p.dtype) {
         fail(fmt::format("{} {} of {} does not fit k and v: [{},{},P,{}] of their type is wanted", name, t.shape_text(),
                          t.dtype, p.batch, heads, dim));
       }
@@ -162,7 +167,8 @@ class FileCase {
     const auto found = file_.tensors.find("mask");
     if (found == file_.tensors.end()) return;
     const FileTensor& tensor = found->second;
-    if (!tensor.is_floating() && tensor.dtype != "BOOL") fail("mask has type " + tensor.dtype + "; BOOL or a floating type");
+    if (!tensor.is_floating() && tensor.dtype != "BOOL")
+      fail("mask has type " + tensor.dtype + "; BOOL or a floating type");
     const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
     MaskSpec spec;
     spec.additive = tensor.is_floating();
@@ -202,8 +208,8 @@ class FileCase {
     // bhld keeps heads before positions in the file; blhd and bld keep positions first.
     const bool heads_first = tensor.shape.size() == 4 && layout_ == Layout::bhld;
     each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      const std::int64_t at = heads_first ? ((b * n[1] + h) * n[2] + l) * n[3] + d
-                                          : ((b * n[2] + l) * n[1] + h) * n[3] + d;
+      const std::int64_t at =
+          heads_first ? ((b * n[1] + h) * n[2] + l) * n[3] + d : ((b * n[2] + l) * n[1] + h) * n[3] + d;
       storage.set(b, h, l, d, tensor.at(at));
     });
     return storage;
@@ -232,8 +238,10 @@ class FileCase {
     each_index(inputs.mask.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
       const double value = tensor.at(at++);
       if (value == kInfinity) fail("mask holds +infinity, which no softmax can use");
-      if (p.mask->additive) inputs.mask.set(b, h, i, j, value);
-      else inputs.mask.set_byte(b, h, i, j, value != 0);
+      if (p.mask->additive)
+        inputs.mask.set(b, h, i, j, value);
+      else
+        inputs.mask.set_byte(b, h, i, j, value != 0);
     });
     return inputs;
   }
@@ -292,7 +300,8 @@ class FileCase {
     if (text.empty()) return std::nullopt;
     Arithmetic a;
     a.normalised_before_storage = true;
-    if (text.find("float64 accumulation") != std::string::npos) a.accumulator = a.stored_weights = DType::f64;
+    if (text.find("float64 accumulation") != std::string::npos)
+      a.accumulator = a.stored_weights = DType::f64;
     else if (text.find("float32 accumulation") == std::string::npos) {
       fail("metadata producer does not say \"float32 accumulation\" or \"float64 accumulation\"");
     }
@@ -316,6 +325,8 @@ class FileCase {
 
 }  // namespace
 
-Case case_from_file(const std::filesystem::path& path) { return FileCase(read_safetensors(path), path.string()).build(); }
+Case case_from_file(const std::filesystem::path& path) {
+  return FileCase(read_safetensors(path), path.string()).build();
+}
 
 }  // namespace attest

@@ -9,7 +9,8 @@ namespace {
 
 /// Error in units of the bound; infinity when the classes differ.
 double ratio(double got, double expected, double bound) {
-  if (bound == kInfinity) return 0;  // the arithmetic may overflow here: nothing can be said, and `mistrusted` counts it
+  if (bound == kInfinity)
+    return 0;  // the arithmetic may overflow here: nothing can be said, and `mistrusted` counts it
   if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
   if (std::isinf(expected)) return got == expected ? 0 : kInfinity;
   if (!std::isfinite(got)) return kInfinity;
@@ -62,7 +63,8 @@ void compare_present(const Problem& p, const Inputs& inputs, const GuardedOutput
           const ConstTensor& from = place.past ? past : fresh;
           for (std::int64_t d = 0; d < (values ? p.value_dim : p.key_dim); ++d) {
             const double want = load(from.data, from.dtype, from.at(place.batch, h, place.row, d));
-            comparison.element(values ? "present_v" : "present_k", {b, h, j, d}, outputs.present(values, b, h, j, d), want, 0);
+            comparison.element(values ? "present_v" : "present_k", {b, h, j, d}, outputs.present(values, b, h, j, d),
+                               want, 0);
           }
         }
       }

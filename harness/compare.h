@@ -21,7 +21,9 @@ class Comparison {
 
   bool failed() const { return failures_ > 0; }
   /// Nearly all elements had a bound that is infinite or as large as the value, and so proved nothing.
-  bool mistrusted() const { return compared_ > 0 && static_cast<double>(vacuous_) >= 0.95 * static_cast<double>(compared_); }
+  bool mistrusted() const {
+    return compared_ > 0 && static_cast<double>(vacuous_) >= 0.95 * static_cast<double>(compared_);
+  }
   double error_over_bound() const { return worst_ratio_; }
   const std::optional<WorstElement>& worst() const { return worst_; }
   std::int64_t compared() const { return compared_; }

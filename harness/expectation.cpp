@@ -70,10 +70,10 @@ const std::vector<double>& hide(Row& row) {
 }  // namespace
 
 std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
-  const double total = static_cast<double>(p.batch) * static_cast<double>(p.query_heads) *
-                       static_cast<double>(p.query_length);
-  const double per_row = static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) *
-                         static_cast<double>(p.key_dim + p.value_dim);
+  const double total =
+      static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
+  const double per_row =
+      static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) * static_cast<double>(p.key_dim + p.value_dim);
   std::vector<RowIndex> rows;
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {

@@ -44,7 +44,7 @@ struct Producer {
 
 struct Expectation : RowValues {
   std::vector<RowIndex> rows;
-  Bounds own;               ///< the reference's own rounding
+  Bounds own;  ///< the reference's own rounding
   std::vector<Producer> producers;
   std::vector<Bounds> bounds;  ///< one for each producer
   double visible_pairs = 0;    ///< over the checked rows

@@ -120,8 +120,7 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
       return integer(index, id_ == TensorId::q ? 1 : 8);
     case Kind::onehot: {
       if (id_ == TensorId::v) return integer(index, 8);
-      const std::uint64_t hot = id_ == TensorId::k ? static_cast<std::uint64_t>(l)
-                                                   : hash_words(seed_, 3000, row);
+      const std::uint64_t hot = id_ == TensorId::k ? static_cast<std::uint64_t>(l) : hash_words(seed_, 3000, row);
       return static_cast<std::int64_t>(hot % static_cast<std::uint64_t>(shape_[3])) == d ? 128 : 0;
     }
     case Kind::constant: return amplitude_;

@@ -87,12 +87,10 @@ class ReferenceStages {
              [](const Row& row, std::size_t j) { return row.seen[j] ? row.biased[j] : -kInfinity; });
     present();
     each_row("scores", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
-    each_row("raw_scores", p_.key_length,
-             [&](const Row& row, std::size_t j) { return row.raw[j] / p_.scale_value(); });
+    each_row("raw_scores", p_.key_length, [&](const Row& row, std::size_t j) { return row.raw[j] / p_.scale_value(); });
     // Printed masked scores were rounded to f32 before they were printed.
-    each_row("masked_scores", p_.key_length, [](const Row& row, std::size_t j) {
-      return static_cast<double>(static_cast<float>(row.biased[j]));
-    });
+    each_row("masked_scores", p_.key_length,
+             [](const Row& row, std::size_t j) { return static_cast<double>(static_cast<float>(row.biased[j])); });
     compare_weights();
     compare_output();
     row_statistics();
@@ -119,8 +117,8 @@ class ReferenceStages {
 
   /// Cached keys and values in front of the new ones, unchanged.
   void present() {
-    for (const auto& [name, fresh, past] : {std::tuple{"present_k", &inputs_.k, &inputs_.past_k},
-                                            std::tuple{"present_v", &inputs_.v, &inputs_.past_v}}) {
+    for (const auto& [name, fresh, past] :
+         {std::tuple{"present_k", &inputs_.k, &inputs_.past_k}, std::tuple{"present_v", &inputs_.v, &inputs_.past_v}}) {
       const Index4 n = {p_.batch, p_.key_heads, p_.key_length, fresh->shape[3]};
       const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
       std::int64_t at = 0;
@@ -302,11 +300,12 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
           [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
   for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
     if (!p.wants(kScoreStages[n])) continue;
-    compare(std::string(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]), p, e, p.key_length, false,
-            [n](const Bounds& bounds) -> const std::vector<double>& { return bounds.stages[n]; },
-            [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
-              return outputs.stage(kScoreStages[n], b, h, i, c);
-            });
+    compare(
+        std::string(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]), p, e, p.key_length, false,
+        [n](const Bounds& bounds) -> const std::vector<double>& { return bounds.stages[n]; },
+        [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+          return outputs.stage(kScoreStages[n], b, h, i, c);
+        });
   }
   const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0;
   if (through_identity && p.key_length <= kMostKeysForWeights && p.key_length > 0) {

@@ -26,11 +26,16 @@ bool is_pattern(const std::vector<std::byte>& bytes, DType dtype, std::size_t el
 
 void fill_pattern(std::vector<std::byte>& bytes, DType dtype) {
   const std::size_t step = size_of(dtype);
-  for (std::size_t at = 0; at + step <= bytes.size(); at += step) std::memcpy(bytes.data() + at, pattern_of(dtype), step);
+  for (std::size_t at = 0; at + step <= bytes.size(); at += step)
+    std::memcpy(bytes.data() + at, pattern_of(dtype), step);
 }
 
 GuardedOutputs::Tensor::Tensor(std::string name_, DType dtype_, const Index4& n)
-    : name(std::move(name_)), dtype(dtype_), first(kGuard), shape(n), strides{n[1] * n[2] * n[3], n[2] * n[3], n[3], 1} {
+    : name(std::move(name_)),
+      dtype(dtype_),
+      first(kGuard),
+      shape(n),
+      strides{n[1] * n[2] * n[3], n[2] * n[3], n[3], 1} {
   allocate(n[0] * n[1] * n[2] * n[3]);
 }
 
@@ -79,8 +84,8 @@ std::string GuardedOutputs::Tensor::inspect() const {
 /// Calls visit for every tensor that exists, with its index.
 template <class Self, class Visit>
 void GuardedOutputs::each(Self& self, const Visit& visit) {
-  for (auto* tensor : {&self.out_, &self.lse_, &self.raw_, &self.capped_, &self.biased_, &self.weights_, &self.present_k_,
-                       &self.present_v_}) {
+  for (auto* tensor : {&self.out_, &self.lse_, &self.raw_, &self.capped_, &self.biased_, &self.weights_,
+                       &self.present_k_, &self.present_v_}) {
     if (!tensor->name.empty()) visit(*tensor);
   }
 }

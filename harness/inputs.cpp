@@ -65,7 +65,8 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
         for (std::int64_t l = 0; l < stored_keys(p, b); ++l) {
-          const bool hidden = seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
+          const bool hidden =
+              seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
           if (hidden != (pass == 0)) continue;
           const KeyPlace place = place_of_key(views, b, l);
           TensorStorage& to = place.past ? past : fresh;
@@ -91,8 +92,10 @@ void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen
                                                          static_cast<std::uint64_t>(p.key_length));
         if (!seen[head][static_cast<std::size_t>(l)]) continue;
         const KeyPlace place = place_of_key(views, b, l);
-        TensorStorage& to = stream == 0 ? (place.past ? inputs.past_k : inputs.k) : (place.past ? inputs.past_v : inputs.v);
-        to.set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)), kNaN);
+        TensorStorage& to =
+            stream == 0 ? (place.past ? inputs.past_k : inputs.k) : (place.past ? inputs.past_v : inputs.v);
+        to.set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)),
+               kNaN);
         break;
       }
     }
@@ -107,8 +110,10 @@ void fill_mask(const Problem& p, CaseInputs& inputs) {
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t i = 0; i < n[2]; ++i) {
         for (std::int64_t j = 0; j < n[3]; ++j) {
-          if (p.mask->additive) inputs.mask.set(b, h, i, j, fill.at(b, h, i, j));
-          else inputs.mask.set_byte(b, h, i, j, fill.at(b, h, i, j) != 0);
+          if (p.mask->additive)
+            inputs.mask.set(b, h, i, j, fill.at(b, h, i, j));
+          else
+            inputs.mask.set_byte(b, h, i, j, fill.at(b, h, i, j) != 0);
         }
       }
     }
@@ -117,8 +122,9 @@ void fill_mask(const Problem& p, CaseInputs& inputs) {
 
 void refuse_overflow(const TensorStorage& storage, const char* name, DType dtype) {
   if (storage.overflowed() == 0) return;
-  throw UserError(fmt::format("dtype={}: {} would hold {:g}, beyond its largest number {:g}; choose another fill or type",
-                              name_of(dtype), name, storage.overflowed(), largest_of(dtype)));
+  throw UserError(
+      fmt::format("dtype={}: {} would hold {:g}, beyond its largest number {:g}; choose another fill or type",
+                  name_of(dtype), name, storage.overflowed(), largest_of(dtype)));
 }
 
 }  // namespace
@@ -156,7 +162,8 @@ TensorStorage TensorStorage::boolean(const Problem& problem) {
 }
 
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
-  if (std::isfinite(value) && std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2)) overflowed_ = value;
+  if (std::isfinite(value) && std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
+    overflowed_ = value;
   store(bytes_.data(), dtype_, at(b, h, l, d), value);
 }
 

@@ -55,7 +55,8 @@ struct Model {
     const auto size = static_cast<std::int64_t>(vocabulary.size()), length = static_cast<std::int64_t>(words.size());
     embeddings = weights(1, size, kModel);
     positions = settings.sinusoidal ? sinusoidal_positions(length, kModel) : weights(2, length, kModel);
-    block.self = {weights(3, kModel, kModel), weights(4, kModel, kModel), weights(5, kModel, kModel), weights(6, kModel, kModel)};
+    block.self = {weights(3, kModel, kModel), weights(4, kModel, kModel), weights(5, kModel, kModel),
+                  weights(6, kModel, kModel)};
     block.self_shape = {kHeads, kHeads, true};
     block.ffn = {weights(7, kModel, kHidden), weights(8, kHidden, kModel), {}, {}, settings.activation};
     block.pre_norm = settings.pre_norm;
@@ -139,7 +140,8 @@ void trace_language_model(const LanguageModelSettings& settings, Backend* backen
   print_matrix("x = embeddings + positions", x, model.words);
   const BlockStages stages = run_block(x, nullptr, model.block, reference_core);
   print_matrix("multi-head causal self-attention, heads concatenated and projected", stages.attended, model.words);
-  print_matrix(settings.pre_norm ? "x + attention(norm(x))" : "norm(x + attention(x))", stages.after_attention, model.words);
+  print_matrix(settings.pre_norm ? "x + attention(norm(x))" : "norm(x + attention(x))", stages.after_attention,
+               model.words);
   print_matrix("feed-forward", stages.fed, model.words);
   print_matrix("output of the block", stages.output, model.words);
   const Matrix logits = model.logits(stages.output);
@@ -148,7 +150,8 @@ void trace_language_model(const LanguageModelSettings& settings, Backend* backen
   const std::vector<double> losses = model.losses(logits);
   fmt::print("\nnext-token loss, -log p\n");
   for (std::size_t n = 0; n < losses.size(); ++n) {
-    fmt::print("  after {:<8} {:<8} {:.6f}   p = {:.4f}\n", model.words[n], model.words[n + 1], losses[n], std::exp(-losses[n]));
+    fmt::print("  after {:<8} {:<8} {:.6f}   p = {:.4f}\n", model.words[n], model.words[n + 1], losses[n],
+               std::exp(-losses[n]));
   }
   const double loss = mean(losses);
   fmt::print("loss {:.9f}; guessing among {} words costs {:.6f}\n", loss, model.vocabulary.size(),
@@ -156,7 +159,8 @@ void trace_language_model(const LanguageModelSettings& settings, Backend* backen
   if (!backend) return;
   const BlockStages again = run_block(x, nullptr, model.block, core_of(*backend, DType::f32));
   const double other = mean(model.losses(model.logits(again.output)));
-  fmt::print("loss {:.9f} with the attention of {} in f32, {:.1e} away\n", other, backend->identity().name, std::fabs(other - loss));
+  fmt::print("loss {:.9f} with the attention of {} in f32, {:.1e} away\n", other, backend->identity().name,
+             std::fabs(other - loss));
 }
 
 }  // namespace attest

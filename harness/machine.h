@@ -7,7 +7,7 @@
 namespace attest {
 
 struct Machine {
-  std::string cpu;     ///< model name
+  std::string cpu;  ///< model name
   int cores = 1;
   double memory_gib = 0;
   std::string system;  ///< kernel and architecture

@@ -16,7 +16,8 @@ struct Refused {};
 /// One small problem with inputs that a probe sets at will.
 class Probe {
  public:
-  explicit Probe(const std::string& line) : problem_(parse_case(line)), inputs_(make_inputs(problem_)), outputs_(problem_) {}
+  explicit Probe(const std::string& line)
+      : problem_(parse_case(line)), inputs_(make_inputs(problem_)), outputs_(problem_) {}
 
   const Problem& problem() const { return problem_; }
 
@@ -177,8 +178,9 @@ std::vector<std::pair<std::string, std::string>> convention_fields(const Convent
 }
 
 std::vector<ConventionFinding> probe_conventions(Backend& backend) {
-  static constexpr std::string (*probes[])(Backend&) = {align,    window,           mask_true, empty_row,   hidden_nan,
-                                                        lse_base, lse_of_empty_row, softcap,   softmax_f64, accumulation_f32};
+  static constexpr std::string (*probes[])(Backend&) = {align,       window,          mask_true,        empty_row,
+                                                        hidden_nan,  lse_base,        lse_of_empty_row, softcap,
+                                                        softmax_f64, accumulation_f32};
   std::vector<ConventionFinding> findings;
   std::size_t n = 0;
   for (const auto& [name, stated] : convention_fields(backend.conventions())) {

@@ -34,8 +34,8 @@ std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts) 
       problems.push_back("refusal not in backends/" + v.backend + "/expected_refusals: " + v.case_line + " (" +
                          v.reason + ")");
     } else if (v.status != Status::refused && listed) {
-      problems.push_back("listed in backends/" + v.backend + "/expected_refusals but no longer refused: " +
-                         v.case_line);
+      problems.push_back("listed in backends/" + v.backend +
+                         "/expected_refusals but no longer refused: " + v.case_line);
     }
   }
   return problems;

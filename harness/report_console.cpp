@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kShownFailures = 10;   ///< printed as they come; the rest only in groups
+constexpr std::size_t kShownFailures = 10;  ///< printed as they come; the rest only in groups
 constexpr std::size_t kShownPerCause = 3;
 constexpr std::size_t kWorthDistribution = 5;  ///< cases
 
@@ -74,7 +74,8 @@ class ConsoleReport : public Report {
     }
     for (const std::string& problem : problems) fmt::print("\n{}\n", problem);
     const std::size_t total = counts.pass + counts.fail + counts.skipped();
-    if (counts.mistrusted > 0) fmt::print("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
+    if (counts.mistrusted > 0)
+      fmt::print("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
     fmt::print("\n{} verdicts in {:.2f} s ({:.0f} a second); {} refused, {} mistrusted\n", total, seconds,
                seconds > 0 ? static_cast<double>(total) / seconds : 0, counts.refused, counts.mistrusted);
     fmt::print("{} passed, {} failed, {} skipped\n", counts.pass, counts.fail, counts.skipped());
@@ -95,10 +96,15 @@ class ConsoleReport : public Report {
       const auto& [suite, backend, type] = key;
       if (suite.empty() || list.size() < kWorthDistribution) continue;
       std::sort(list.begin(), list.end());
-      const auto at = [&](double q) { return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))]; };
-      if (suite != suite_shown) fmt::print("\nerror/bound in {:<14} {:>5} {:>6} {:>10} {:>10} {:>10}\n", suite, "type", "cases", "median", "99%", "largest");
+      const auto at = [&](double q) {
+        return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
+      };
+      if (suite != suite_shown)
+        fmt::print("\nerror/bound in {:<14} {:>5} {:>6} {:>10} {:>10} {:>10}\n", suite, "type", "cases", "median",
+                   "99%", "largest");
       suite_shown = suite;
-      fmt::print("  {:<26} {:>5} {:>6} {:>10.2g} {:>10.2g} {:>10.2g}\n", backend, type, list.size(), at(0.5), at(0.99), at(1));
+      fmt::print("  {:<26} {:>5} {:>6} {:>10.2g} {:>10.2g} {:>10.2g}\n", backend, type, list.size(), at(0.5), at(0.99),
+                 at(1));
     }
   }
 
@@ -122,7 +128,8 @@ class ConsoleReport : public Report {
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_;
   std::map<std::string, std::size_t> refusals_;
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>> ratios_;  ///< by suite, backend, type
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
+      ratios_;  ///< by suite, backend, type
 };
 
 }  // namespace

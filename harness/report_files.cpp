@@ -30,8 +30,12 @@ class JsonLinesReport : public Report {
   explicit JsonLinesReport(const std::filesystem::path& path) : file_(path) {}
 
   void begin(const RunInfo& info) override {
-    Json header = {{"kind", "run"},          {"schema", 1},          {"attest", ATTEST_VERSION},
-                   {"commit", build_commit()}, {"machine", machine_json()}, {"backends", Json::array()}};
+    Json header = {{"kind", "run"},
+                   {"schema", 1},
+                   {"attest", ATTEST_VERSION},
+                   {"commit", build_commit()},
+                   {"machine", machine_json()},
+                   {"backends", Json::array()}};
     for (const Identity& b : info.backends) {
       header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
     }
@@ -44,9 +48,9 @@ class JsonLinesReport : public Report {
   }
 
   void verdict(const Verdict& v) override {
-    Json json = {{"kind", "verdict"},   {"suite", v.suite},           {"case", v.case_line},
-                 {"backend", v.backend}, {"status", name_of(v.status)}, {"reason", nullptr},
-                 {"error_over_bound", nullptr}, {"worst", nullptr}};
+    Json json = {
+        {"kind", "verdict"},           {"suite", v.suite},  {"case", v.case_line},         {"backend", v.backend},
+        {"status", name_of(v.status)}, {"reason", nullptr}, {"error_over_bound", nullptr}, {"worst", nullptr}};
     if (!v.reason.empty()) json["reason"] = v.reason;
     if (v.error_over_bound) json["error_over_bound"] = number(*v.error_over_bound);
     if (v.worst) {
@@ -67,9 +71,12 @@ class JsonLinesReport : public Report {
   }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
-    Json summary = {{"kind", "summary"},          {"pass", counts.pass},
-                    {"fail", counts.fail},        {"refused", counts.refused},
-                    {"mistrusted", counts.mistrusted}, {"seconds", seconds}};
+    Json summary = {{"kind", "summary"},
+                    {"pass", counts.pass},
+                    {"fail", counts.fail},
+                    {"refused", counts.refused},
+                    {"mistrusted", counts.mistrusted},
+                    {"seconds", seconds}};
     if (!problems.empty()) summary["problems"] = problems;
     line(summary);
     file_.finish();

@@ -65,10 +65,12 @@ double best_seconds(int threads, int rounds, const std::function<void(int)>& wor
         });
       }
     }
-    const auto first = std::min_element(stamps.begin(), stamps.end(),
-                                        [](const Stamp& a, const Stamp& b) { return a.start < b.start; })->start;
-    const auto last = std::max_element(stamps.begin(), stamps.end(),
-                                       [](const Stamp& a, const Stamp& b) { return a.end < b.end; })->end;
+    const auto first = std::min_element(stamps.begin(), stamps.end(), [](const Stamp& a, const Stamp& b) {
+                         return a.start < b.start;
+                       })->start;
+    const auto last = std::max_element(stamps.begin(), stamps.end(), [](const Stamp& a, const Stamp& b) {
+                        return a.end < b.end;
+                      })->end;
     best = std::min(best, std::chrono::duration<double>(last - first).count());
   }
   return best;
@@ -78,9 +80,8 @@ template <class Real>
 double measure_fma(int threads) {
   constexpr std::int64_t kSteps = 1 << 20;
   std::vector<double> sink(static_cast<std::size_t>(threads) * 16);
-  const double seconds = best_seconds(threads, 25, [&](int t) {
-    sink[static_cast<std::size_t>(t) * 16] = fma_chains<Real>(kSteps);
-  });
+  const double seconds =
+      best_seconds(threads, 25, [&](int t) { sink[static_cast<std::size_t>(t) * 16] = fma_chains<Real>(kSteps); });
   const double flops = 2.0 * kChains * (kVectorBytes / static_cast<double>(sizeof(Real))) * kSteps * threads;
   return flops / seconds / 1e9;
 }

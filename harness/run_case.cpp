@@ -126,8 +126,8 @@ Verdict PreparedCase::check_reference() const {
   verdict.case_line = source_.label;
   verdict.backend = "reference";
   verdict.repro = "attest check " + shell_quoted(source_.label);
-  verdict.rows = verdict.rows_checked = source_.problem.batch * source_.problem.query_heads *
-                                        source_.problem.query_length;
+  verdict.rows = verdict.rows_checked =
+      source_.problem.batch * source_.problem.query_heads * source_.problem.query_length;
   const GoldenCheck check(source_, views_);
   const Comparison comparison = check.compare_reference();
   verdict.error_over_bound = comparison.error_over_bound();

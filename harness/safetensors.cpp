@@ -48,8 +48,10 @@ class Reader {
     if (header.size() > kMostTensors) fail("more than 4096 tensors");
     TensorFile file;
     for (const auto& [key, value] : header.items()) {
-      if (key == "__metadata__") read_metadata(value, file);
-      else file.tensors.emplace(key, read_tensor(key, value));
+      if (key == "__metadata__")
+        read_metadata(value, file);
+      else
+        file.tensors.emplace(key, read_tensor(key, value));
     }
     return file;
   }
@@ -76,7 +78,8 @@ class Reader {
     FileTensor tensor;
     tensor.dtype = value["dtype"].get<std::string>();
     const std::size_t size = element_size(tensor.dtype);
-    if (size == 0) complain("type " + tensor.dtype.substr(0, 16) + " is not read; F64, F32, F16, BF16, BOOL, U8, I8, I32, I64 are");
+    if (size == 0)
+      complain("type " + tensor.dtype.substr(0, 16) + " is not read; F64, F32, F16, BF16, BOOL, U8, I8, I32, I64 are");
     std::uint64_t bytes = size;
     if (value["shape"].size() > kMostAxes) complain("more than 8 axes");
     for (const auto& extent : value["shape"]) {

@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t kMostTokens = 128;   ///< a trace is for reading
+constexpr std::int64_t kMostTokens = 128;  ///< a trace is for reading
 constexpr std::size_t kShownColumns = 12;
 
 double variance(const std::vector<double>& values) {
@@ -31,14 +31,17 @@ std::vector<Row> trace_rows(const Problem& p, const Inputs& inputs) {
 }
 
 template <class Get>
-void print_matrix(const std::string& title, const std::vector<std::string>& names, std::size_t columns, const Get& get) {
+void print_matrix(const std::string& title, const std::vector<std::string>& names, std::size_t columns,
+                  const Get& get) {
   fmt::print("\n{}  [{} x {}]\n", title, names.size(), columns);
   for (std::size_t i = 0; i < names.size(); ++i) {
     fmt::print("  {:<10}", names[i]);
     for (std::size_t j = 0; j < std::min(columns, kShownColumns); ++j) {
       const double value = get(i, j);
-      if (value == -kInfinity) fmt::print(" {:>9}", "-inf");
-      else fmt::print(" {:>9.4f}", value);
+      if (value == -kInfinity)
+        fmt::print(" {:>9}", "-inf");
+      else
+        fmt::print(" {:>9.4f}", value);
     }
     fmt::print("{}\n", columns > kShownColumns ? "  ..." : "");
   }
@@ -46,7 +49,8 @@ void print_matrix(const std::string& title, const std::vector<std::string>& name
 
 void print_tensor(const std::string& title, const ConstTensor& t, const std::vector<std::string>& names) {
   print_matrix(title, names, static_cast<std::size_t>(t.shape[3]), [&](std::size_t i, std::size_t d) {
-    return load(t.data, t.dtype, static_cast<std::int64_t>(i) * t.strides[2] + static_cast<std::int64_t>(d) * t.strides[3]);
+    return load(t.data, t.dtype,
+                static_cast<std::int64_t>(i) * t.strides[2] + static_cast<std::int64_t>(d) * t.strides[3]);
   });
 }
 
@@ -54,13 +58,15 @@ void print_golden_matrix(const Trace& trace, const std::string& name, const std:
   const auto found = trace.source.golden->stages.find(name);
   if (found == trace.source.golden->stages.end() || found->second.shape.size() < 2) return;
   const FileTensor& t = found->second;
-  const auto rows = static_cast<std::size_t>(t.shape[t.shape.size() - 2]), columns = static_cast<std::size_t>(t.shape.back());
+  const auto rows = static_cast<std::size_t>(t.shape[t.shape.size() - 2]),
+             columns = static_cast<std::size_t>(t.shape.back());
   std::vector<std::string> names = trace.tokens;
   if (names.size() != rows) {
     names.clear();
     for (std::size_t n = 0; n < rows; ++n) names.push_back("row " + std::to_string(n));
   }
-  print_matrix(title, names, columns, [&](std::size_t i, std::size_t j) { return t.at(static_cast<std::int64_t>(i * columns + j)); });
+  print_matrix(title, names, columns,
+               [&](std::size_t i, std::size_t j) { return t.at(static_cast<std::int64_t>(i * columns + j)); });
 }
 
 std::vector<std::string> key_names(const Trace& trace) {
@@ -92,12 +98,17 @@ void interpret(const Trace& trace) {
     return;
   }
   const Row& row = trace.rows[best];
-  const auto top = static_cast<std::size_t>(std::max_element(row.weights.begin(), row.weights.end()) - row.weights.begin());
-  fmt::print("\n\"{}\" attends most to \"{}\": {:.1f}% of its weight, where an even share among the {} keys it sees would be "
-             "{:.1f}%.\nIts output is therefore {} the value of \"{}\".\n",
-             trace.tokens[best], keys[top], 100 * row.weights[top], row.visible_count,
-             100.0 / static_cast<double>(row.visible_count),
-             row.weights[top] > 0.9 ? "almost exactly" : row.weights[top] > 0.5 ? "mostly" : "only partly", keys[top]);
+  const auto top =
+      static_cast<std::size_t>(std::max_element(row.weights.begin(), row.weights.end()) - row.weights.begin());
+  fmt::print(
+      "\n\"{}\" attends most to \"{}\": {:.1f}% of its weight, where an even share among the {} keys it sees would be "
+      "{:.1f}%.\nIts output is therefore {} the value of \"{}\".\n",
+      trace.tokens[best], keys[top], 100 * row.weights[top], row.visible_count,
+      100.0 / static_cast<double>(row.visible_count),
+      row.weights[top] > 0.9   ? "almost exactly"
+      : row.weights[top] > 0.5 ? "mostly"
+                               : "only partly",
+      keys[top]);
 }
 
 nlohmann::json matrix_json(const std::vector<Row>& rows, const auto& get) {
@@ -105,8 +116,10 @@ nlohmann::json matrix_json(const std::vector<Row>& rows, const auto& get) {
   for (const Row& row : rows) {
     nlohmann::json line = nlohmann::json::array();
     for (double value : get(row)) {
-      if (std::isfinite(value)) line.push_back(value);
-      else line.push_back(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+      if (std::isfinite(value))
+        line.push_back(value);
+      else
+        line.push_back(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
     }
     matrix.push_back(line);
   }
@@ -134,22 +147,26 @@ std::string heat_map(const Trace& trace, const std::vector<Row>& rows, const std
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double y = 60 + cell * static_cast<double>(i);
     if (cell > 20) {
-      svg += fmt::format("<text x=\"{}\" y=\"{}\" class=\"row\">{}</text>\n", x0 + 64, y + cell / 2 + 4, escaped(trace.tokens[i]));
+      svg += fmt::format("<text x=\"{}\" y=\"{}\" class=\"row\">{}</text>\n", x0 + 64, y + cell / 2 + 4,
+                         escaped(trace.tokens[i]));
     }
     for (std::size_t j = 0; j < rows[i].weights.size(); ++j) {
       const double w = rows[i].weights[j], x = x0 + 70 + cell * static_cast<double>(j);
-      const int red = static_cast<int>(247 - 239 * w), green = static_cast<int>(251 - 203 * w), blue = static_cast<int>(255 - 148 * w);
+      const int red = static_cast<int>(247 - 239 * w), green = static_cast<int>(251 - 203 * w),
+                blue = static_cast<int>(255 - 148 * w);
       const std::string fill = rows[i].seen[j] ? fmt::format("rgb({},{},{})", red, green, blue) : "url(#hidden)";
-      svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y, cell - 1, cell - 1, fill);
+      svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y,
+                         cell - 1, cell - 1, fill);
       if (cell > 40 && rows[i].seen[j]) {
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"cell\" fill=\"{}\">{:.3f}</text>\n", x + cell / 2, y + cell / 2 + 4,
-                           w > 0.55 ? "white" : "#222", w);
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"cell\" fill=\"{}\">{:.3f}</text>\n", x + cell / 2,
+                           y + cell / 2 + 4, w > 0.55 ? "white" : "#222", w);
       }
     }
   }
   if (cell > 20) {
     for (std::size_t j = 0; j < keys.size(); ++j) {
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"52\" class=\"column\">{}</text>\n", x0 + 70 + cell * (static_cast<double>(j) + 0.5), escaped(keys[j]));
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"52\" class=\"column\">{}</text>\n",
+                         x0 + 70 + cell * (static_cast<double>(j) + 0.5), escaped(keys[j]));
     }
   }
   return svg;
@@ -160,7 +177,8 @@ std::string heat_map(const Trace& trace, const std::vector<Row>& rows, const std
 Trace trace_case(const Case& source, bool causal) {
   Trace trace{source, {}, {}, {}, 0, 0};
   Problem& p = trace.source.problem;
-  if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1) throw UserError(source.label + ": there is nothing to trace");
+  if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1)
+    throw UserError(source.label + ": there is nothing to trace");
   if (p.query_length > kMostTokens || p.key_length > kMostTokens) {
     throw UserError(fmt::format("{}: {} x {} is too large to read; up to {} tokens are traced", source.label,
                                 p.query_length, p.key_length, kMostTokens));
@@ -209,14 +227,16 @@ void print_trace(const Trace& trace) {
   print_tensor("values v", inputs.v, keys);
   const auto columns = static_cast<std::size_t>(p.key_length);
   const double scale = p.scale_value();
-  print_matrix("scores q * k^T", trace.tokens, columns, [&](std::size_t i, std::size_t j) {
-    return scale == 0 ? 0 : trace.rows[i].raw[j] / scale;
-  });
-  print_matrix("scaled scores", trace.tokens, columns, [&](std::size_t i, std::size_t j) { return trace.rows[i].raw[j]; });
-  fmt::print("\nvariance of the scores: {:.4g} before scaling, {:.4g} after\n", trace.variance_before, trace.variance_after);
+  print_matrix("scores q * k^T", trace.tokens, columns,
+               [&](std::size_t i, std::size_t j) { return scale == 0 ? 0 : trace.rows[i].raw[j] / scale; });
+  print_matrix("scaled scores", trace.tokens, columns,
+               [&](std::size_t i, std::size_t j) { return trace.rows[i].raw[j]; });
+  fmt::print("\nvariance of the scores: {:.4g} before scaling, {:.4g} after\n", trace.variance_before,
+             trace.variance_after);
   print_matrix("masked scores", trace.tokens, columns,
                [&](std::size_t i, std::size_t j) { return masked_scores(trace.rows[i])[j]; });
-  print_matrix("weights", trace.tokens, columns, [&](std::size_t i, std::size_t j) { return trace.rows[i].weights[j]; });
+  print_matrix("weights", trace.tokens, columns,
+               [&](std::size_t i, std::size_t j) { return trace.rows[i].weights[j]; });
   fmt::print("  row sums  ");
   for (const Row& row : trace.rows) {
     double sum = 0;
@@ -233,14 +253,17 @@ std::string trace_svg(const Trace& trace) {
   const double cell = trace.rows.size() <= 12 ? 46 : std::max(6.0, 560.0 / static_cast<double>(trace.rows.size()));
   const double width = 100 + cell * static_cast<double>(trace.source.problem.key_length);
   const double height = 80 + cell * static_cast<double>(trace.rows.size());
-  std::string svg = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n",
-                                2 * width + 20, height);
-  svg += "<style>.title{font-size:15px;font-weight:bold}.row{font-size:12px;text-anchor:end}"
-         ".column,.cell{font-size:12px;text-anchor:middle}</style>\n"
-         "<defs><pattern id=\"hidden\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
-         "<rect width=\"6\" height=\"6\" fill=\"#eee\"/><path d=\"M0 6L6 0\" stroke=\"#bbb\"/></pattern></defs>\n"
-         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  svg += heat_map(trace, trace.rows, trace.source.problem.causal ? "weights" : "weights, every key visible as the case says", 0);
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n",
+      2 * width + 20, height);
+  svg +=
+      "<style>.title{font-size:15px;font-weight:bold}.row{font-size:12px;text-anchor:end}"
+      ".column,.cell{font-size:12px;text-anchor:middle}</style>\n"
+      "<defs><pattern id=\"hidden\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+      "<rect width=\"6\" height=\"6\" fill=\"#eee\"/><path d=\"M0 6L6 0\" stroke=\"#bbb\"/></pattern></defs>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  svg += heat_map(trace, trace.rows,
+                  trace.source.problem.causal ? "weights" : "weights, every key visible as the case says", 0);
   svg += heat_map(trace, trace.causal_rows, "with the causal mask", width + 20);
   return svg + "</svg>\n";
 }

@@ -22,21 +22,21 @@ enum class ScalePlacement : std::uint8_t {
 };
 
 struct Arithmetic {
-  DType accumulator = DType::f32;  ///< of every sum; f32 or f64
+  DType accumulator = DType::f32;     ///< of every sum; f32 or f64
   DType stored_weights = DType::f32;  ///< type in which exp(s - m) enters P*V; the accumulator's when wider
-  double exp_ulps = 2;   ///< of exp or exp2, over the range the softmax uses
-  double log_ulps = 2;   ///< of log or log2, for lse
-  double tanh_ulps = 2;  ///< of tanh, for softcap
-  bool base2 = false;    ///< scores are kept in units of log 2 and exp2 is used
+  double exp_ulps = 2;                ///< of exp or exp2, over the range the softmax uses
+  double log_ulps = 2;                ///< of log or log2, for lse
+  double tanh_ulps = 2;               ///< of tanh, for softcap
+  bool base2 = false;                 ///< scores are kept in units of log 2 and exp2 is used
   ScalePlacement scale = ScalePlacement::score;
   Division division = Division::ieee;
-  std::int64_t key_block = 0;  ///< keys per step of the online softmax; 0: one pass over whole rows
-  double lazy_threshold = 0;   ///< nats by which the running maximum may lag; 0: never
+  std::int64_t key_block = 0;              ///< keys per step of the online softmax; 0: one pass over whole rows
+  double lazy_threshold = 0;               ///< nats by which the running maximum may lag; 0: never
   bool normalised_before_storage = false;  ///< P is divided by its sum before P*V
   DType stored_scores = DType::f32;  ///< type in which scores are kept between steps; the accumulator's when wider
   int score_stores = 0;              ///< how often a score is rounded to it
   bool sum_of_stored = false;        ///< the row sum adds the weights as stored, not as computed
-  bool flush_to_zero = false;  ///< subnormal results may become 0
+  bool flush_to_zero = false;        ///< subnormal results may become 0
 
   bool operator==(const Arithmetic&) const = default;
 };

@@ -24,7 +24,8 @@ std::vector<double> read_keys(const Problem& p, const Inputs& inputs, bool value
     const KeyPlace place = place_of_key(inputs, b, j);
     const ConstTensor& tensor = place.past ? past : fresh;
     for (std::int64_t d = 0; d < dim; ++d) {
-      rows[static_cast<std::size_t>(j * dim + d)] = load(tensor.data, tensor.dtype, tensor.at(place.batch, h, place.row, d));
+      rows[static_cast<std::size_t>(j * dim + d)] =
+          load(tensor.data, tensor.dtype, tensor.at(place.batch, h, place.row, d));
     }
   }
   return rows;
@@ -149,7 +150,8 @@ void Head::dropout_factors(std::int64_t i, Row& row) const {
   const std::uint64_t threshold = dropout_threshold(problem_.dropout);
   const std::int64_t first = ((b_ * problem_.query_heads + h_) * problem_.query_length + i) * problem_.key_length;
   for (std::int64_t j = 0; j < problem_.key_length; ++j) {
-    const bool keep = inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(problem_.seed, threshold, b_, h_, i, j);
+    const bool keep =
+        inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(problem_.seed, threshold, b_, h_, i, j);
     row.factors.push_back(keep ? 1 / (1 - problem_.dropout) : 0);
   }
 }

@@ -3,10 +3,10 @@
 //   raw      t_ij = scale * <q_i, k_j>
 //   capped   c_ij = softcap * tanh(t_ij / softcap), or t_ij without a cap
 //   biased   s_ij = c_ij + additive_ij - slope_h * |i + offset - j|
-//   visible  lengths AND segment AND ((causal AND window) OR prefix) AND blocks AND boolean mask AND additive_ij != -inf
-//   weights  p_ij = exp(s_ij) / (sum over visible j of exp(s_ij) + exp(sink_h)), 0 where not visible
-//   output   o_i  = sum over visible j of p_ij * v_j, each term times keep_ij / (1 - p_drop) under dropout
-//   lse_i    natural logarithm of the denominator
+//   visible  lengths AND segment AND ((causal AND window) OR prefix) AND blocks AND boolean mask AND additive_ij !=
+//   -inf weights  p_ij = exp(s_ij) / (sum over visible j of exp(s_ij) + exp(sink_h)), 0 where not visible output   o_i
+//   = sum over visible j of p_ij * v_j, each term times keep_ij / (1 - p_drop) under dropout lse_i    natural logarithm
+//   of the denominator
 //
 // A row that sees nothing has weights 0, output 0 and lse -inf (lse = sink_h with a sink). Keys that a row does not see
 // leave every sum, so that NaN or infinity stored there never reaches it; NaN that it sees does.
@@ -27,17 +27,17 @@ bool visible(const Problem& problem, const Inputs& inputs, std::int64_t b, std::
 /// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw, capped and biased
 /// scores too, and weight 0. Keys that are not stored (beyond a length in packed or paged storage) count as 0.
 struct Row {
-  std::vector<char> seen;             ///< 1 where visible
+  std::vector<char> seen;  ///< 1 where visible
   std::vector<double> raw, capped, biased, weights;
-  std::vector<double> factors;        ///< keep / (1 - p_drop) for each key; empty without dropout
-  double sink = -kInfinity;           ///< the head's sink logit
-  std::vector<double> abs_products;   ///< |scale| * sum_t |q_t * k_jt|, for the error bound
-  std::vector<double> output;         ///< Dv entries
-  double max = -kInfinity;            ///< largest visible biased score, or the sink
-  double sum = 0;                     ///< sum over visible keys and the sink of exp(score - max)
+  std::vector<double> factors;       ///< keep / (1 - p_drop) for each key; empty without dropout
+  double sink = -kInfinity;          ///< the head's sink logit
+  std::vector<double> abs_products;  ///< |scale| * sum_t |q_t * k_jt|, for the error bound
+  std::vector<double> output;        ///< Dv entries
+  double max = -kInfinity;           ///< largest visible biased score, or the sink
+  double sum = 0;                    ///< sum over visible keys and the sink of exp(score - max)
   double lse = -kInfinity;
-  double largest_product = 0;         ///< largest sum of |q_t*k_t|, scaled or not, for the range check
-  double query_abs_sum = 0;           ///< sum_t |q_t|
+  double largest_product = 0;  ///< largest sum of |q_t*k_t|, scaled or not, for the range check
+  double query_abs_sum = 0;    ///< sum_t |q_t|
   std::int64_t visible_count = 0;
 };
 

@@ -1,8 +1,8 @@
 #include "reference/case_line.h"
 
 #include <algorithm>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -290,9 +290,8 @@ void Parser::define_keys() {
   key("heads", [&](const Value& v) {
     std::tie(p.query_heads, p.key_heads) = parse_pair(v, '/', 0, "a head count H or Hq/Hkv");
   });
-  key("seq", [&](const Value& v) {
-    std::tie(p.query_length, p.key_length) = parse_pair(v, 'x', 0, "a length L or LqxLk");
-  });
+  key("seq",
+      [&](const Value& v) { std::tie(p.query_length, p.key_length) = parse_pair(v, 'x', 0, "a length L or LqxLk"); });
   key("dim", [&](const Value& v) {
     std::tie(p.key_dim, p.value_dim) = parse_pair(v, '/', 1, "a head dimension D or Dqk/Dv");
   });
@@ -371,8 +370,7 @@ void Parser::define_tensor_keys() {
     const std::string prefix = std::string(kTensorNames[n]) + ".";
     const auto id = static_cast<TensorId>(n);
     TensorSpec& spec = problem_.tensors[n];
-    key(prefix + "strides",
-        [&spec, id](const Value& v) { spec.strides = parse_strides(v, id != TensorId::out); });
+    key(prefix + "strides", [&spec, id](const Value& v) { spec.strides = parse_strides(v, id != TensorId::out); });
     key(prefix + "offset", [&spec](const Value& v) { spec.offset = parse_integer(v, 0, "an offset"); });
     if (id == TensorId::mask) continue;
     key(prefix + "layout", [&spec](const Value& v) { spec.layout = parse_name<Layout>(v, kLayoutNames, "layout"); });
@@ -387,9 +385,9 @@ void Parser::define_tensor_keys() {
 }  // namespace
 
 const std::vector<FillName>& tensor_fills() {
-  static const std::vector<FillName> fills = {{"normal", 0}, {"uniform", 0},  {"spread", 1}, {"ties", 0},
-                                              {"onehot", 0}, {"constant", 1}, {"denormal", 0}, {"huge", 0},
-                                              {"integer", 0}, {"cancel", 0},  {"mixed", 0}};
+  static const std::vector<FillName> fills = {{"normal", 0},  {"uniform", 0},  {"spread", 1},   {"ties", 0},
+                                              {"onehot", 0},  {"constant", 1}, {"denormal", 0}, {"huge", 0},
+                                              {"integer", 0}, {"cancel", 0},   {"mixed", 0}};
   return fills;
 }
 

@@ -51,8 +51,10 @@ class Line {
 void print_visibility(const Problem& p, Line& line) {
   if (p.causal) line.flag("causal");
   const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
-  if (p.align == Align::bottom_right) line.value("align", "bottom-right");
-  else if (required) line.value("align", "top-left");
+  if (p.align == Align::bottom_right)
+    line.value("align", "bottom-right");
+  else if (required)
+    line.value("align", "top-left");
   if (p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded) {
     line.value("window", side_text(p.window_left) + ":" + side_text(p.window_right));
   }
@@ -68,10 +70,14 @@ void print_visibility(const Problem& p, Line& line) {
 
 void print_scores(const Problem& p, Line& line) {
   if (p.softcap) line.value("softcap", print_number(*p.softcap));
-  if (p.alibi && p.alibi_slopes.empty()) line.flag("alibi");
-  else if (p.alibi) line.value("alibi", join(p.alibi_slopes, print_number));
-  if (p.sinks && p.sink_values.empty()) line.flag("sinks");
-  else if (p.sinks) line.value("sinks", join(p.sink_values, print_number));
+  if (p.alibi && p.alibi_slopes.empty())
+    line.flag("alibi");
+  else if (p.alibi)
+    line.value("alibi", join(p.alibi_slopes, print_number));
+  if (p.sinks && p.sink_values.empty())
+    line.flag("sinks");
+  else if (p.sinks)
+    line.value("sinks", join(p.sink_values, print_number));
   if (p.dropout != 0) line.value("dropout", print_number(p.dropout));
   if (p.past != 0) line.value("past", integer(p.past));
   if (p.page_size) line.value("paged", integer(*p.page_size));

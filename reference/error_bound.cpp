@@ -84,7 +84,8 @@ ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::
   ScoreErrors errors;
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
   const double lost = c.eta * (1 + d + row.query_abs_sum + head.key_abs_sum(static_cast<std::int64_t>(j)));
-  double error = c.gamma(d + c.scale_roundings) * row.abs_products[j] + std::max(1.0, std::fabs(p.scale_value())) * lost;
+  double error =
+      c.gamma(d + c.scale_roundings) * row.abs_products[j] + std::max(1.0, std::fabs(p.scale_value())) * lost;
   errors.raw = error;
   if (p.softcap) {
     const double cap = *p.softcap, slope = std::tanh(std::max(0.0, std::fabs(row.raw[j]) - error) / cap);
@@ -101,7 +102,8 @@ ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::
     if (alibi) error += c.u * std::fabs(bias.alibi) + c.eta;  // slope times distance is rounded
     // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are added:
     // a mask may hold the largest number there is.
-    const double partial = additive && alibi ? c.u * std::fabs(row.capped[j]) + c.u * std::fabs(bias.additive) + c.u * std::fabs(bias.alibi)
+    const double partial = additive && alibi ? c.u * std::fabs(row.capped[j]) + c.u * std::fabs(bias.additive) +
+                                                   c.u * std::fabs(bias.alibi)
                                              : c.u * std::fabs(row.biased[j]);
     for (int n = 0; n < additive + alibi; ++n) error += partial + c.u * error;
   }
@@ -128,7 +130,8 @@ WeightErrors weight_errors(const Head& head, const Row& row, std::int64_t i, con
   const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * c.u * a.lazy_threshold + from_sum;
   const auto weight_error = [&](double score, double score_error) {
     const double below_max = row.max - score;
-    if (below_max == kInfinity) return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
+    if (below_max == kInfinity)
+      return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
     // Summed in this order: below_max may be the largest double there is.
     const double exponent = score_error + c.u * below_max + c.u * (score_error + errors.reference_point) + per_key;
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
@@ -151,11 +154,11 @@ WeightErrors weight_errors(const Head& head, const Row& row, std::int64_t i, con
 
 /// Sums over the visible keys, one entry per output column.
 struct ColumnSums {
-  std::vector<double> centred;    ///< sum pt_j * |v_jc - o_c|
-  std::vector<double> spread;     ///< max |v_jc - o_c|
-  std::vector<double> weighted;   ///< sum (p_j + pt_j) * |v_jc|
-  std::vector<double> largest;    ///< max |v_jc|
-  std::vector<double> absolute;   ///< sum |v_jc|
+  std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
+  std::vector<double> spread;    ///< max |v_jc - o_c|
+  std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
+  std::vector<double> largest;   ///< max |v_jc|
+  std::vector<double> absolute;  ///< sum |v_jc|
 
   /// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
   ColumnSums(const Head& head, const Row& row, const WeightErrors& errors) {
@@ -227,7 +230,8 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     const double most = std::max(w, 1 - w);
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), most) : most;
-    const double product = c.gamma(n + c.blocks + c.division_roundings) * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double product =
+        c.gamma(n + c.blocks + c.division_roundings) * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
     const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w;
     const double underflow = c.eta * (2 + n + c.blocks);
     const double d = static_cast<double>(p.key_dim);
@@ -276,10 +280,10 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     if (std::isnan(row.output[column])) continue;  // visible poison: the class decides, no bound does
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
-    const double centred = convex_only ? sums.spread[column]
-                                       : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
-    const double weighted = convex_only ? sums.largest[column]
-                                        : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
+    const double centred =
+        convex_only ? sums.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
+    const double weighted =
+        convex_only ? sums.largest[column] : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
     const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1) * weighted;
     const double division = (c.gamma(n + c.blocks) + after_product * c.u) * magnitude;
     double underflow = c.eta * sums.absolute[column] / row.sum + c.eta_weights * sums.absolute[column] / lambda +
@@ -289,7 +293,12 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     const bool may_overflow = !(n * sums.largest[column] <= c.half_range);
     bound.output[column] = may_overflow ? kInfinity : stored_bound(magnitude, before, c);
     if (static_cast<std::int64_t>(column) == terms_column) {
-      bound.terms = {weights.largest_score, weights.sum, centred, products, division, underflow,
+      bound.terms = {weights.largest_score,
+                     weights.sum,
+                     centred,
+                     products,
+                     division,
+                     underflow,
                      c.u_store * (magnitude + before) + c.eta_store};
     }
   }
@@ -297,7 +306,8 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const double from_sum = convex_only ? kInfinity : -std::log1p(-weights.sum);
   const double shift = std::min(from_sum, weights.largest_exponent) - std::log1p(-c.gamma(n + c.blocks));
   bound.lse = (shift + c.e_log * (std::fabs(std::log(row.sum)) + weights.reference_point + shift) +
-               c.u * (std::fabs(row.lse) + shift)) * (1 + 4 * c.u);
+               c.u * (std::fabs(row.lse) + shift)) *
+              (1 + 4 * c.u);
   if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + std::fabs(std::log(row.sum)));
   bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
 }

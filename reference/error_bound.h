@@ -22,16 +22,16 @@ struct RowBound {
 
   // The terms, for `attest explain`, at the output column asked for.
   struct Terms {
-    double score = 0;      ///< largest E_j: absolute error of a biased score
-    double weight = 0;     ///< W: sum of the weights' errors
+    double score = 0;   ///< largest E_j: absolute error of a biased score
+    double weight = 0;  ///< W: sum of the weights' errors
     double centred = 0, products = 0, division = 0, underflow = 0, storage = 0;
   } terms;
 };
 
 /// `row` must be row i of `head`. `terms_column` >= 0 asks for the terms of that output element.
 /// `stored` is the type in which the results are handed over (lse: accumulator_of(stored)).
-void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored, RowBound& bound,
-               std::int64_t terms_column = -1);
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored,
+               RowBound& bound, std::int64_t terms_column = -1);
 
 /// The arithmetic of reference/ itself, whose own error is added to every comparison.
 Arithmetic reference_arithmetic();

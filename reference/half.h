@@ -19,7 +19,9 @@ constexpr float f16_to_float(std::uint16_t bits) {
 }
 
 /// Exact.
-constexpr float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+constexpr float bf16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 namespace detail {
 
@@ -32,7 +34,8 @@ constexpr std::uint16_t round_small_float(double value, int mantissa, int least,
   const std::uint64_t significand = (bits & 0xfffffffffffffULL) | 0x10000000000000ULL;
   const int dropped = 52 - mantissa + (exponent < least ? least - exponent : 0);
   std::uint64_t kept = significand >> dropped;
-  const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1), half = std::uint64_t{1} << (dropped - 1);
+  const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1),
+                      half = std::uint64_t{1} << (dropped - 1);
   if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
   // A normal number's significand carries its leading bit, which adds one to the exponent field.
   const int biased = exponent < least ? 0 : exponent - least;
@@ -45,7 +48,8 @@ constexpr std::uint16_t to_small_float(double value, int mantissa, int least, st
   const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000u);
   const double magnitude = std::bit_cast<double>(bits & 0x7fffffffffffffffULL);
   if (magnitude != magnitude) return static_cast<std::uint16_t>(sign | infinity | (1u << (mantissa - 1)));
-  if (std::bit_cast<std::uint64_t>(magnitude) == 0x7ff0000000000000ULL) return static_cast<std::uint16_t>(sign | infinity);
+  if (std::bit_cast<std::uint64_t>(magnitude) == 0x7ff0000000000000ULL)
+    return static_cast<std::uint16_t>(sign | infinity);
   return static_cast<std::uint16_t>(sign | round_small_float(magnitude, mantissa, least, infinity));
 }
 

@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and the dropout
-// decision drawn from it. Counter-based: the word for (b, h, i, j) needs no other.
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and the
+// dropout decision drawn from it. Counter-based: the word for (b, h, i, j) needs no other.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ constexpr std::uint64_t dropout_threshold(double probability) {
 }
 
 /// Whether the weight of query i and key j is kept: word 0 at counter (b, h, i, j), key = seed (low word first).
-constexpr bool dropout_keeps(std::uint64_t seed, std::uint64_t threshold, std::int64_t b, std::int64_t h, std::int64_t i,
-                             std::int64_t j) {
+constexpr bool dropout_keeps(std::uint64_t seed, std::uint64_t threshold, std::int64_t b, std::int64_t h,
+                             std::int64_t i, std::int64_t j) {
   const PhiloxWords counter = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(h),
                                static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j)};
   return philox4x32(counter, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32))[0] >= threshold;

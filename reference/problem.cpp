@@ -9,7 +9,8 @@ namespace {
 __extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
 
 bool is_self_shaped(const Problem& p) {
-  return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads && p.key_dim == p.value_dim;
+  return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads &&
+         p.key_dim == p.value_dim;
 }
 
 std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& strides, std::int64_t offset) {
@@ -19,8 +20,7 @@ std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& st
   std::int64_t last = offset;
   for (int axis = 0; axis < 4; ++axis) {
     std::int64_t step = 0;
-    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &step) ||
-        __builtin_add_overflow(last, step, &last)) {
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &step) || __builtin_add_overflow(last, step, &last)) {
       return std::nullopt;
     }
   }
@@ -93,7 +93,8 @@ std::optional<Fault> check_combinations(const Problem& p) {
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
     for (const char* key : {"q", "k", "v", "out"}) {
-      const auto id = static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
+      const auto id =
+          static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
       if (p.tensor(id).strides || p.tensor(id).layout) {
         return Fault{std::string(key) + ".strides", "thd has no strides to choose"};
       }
@@ -140,13 +141,9 @@ std::optional<Fault> check_storage(const Problem& p) {
 
 }  // namespace
 
-bool Problem::wants(Output output) const {
-  return std::find(outputs.begin(), outputs.end(), output) != outputs.end();
-}
+bool Problem::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
 
-double Problem::scale_value() const {
-  return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim));
-}
+double Problem::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
 
 std::int64_t Problem::query_count(std::int64_t b) const {
   const auto at = static_cast<std::size_t>(b);
@@ -290,8 +287,8 @@ std::optional<std::int64_t> storage_elements(const Problem& p, TensorId id) {
 
 std::optional<Fault> find_fault(const Problem& p) {
   if (p.key_heads == 0 ? p.query_heads != 0 : p.query_heads % p.key_heads != 0) {
-    return Fault{"heads", std::to_string(p.key_heads) + " key heads do not divide " +
-                              std::to_string(p.query_heads) + " query heads"};
+    return Fault{"heads", std::to_string(p.key_heads) + " key heads do not divide " + std::to_string(p.query_heads) +
+                              " query heads"};
   }
   if (p.layout == Layout::qkv && !is_self_shaped(p)) {
     return Fault{"layout", "one packed qkv tensor needs equal lengths, heads and dims of q, k and v"};

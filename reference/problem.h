@@ -124,8 +124,8 @@ struct Placement {
 };
 Placement locate(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j);
 
-/// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no power
-/// of two), in double, by square roots and products alone.
+/// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no
+/// power of two), in double, by square roots and products alone.
 std::vector<double> published_alibi_slopes(std::int64_t heads);
 
 /// Row numbers at which packed sequences of these lengths begin, and their total: one more entry than lengths.

@@ -38,8 +38,8 @@ std::vector<double> reference_core(const Problem& problem, const Inputs& inputs)
   return out;
 }
 
-Matrix multi_head_attention(const Matrix& x, const Matrix& memory, const MultiHeadWeights& w, const MultiHeadShape& shape,
-                            const AttentionCore& core) {
+Matrix multi_head_attention(const Matrix& x, const Matrix& memory, const MultiHeadWeights& w,
+                            const MultiHeadShape& shape, const AttentionCore& core) {
   const Matrix q = project(x, w.q), k = project(memory, w.k), v = project(memory, w.v);
   if (shape.key_heads < 1 || shape.query_heads % shape.key_heads != 0 || q.columns % shape.query_heads != 0 ||
       k.columns % shape.key_heads != 0 || v.columns % shape.key_heads != 0) {
@@ -94,8 +94,9 @@ Matrix layer_norm(const Matrix& x, const LayerNorm& norm) {
     }
     for (std::int64_t c = 0; c < x.columns; ++c) {
       const auto n = static_cast<std::size_t>(c);
-      at(result, i, c) = (x.at(i, c) - mean) / std::sqrt(variance + norm.epsilon) * (norm.gain.empty() ? 1 : norm.gain.at(n)) +
-                         (norm.bias.empty() ? 0 : norm.bias.at(n));
+      at(result, i, c) =
+          (x.at(i, c) - mean) / std::sqrt(variance + norm.epsilon) * (norm.gain.empty() ? 1 : norm.gain.at(n)) +
+          (norm.bias.empty() ? 0 : norm.bias.at(n));
     }
   }
   return result;
@@ -144,7 +145,8 @@ BlockStages run_block(const Matrix& x, const Matrix* memory, const Block& block,
       return multi_head_attention(input, *memory, *block.cross, shape, core);
     });
   }
-  s.output = around(with_memory, block.ffn_norm, s.fed, [&](const Matrix& input) { return feed_forward(input, block.ffn); });
+  s.output =
+      around(with_memory, block.ffn_norm, s.fed, [&](const Matrix& input) { return feed_forward(input, block.ffn); });
   return s;
 }
 

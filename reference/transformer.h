@@ -1,6 +1,6 @@
 // What stands around attention in a transformer, in float64 and written to be read: multi-head attention, positional
-// encodings, pre- and post-norm blocks, a language-model head and its loss. The attention core is a function, so that any
-// implementation can be put in its place.
+// encodings, pre- and post-norm blocks, a language-model head and its loss. The attention core is a function, so that
+// any implementation can be put in its place.
 //
 // Vaswani et al., "Attention is all you need", 2017; pre-norm: Xiong et al., 2020; GELU: Hendrycks and Gimpel, 2016.
 #pragma once
@@ -31,8 +31,8 @@ struct MultiHeadWeights {
   Matrix q, k, v, o;
 };
 
-/// Projections, heads side by side (layout bld), attention, concatenation, output projection. Self-attention when `memory`
-/// is `x`, cross-attention when it is another sequence. Throws std::invalid_argument when shapes don't fit.
+/// Projections, heads side by side (layout bld), attention, concatenation, output projection. Self-attention when
+/// `memory` is `x`, cross-attention when it is another sequence. Throws std::invalid_argument when shapes don't fit.
 Matrix multi_head_attention(const Matrix& x, const Matrix& memory, const MultiHeadWeights& weights,
                             const MultiHeadShape& shape, const AttentionCore& core);
 

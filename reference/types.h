@@ -11,9 +11,7 @@ namespace attest {
 
 enum class DType : std::uint8_t { f64, f32, f16, bf16 };
 
-constexpr std::size_t size_of(DType type) {
-  return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2;
-}
+constexpr std::size_t size_of(DType type) { return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2; }
 
 constexpr std::string_view name_of(DType type) {
   constexpr std::string_view names[] = {"f64", "f32", "f16", "bf16"};

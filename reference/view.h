@@ -73,7 +73,7 @@ struct MaskTensor {
 /// Block-sparse visibility: one byte (1 = visible) for each block of queries and keys, B, Hq, rows, columns, dense.
 struct BlockMask {
   const std::uint8_t* data = nullptr;
-  std::int64_t heads = 0, rows = 0, columns = 0;          ///< extents after the batch
+  std::int64_t heads = 0, rows = 0, columns = 0;  ///< extents after the batch
   std::int64_t rows_per_block = 1, keys_per_block = 1;
 
   bool visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
@@ -96,8 +96,8 @@ struct Inputs {
   ConstTensor past_k{}, past_v{};
   std::optional<PageTable> pages{};
   std::optional<BlockMask> blocks{};
-  std::span<const double> slopes{};  ///< ALiBi, one for each query head; exact in the accumulator's type
-  std::span<const double> sinks{};   ///< logits, likewise
+  std::span<const double> slopes{};    ///< ALiBi, one for each query head; exact in the accumulator's type
+  std::span<const double> sinks{};     ///< logits, likewise
   const std::uint8_t* keep = nullptr;  ///< dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (philox.h)
 };
 
@@ -108,7 +108,8 @@ struct KeyPlace {
 };
 
 inline KeyPlace place_of_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
-  if (inputs.pages) return {false, inputs.pages->entries[b * inputs.pages->stride + j / inputs.pages->size], j % inputs.pages->size};
+  if (inputs.pages)
+    return {false, inputs.pages->entries[b * inputs.pages->stride + j / inputs.pages->size], j % inputs.pages->size};
   const std::int64_t past = inputs.past_k.data ? inputs.past_k.shape[2] : 0;
   return j < past ? KeyPlace{true, b, j} : KeyPlace{false, b, j - past};
 }

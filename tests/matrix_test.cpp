@@ -53,7 +53,8 @@ void register_suite(const std::string& suite, const std::vector<Backend*>& backe
     for (Backend* backend : backends) {
       const std::string group = suite + "." + backend->identity().name;
       testing::RegisterTest(group.c_str(), test_name(number, source->label).c_str(), nullptr, source->label.c_str(),
-                            __FILE__, __LINE__, [backend, source]() -> testing::Test* { return new CaseTest(backend, source); });
+                            __FILE__, __LINE__,
+                            [backend, source]() -> testing::Test* { return new CaseTest(backend, source); });
     }
   }
 }

@@ -1,5 +1,5 @@
-// clblast: the textbook way on an OpenCL device. Q * K^T and P * V are CLBlast's batched products, with a masked softmax
-// between them. Holds the score matrix: a baseline, not a fused kernel.
+// clblast: the textbook way on an OpenCL device. Q * K^T and P * V are CLBlast's batched products, with a masked
+// softmax between them. Holds the score matrix: a baseline, not a fused kernel.
 #include <clblast.h>
 
 #include <map>
@@ -75,18 +75,19 @@ class ClblastPlan : public Plan {
       const std::size_t lq = count(p_.query_length), lk = count(p_.key_length);
       // CLBlast reads what it multiplies by beta = 0: old NaN would survive.
       queue.enqueueFillBuffer(any_, cl_int{0}, 0, sizeof(cl_int), nullptr, &first_);
-      queue.enqueueFillBuffer(call_.out(), Real{0}, 0, std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
+      queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
+                              std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
       if (rows_ > 0 && lk > 0) {
         queue.enqueueFillBuffer(scores_, Real{0}, 0, rows_ * lk * sizeof(Real));
         device_.enqueue_rows(pack_queries_, rows_);
         device_.enqueue_rows(pack_keys_, key_rows_);
-        multiply(clblast::Transpose::kYes, lq, lk, count(p_.key_dim), scales_, q_, q_at_, k_, k_at_, scores_, scores_at_,
-                 "q * k");
+        multiply(clblast::Transpose::kYes, lq, lk, count(p_.key_dim), scales_, q_, q_at_, k_, k_at_, scores_,
+                 scores_at_, "q * k");
       }
       device_.enqueue_rows(softmax_, rows_, &last_);
       if (rows_ > 0 && lk > 0) {
-        multiply(clblast::Transpose::kNo, lq, count(p_.value_dim), lk, ones_, scores_, scores_at_, v_, v_at_, call_.out(),
-                 out_at_, "p * v");
+        multiply(clblast::Transpose::kNo, lq, count(p_.value_dim), lk, ones_, scores_, scores_at_, v_, v_at_,
+                 call_.out(), out_at_, "p * v");
         device_.enqueue_rows(add_flagged_, rows_, &last_);
       }
       call_.enqueue_rest();
@@ -104,9 +105,8 @@ class ClblastPlan : public Plan {
   std::optional<std::chrono::nanoseconds> device_time() const override {
     if (last_() == nullptr) return std::nullopt;
     return checked([&] {
-      return std::chrono::nanoseconds(
-          static_cast<std::int64_t>(last_.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
-                                    first_.getProfilingInfo<CL_PROFILING_COMMAND_START>()));
+      return std::chrono::nanoseconds(static_cast<std::int64_t>(last_.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
+                                                                first_.getProfilingInfo<CL_PROFILING_COMMAND_START>()));
     });
   }
 
@@ -122,8 +122,8 @@ class ClblastPlan : public Plan {
     cl_command_queue queue = device_.queue()();
     const std::size_t b_row = b_transpose == clblast::Transpose::kYes ? k : n;
     check_clblast(clblast::GemmBatched<Real>(clblast::Layout::kRowMajor, clblast::Transpose::kNo, b_transpose, m, n, k,
-                                             alphas.data(), a(), a_at.data(), k, b(), b_at.data(), b_row,
-                                             zeros_.data(), c(), c_at.data(), n, heads_, &queue),
+                                             alphas.data(), a(), a_at.data(), k, b(), b_at.data(), b_row, zeros_.data(),
+                                             c(), c_at.data(), n, heads_, &queue),
                   what);
   }
 
@@ -143,7 +143,9 @@ class ClblastBackend : public Backend {
   explicit ClblastBackend(const Context& context) : device_(context.device) {}
   ~ClblastBackend() override { clblast::ClearCache(); }
 
-  Identity identity() const override { return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()}; }
+  Identity identity() const override {
+    return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()};
+  }
 
   std::optional<Refusal> refuse(const Problem& p) const override {
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;

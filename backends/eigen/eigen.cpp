@@ -1,6 +1,7 @@
 // eigen: fused attention whose arithmetic is Eigen's, on tiles of queries and keys (see support/fused_host.h).
 //
-// Scores and output are products on row-major tiles, the softmax runs along contiguous rows, all of it in Eigen's packets.
+// Scores and output are products on row-major tiles, the softmax runs along contiguous rows, all of it in Eigen's
+// packets.
 #include <Eigen/Core>
 #include <cmath>
 
@@ -122,7 +123,7 @@ class EigenKernel {
   Tile queries_, scores_, out_;
   Eigen::Array<Real, Eigen::Dynamic, 1> keys_;  ///< K^T of one tile, in panels
   support::Rows<Real> v_;
-  Tile values_;                                 ///< V of one tile when its rows are no whole packets
+  Tile values_;  ///< V of one tile when its rows are no whole packets
   Eigen::Array<Real, Eigen::Dynamic, 1> max_, sum_;
 };
 

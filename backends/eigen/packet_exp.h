@@ -12,7 +12,8 @@
 
 namespace attest {
 
-/// Largest error of either type over the arguments that do not give 0, in ulps; tests/unit/eigen_exp_test.cpp measures it.
+/// Largest error of either type over the arguments that do not give 0, in ulps; tests/unit/eigen_exp_test.cpp measures
+/// it.
 inline constexpr double kPacketExpUlps = 2;
 
 namespace packet_exp {
@@ -52,8 +53,10 @@ Packet exp_f64(const Packet& x) {
 
 template <class Packet>
 Packet exp_packet(const Packet& x) {
-  if constexpr (sizeof(typename Eigen::internal::unpacket_traits<Packet>::type) == 4) return exp_f32(x);
-  else return exp_f64(x);
+  if constexpr (sizeof(typename Eigen::internal::unpacket_traits<Packet>::type) == 4)
+    return exp_f32(x);
+  else
+    return exp_f64(x);
 }
 
 }  // namespace packet_exp

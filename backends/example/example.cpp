@@ -52,7 +52,8 @@ class ExamplePlan : public Plan {
     for (std::int64_t j = 0; j < stored; ++j) {
       const KeyPlace at = place_of_key(inputs_, b, j);
       support::read_row(at.past ? inputs_.past_k : inputs_.k, at.batch, group, at.row, keys_.data() + j * p_.key_dim);
-      support::read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, group, at.row, values_.data() + j * p_.value_dim);
+      support::read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, group, at.row,
+                        values_.data() + j * p_.value_dim);
     }
   }
 
@@ -139,7 +140,8 @@ class ExamplePlan : public Plan {
       sum += weight;
       if (weights) weights[j] = weight;
       const Real kept = weight * keep_factor(b, h, i, j);
-      for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] += kept * values_[static_cast<std::size_t>(j * p_.value_dim + c)];
+      for (std::int64_t c = 0; c < p_.value_dim; ++c)
+        out[c] += kept * values_[static_cast<std::size_t>(j * p_.value_dim + c)];
     }
     for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] /= sum;
     for (std::int64_t j = 0; weights && j < p_.key_length; ++j) {

@@ -24,9 +24,12 @@ struct CpuTile {
     lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
     lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
     while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > 2 * lanes)) {
-      if (rows > 12) rows = rows / 2 / 6 * 6;
-      else if (keys > 2 * lanes) keys = keys / 2 / (2 * lanes) * (2 * lanes);
-      else rows = 6;
+      if (rows > 12)
+        rows = rows / 2 / 6 * 6;
+      else if (keys > 2 * lanes)
+        keys = keys / 2 / (2 * lanes) * (2 * lanes);
+      else
+        rows = 6;
       keys = std::max(keys, 2 * lanes);
       block = std::min(block, rows);
     }
@@ -43,8 +46,13 @@ struct CpuTile {
 
   std::array<std::size_t, 7> parts(const Problem& p, std::size_t element) const {
     const auto size = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * element; };
-    return {size(rows * p.key_dim), size(keys * p.key_dim), size(keys * padded_columns(p)), size(block * keys),
-            size(rows * padded_columns(p)), size(2 * rows), static_cast<std::size_t>(keys) * sizeof(cl_int)};
+    return {size(rows * p.key_dim),
+            size(keys * p.key_dim),
+            size(keys * padded_columns(p)),
+            size(block * keys),
+            size(rows * padded_columns(p)),
+            size(2 * rows),
+            static_cast<std::size_t>(keys) * sizeof(cl_int)};
   }
 
   std::size_t bytes(const Problem& p, std::size_t element) const {

@@ -67,7 +67,7 @@ class FusedHostPlan : public Plan {
   void run() override {
     std::exception_ptr failure;
     // Long query tiles first: with a causal mask the last ones of a head have the most keys.
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(workers_.size())) if (worth_threads_)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(workers_.size())) if (worth_threads_)
     for (std::int64_t task = 0; task < tasks_; ++task) {
       try {
         const std::int64_t heads = problem_.batch * problem_.query_heads;
@@ -101,7 +101,7 @@ class FusedHostPlan : public Plan {
     }
     Kernel kernel;
     std::vector<Real> queries, keys, values;
-    std::vector<Real> clean;  ///< values of a tile with suspects; grows in the rare case only
+    std::vector<Real> clean;             ///< values of a tile with suspects; grows in the rare case only
     std::vector<std::int64_t> suspects;  ///< keys of a tile whose values are not finite
     std::vector<RowKeys> rows;           ///< what each row of the query tile may see
   };
@@ -168,7 +168,8 @@ class FusedHostPlan : public Plan {
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
       Real* scores = kernel.score_row(block, r);
       if (problem_.softcap) cap(kernel, scores, block.keys);
-      visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], key, block.keys, scores);
+      visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], key, block.keys,
+                        scores);
     }
     kernel.softmax(block);
     if (problem_.dropout > 0 || inputs_.keep) {
@@ -191,7 +192,8 @@ class FusedHostPlan : public Plan {
     const auto factor = static_cast<Real>(1 / (1 - problem_.dropout));
     const std::uint64_t threshold = dropout_threshold(problem_.dropout);
     const std::uint8_t* given =
-        inputs_.keep ? inputs_.keep + static_cast<std::int64_t>(results_.row(b, h, i)) * problem_.key_length + first : nullptr;
+        inputs_.keep ? inputs_.keep + static_cast<std::int64_t>(results_.row(b, h, i)) * problem_.key_length + first
+                     : nullptr;
     for (std::int64_t j = 0; j < n; ++j) {
       const bool keep = given ? given[j] != 0 : dropout_keeps(problem_.seed, threshold, b, h, i, first + j);
       weights[j] *= keep ? factor : Real{0};
@@ -199,8 +201,8 @@ class FusedHostPlan : public Plan {
   }
 
   /// Rows [first, first + count) of head h as Real: where they lie when that needs no change, else through `buffer`.
-  static Rows<Real> rows_of(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count,
-                            std::vector<Real>& buffer) {
+  static Rows<Real> rows_of(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t first,
+                            std::int64_t count, std::vector<Real>& buffer) {
     constexpr DType kSame = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
     const std::int64_t columns = t.shape[3];
     if (t.dtype == kSame && (columns == 1 || t.strides[3] == 1)) {
@@ -300,7 +302,8 @@ class FusedHostPlan : public Plan {
     write(results_.raw);
     if (problem_.softcap) cap(worker.kernel, scores, tile.keys);
     write(results_.capped);
-    visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], tile.key, tile.keys, scores);
+    visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], tile.key, tile.keys,
+                      scores);
     write(results_.biased);
     write(results_.weights);
   }

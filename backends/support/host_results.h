@@ -79,7 +79,7 @@ class HostResults {
     if (outputs.present_v) copy_present(inputs, inputs.v, inputs.past_v, *outputs.present_v);
   }
 
-  std::vector<Real> out, lse;                     ///< rows x Dv, rows
+  std::vector<Real> out, lse;                      ///< rows x Dv, rows
   std::vector<Real> raw, capped, biased, weights;  ///< rows x Lk where asked for
 
  private:
@@ -89,17 +89,20 @@ class HostResults {
       std::memcpy(static_cast<float*>(t.data) + at, from, static_cast<std::size_t>(t.shape[3]) * sizeof(Real));
       return;
     }
-    for (std::int64_t c = 0; c < t.shape[3]; ++c) store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
+    for (std::int64_t c = 0; c < t.shape[3]; ++c)
+      store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
   }
 
-  void copy_present(const Inputs& inputs, const ConstTensor& fresh, const ConstTensor& past, const MutableTensor& to) const {
+  void copy_present(const Inputs& inputs, const ConstTensor& fresh, const ConstTensor& past,
+                    const MutableTensor& to) const {
     for (std::int64_t b = 0; b < problem_.batch; ++b) {
       for (std::int64_t h = 0; h < problem_.key_heads; ++h) {
         for (std::int64_t j = 0; j < problem_.key_length; ++j) {
           const KeyPlace place = place_of_key(inputs, b, j);
           const ConstTensor& from = place.past ? past : fresh;
           for (std::int64_t d = 0; d < to.shape[3]; ++d) {
-            store(to.data, to.dtype, to.at(b, h, j, d), load(from.data, from.dtype, from.at(place.batch, h, place.row, d)));
+            store(to.data, to.dtype, to.at(b, h, j, d),
+                  load(from.data, from.dtype, from.at(place.batch, h, place.row, d)));
           }
         }
       }

@@ -125,7 +125,8 @@ class Visibility {
   }
 
   template <class Real>
-  void apply_blocks(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* scores) const {
+  void apply_blocks(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
+                    Real* scores) const {
     const std::int64_t width = inputs_.blocks->keys_per_block;
     for (std::int64_t j = 0; j < n;) {
       const std::int64_t end = std::min(n, ((first + j) / width + 1) * width - first);
@@ -137,12 +138,14 @@ class Visibility {
   }
 
   template <class Real>
-  void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* scores) const {
+  void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
+                  Real* scores) const {
     const MaskTensor& mask = *inputs_.mask;
     const std::int64_t at = mask.at(b, h, i, first), step = mask.strides[3];
     if (!mask.additive) {
       const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
-      for (std::int64_t j = 0; j < n; ++j) scores[j] = bytes[j * step] ? scores[j] : -std::numeric_limits<Real>::infinity();
+      for (std::int64_t j = 0; j < n; ++j)
+        scores[j] = bytes[j * step] ? scores[j] : -std::numeric_limits<Real>::infinity();
       return;
     }
     const auto add = [&](const auto* bias, const auto& number) {
@@ -151,8 +154,8 @@ class Visibility {
       for (std::int64_t j = 0; j < n; ++j) {
         // A hidden key may hold NaN, which must not survive the sum.
         const auto value = number(bias[j * step]);
-        scores[j] = value == -std::numeric_limits<decltype(value)>::infinity() ? kHidden
-                                                                               : scores[j] + static_cast<Real>(value);
+        scores[j] =
+            value == -std::numeric_limits<decltype(value)>::infinity() ? kHidden : scores[j] + static_cast<Real>(value);
       }
     };
     switch (mask.dtype) {

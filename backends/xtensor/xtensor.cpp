@@ -41,8 +41,8 @@ Real row_max(const Real* row, std::size_t n) {
   return most;
 }
 
-/// exp for x <= 0: exactly 0 where the result would be subnormal, NaN for NaN. xsimd's own exp serves every argument and
-/// costs half as much again; here 2^n is its exponent's bits, all zero for the smallest n (Cephes' polynomial).
+/// exp for x <= 0: exactly 0 where the result would be subnormal, NaN for NaN. xsimd's own exp serves every argument
+/// and costs half as much again; here 2^n is its exponent's bits, all zero for the smallest n (Cephes' polynomial).
 inline xsimd::batch<float> exp_weights(const xsimd::batch<float>& x) {
   using Batch = xsimd::batch<float>;
   constexpr float kLowest = -127 * 0.693147180559945f, kMagic = 12582912.0f + 127.0f;
@@ -52,7 +52,8 @@ inline xsimd::batch<float> exp_weights(const xsimd::batch<float>& x) {
   Batch r = xsimd::fma(n, Batch(-0.693359375f), bounded);
   r = xsimd::fma(n, Batch(2.12194440e-4f), r);
   Batch p(1.9875691500e-4f);
-  for (float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f, 1.0f, 1.0f}) {
+  for (float c :
+       {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f, 1.0f, 1.0f}) {
     p = xsimd::fma(p, r, Batch(c));
   }
   return p * xsimd::bitwise_cast<Batch>(xsimd::bitwise_cast<xsimd::as_integer_t<Batch>>(shifted) << 23);
@@ -202,7 +203,8 @@ class XtensorKernel {
   static const Real* dense(support::Rows<Real> rows, std::int64_t count, Tile& buffer) {
     const auto columns = static_cast<std::int64_t>(buffer.shape(1));
     if (rows.stride == columns) return rows.data;
-    for (std::int64_t r = 0; r < count; ++r) std::copy_n(rows.data + r * rows.stride, columns, buffer.data() + r * columns);
+    for (std::int64_t r = 0; r < count; ++r)
+      std::copy_n(rows.data + r * rows.stride, columns, buffer.data() + r * columns);
     return buffer.data();
   }
 
@@ -222,13 +224,12 @@ class XtensorBackend : public Backend {
     const auto version = [](int a, int b, int c) {
       return std::to_string(a) + "." + std::to_string(b) + "." + std::to_string(c);
     };
-    return {"xtensor",
-            "xtensor " + version(XTENSOR_VERSION_MAJOR, XTENSOR_VERSION_MINOR, XTENSOR_VERSION_PATCH) +
-                ", xtensor-blas " +
-                version(XTENSOR_BLAS_VERSION_MAJOR, XTENSOR_BLAS_VERSION_MINOR, XTENSOR_BLAS_VERSION_PATCH) +
-                ", xsimd " + version(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH) + ", " +
-                openblas_get_config(),
-            "CPU, " + std::to_string(threads_) + " thread(s)"};
+    return {
+        "xtensor",
+        "xtensor " + version(XTENSOR_VERSION_MAJOR, XTENSOR_VERSION_MINOR, XTENSOR_VERSION_PATCH) + ", xtensor-blas " +
+            version(XTENSOR_BLAS_VERSION_MAJOR, XTENSOR_BLAS_VERSION_MINOR, XTENSOR_BLAS_VERSION_PATCH) + ", xsimd " +
+            version(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH) + ", " + openblas_get_config(),
+        "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
   Arithmetic arithmetic(const Problem& problem) const override {

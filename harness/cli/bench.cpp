@@ -1,11 +1,12 @@
 // attest bench
+#include "harness/bench.h"
+
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "harness/backend_set.h"
-#include "harness/bench.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
 #include "harness/machine.h"
@@ -85,8 +86,10 @@ int run_bench(const BenchOptions& options, std::span<const BackendEntry> registr
     BenchCase result = bench_case(one, chosen, roof, settings);
     print_bench_table(result);
     for (const BenchLine& line : result.lines) {
-      if (line.wrong.empty()) ++timed_lines;
-      else if (!line.wrong.starts_with("refused")) ++wrong_lines;
+      if (line.wrong.empty())
+        ++timed_lines;
+      else if (!line.wrong.starts_with("refused"))
+        ++wrong_lines;
     }
     runs.insert(runs.end(), result.runs.begin(), result.runs.end());
   }

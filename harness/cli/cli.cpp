@@ -23,7 +23,8 @@ void on_signal(int) { interrupted = true; }
 
 void add_common(CLI::App& app, CommonOptions& options) {
   app.add_option("--backend", options.backends, "Names, comma separated; default: all that can be had");
-  app.add_option("--threads", options.threads, "Threads of each backend; default: every core")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
 }
 
@@ -54,8 +55,9 @@ struct Parser {
   }
 
   void define_check() {
-    auto* sub = app.add_subcommand("check", "Example:\n  attest check --suite smoke --backend eigen --json smoke.jsonl\n\n"
-                                            "Compare backends with the reference, on lines, files and suites.");
+    auto* sub = app.add_subcommand("check",
+                                   "Example:\n  attest check --suite smoke --backend eigen --json smoke.jsonl\n\n"
+                                   "Compare backends with the reference, on lines, files and suites.");
     sub->add_option("case", check.cases, "Case lines or .safetensors files");
     sub->add_option("--suite", check.suites, "A committed suite by name; may be repeated");
     sub->add_option("--suite-file", check.suite_files, "Anyone's file of case lines; may be repeated");
@@ -68,8 +70,9 @@ struct Parser {
   }
 
   void define_bench() {
-    auto* sub = app.add_subcommand("bench", "Example:\n  attest bench \"heads=8 seq=1024 dim=64\" --threads 2\n\n"
-                                            "Time backends on cases whose results were right, interleaved.");
+    auto* sub = app.add_subcommand("bench",
+                                   "Example:\n  attest bench \"heads=8 seq=1024 dim=64\" --threads 2\n\n"
+                                   "Time backends on cases whose results were right, interleaved.");
     sub->add_option("case", bench.cases, "Case lines");
     sub->add_option("--suite", bench.suites, "A suite by name; may be repeated");
     add_common(*sub, bench.common);
@@ -82,15 +85,20 @@ struct Parser {
 
   void define_others() {
     auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
-    sub->add_option("what", list.what, "backends, conventions (each statement probed), semantics (beside other libraries), suites or cases")->required();
+    sub->add_option(
+           "what", list.what,
+           "backends, conventions (each statement probed), semantics (beside other libraries), suites or cases")
+        ->required();
     sub->add_flag("--json", list.json, "backends as JSON, with the conventions they state");
     sub->add_option("--backend", list.common.backends, "Only these, separated by commas (conventions, semantics)");
     sub->add_option("--suite", list.suites, "Suites whose cases to show");
     sub->add_option("--device", list.common.device, "Part of an OpenCL device's or platform's name");
 
-    sub = app.add_subcommand("trace", "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
-                                      "Walk through one case, stage by stage.");
-    sub->add_option("what", trace.what, "A walkthrough's name, language_model, a case line or a .safetensors file")->required();
+    sub = app.add_subcommand("trace",
+                             "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
+                             "Walk through one case, stage by stage.");
+    sub->add_option("what", trace.what, "A walkthrough's name, language_model, a case line or a .safetensors file")
+        ->required();
     sub->add_flag("--causal", trace.causal, "Add the causal mask");
     sub->add_option("--json", trace.json, "Write every stage to this file");
     sub->add_option("--svg", trace.svg, "Draw the weights, with and without the causal mask");
@@ -100,8 +108,9 @@ struct Parser {
     sub->add_option("--activation", trace.activation, "language_model: gelu or relu");
     sub->add_option("--backend", trace.common.backends, "language_model: run the attention with this backend too");
 
-    sub = app.add_subcommand("explain", "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
-                                        "The worst elements of a case: got, expected, and the bound term by term.");
+    sub = app.add_subcommand("explain",
+                             "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
+                             "The worst elements of a case: got, expected, and the bound term by term.");
     sub->add_option("case", explain.what, "A case line or a .safetensors file")->required();
     add_common(*sub, explain.common);
     sub->add_option("--elements", explain.elements, "How many of the worst to show")->check(CLI::Range(1, 100));
@@ -145,7 +154,8 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
 void reject_unknown_subcommand(int argc, const char* const* argv, const CLI::App& app) {
   if (argc < 2 || argv[1][0] == '-') return;
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
   throw UserError("unknown subcommand \"" + std::string(argv[1]) + "\"; nearest: " + nearest_name(argv[1], names) +
                   "; see `attest --help`");

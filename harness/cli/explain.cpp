@@ -78,7 +78,8 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   const std::size_t shown = std::min<std::size_t>(order.size(), 5);
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
                     [&](std::size_t a, std::size_t c) { return row.weights[a] > row.weights[c]; });
-  fmt::print("  heaviest keys\n    {:>6} {:>12} {:>12} {:>12} {:>12}\n", "key", "score", "with bias", "weight", "value");
+  fmt::print("  heaviest keys\n    {:>6} {:>12} {:>12} {:>12} {:>12}\n", "key", "score", "with bias", "weight",
+             "value");
   for (std::size_t n = 0; n < shown; ++n) {
     const std::size_t j = order[n];
     fmt::print("    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}\n", j, row.raw[j], row.biased[j], row.weights[j],

@@ -113,8 +113,9 @@ int run_list(const ListOptions& options, std::span<const BackendEntry> registry)
   if (options.what == "semantics") return list_semantics(options, registry);
   if (options.what == "suites") return list_suites();
   if (options.what == "cases") return list_cases(options);
-  throw UserError("unknown list \"" + options.what + "\"; nearest: " +
-                  nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "semantics", "suites", "cases"}));
+  throw UserError(
+      "unknown list \"" + options.what + "\"; nearest: " +
+      nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "semantics", "suites", "cases"}));
 }
 
 }  // namespace attest

@@ -20,8 +20,10 @@ Case find_case(const std::string& what) {
   const std::filesystem::path folder = data_folder("golden") / "walkthroughs";
   std::vector<std::string> names = {"language_model"};
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) names.push_back(entry.path().stem().string());
-  if (std::find(names.begin(), names.end(), what) != names.end()) return case_from_file(folder / (what + ".safetensors"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    names.push_back(entry.path().stem().string());
+  if (std::find(names.begin(), names.end(), what) != names.end())
+    return case_from_file(folder / (what + ".safetensors"));
   throw UserError("unknown walkthrough \"" + what + "\"; nearest: " + nearest_name(what, names) +
                   "; or give a case line or a .safetensors file");
 }
@@ -38,9 +40,11 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
   LanguageModelSettings settings;
   settings.pre_norm = choice("norm", options.norm, {"pre", "post"}) == 0;
   settings.sinusoidal = choice("positions", options.positions, {"sinusoidal", "learned"}) == 0;
-  settings.activation = choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
+  settings.activation =
+      choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
   if (!options.text.empty()) settings.text = options.text;
-  if (!options.json.empty() || !options.svg.empty()) throw UserError("trace language_model prints; --json and --svg are for cases");
+  if (!options.json.empty() || !options.svg.empty())
+    throw UserError("trace language_model prints; --json and --svg are for cases");
   if (options.common.backends.empty()) {
     trace_language_model(settings, nullptr);
     return kOk;

@@ -94,7 +94,8 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
 template <class Real>
 class FaultyPlan : public Plan {
  public:
-  FaultyPlan(const Problem& problem, Fault fault, std::vector<double>& last) : p_(problem), fault_(fault), last_(last) {}
+  FaultyPlan(const Problem& problem, Fault fault, std::vector<double>& last)
+      : p_(problem), fault_(fault), last_(last) {}
 
   void upload(const Inputs& inputs) override {
     inputs_ = inputs;
@@ -207,7 +208,8 @@ class FaultyPlan : public Plan {
       Real score = dot * static_cast<Real>(scale);
       if (p_.softcap) {
         const auto cap = static_cast<Real>(*p_.softcap);
-        score = fault_ == Fault::cap_after_mask ? cap * std::tanh((score + bias) / cap) - bias : cap * std::tanh(score / cap);
+        score = fault_ == Fault::cap_after_mask ? cap * std::tanh((score + bias) / cap) - bias
+                                                : cap * std::tanh(score / cap);
         if (bias == kHidden) {  // tanh(-inf) = -1: the key is back
           score = -cap;
           bias = 0;
@@ -229,8 +231,7 @@ class FaultyPlan : public Plan {
                                                    : -std::numeric_limits<Real>::infinity();
     const bool fast_path = fault_ == Fault::fast_path_nan && p_.key_length > 256;
     if (!any && fault_ != Fault::nan_on_empty_row && !fast_path) return;
-    const bool first_tile_hidden =
-        s.size() > 32 && std::find(seen.begin(), seen.begin() + 32, 1) == seen.begin() + 32;
+    const bool first_tile_hidden = s.size() > 32 && std::find(seen.begin(), seen.begin() + 32, 1) == seen.begin() + 32;
     if (fault_ == Fault::unshifted_softmax) max = 0;
     Real sum = 0;
     for (std::size_t j = 0; j < s.size(); ++j) {

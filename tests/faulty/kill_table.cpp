@@ -11,7 +11,8 @@
 
 int main() {
   using namespace attest;
-  // "unit" is one line that no suite holds: its mask spans 2.2 GB, for an index beyond 32 bits (a unit test runs it too).
+  // "unit" is one line that no suite holds: its mask spans 2.2 GB, for an index beyond 32 bits (a unit test runs it
+  // too).
   const std::vector<std::string> suites = {"smoke", "bugs", "walkthroughs", "captures", "onnx", "matrix", "unit"};
   const char* beyond_32_bits = "batch=2 seq=4 dim=4 mask=bool:BHQK:random(0.5) mask.strides=2200000000,16,4,1";
   const BackendSet backends(faulty::faulty_backends(), {}, {1, ""});
@@ -23,8 +24,10 @@ int main() {
     std::size_t number = 0;
     if (suite == "unit") std::erase_if(alive, [&](Backend* b) { return !killed_by[b->identity().name].empty(); });
     std::vector<Case> cases;
-    if (suite == "unit") cases.push_back(case_from_line(beyond_32_bits));
-    else cases = load_suite(find_suite(suite));
+    if (suite == "unit")
+      cases.push_back(case_from_line(beyond_32_bits));
+    else
+      cases = load_suite(find_suite(suite));
     for (const Case& source : cases) {
       ++number;
       if (alive.empty()) break;
@@ -48,11 +51,15 @@ int main() {
       const std::size_t at = killed_by[name][suite];
       std::printf(" %12s", at == 0 ? "-" : std::to_string(at).c_str());
     }
-    const bool killed = killed_by[name]["smoke"] + killed_by[name]["bugs"] + killed_by[name]["matrix"] + killed_by[name]["unit"] > 0;
+    const bool killed =
+        killed_by[name]["smoke"] + killed_by[name]["bugs"] + killed_by[name]["matrix"] + killed_by[name]["unit"] > 0;
     std::printf("   %s\n", std::string(faulty::description(name)).c_str());
-    if (name == "correct") accused += killed;
-    else survivors += !killed;
+    if (name == "correct")
+      accused += killed;
+    else
+      survivors += !killed;
   }
-  std::printf("\n%zu mistakes, %d survived, correct kernel accused: %d\n", backends.all().size() - 1, survivors, accused);
+  std::printf("\n%zu mistakes, %d survived, correct kernel accused: %d\n", backends.all().size() - 1, survivors,
+              accused);
   return survivors + accused == 0 ? 0 : 1;
 }

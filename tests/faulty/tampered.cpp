@@ -108,7 +108,8 @@ constexpr std::array kMistakes = {
               if (!c.inputs.pages) return;
               c.pages.resize(static_cast<std::size_t>(p.batch * c.inputs.pages->stride));
               const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
-              for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n) c.pages[n] = static_cast<std::int32_t>(n) % pages;
+              for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n)
+                c.pages[n] = static_cast<std::int32_t>(n) % pages;
               c.inputs.pages->entries = c.pages.data();
             }},
     Mistake{"raw_after_cap", "raw scores are handed out capped (the ONNX evaluator's mode 0)", nullptr, nullptr,
@@ -184,7 +185,8 @@ template <std::size_t... N>
 constexpr auto make_entries(std::index_sequence<N...>) {
   return std::array<BackendEntry, sizeof...(N)>{BackendEntry{
       kMistakes[N].name,
-      [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<TamperedBackend>(kMistakes[N]); }, ""}...};
+      [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<TamperedBackend>(kMistakes[N]); },
+      ""}...};
 }
 
 constexpr auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>());

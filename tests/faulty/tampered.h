@@ -1,5 +1,6 @@
 // Deliberately wrong backends of the second kind: `example`, given another problem or other inputs than were asked for,
-// or with its results changed on the way out. That is how an accepted option gets lost between an interface and a kernel.
+// or with its results changed on the way out. That is how an accepted option gets lost between an interface and a
+// kernel.
 #pragma once
 
 #include <span>

@@ -31,8 +31,8 @@ class Random {
   std::uint64_t seed_, counter_ = 0;
 };
 
-const std::vector<std::int64_t> kLengths = {0, 1, 2, 3, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 97,
-                                            127, 128, 129, 191, 192, 193, 255, 256, 257, 509, 512, 513};
+const std::vector<std::int64_t> kLengths = {0,  1,  2,  3,  5,   7,   13,  15,  16,  17,  31,  32,  33,  47,  48,  49,
+                                            63, 64, 65, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257, 509, 512, 513};
 const std::vector<std::int64_t> kDims = {1, 2, 3, 8, 15, 16, 17, 40, 64, 72, 80, 96, 128, 192, 256};
 
 struct Heads {
@@ -47,9 +47,9 @@ struct Candidate {
 };
 
 std::string fill_of(std::size_t n) {
-  static const std::vector<std::string> fills = {"normal",   "uniform", "spread(8)", "spread(88)", "spread(300)", "ties",
-                                                 "onehot",   "constant(0.25)", "denormal", "huge", "integer", "cancel",
-                                                 "mixed"};
+  static const std::vector<std::string> fills = {"normal",  "uniform", "spread(8)",      "spread(88)", "spread(300)",
+                                                 "ties",    "onehot",  "constant(0.25)", "denormal",   "huge",
+                                                 "integer", "cancel",  "mixed"};
   return n == 0 ? "" : "fill=" + fills[n];
 }
 
@@ -72,8 +72,8 @@ std::string shape_tokens(Random& random, std::vector<int>& c, bool& square, Size
   const auto pair = [](std::int64_t a, std::int64_t b, const char* s) {
     return a == b ? std::to_string(a) : std::to_string(a) + s + std::to_string(b);
   };
-  return "batch=" + std::to_string(batch) + " heads=" + pair(heads.query, heads.key, "/") + " seq=" + pair(lq, lk, "x") +
-         " dim=" + pair(dqk, dv, "/");
+  return "batch=" + std::to_string(batch) + " heads=" + pair(heads.query, heads.key, "/") +
+         " seq=" + pair(lq, lk, "x") + " dim=" + pair(dqk, dv, "/");
 }
 
 /// `parts` numbers of at least 0 that add up to `total`.
@@ -103,7 +103,9 @@ std::string extent_tokens(Random& random, std::vector<int>& c, const Sizes& n, b
     for (std::int64_t b = 0; b < n.batch; ++b) {
       // The whole length now and then, and none at all.
       const std::size_t kind = random.below(5);
-      list.push_back(kind == 0 ? most : kind == 1 ? 0 : static_cast<std::int64_t>(random.below(static_cast<std::size_t>(most) + 1)));
+      list.push_back(kind == 0   ? most
+                     : kind == 1 ? 0
+                                 : static_cast<std::int64_t>(random.below(static_cast<std::size_t>(most) + 1)));
     }
     return list;
   };
@@ -118,16 +120,20 @@ std::string extent_tokens(Random& random, std::vector<int>& c, const Sizes& n, b
     const std::string queries = joined(split(random, n.query_length, count));
     text += " segments=q:" + queries + "/k:" + joined(split(random, n.key_length, count));
   }
-  const auto prefix = std::min<std::int64_t>(random.pick(std::vector<std::int64_t>{0, 0, 0, 0, 1, 5, 40}, c), n.key_length);
+  const auto prefix =
+      std::min<std::int64_t>(random.pick(std::vector<std::int64_t>{0, 0, 0, 0, 1, 5, 40}, c), n.key_length);
   if (prefix > 0) text += " prefix=" + std::to_string(prefix);
-  text += random.pick(std::vector<std::string>{"", "", "", "", "", " blocks=16x16:random(0.5)", " blocks=7x33:random(0.3)",
-                                               " blocks=64x128:random(0.7)", " blocks=32x16:blocks(2)"}, c);
+  text +=
+      random.pick(std::vector<std::string>{"", "", "", "", "", " blocks=16x16:random(0.5)", " blocks=7x33:random(0.3)",
+                                           " blocks=64x128:random(0.7)", " blocks=32x16:blocks(2)"},
+                  c);
   return text;
 }
 
 /// What is done to scores and weights.
 std::string score_tokens(Random& random, std::vector<int>& c, const Sizes& n) {
-  std::string text = random.pick(std::vector<std::string>{"", "", "", "", " softcap=1.5", " softcap=20", " softcap=1000"}, c);
+  std::string text =
+      random.pick(std::vector<std::string>{"", "", "", "", " softcap=1.5", " softcap=20", " softcap=1000"}, c);
   const int alibi = random.pick(std::vector<int>{0, 0, 0, 0, 1, 2}, c);
   if (alibi == 1) text += " alibi";
   if (alibi == 2) {
@@ -140,7 +146,8 @@ std::string score_tokens(Random& random, std::vector<int>& c, const Sizes& n) {
     text += " sinks=";
     for (std::int64_t h = 0; h < n.query_heads; ++h) text += (h ? "," : "") + std::string(h % 2 ? "30" : "-2.5");
   }
-  return text + random.pick(std::vector<std::string>{"", "", "", "", "", " dropout=0.1", " dropout=0.5", " dropout=0.95"}, c);
+  return text +
+         random.pick(std::vector<std::string>{"", "", "", "", "", " dropout=0.1", " dropout=0.5", " dropout=0.95"}, c);
 }
 
 std::string visibility_tokens(Random& random, std::vector<int>& c, bool square, bool diagonal_given, bool uses_alibi) {
@@ -156,8 +163,10 @@ std::string visibility_tokens(Random& random, std::vector<int>& c, bool square, 
   const bool bottom = random.pick(std::vector<int>{0, 1}, c) == 1;
   const bool used = kind != 0 || uses_alibi;
   if (diagonal_given) return text;
-  if (used && !square) text += bottom ? " align=bottom-right" : " align=top-left";
-  else if (bottom && used) text += " align=bottom-right";
+  if (used && !square)
+    text += bottom ? " align=bottom-right" : " align=top-left";
+  else if (bottom && used)
+    text += " align=bottom-right";
   return text;
 }
 
@@ -194,8 +203,15 @@ std::string mask_tokens(Random& random, std::vector<int>& c) {
 }
 
 std::string layout_tokens(Random& random, std::vector<int>& c) {
-  const std::vector<std::string> layouts = {"", "", "", " layout=blhd", " layout=bld", " q.layout=blhd",
-                                            " k.layout=blhd v.layout=bld", " out.layout=blhd", " layout=kv"};
+  const std::vector<std::string> layouts = {"",
+                                            "",
+                                            "",
+                                            " layout=blhd",
+                                            " layout=bld",
+                                            " q.layout=blhd",
+                                            " k.layout=blhd v.layout=bld",
+                                            " out.layout=blhd",
+                                            " layout=kv"};
   std::string text = random.pick(layouts, c);
   const std::vector<std::string> offsets = {"", "", "", " q.offset=3", " k.offset=1 v.offset=5", " out.offset=7"};
   return text + random.pick(offsets, c);
@@ -210,10 +226,10 @@ std::string stride_tokens(const Problem& p, Random& random, std::vector<int>& c)
   if (kind == 0) return "";
   const attest::Index4 n = attest::shape_of(p, id);
   attest::Index4 s = {n[1] * n[2] * (n[3] + 3), n[2] * (n[3] + 3), n[3] + 3, 1};  // 1: rows with a gap
-  if (kind == 2) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};       // features two apart
-  if (kind == 3) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};                   // transposed
-  if (kind == 4) s[1] = 0;                                                         // one head for all
-  if (kind == 5) s = {0, n[2] * n[3], 0, 1};                                       // one row for all
+  if (kind == 2) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};      // features two apart
+  if (kind == 3) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};                  // transposed
+  if (kind == 4) s[1] = 0;                                                        // one head for all
+  if (kind == 5) s = {0, n[2] * n[3], 0, 1};                                      // one row for all
   for (std::int64_t& stride : s) {
     if (kind < 4 && stride == 0) stride = 1;
   }
@@ -248,17 +264,25 @@ Candidate draw(Random& random) {
     line += " layout=thd";
   }
   const bool free_layout = storage == plain || past;
-  std::string outputs = random.pick(std::vector<std::string>{"", "", "", " out=o,lse", " out=o,lse,weights", " out=o,raw,capped",
-                                                             " out=o,lse,biased,weights"}, c);
+  std::string outputs = random.pick(std::vector<std::string>{"", "", "", " out=o,lse", " out=o,lse,weights",
+                                                             " out=o,raw,capped", " out=o,lse,biased,weights"},
+                                    c);
   if (!free_layout && outputs.size() > 10) outputs = " out=o,lse";
   if (past && random.below(2) == 0) outputs += outputs.empty() ? " out=o,present" : ",present";
   line += outputs;
   if (free_layout) line += layout_tokens(random, c);
 
-  const std::string fill = fill_of(random.pick(std::vector<std::size_t>{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, c));
+  const std::string fill =
+      fill_of(random.pick(std::vector<std::size_t>{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, c));
   if (!fill.empty()) line += " " + fill;
-  const std::vector<std::string> poisons = {"", "", "", " poison=hidden:k", " poison=hidden:v", " poison=hidden:kv",
-                                            " poison=visible:k", " poison=visible:v"};
+  const std::vector<std::string> poisons = {"",
+                                            "",
+                                            "",
+                                            " poison=hidden:k",
+                                            " poison=hidden:v",
+                                            " poison=hidden:kv",
+                                            " poison=visible:k",
+                                            " poison=visible:v"};
   line += random.pick(poisons, c);
   // Strides replace a layout; a cache splits the tensor that they would describe.
   if (storage == plain) line += stride_tokens(attest::parse_case(line), random, c);

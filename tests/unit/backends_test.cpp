@@ -10,9 +10,13 @@ namespace {
 
 class EveryBackend : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { set_ = std::make_unique<BackendSet>(registered_backends(), std::vector{GetParam()}, Context{2, ""}); }
+  void SetUp() override {
+    set_ = std::make_unique<BackendSet>(registered_backends(), std::vector{GetParam()}, Context{2, ""});
+  }
   Backend& backend() { return *set_->all().front(); }
-  std::vector<double> run(const Problem& problem) { return run_backend(backend(), problem, make_inputs(problem).views()); }
+  std::vector<double> run(const Problem& problem) {
+    return run_backend(backend(), problem, make_inputs(problem).views());
+  }
   std::vector<double> run(const std::string& line) { return run(parse_case(line)); }
 
  private:
@@ -30,7 +34,9 @@ struct Tensors {
   CaseInputs inputs;
 
   explicit Tensors(const std::string& line) : problem(parse_case(line)), inputs(make_inputs(problem)) {}
-  static double get(const TensorStorage& t, std::int64_t l, std::int64_t d) { return t.view().as<const float>()(0, 0, l, d); }
+  static double get(const TensorStorage& t, std::int64_t l, std::int64_t d) {
+    return t.view().as<const float>()(0, 0, l, d);
+  }
 };
 
 TEST_P(EveryBackend, PermutingKeysWithTheirValuesChangesNothingButRounding) {
@@ -41,7 +47,8 @@ TEST_P(EveryBackend, PermutingKeysWithTheirValuesChangesNothingButRounding) {
       b.inputs.v.set(0, 0, j, d, Tensors::get(a.inputs.v, (j * 7 + 3) % 50, d));
     }
   }
-  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()), 5e-6);
+  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()),
+              5e-6);
 }
 
 TEST_P(EveryBackend, ShiftingEveryScoreOfARowChangesNothing) {
@@ -52,7 +59,8 @@ TEST_P(EveryBackend, ShiftingEveryScoreOfARowChangesNothing) {
     b.inputs.k.set(0, 0, j, 15, 1);
   }
   for (std::int64_t i = 0; i < 20; ++i) b.inputs.q.set(0, 0, i, 15, Tensors::get(a.inputs.q, i, 15) + 4);
-  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()), 1e-5);
+  expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()),
+              1e-5);
 }
 
 TEST_P(EveryBackend, PartsMergeByLogSumExp) {
@@ -68,7 +76,8 @@ TEST_P(EveryBackend, PartsMergeByLogSumExp) {
     }
     return run_backend(backend(), p, views);
   };
-  const auto all = run_backend(backend(), whole, inputs.views()), left = part(0, 33), right = part(33, 37), none = part(70, 0);
+  const auto all = run_backend(backend(), whole, inputs.views()), left = part(0, 33), right = part(33, 37),
+             none = part(70, 0);
   for (std::size_t i = 0; i < 12; ++i) {
     const double a = left[i * 9 + 8], b = right[i * 9 + 8], m = std::max(a, b);
     const double lse = m + std::log(std::exp(a - m) + std::exp(b - m));
@@ -81,7 +90,8 @@ TEST_P(EveryBackend, PartsMergeByLogSumExp) {
 }
 
 TEST_P(EveryBackend, ADuplicatedBatchGivesTheSameTwice) {
-  const auto twice = run("batch=2 heads=2 seq=33 dim=16 q.strides=0,528,16,1 k.strides=0,528,16,1 v.strides=0,528,16,1");
+  const auto twice =
+      run("batch=2 heads=2 seq=33 dim=16 q.strides=0,528,16,1 k.strides=0,528,16,1 v.strides=0,528,16,1");
   const std::size_t half = twice.size() / 2;
   for (std::size_t n = 0; n < half; ++n) EXPECT_EQ(twice[n], twice[half + n]);
 }
@@ -145,7 +155,8 @@ std::vector<std::string> built_backends() {
 }
 
 TEST_P(EveryBackend, WhatItSaysOfItsConventionsIsTrue) {
-  for (const ConventionFinding& finding : probe_conventions(backend())) EXPECT_EQ(finding.stated, finding.observed) << finding.name;
+  for (const ConventionFinding& finding : probe_conventions(backend()))
+    EXPECT_EQ(finding.stated, finding.observed) << finding.name;
 }
 
 /// Every option that is accepted must matter: with it the answer is another one.

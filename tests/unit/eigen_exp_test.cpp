@@ -1,13 +1,13 @@
 // The error that backends/eigen declares for its exp, measured.
 #if __has_include(<Eigen/Core>)
 #pragma GCC diagnostic ignored "-Wignored-attributes"
-#include "backends/eigen/packet_exp.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "backends/eigen/packet_exp.h"
 
 namespace attest {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "harness/compare.h"
 #include "harness/fill.h"
+#include "harness/probe.h"
 #include "harness/refusals.h"
 #include "harness/roof.h"
 #include "harness/safetensors.h"
-#include "harness/probe.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -98,9 +98,9 @@ TEST(RowsToCheck, AllOrASampleWithTheEnds) {
 }
 
 TEST(VisiblePairs, AgreeWithTheDefinition) {
-  for (const char* line : {"heads=2 seq=9x13 dim=2 causal align=bottom-right", "seq=13x9 dim=2 causal align=bottom-right",
-                           "seq=33x1 dim=8 align=bottom-right window=1:7", "seq=20 dim=2 window=3:2",
-                           "seq=9 dim=2 mask=bool:11QK:random(0.5)"}) {
+  for (const char* line : {"heads=2 seq=9x13 dim=2 causal align=bottom-right",
+                           "seq=13x9 dim=2 causal align=bottom-right", "seq=33x1 dim=8 align=bottom-right window=1:7",
+                           "seq=20 dim=2 window=3:2", "seq=9 dim=2 mask=bool:11QK:random(0.5)"}) {
     const Computed c(line);
     double pairs = 0;
     for (const Row& row : c.attention.rows) pairs += static_cast<double>(row.visible_count);
@@ -145,7 +145,8 @@ TEST(Safetensors, HostileFilesGetOneSentence) {
   rejects(file_of(R"({"q":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,4]}})", 4), "F8_E4M3");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "not a size");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", 8), "not a size");
-  rejects(file_of(R"({"q":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,8]}})", 8), "overflows");
+  rejects(file_of(R"({"q":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,8]}})", 8),
+          "overflows");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "needs 12 bytes");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "backwards");
   rejects(file_of(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[0,8,9]}})", 9), "two sizes");

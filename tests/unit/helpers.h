@@ -24,7 +24,9 @@ struct Computed {
   Attention attention;
 
   explicit Computed(const std::string& line)
-      : problem(parse_case(line)), inputs(make_inputs(problem)), attention(attest::attention(problem, inputs.views())) {}
+      : problem(parse_case(line)),
+        inputs(make_inputs(problem)),
+        attention(attest::attention(problem, inputs.views())) {}
   const Row& row(std::size_t n) const { return attention.rows.at(n); }
 };
 

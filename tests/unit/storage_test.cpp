@@ -25,9 +25,9 @@ TEST(Half, TiesGoToEvenAndEdgesAreExact) {
   EXPECT_EQ(to_f16(-2.0), 0xc000);
   EXPECT_EQ(to_f16(65504), 0x7bff);
   EXPECT_EQ(to_f16(65519.99), 0x7bff);
-  EXPECT_EQ(to_f16(65520), 0x7c00);       // the tie rounds to infinity
-  EXPECT_EQ(to_f16(0x1p-24), 0x0001);     // smallest subnormal
-  EXPECT_EQ(to_f16(0x1p-25), 0x0000);     // tie to even
+  EXPECT_EQ(to_f16(65520), 0x7c00);    // the tie rounds to infinity
+  EXPECT_EQ(to_f16(0x1p-24), 0x0001);  // smallest subnormal
+  EXPECT_EQ(to_f16(0x1p-25), 0x0000);  // tie to even
   EXPECT_EQ(to_f16(0x1.8p-25), 0x0001);
   EXPECT_EQ(to_f16(1 + 0x1p-11), 0x3c00);  // tie to even
   EXPECT_EQ(to_f16(1 + 0x1.8p-10), 0x3c02);

@@ -42,13 +42,25 @@ TEST(Matrix, EveryOptionMeetsUnequalLengths) {
   std::set<std::string> met;
   for (const Problem& p : lines_of("matrix")) {
     if (p.query_length == p.key_length) continue;
-    const std::vector<std::pair<const char*, bool>> options = {
-        {"causal", p.causal}, {"bottom-right", p.align == Align::bottom_right}, {"prefix", p.prefix > 0},
-        {"lengths", p.lengths.has_value()}, {"segments", p.segments.has_value()}, {"mask", p.mask.has_value()},
-        {"blocks", p.blocks.has_value()}, {"softcap", p.softcap.has_value()}, {"alibi", p.alibi}, {"sinks", p.sinks},
-        {"dropout", p.dropout > 0}, {"past", p.past > 0}, {"paged", p.page_size.has_value()},
-        {"thd", p.packed_sequences()}, {"f16", p.dtype == DType::f16}, {"bf16", p.dtype == DType::bf16},
-        {"weights", p.wants(Output::weights)}, {"raw", p.wants(Output::raw)}, {"present", p.wants(Output::present)}};
+    const std::vector<std::pair<const char*, bool>> options = {{"causal", p.causal},
+                                                               {"bottom-right", p.align == Align::bottom_right},
+                                                               {"prefix", p.prefix > 0},
+                                                               {"lengths", p.lengths.has_value()},
+                                                               {"segments", p.segments.has_value()},
+                                                               {"mask", p.mask.has_value()},
+                                                               {"blocks", p.blocks.has_value()},
+                                                               {"softcap", p.softcap.has_value()},
+                                                               {"alibi", p.alibi},
+                                                               {"sinks", p.sinks},
+                                                               {"dropout", p.dropout > 0},
+                                                               {"past", p.past > 0},
+                                                               {"paged", p.page_size.has_value()},
+                                                               {"thd", p.packed_sequences()},
+                                                               {"f16", p.dtype == DType::f16},
+                                                               {"bf16", p.dtype == DType::bf16},
+                                                               {"weights", p.wants(Output::weights)},
+                                                               {"raw", p.wants(Output::raw)},
+                                                               {"present", p.wants(Output::present)}};
     for (const auto& [name, present] : options) {
       if (present) met.insert(name);
     }

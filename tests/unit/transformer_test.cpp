@@ -25,13 +25,14 @@ Matrix identity(std::int64_t n) {
 }
 
 MultiHeadWeights weights(std::int64_t model, std::int64_t query_columns, std::int64_t key_columns) {
-  return {random_matrix(1, model, query_columns), random_matrix(2, model, key_columns), random_matrix(3, model, key_columns),
-          random_matrix(4, query_columns, model)};
+  return {random_matrix(1, model, query_columns), random_matrix(2, model, key_columns),
+          random_matrix(3, model, key_columns), random_matrix(4, query_columns, model)};
 }
 
 TEST(MultiHead, OneHeadWithIdentitiesIsPlainAttention) {
   const Matrix x{2, 2, {1, 0, 0, 1}};
-  const Matrix y = multi_head_attention(x, x, {identity(2), identity(2), identity(2), identity(2)}, {1, 1, false}, reference_core);
+  const Matrix y =
+      multi_head_attention(x, x, {identity(2), identity(2), identity(2), identity(2)}, {1, 1, false}, reference_core);
   const double high = std::exp(1 / std::sqrt(2.0)), p = high / (high + 1);
   EXPECT_NEAR(y.at(0, 0), p, 1e-15);
   EXPECT_NEAR(y.at(0, 1), 1 - p, 1e-15);
@@ -44,7 +45,8 @@ TEST(MultiHead, HeadsDoNotMix) {
   const MultiHeadWeights w = weights(4, 4, 4);
   const auto half = [](const Matrix& m, std::int64_t first) {
     Matrix part{m.rows, 2, {}};
-    for (std::int64_t i = 0; i < m.rows; ++i) part.values.insert(part.values.end(), {m.at(i, first), m.at(i, first + 1)});
+    for (std::int64_t i = 0; i < m.rows; ++i)
+      part.values.insert(part.values.end(), {m.at(i, first), m.at(i, first + 1)});
     return part;
   };
   const Matrix both = multi_head_attention(x, x, {w.q, w.k, w.v, identity(4)}, {2, 2, true}, reference_core);

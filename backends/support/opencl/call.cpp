@@ -43,7 +43,8 @@ constexpr std::array<Output, 4> kStages = {Output::raw, Output::capped, Output::
 std::string problem_source() { return kProblemSource; }
 
 std::string type_options(const Problem& p, const OpenClDevice& device) {
-  std::string options = std::string("-cl-std=CL1.2 -DREAL=") + (p.dtype == DType::f64 ? "double -DREAL_IS_DOUBLE" : "float");
+  std::string options =
+      std::string("-cl-std=CL1.2 -DREAL=") + (p.dtype == DType::f64 ? "double -DREAL_IS_DOUBLE" : "float");
   if (p.dtype == DType::f16) options += " -DSTORE_F16";
   if (p.dtype == DType::bf16) options += " -DSTORE_BF16";
   return options + (device.has_double() ? " -DHAS_DOUBLE" : "");
@@ -67,9 +68,9 @@ std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& de
     if (auto refusal = too_large(std::string(kTensorNames[static_cast<std::size_t>(id)]), bytes)) return refusal;
   }
   if (p.wants_scores()) {
-    return too_large("a stage of the scores", static_cast<double>(p.batch * p.query_heads) *
-                                                  static_cast<double>(p.query_length) * static_cast<double>(p.key_length) *
-                                                  static_cast<double>(size_of(accumulator_of(p.dtype))));
+    return too_large("a stage of the scores",
+                     static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
+                         static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype))));
   }
   return std::nullopt;
 }
@@ -102,7 +103,10 @@ DeviceCall::DeviceCall(const Problem& p, OpenClDevice& device, const cl::Program
       ranges.insert(ranges.end(), {row.prefix.first, row.prefix.last, row.band.first, row.band.last, row.diagonal});
     }
   }
-  checked([&] { write(ranges_, 0, ranges.data(), ranges.size() * sizeof(cl_long)); device_.queue().finish(); });
+  checked([&] {
+    write(ranges_, 0, ranges.data(), ranges.size() * sizeof(cl_long));
+    device_.queue().finish();
+  });
 }
 
 /// Enqueues a copy into a buffer that grows when needed; the caller waits.
@@ -140,8 +144,10 @@ void DeviceCall::write_tables(const Inputs& inputs) {
     write(small_, 2, small.data(), small.size() * sizeof zero);
     device_.queue().finish();
   };
-  if (element_ == 8) write_small(0.0);
-  else write_small(0.0f);
+  if (element_ == 8)
+    write_small(0.0);
+  else
+    write_small(0.0f);
 }
 
 void DeviceCall::upload(const Inputs& inputs) {
@@ -215,8 +221,10 @@ void DeviceCall::upload(const Inputs& inputs) {
 }
 
 void DeviceCall::set_real(cl::Kernel& kernel, cl_uint argument, double value) const {
-  if (element_ == 8) kernel.setArg(argument, static_cast<cl_double>(value));
-  else kernel.setArg(argument, static_cast<cl_float>(value));
+  if (element_ == 8)
+    kernel.setArg(argument, static_cast<cl_double>(value));
+  else
+    kernel.setArg(argument, static_cast<cl_float>(value));
 }
 
 cl_uint DeviceCall::set_common(cl::Kernel& kernel) const {
@@ -225,8 +233,8 @@ cl_uint DeviceCall::set_common(cl::Kernel& kernel) const {
   set_real(kernel, n++, problem_.scale_value());
   set_real(kernel, n++, problem_.softcap.value_or(0));
   set_real(kernel, n++, 1 / (1 - problem_.dropout));
-  for (const cl::Buffer* buffer : {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_, &keep_,
-                                   &out_, &lse_}) {
+  for (const cl::Buffer* buffer :
+       {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_, &keep_, &out_, &lse_}) {
     kernel.setArg(n++, *buffer);
   }
   return n;

@@ -1,4 +1,5 @@
-// One attention call on an OpenCL device: its tensors as they lie, the tables that kernels look things up in, its results.
+// One attention call on an OpenCL device: its tensors as they lie, the tables that kernels look things up in, its
+// results.
 //
 // Kernels begin with the arguments of COMMON in problem.cl, which set_common() sets in that order.
 #pragma once

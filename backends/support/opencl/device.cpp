@@ -85,8 +85,10 @@ void save_binary(const fs::path& path, const std::vector<unsigned char>& binary)
   std::ofstream file(part, std::ios::binary);
   file.write(reinterpret_cast<const char*>(binary.data()), static_cast<std::streamsize>(binary.size()));
   file.close();
-  if (file) fs::rename(part, path, error);
-  else fs::remove(part, error);
+  if (file)
+    fs::rename(part, path, error);
+  else
+    fs::remove(part, error);
 }
 
 std::vector<unsigned char> load_binary(const fs::path& path) {
@@ -168,8 +170,8 @@ cl::Buffer OpenClDevice::allocate(std::size_t bytes) const {
 void OpenClDevice::enqueue_rows(const cl::Kernel& kernel, std::size_t count, cl::Event* event) {
   if (count == 0) return;
   const std::size_t group = is_gpu_ ? 64 : 1;
-  queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange((count + group - 1) / group * group), cl::NDRange(group),
-                              nullptr, event);
+  queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange((count + group - 1) / group * group),
+                              cl::NDRange(group), nullptr, event);
 }
 
 std::chrono::nanoseconds duration_of(const cl::Event& event) {

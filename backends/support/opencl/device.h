@@ -34,7 +34,7 @@ class OpenClDevice {
 
   const cl::Context& context() const { return context_; }
   cl::CommandQueue& queue() { return queue_; }
-  const std::string& name() const { return name_; }      ///< "platform: device"
+  const std::string& name() const { return name_; }        ///< "platform: device"
   const std::string& library() const { return library_; }  ///< platform and driver version
   bool is_gpu() const { return is_gpu_; }
   bool has_double() const { return has_double_; }
@@ -42,7 +42,8 @@ class OpenClDevice {
   std::size_t most_allocation() const { return most_allocation_; }
   int native_floats() const { return native_floats_; }  ///< lanes of the native float vector
 
-  /// Compiles, or takes the binary from $XDG_CACHE_HOME/attest (else ~/.cache/attest). Throws BackendError with the log.
+  /// Compiles, or takes the binary from $XDG_CACHE_HOME/attest (else ~/.cache/attest). Throws BackendError with the
+  /// log.
   cl::Program build(const std::string& source, const std::string& options) const;
 
   cl::Buffer allocate(std::size_t bytes) const;

@@ -39,7 +39,8 @@ class MyPlan : public Plan {
   void download(const Outputs& outputs) override {
     const auto out = outputs.out.as<float>();
     for (std::int64_t i = 0; i < p_.query_length; ++i) {
-      for (std::int64_t c = 0; c < p_.value_dim; ++c) out(0, 0, i, c) = out_[static_cast<std::size_t>(i * p_.value_dim + c)];
+      for (std::int64_t c = 0; c < p_.value_dim; ++c)
+        out(0, 0, i, c) = out_[static_cast<std::size_t>(i * p_.value_dim + c)];
     }
   }
 
@@ -74,6 +75,7 @@ class MyBackend : public Backend {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const BackendEntry mine[] = {{"mine", [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<MyBackend>(); }, ""}};
+  const BackendEntry mine[] = {
+      {"mine", [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<MyBackend>(); }, ""}};
   return run_command_line(argc, argv, mine);
 }
