@@ -70,8 +70,10 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
   const int dim = (int)p->key_dim, columns = (int)p->value_dim;
   const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
   const long tiles = (p->query_length + tile_rows - 1) / tile_rows;
-  const long head = get_global_id(0) / tiles, order = get_global_id(0) % tiles;
-  // Last, first, last but one, second, ...: with a causal mask neighbours then add up to equal work.
+  // Heads of all batches in turn, so that neighbours add up to equal work where batches have different lengths; and
+  // tiles last, first, last but one, second, ..., where a causal mask makes them unequal. Drivers hand out neighbours.
+  const long heads = p->batch * p->query_heads;
+  const long head = get_global_id(0) % heads, order = get_global_id(0) / heads;
   const long tile = order % 2 == 0 ? tiles - 1 - order / 2 : order / 2;
   const long b = head / p->query_heads, h = head % p->query_heads, g = h / p->group;
   const long row0 = tile * tile_rows;
