@@ -262,9 +262,8 @@ std::string trace_svg(const Trace& trace) {
       "<defs><pattern id=\"hidden\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
       "<rect width=\"6\" height=\"6\" fill=\"#eee\"/><path d=\"M0 6L6 0\" stroke=\"#bbb\"/></pattern></defs>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  svg += heat_map(trace, trace.rows,
-                  trace.source.problem.causal ? "weights" : "weights, every key visible as the case says", 0);
-  svg += heat_map(trace, trace.causal_rows, "with the causal mask", width + 20);
+  svg += heat_map(trace, trace.rows, trace.source.problem.causal ? "weights, causal as the case says" : "weights", 0);
+  svg += heat_map(trace, trace.causal_rows, "weights with the causal mask", width + 20);
   return svg + "</svg>\n";
 }
 

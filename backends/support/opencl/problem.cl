@@ -94,28 +94,27 @@ typedef struct {
   long step;
 } Features;
 
-inline Features key_features(const Problem* p, __global const long* tables, __global const STORE* k,
-                             __global const STORE* past_k, long b, long g, long j) {
-  Features f = {k, p->k[3]};
+// Row j of a tensor of `dim` features, or of the cached one before it. `slot` is the tensor's place in the tables.
+inline Features features(const Problem* p, __global const long* tables, const long* strides, int slot, long dim,
+                         __global const STORE* fresh, __global const STORE* past, long b, long g, long j) {
+  Features f = {fresh, strides[3]};
   if (is_past(p, j)) {
-    f.from = past_k + past_row(p, b, g, j, p->key_dim);
+    f.from = past + past_row(p, b, g, j, dim);
     f.step = 1;
   } else {
-    f.from = k + key_row(p, tables, p->k, 1, b, g, j);
+    f.from = fresh + key_row(p, tables, strides, slot, b, g, j);
   }
   return f;
 }
 
+inline Features key_features(const Problem* p, __global const long* tables, __global const STORE* k,
+                             __global const STORE* past_k, long b, long g, long j) {
+  return features(p, tables, p->k, 1, p->key_dim, k, past_k, b, g, j);
+}
+
 inline Features value_features(const Problem* p, __global const long* tables, __global const STORE* v,
                                __global const STORE* past_v, long b, long g, long j) {
-  Features f = {v, p->v[3]};
-  if (is_past(p, j)) {
-    f.from = past_v + past_row(p, b, g, j, p->value_dim);
-    f.step = 1;
-  } else {
-    f.from = v + key_row(p, tables, p->v, 2, b, g, j);
-  }
-  return f;
+  return features(p, tables, p->v, 2, p->value_dim, v, past_v, b, g, j);
 }
 
 inline long mask_index(const Problem* p, long b, long h, long i, long j) {
