@@ -142,8 +142,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     candidates.push_back(std::move(c));
   }
 
-  const double flops = 2 * count_visible_pairs(source.problem, prepared.inputs()) *
-                       static_cast<double>(source.problem.key_dim + source.problem.value_dim);
+  const double flops = useful_operations(source.problem, prepared.inputs());
   const double bytes = bytes_moved(source.problem);
   initialise_google_benchmark(settings);
   benchmark::ClearRegisteredBenchmarks();

@@ -190,17 +190,6 @@ class FileCase {
     p.mask = spec;
   }
 
-  template <class Set>
-  static void each_index(const Index4& n, const Set& set) {
-    for (std::int64_t b = 0; b < n[0]; ++b) {
-      for (std::int64_t h = 0; h < n[1]; ++h) {
-        for (std::int64_t l = 0; l < n[2]; ++l) {
-          for (std::int64_t d = 0; d < n[3]; ++d) set(b, h, l, d);
-        }
-      }
-    }
-  }
-
   TensorStorage read_tensor(TensorId id, const std::string& key) const {
     const FileTensor& tensor = floating(key);
     TensorStorage storage(problem_, id, problem_.dtype);
@@ -228,6 +217,7 @@ class FileCase {
       inputs.past_k = read_dense("past_k");
       inputs.past_v = read_dense("past_v");
     }
+    for (const ExtraInput& spec : inputs.extra_specs) inputs.extra.push_back(read_extra(spec));
     read_keep(inputs);
     if (!p.mask) return inputs;
     inputs.has_mask = true;
@@ -256,6 +246,29 @@ class FileCase {
     return storage;
   }
 
+  /// An input of one operator: four axes, or B,L,H*D as q, k and v in the layout bld.
+  TensorStorage read_extra(const ExtraInput& spec) const {
+    const std::string name(spec.name);
+    const FileTensor* tensor = find(name);
+    const Index4& n = spec.shape;
+    const bool packed = tensor && tensor->shape.size() == 3;
+    const bool fits = tensor && tensor->is_floating() && dtype_of(*tensor) == problem_.dtype &&
+                      (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
+                              : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
+    if (!fits) {
+      fail(fmt::format("{} {}: [{},{},{},{}] of the type of q is wanted{}", name,
+                       tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", n[0], n[1], n[2], n[3],
+                       packed ? ", or with three axes B,L,H*D" : ""));
+    }
+    TensorStorage storage(n, problem_.dtype);
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const std::int64_t at =
+          packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
+      storage.set(b, h, l, d, tensor->at(at));
+    });
+    return storage;
+  }
+
   /// Dropout's decisions, when the file makes them.
   void read_keep(CaseInputs& inputs) const {
     const FileTensor* keep = find("keep");
@@ -270,7 +283,8 @@ class FileCase {
   }
 
   std::optional<Golden> read_golden() const {
-    static const std::set<std::string> inputs = {"q", "k", "v", "mask", "past_k", "past_v", "keep"};
+    std::set<std::string> inputs = {"q", "k", "v", "mask", "past_k", "past_v", "keep"};
+    for (const ExtraInput& spec : extra_inputs(problem_)) inputs.emplace(spec.name);
     Golden golden;
     for (const auto& [key, tensor] : file_.tensors) {
       if (!inputs.contains(key)) golden.stages.emplace(key, tensor);

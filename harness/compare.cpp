@@ -50,31 +50,7 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
-namespace {
-
-void compare_present(const Problem& p, const Inputs& inputs, const GuardedOutputs& outputs, Comparison& comparison) {
-  for (const bool values : {false, true}) {
-    const ConstTensor& fresh = values ? inputs.v : inputs.k;
-    const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t h = 0; h < p.key_heads; ++h) {
-        for (std::int64_t j = 0; j < p.key_length; ++j) {
-          const KeyPlace place = place_of_key(inputs, b, j);
-          const ConstTensor& from = place.past ? past : fresh;
-          for (std::int64_t d = 0; d < (values ? p.value_dim : p.key_dim); ++d) {
-            const double want = load(from.data, from.dtype, from.at(place.batch, h, place.row, d));
-            comparison.element(values ? "present_v" : "present_k", {b, h, j, d}, outputs.present(values, b, h, j, d),
-                               want, 0);
-          }
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
-
-Comparison compare_outputs(const Problem& p, const Inputs& inputs, const Expectation& e, const Bounds& bounds,
+Comparison compare_outputs(const Problem& p, const Expectation& e, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;
   const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
@@ -101,7 +77,15 @@ Comparison compare_outputs(const Problem& p, const Inputs& inputs, const Expecta
       }
     }
   }
-  if (p.wants(Output::present)) compare_present(p, inputs, outputs, comparison);
+  const std::vector<PresentOutput> present = present_outputs(p);
+  for (std::size_t n = 0; n < present.size(); ++n) {
+    std::size_t at = 0;
+    each_index(present[n].shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      comparison.element(std::string(present[n].name), {b, h, l, d}, outputs.present(n, b, h, l, d), e.present[n][at],
+                         bounds.present[n][at] + e.own.present[n][at]);
+      ++at;
+    });
+  }
   return comparison;
 }
 

@@ -38,8 +38,8 @@ class Comparison {
   std::optional<WorstElement> worst_;
 };
 
-/// Every output that the problem asks for; `present` must hold the inputs' keys and values bit for bit.
-Comparison compare_outputs(const Problem& problem, const Inputs& inputs, const Expectation& expectation,
-                           const Bounds& bounds, const GuardedOutputs& outputs);
+/// Every output that the problem asks for.
+Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
+                           const GuardedOutputs& outputs);
 
 }  // namespace attest

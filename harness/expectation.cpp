@@ -6,8 +6,6 @@
 
 #include "harness/fill.h"
 #include "harness/parallel.h"
-#include "reference/attention.h"
-#include "reference/error_bound.h"
 
 namespace attest {
 namespace {
@@ -72,8 +70,7 @@ const std::vector<double>& hide(Row& row) {
 std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   const double total =
       static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
-  const double per_row =
-      static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) * static_cast<double>(p.key_dim + p.value_dim);
+  const double per_row = row_operations(p);
   std::vector<RowIndex> rows;
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -124,67 +121,38 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   e.bounds.resize(e.producers.size());
   for (Bounds& bounds : e.bounds) resize(bounds, p, e.rows.size());
 
-  const double work = static_cast<double>(e.rows.size()) * static_cast<double>(p.key_length) *
-                      static_cast<double>(p.key_dim + p.value_dim) * static_cast<double>(2 + e.producers.size());
+  std::vector<Producer> all = {{reference_arithmetic(), DType::f64}};
+  all.insert(all.end(), e.producers.begin(), e.producers.end());
+  const auto bounds_of = [&](std::size_t n) -> Bounds& { return n == 0 ? e.own : e.bounds[n - 1]; };
+  const double work =
+      static_cast<double>(e.rows.size()) * row_operations(p) * static_cast<double>(2 + e.producers.size());
   if (work < kWorthThreads) threads = 1;
   const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
   const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
   std::vector<double> visible_pairs(spans.size());
 
-  parallel_for(spans.size(), threads, [&](std::size_t n) {
-    const Span span = spans[n];
-    const Head head(p, inputs, e.rows[span.first].b, e.rows[span.first].h);
+  parallel_for(spans.size(), threads, [&](std::size_t s) {
+    const Span span = spans[s];
+    const auto head = make_head_reference(p, inputs, e.rows[span.first].b, e.rows[span.first].h, all);
     Row row;
     RowBound bound;
     for (std::size_t r = span.first; r < span.last; ++r) {
-      head.attend(e.rows[r].i, row);
-      visible_pairs[n] += static_cast<double>(row.visible_count);
-      const auto keep = [&](Bounds& bounds) {
-        set_row(bounds, r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
-      };
-      bound_row(head, row, e.rows[r].i, reference_arithmetic(), DType::f64, bound);
-      keep(e.own);
-      for (std::size_t a = 0; a < e.producers.size(); ++a) {
-        bound_row(head, row, e.rows[r].i, e.producers[a].arithmetic, e.producers[a].stored, bound);
-        keep(e.bounds[a]);
+      head->attend(e.rows[r].i, row);
+      visible_pairs[s] += static_cast<double>(row.visible_count);
+      for (std::size_t n = 0; n < all.size(); ++n) {
+        head->bound(n, row, bound);
+        set_row(bounds_of(n), r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
       }
       set_row(e, r, row.output, row.lse, {&row.raw, &row.capped, &hide(row), &row.weights});
     }
   });
   for (double pairs : visible_pairs) e.visible_pairs += pairs;
-  return e;
-}
-
-namespace {
-
-/// Keys that row i of batch b sees when neither segments nor masks decide: the band, and the prefix outside it.
-std::int64_t count_in_band(const Problem& p, std::int64_t b, std::int64_t i) {
-  const std::int64_t diagonal = i + p.diagonal_offset(b), keys = p.key_count(b);
-  std::int64_t first = 0, last = keys;
-  if (p.causal) last = std::min(last, diagonal + 1);
-  if (p.window_right < keys - diagonal) last = std::min(last, diagonal + p.window_right + 1);
-  if (p.window_left != Problem::kUnbounded) first = std::max(first, diagonal - p.window_left);
-  last = std::max(first, last);
-  const std::int64_t prefix = std::min(p.prefix, keys);
-  const std::int64_t shared = std::max<std::int64_t>(std::min(last, prefix) - first, 0);
-  return last - first + prefix - shared;
-}
-
-}  // namespace
-
-double count_visible_pairs(const Problem& p, const Inputs& inputs) {
-  // Without a mask every head sees the same.
-  const bool by_head = inputs.mask || inputs.blocks, simple = !by_head && !p.segments;
-  double pairs = 0;
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < (by_head ? p.query_heads : 1); ++h) {
-      for (std::int64_t i = 0; i < p.query_count(b); ++i) {
-        if (simple) pairs += static_cast<double>(count_in_band(p, b, i));
-        for (std::int64_t j = 0; !simple && j < p.key_count(b); ++j) pairs += visible(p, inputs, b, h, i, j);
-      }
-    }
+  for (const PresentOutput& output : present_outputs(p)) {
+    PresentValues present = expect_present(p, inputs, output, all);
+    e.present.push_back(std::move(present.values));
+    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).present.push_back(std::move(present.bounds[n]));
   }
-  return by_head ? pairs : pairs * static_cast<double>(p.query_heads);
+  return e;
 }
 
 }  // namespace attest

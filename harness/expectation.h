@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/arithmetic.h"
-#include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/operator.h"
 
 namespace attest {
 
@@ -27,20 +25,14 @@ inline constexpr double kRowBudget = 3e8;
 /// The stages of the scores that can be asked for, in this order wherever they are listed.
 inline constexpr std::array<Output, 4> kScoreStages = {Output::raw, Output::capped, Output::biased, Output::weights};
 
-/// One number for each element of the checked rows; a stage that was not asked for is empty.
+/// One number for each element of the checked rows and of the present outputs; what was not asked for is empty.
 struct RowValues {
   std::vector<double> out;                    ///< rows x Dv
   std::vector<double> lse;                    ///< rows
   std::array<std::vector<double>, 4> stages;  ///< rows x Lk each, as kScoreStages
+  std::vector<std::vector<double>> present;   ///< as present_outputs(), whole
 };
 using Bounds = RowValues;
-
-/// An arithmetic together with the type in which its results are handed over.
-struct Producer {
-  Arithmetic arithmetic;
-  DType stored = DType::f32;
-  bool operator==(const Producer&) const = default;
-};
 
 struct Expectation : RowValues {
   std::vector<RowIndex> rows;
@@ -56,8 +48,5 @@ struct Expectation : RowValues {
 /// Runs the reference once over the rows and derives all bounds on the way.
 Expectation expect(const Problem& problem, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
                    double budget = kRowBudget);
-
-/// Visible (query, key) pairs of all heads and batches: the useful work of a benchmark.
-double count_visible_pairs(const Problem& problem, const Inputs& inputs);
 
 }  // namespace attest

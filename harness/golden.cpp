@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <tuple>
 
 #include "harness/user_error.h"
-#include "reference/attention.h"
-#include "reference/error_bound.h"
 #include "reference/projection.h"
 
 namespace attest {
@@ -74,7 +71,7 @@ double variance(const std::vector<double>& values) {
 class ReferenceStages {
  public:
   ReferenceStages(const Case& source, const Inputs& inputs, Comparison& comparison)
-      : source_(source), p_(source.problem), inputs_(inputs), comparison_(comparison), result_(attention(p_, inputs)) {
+      : source_(source), p_(source.problem), inputs_(inputs), comparison_(comparison), rows_(reference_rows(p_, inputs)) {
     if (source.golden->producer) {
       producer_ = Producer{*source.golden->producer, p_.dtype};
     }
@@ -115,25 +112,20 @@ class ReferenceStages {
     return load(&bits, p_.dtype, 0);
   }
 
-  /// Cached keys and values in front of the new ones, unchanged.
+  /// Copies exactly; what was computed, within the file's tolerance.
   void present() {
-    for (const auto& [name, fresh, past] :
-         {std::tuple{"present_k", &inputs_.k, &inputs_.past_k}, std::tuple{"present_v", &inputs_.v, &inputs_.past_v}}) {
-      const Index4 n = {p_.batch, p_.key_heads, p_.key_length, fresh->shape[3]};
-      const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
-      std::int64_t at = 0;
-      for (std::int64_t b = 0; tensor && b < n[0]; ++b) {
-        for (std::int64_t h = 0; h < n[1]; ++h) {
-          for (std::int64_t j = 0; j < n[2]; ++j) {
-            const KeyPlace place = place_of_key(inputs_, b, j);
-            const ConstTensor& from = place.past ? *past : *fresh;
-            for (std::int64_t d = 0; d < n[3]; ++d) {
-              comparison_.element(name, {b, h, j, d}, tensor->at(at++),
-                                  load(from.data, from.dtype, from.at(place.batch, h, place.row, d)), 0);
-            }
-          }
-        }
-      }
+    for (const PresentOutput& output : present_outputs(p_)) {
+      const Index4& n = output.shape;
+      const FileTensor* tensor = stage(std::string(output.name), n[0] * n[1] * n[2] * n[3]);
+      if (!tensor) continue;
+      const PresentValues expected = expect_present(p_, inputs_, output, {{reference_arithmetic(), DType::f64}});
+      std::size_t at = 0;
+      each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+        const double held = tensor->at(static_cast<std::int64_t>(at));
+        const double allowed = output.copied ? 0 : tolerance(held) + expected.bounds[0][at];
+        comparison_.element(std::string(output.name), {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
+        ++at;
+      });
     }
   }
 
@@ -150,7 +142,7 @@ class ReferenceStages {
         for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, *tensor, b, h, i, c, columns, follows_layout));
-            comparison_.element(name, {b, h, i, c}, held, as_stored(get(result_.rows[r], static_cast<std::size_t>(c))),
+            comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
                                 tolerance(held) + (bounds ? (*bounds)[at] : 0));
           }
         }
@@ -197,7 +189,7 @@ class ReferenceStages {
 
   void row_statistics() {
     std::vector<double> weight_sums, score_sums, column_sums(static_cast<std::size_t>(p_.key_length)), raw, scaled;
-    for (const Row& row : result_.rows) {
+    for (const Row& row : rows_) {
       double weight_sum = 0, score_sum = 0;
       for (std::size_t j = 0; j < row.raw.size(); ++j) {
         weight_sum += row.weights[j];
@@ -248,7 +240,7 @@ class ReferenceStages {
   const Problem& p_;
   const Inputs& inputs_;
   Comparison& comparison_;
-  Attention result_;
+  std::vector<Row> rows_;
   std::optional<Producer> producer_;
 };
 

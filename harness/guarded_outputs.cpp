@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "reference/operator.h"
+
 namespace attest {
 namespace {
 
@@ -84,10 +86,10 @@ std::string GuardedOutputs::Tensor::inspect() const {
 /// Calls visit for every tensor that exists, with its index.
 template <class Self, class Visit>
 void GuardedOutputs::each(Self& self, const Visit& visit) {
-  for (auto* tensor : {&self.out_, &self.lse_, &self.raw_, &self.capped_, &self.biased_, &self.weights_,
-                       &self.present_k_, &self.present_v_}) {
+  for (auto* tensor : {&self.out_, &self.lse_, &self.raw_, &self.capped_, &self.biased_, &self.weights_}) {
     if (!tensor->name.empty()) visit(*tensor);
   }
+  for (auto& tensor : self.present_) visit(tensor);
 }
 
 GuardedOutputs::GuardedOutputs(const Problem& p) {
@@ -115,9 +117,9 @@ GuardedOutputs::GuardedOutputs(const Problem& p) {
   stage(Output::capped, capped_);
   stage(Output::biased, biased_);
   stage(Output::weights, weights_);
-  if (p.wants(Output::present)) {
-    present_k_ = Tensor("present_k", p.dtype, {p.batch, p.key_heads, p.key_length, p.key_dim});
-    present_v_ = Tensor("present_v", p.dtype, {p.batch, p.key_heads, p.key_length, p.value_dim});
+  for (const PresentOutput& output : present_outputs(p)) {
+    present_.emplace_back(std::string(output.name), p.dtype, output.shape);
+    places_.push_back(output.place);
   }
 }
 
@@ -136,8 +138,7 @@ Outputs GuardedOutputs::views() {
   set(capped_, outputs.capped);
   set(biased_, outputs.biased);
   set(weights_, outputs.weights);
-  set(present_k_, outputs.present_k);
-  set(present_v_, outputs.present_v);
+  for (std::size_t n = 0; n < present_.size(); ++n) set(present_[n], outputs.*places_[n]);
   return outputs;
 }
 

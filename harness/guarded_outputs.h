@@ -22,8 +22,9 @@ class GuardedOutputs {
   double lse(std::int64_t b, std::int64_t h, std::int64_t i) const { return lse_.at(b, h, i, 0); }
   /// raw, capped, biased or weights; must have been asked for.
   double stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
-  double present(bool values, std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) const {
-    return (values ? present_v_ : present_k_).at(b, h, j, d);
+  /// The n-th of present_outputs().
+  double present(std::size_t n, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    return present_[n].at(b, h, l, d);
   }
 
   /// Refills everything with the guard pattern.
@@ -52,7 +53,9 @@ class GuardedOutputs {
   template <class Self, class Visit>
   static void each(Self& self, const Visit& visit);
 
-  Tensor out_, lse_, raw_, capped_, biased_, weights_, present_k_, present_v_;
+  Tensor out_, lse_, raw_, capped_, biased_, weights_;
+  std::vector<Tensor> present_;
+  std::vector<std::optional<MutableTensor> Outputs::*> places_;  ///< of each present output
 };
 
 }  // namespace attest

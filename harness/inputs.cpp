@@ -60,6 +60,7 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
   TensorStorage& fresh = values ? inputs.v : inputs.k;
   TensorStorage& past = values ? inputs.past_v : inputs.past_k;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
+  const double divisor = values ? 1 : key_divisor(p);
   const Inputs views = inputs.views();
   for (int pass = seen ? 0 : 1; pass < 2; ++pass) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -71,7 +72,7 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
           const KeyPlace place = place_of_key(views, b, l);
           TensorStorage& to = place.past ? past : fresh;
           for (std::int64_t d = 0; d < dim; ++d) {
-            to.set(place.batch, h, place.row, d, hidden ? kNaN : fill.at(b, h, l, d));
+            to.set(place.batch, h, place.row, d, hidden ? kNaN : fill.at(b, h, l, d) / divisor);
           }
         }
       }
@@ -193,6 +194,14 @@ Inputs CaseInputs::views() const {
   inputs.slopes = slopes;
   inputs.sinks = sinks;
   if (!keep.empty()) inputs.keep = keep.data();
+  for (std::size_t n = 0; n < extra.size(); ++n) {
+    ConstTensor view = extra[n].view();
+    for (int axis = 0; axis < 4; ++axis) {
+      if (view.shape[axis] == 1 && extra_specs[n].full[axis] != 1) view.strides[axis] = 0;
+    }
+    view.shape = extra_specs[n].full;
+    inputs.*extra_specs[n].place = view;
+  }
   return inputs;
 }
 
@@ -200,6 +209,7 @@ void make_small_inputs(const Problem& p, CaseInputs& inputs) {
   inputs.mask_shape = {p.batch, p.query_heads, p.query_length, p.key_length};
   inputs.slopes = make_slopes(p);
   inputs.sinks = make_sinks(p);
+  inputs.extra_specs = extra_inputs(p);
   if (p.page_size) {
     inputs.page_size = *p.page_size;
     inputs.pages = make_page_table(p, inputs.page_stride);
@@ -240,6 +250,15 @@ CaseInputs make_inputs(const Problem& p) {
       for (std::int64_t g = 0; g < p.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
     }
   }
+  for (std::size_t n = 0; n < inputs.extra_specs.size(); ++n) {
+    const ExtraInput& spec = inputs.extra_specs[n];
+    TensorStorage storage(spec.shape, p.dtype);
+    std::uint64_t index = 0;
+    each_index(spec.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      storage.set(b, h, l, d, spec.low + (spec.high - spec.low) * hash_uniform(hash_words(p.seed, 6000 + n, index++)));
+    });
+    inputs.extra.push_back(std::move(storage));
+  }
   const auto poisons = [&](const char* kind, const char* letter) {
     const std::size_t colon = p.poison.find(':');
     return p.poison.starts_with(kind) && p.poison.find(letter, colon) != std::string::npos;
@@ -255,6 +274,16 @@ CaseInputs make_inputs(const Problem& p) {
   return inputs;
 }
 
+namespace {
+
+double elements_of(const Index4& shape) {
+  double elements = 1;
+  for (std::int64_t n : shape) elements *= static_cast<double>(n);
+  return elements;
+}
+
+}  // namespace
+
 double storage_bytes(const Problem& p) {
   const auto element = static_cast<double>(size_of(p.dtype));
   const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
@@ -268,7 +297,8 @@ double storage_bytes(const Problem& p) {
   if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
   const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
   bytes += keys * static_cast<double>(p.past);
-  if (p.wants(Output::present)) bytes += keys * static_cast<double>(p.key_length);
+  for (const PresentOutput& output : present_outputs(p)) bytes += element * elements_of(output.shape);
+  for (const ExtraInput& input : extra_inputs(p)) bytes += element * elements_of(input.shape);
   const double pairs = b * hq * static_cast<double>(p.query_length) * static_cast<double>(p.key_length);
   for (Output stage : {Output::raw, Output::capped, Output::biased, Output::weights}) {
     if (p.wants(stage)) bytes += pairs * element;

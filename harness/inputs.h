@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "reference/operator.h"
 #include "reference/problem.h"
 #include "reference/view.h"
 
@@ -53,6 +54,8 @@ struct CaseInputs {
   std::vector<std::uint8_t> blocks, keep;
   BlockMask block_extents{};
   std::vector<double> slopes, sinks;
+  std::vector<ExtraInput> extra_specs;  ///< what this operator reads besides
+  std::vector<TensorStorage> extra;     ///< one for each
 
   Inputs views() const;
 };
@@ -60,7 +63,8 @@ struct CaseInputs {
 /// Throws UserError when the storage type can't hold a value of the fill.
 CaseInputs make_inputs(const Problem& problem);
 
-/// Everything but q, k, v, the mask and cached keys: slopes, sinks, pages, block mask. For lines and files alike.
+/// Everything but q, k, v, the mask and cached keys: slopes, sinks, pages, block mask, and what the operator wants
+/// besides. For lines and files alike.
 void make_small_inputs(const Problem& problem, CaseInputs& inputs);
 
 /// Bytes of storage that a case needs in the harness and, as a rule, once more in a backend.

@@ -91,7 +91,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
     walk(backend, plan, p, views_, outputs, verdict.seconds);
     verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
 
-    const Comparison comparison = compare_outputs(p, views_, expectation_, bounds, outputs);
+    const Comparison comparison = compare_outputs(p, expectation_, bounds, outputs);
     if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
     verdict.worst = comparison.worst();
     verdict.status = Status::pass;

@@ -179,6 +179,7 @@ Trace trace_case(const Case& source, bool causal) {
   Problem& p = trace.source.problem;
   if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1)
     throw UserError(source.label + ": there is nothing to trace");
+  if (!p.has_scores()) throw UserError(source.label + ": a trace shows scores, and this operator has none");
   if (p.query_length > kMostTokens || p.key_length > kMostTokens) {
     throw UserError(fmt::format("{}: {} x {} is too large to read; up to {} tokens are traced", source.label,
                                 p.query_length, p.key_length, kMostTokens));

@@ -284,7 +284,7 @@ class Parser {
 
 void Parser::define_keys() {
   Problem& p = problem_;
-  key("op", [&](const Value& v) { p.op = parse_name<Op>(v, std::array<Text, 1>{"attention"}, "operator"); });
+  key("op", [&](const Value& v) { p.op = parse_name<Op>(v, kOpNames, "operator"); });
   key("dtype", [&](const Value& v) { p.dtype = parse_name<DType>(v, kTypeNames, "type"); });
   key("batch", [&](const Value& v) { p.batch = parse_integer(v, 0, "a batch size"); });
   key("heads", [&](const Value& v) {
@@ -340,6 +340,13 @@ void Parser::define_keys() {
   });
   key("past", [&](const Value& v) { p.past = parse_integer(v, 0, "a count of cached keys"); });
   key("paged", [&](const Value& v) { p.page_size = parse_integer(v, 1, "a page size"); });
+  key("decay", [&](const Value& v) {
+    p.decay_per_head = parse_name<int>(v, std::array<Text, 2>{"dim", "head"}, "decay") == 1;
+  });
+  key("beta", [&](const Value& v) {
+    p.beta_shared = parse_name<int>(v, std::array<Text, 2>{"head", "one"}, "beta") == 1;
+  });
+  flag("state", [&] { p.initial_state = true; });
   key("out", [&](const Value& v) {
     std::set<Output> wanted;
     for (const Value& part : v.split(',')) {

@@ -81,6 +81,9 @@ void print_scores(const Problem& p, Line& line) {
   if (p.dropout != 0) line.value("dropout", print_number(p.dropout));
   if (p.past != 0) line.value("past", integer(p.past));
   if (p.page_size) line.value("paged", integer(*p.page_size));
+  if (p.decay_per_head) line.value("decay", "head");
+  if (p.beta_shared) line.value("beta", "one");
+  if (p.initial_state) line.flag("state");
 }
 
 void print_tensors(const Problem& p, Line& line) {
@@ -110,6 +113,7 @@ std::string print_number(double value) {
 
 std::string print_case(const Problem& p) {
   Line line;
+  if (p.op != Op::attention) line.value("op", std::string(kOpNames[static_cast<std::size_t>(p.op)]));
   if (p.dtype != DType::f32) line.value("dtype", std::string(name_of(p.dtype)));
   if (p.batch != 1) line.value("batch", integer(p.batch));
   if (p.query_heads != 1 || p.key_heads != 1) line.value("heads", pair_text(p.query_heads, p.key_heads, "/"));

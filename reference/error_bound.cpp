@@ -4,28 +4,19 @@
 #include <cfloat>
 #include <cmath>
 
+#include "reference/rounding.h"
+
 namespace attest {
 namespace {
 
 /// Everything that depends on the declared arithmetic and the sizes, but not on the data of a row.
 struct Constants {
-  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_store, u_lse, eta, eta_weights, eta_store, half_range, largest;
-  double largest_stored;  ///< beyond it a stored result becomes an infinity
+  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_lse, eta, eta_weights, half_range, largest;
+  Storing storing;
   double blocks, scale_roundings, division_roundings;
 
   double gamma(double k) const { return k * u / (1 - k * u); }
 };
-
-constexpr double kSmallestF32 = 0x1p-149, kSmallestNormalF32 = 0x1p-126;
-constexpr double kSmallestF64 = 0x1p-1074, kSmallestNormalF64 = 0x1p-1022;
-
-double smallest(DType type, bool flush_to_zero) {
-  if (type == DType::f64) return flush_to_zero ? kSmallestNormalF64 : kSmallestF64;
-  if (type == DType::f32) return flush_to_zero ? kSmallestNormalF32 : kSmallestF32;
-  return type == DType::f16 ? 0x1p-25 : 0x1p-134;
-}
-
-bool narrower(DType a, DType b) { return unit_roundoff(a) > unit_roundoff(b); }
 
 Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
   Constants c{};
@@ -36,13 +27,10 @@ Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
   c.u_scores = narrower(a.stored_scores, a.accumulator) ? unit_roundoff(a.stored_scores) : 0;
   const bool weights_stored = narrower(a.stored_weights, a.accumulator);
   c.u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
-  c.eta = smallest(a.accumulator, a.flush_to_zero);
-  c.eta_weights = weights_stored ? smallest(a.stored_weights, a.flush_to_zero) : 0;
-  const bool output_stored = narrower(stored, a.accumulator);
-  c.u_store = output_stored ? unit_roundoff(stored) : 0;
+  c.eta = underflow_unit(a.accumulator, a.flush_to_zero);
+  c.eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  c.storing = Storing(a, stored);
   c.u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
-  c.largest_stored = output_stored ? largest_of(stored) * (1 + unit_roundoff(stored) / 2) : kInfinity;
-  c.eta_store = smallest(stored, a.flush_to_zero);
   c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   c.largest = a.accumulator == DType::f64 ? DBL_MAX : static_cast<double>(FLT_MAX) * (1 + 0x1p-25);
   c.blocks = a.key_block > 0 ? std::ceil(static_cast<double>(p.key_length) / static_cast<double>(a.key_block)) : 0;
@@ -198,12 +186,6 @@ Arithmetic reference_arithmetic() {
 
 namespace {
 
-/// What rounding to the storage type adds; infinity where the result may leave its range.
-double stored_bound(double magnitude, double before, const Constants& c) {
-  if (magnitude + before > c.largest_stored) return kInfinity;
-  return before + c.u_store * (magnitude + before) + c.eta_store;
-}
-
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
 void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c,
                   const WeightErrors* weights, RowBound& bound) {
@@ -217,9 +199,9 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     bound.raw[j] = bound.capped[j] = bound.biased[j] = bound.weights[j] = score_class;
     if (row.abs_products[j] <= c.half_range) {
       const ScoreErrors errors = score_errors(head, row, i, j, a, c);
-      bound.raw[j] = stored_bound(std::fabs(row.raw[j]), errors.raw, c);
-      bound.capped[j] = stored_bound(std::fabs(row.capped[j]), errors.capped, c);
-      bound.biased[j] = stored_bound(std::fabs(row.biased[j]), errors.biased, c);
+      bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
+      bound.capped[j] = c.storing.bound(std::fabs(row.capped[j]), errors.capped);
+      bound.biased[j] = c.storing.bound(std::fabs(row.biased[j]), errors.biased);
     }
     if (!row.seen[j]) {
       bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
@@ -236,7 +218,7 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     const double underflow = c.eta * (2 + n + c.blocks);
     const double d = static_cast<double>(p.key_dim);
     bound.weights[j] =
-        stored_bound(w, (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + product + division + underflow), c);
+        c.storing.bound(w, (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + product + division + underflow));
   }
 }
 
@@ -291,7 +273,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     if (a.flush_to_zero) underflow += c.eta;  // flushed values: eta * sum p_j
     const double before = (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + products + division + underflow);
     const bool may_overflow = !(n * sums.largest[column] <= c.half_range);
-    bound.output[column] = may_overflow ? kInfinity : stored_bound(magnitude, before, c);
+    bound.output[column] = may_overflow ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,
                      weights.sum,
@@ -299,7 +281,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
                      products,
                      division,
                      underflow,
-                     c.u_store * (magnitude + before) + c.eta_store};
+                     c.storing.u * (magnitude + before) + c.storing.eta};
     }
   }
 

@@ -117,6 +117,38 @@ std::optional<Fault> check_combinations(const Problem& p) {
   return std::nullopt;
 }
 
+/// Linear attention has no scores, so nothing that hides, biases or caps them.
+std::optional<Fault> check_linear(const Problem& p) {
+  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
+  if (p.op == Op::attention) {
+    if (p.decay_per_head) return Fault{"decay", "softmax attention has no decay; choose op=gated or op=gated_delta"};
+    if (p.beta_shared) return Fault{"beta", "softmax attention has no beta; choose op=delta or op=gated_delta"};
+    if (p.initial_state) return Fault{"state", "softmax attention has no state; choose op=linear or its kin"};
+    return std::nullopt;
+  }
+  const auto stranger = [&](const char* key) { return Fault{key, "op=" + op + " has no such option; leave it out"}; };
+  if (p.causal) return stranger("causal");
+  if (p.align != Align::top_left) return stranger("align");
+  if (p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded) return stranger("window");
+  if (p.prefix != 0) return stranger("prefix");
+  if (p.lengths) return stranger("lengths");
+  if (p.segments) return stranger("segments");
+  if (p.mask) return stranger("mask");
+  if (p.blocks) return stranger("blocks");
+  if (p.softcap) return stranger("softcap");
+  if (p.alibi) return stranger("alibi");
+  if (p.sinks) return stranger("sinks");
+  if (p.dropout != 0) return stranger("dropout");
+  if (p.past != 0) return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
+  if (p.page_size) return stranger("paged");
+  if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
+  if (!p.poison.empty()) return stranger("poison");
+  if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};
+  if (p.decay_per_head && !p.has_decay()) return stranger("decay");
+  if (p.beta_shared && !p.has_beta()) return stranger("beta");
+  return std::nullopt;
+}
+
 std::optional<Fault> check_storage(const Problem& p) {
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
     const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
@@ -299,6 +331,7 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (p.prefix > p.key_length) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
   }
+  if (auto fault = check_linear(p)) return fault;
   if (auto fault = check_combinations(p)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
     if (list.empty() || static_cast<std::int64_t>(list.size()) == p.query_heads) return std::nullopt;

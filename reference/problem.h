@@ -19,7 +19,9 @@ namespace attest {
 enum class Align : std::uint8_t { top_left, bottom_right };
 enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
 enum class TensorId : std::uint8_t { q, k, v, mask, out };
-enum class Op : std::uint8_t { attention };
+/// Softmax attention, or a rule by which linear attention writes its state (linear_attention.h).
+enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
+inline constexpr std::array<std::string_view, 5> kOpNames = {"attention", "linear", "gated", "delta", "gated_delta"};
 
 inline constexpr std::array<std::string_view, 5> kTensorNames = {"q", "k", "v", "mask", "out"};
 inline constexpr std::array<std::string_view, 6> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv", "thd"};
@@ -88,6 +90,9 @@ struct Problem {
   double dropout = 0;
   std::int64_t past = 0;
   std::optional<std::int64_t> page_size;
+  bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
+  bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
+  bool initial_state = false;   ///< and a state to start from instead of zeros
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
   std::array<TensorSpec, 5> tensors{};  ///< by TensorId
@@ -113,6 +118,11 @@ struct Problem {
   /// Any of raw, capped, biased, weights.
   bool wants_scores() const;
   DType mask_dtype() const;
+  /// Whether the operator has a score for each query and key.
+  bool has_scores() const { return op == Op::attention; }
+  /// Which inputs the rule of linear attention has; both false for softmax attention.
+  bool has_decay() const { return op == Op::gated || op == Op::gated_delta; }
+  bool has_beta() const { return op == Op::delta || op == Op::gated_delta; }
   /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
   bool uses_diagonal() const;
 };

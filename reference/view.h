@@ -99,6 +99,10 @@ struct Inputs {
   std::span<const double> slopes{};    ///< ALiBi, one for each query head; exact in the accumulator's type
   std::span<const double> sinks{};     ///< logits, likewise
   const std::uint8_t* keep = nullptr;  ///< dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (philox.h)
+  // Linear attention (linear_attention.h), in the storage type; broadcast axes have stride 0.
+  ConstTensor decay{};  ///< B,Hkv,L,Dk, logarithms of the factors
+  ConstTensor beta{};   ///< B,Hkv,L,1
+  ConstTensor state{};  ///< B,Hkv,Dk,Dv
 };
 
 /// Where key j of batch b is stored: row `row` of entry `batch` of k and v, or of past_k and past_v.
@@ -116,10 +120,11 @@ inline KeyPlace place_of_key(const Inputs& inputs, std::int64_t b, std::int64_t 
 
 /// What it writes, each only when asked for: out B,Hq,Lq,Dv and present_k, present_v B,Hkv,Lk,D in the storage type;
 /// lse B,Hq,Lq,1 in the accumulator's; the stages of the scores B,Hq,Lq,Lk in the storage type. raw and capped hold
-/// every pair, visible or not; biased is -inf and weights is 0 where a key is hidden.
+/// every pair, visible or not; biased is -inf and weights is 0 where a key is hidden. present_state B,Hkv,Dk,Dv is what
+/// linear attention leaves behind.
 struct Outputs {
   MutableTensor out;
-  std::optional<MutableTensor> lse, raw, capped, biased, weights, present_k, present_v;
+  std::optional<MutableTensor> lse, raw, capped, biased, weights, present_k, present_v, present_state;
 };
 
 /// Reads one element as a double, exactly.

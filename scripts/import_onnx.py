@@ -3,7 +3,7 @@
 
     python3 -m venv v && v/bin/pip install onnx==1.23.2 && v/bin/python scripts/import_onnx.py
 
-Attention (opsets 23 to 25) and FlexAttention. What FlexAttention says with graphs is said here with masks, softcap and the
+Attention (opsets 23 to 25), FlexAttention and LinearAttention. What FlexAttention says with graphs is said here with masks, softcap and the
 causal flag; a graph that is not known stops the import. The result is committed, so that no test needs Python.
 """
 import json
@@ -127,6 +127,26 @@ def flex_case(name, tensors, outputs, attributes):
     return case, metadata, options, notes
 
 
+def linear_case(tensors, outputs, attributes):
+    heads, key_heads = attributes["q_num_heads"], attributes["kv_num_heads"]
+    case = {"q": tensors["query"], "k": tensors["key"], "v": tensors["value"]}
+    metadata = {"layout": "bld", "heads": str(heads), "kv_heads": str(key_heads)}
+    options = ["op=" + attributes.get("update_rule", b"gated_delta").decode(), "out=o,present"]
+    if "decay" in tensors:
+        case["decay"] = tensors["decay"]
+        options += ["decay=head"] if tensors["decay"].shape[2] == key_heads else []
+    if "beta" in tensors:
+        case["beta"] = tensors["beta"]
+        options += ["beta=one"] if tensors["beta"].shape[2] == 1 < key_heads else []
+    if "past_state" in tensors:
+        case["past_state"] = tensors["past_state"]
+        options.append("state")
+    if attributes.get("scale"):
+        metadata["scale"] = repr(attributes["scale"])
+    case["output"], case["present_state"] = outputs["output"], outputs["present_state"]
+    return case, metadata, options
+
+
 def main():
     warnings.filterwarnings("ignore")
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -135,7 +155,7 @@ def main():
     lines = []
     for test in collect_testcases(None):
         node = test.model.graph.node[0]
-        if node.op_type not in ("Attention", "FlexAttention") or len(test.model.graph.node) != 1:
+        if node.op_type not in ("Attention", "FlexAttention", "LinearAttention") or len(test.model.graph.node) != 1:
             continue
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         (inputs, outputs), = test.data_sets
@@ -144,6 +164,8 @@ def main():
         notes = []
         if node.op_type == "Attention":
             case, metadata, options = attention_case(tensors, results, attributes)
+        elif node.op_type == "LinearAttention":
+            case, metadata, options = linear_case(tensors, results, attributes)
         else:
             case, metadata, options, notes = flex_case(test.name, tensors, results, attributes)
         # onnx's own runner compares bfloat16 within two of its ulps at least.
@@ -158,7 +180,7 @@ def main():
         write_safetensors(FOLDER / f"{name}.safetensors", case, metadata)
         lines.append(f"../golden/onnx/{name}.safetensors")
     suite = ROOT / "tests" / "cases" / "onnx.cases"
-    suite.write_text(f"# The node tests of onnx {onnx.__version__} for Attention and FlexAttention (Apache-2.0), at their own tolerance.\n"
+    suite.write_text(f"# The node tests of onnx {onnx.__version__} for Attention, FlexAttention and LinearAttention (Apache-2.0), at their own tolerance.\n"
                      + "\n".join(lines) + "\n")
     print(f"{len(lines)} cases")
 

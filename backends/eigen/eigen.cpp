@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backends/backend.h"
+#include "backends/eigen/linear.h"
 #include "backends/eigen/packet_exp.h"
 #include "backends/eigen/register_tile.h"
 #include "backends/support/fused_host.h"
@@ -152,6 +153,10 @@ class EigenBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Problem& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
+    if (problem.op != Op::attention) {
+      if (problem.dtype == DType::f64) return std::make_unique<EigenLinearPlan<double>>(problem, threads_);
+      return std::make_unique<EigenLinearPlan<float>>(problem, threads_);
+    }
     if (problem.dtype == DType::f64) {
       return std::make_unique<support::FusedHostPlan<double, EigenKernel<double>>>(problem, threads_, kTile);
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/example/linear.h"
 #include "backends/support/host_results.h"
 #include "reference/philox.h"
 
@@ -181,6 +182,10 @@ class ExampleBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Problem& problem) override {
+    if (problem.op != Op::attention) {
+      if (problem.dtype == DType::f64) return std::make_unique<example::LinearPlan<double>>(problem);
+      return std::make_unique<example::LinearPlan<float>>(problem);
+    }
     if (problem.dtype == DType::f64) return std::make_unique<ExamplePlan<double>>(problem);
     return std::make_unique<ExamplePlan<float>>(problem);
   }

@@ -75,12 +75,20 @@ class HostResults {
         }
       }
     }
+    if (outputs.present_state) {
+      const MutableTensor& to = *outputs.present_state;
+      const Real* from = state.data();
+      each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+        store(to.data, to.dtype, to.at(b, h, l, d), static_cast<double>(*from++));
+      });
+    }
     if (outputs.present_k) copy_present(inputs, inputs.k, inputs.past_k, *outputs.present_k);
     if (outputs.present_v) copy_present(inputs, inputs.v, inputs.past_v, *outputs.present_v);
   }
 
   std::vector<Real> out, lse;                      ///< rows x Dv, rows
   std::vector<Real> raw, capped, biased, weights;  ///< rows x Lk where asked for
+  std::vector<Real> state;                         ///< linear attention: B,Hkv,Dk,Dv, dense
 
  private:
   static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {

@@ -232,6 +232,8 @@ class XtensorBackend : public Backend {
         "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
+  std::optional<Refusal> refuse(const Problem& problem) const override { return refuse_other_operators(problem); }
+
   Arithmetic arithmetic(const Problem& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);

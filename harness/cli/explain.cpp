@@ -48,6 +48,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   fmt::print("\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
   fmt::print("  got       {:.9g}\n  expected  {:.17g}\n  error     {:.3g}\n  bound     {:.3g}   error/bound {:.3g}{}\n",
              e.got, e.expected, std::fabs(e.got - e.expected), e.bound, e.ratio(), e.ratio() <= 1 ? "" : "   FAIL");
+  if (!p.has_scores()) return;
   const Head head(p, inputs, b, h);
   Row row;
   head.attend(i, row);

@@ -12,7 +12,7 @@ find . -type f | sort | xargs sha256sum >"$work/before"
 
 # The guide's commands:
 cp -r backends/example backends/mine
-sed -i 's/example/mine/g; s/Example/Mine/g' backends/mine/CMakeLists.txt backends/mine/example.cpp
+sed -i 's/example/mine/g; s/Example/Mine/g' backends/mine/*
 mv backends/mine/example.cpp backends/mine/mine.cpp
 
 cmake -S . -B build -G Ninja -DATTEST_TESTS=OFF -DATTEST_BACKEND_EIGEN=OFF -DATTEST_BACKEND_XTENSOR=OFF \

@@ -2,6 +2,7 @@
 //
 //   random_lines COUNT SEED             lines at random, for false-alarm runs
 //   random_lines COUNT SEED pairwise    lines chosen so that every pair of choices meets: how matrix.cases was made
+//   random_lines COUNT SEED linear      the same for linear attention alone: how linear.cases was made
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include "harness/fill.h"
 #include "reference/case_line.h"
+#include "reference/operator.h"
 
 namespace {
 
@@ -292,11 +294,41 @@ Candidate draw(Random& random) {
   return result;
 }
 
+Candidate draw_linear(Random& random) {
+  Candidate result;
+  std::vector<int>& c = result.choices;
+  using Texts = std::vector<std::string>;
+  const std::string op = random.pick(Texts{"linear", "gated", "delta", "gated_delta"}, c);
+  std::string line = "op=" + op + random.pick(Texts{"", "", " dtype=f64", " dtype=f16", " dtype=bf16"}, c);
+  line += random.pick(Texts{"", " batch=2", " batch=3"}, c);
+  line += random.pick(Texts{"", " heads=2", " heads=4/1", " heads=6/2"}, c);
+  line += " seq=" + std::to_string(random.pick(std::vector<int>{0, 1, 2, 7, 16, 33, 64, 97}, c));
+  line += random.pick(Texts{" dim=1", " dim=8", " dim=15", " dim=16/48", " dim=32", " dim=40/7", " dim=64"}, c);
+  line += random.pick(Texts{"", "", " scale=1", " scale=2.5", " scale=-0.3"}, c);
+  const std::string decay = random.pick(Texts{"", " decay=head"}, c), beta = random.pick(Texts{"", " beta=one"}, c);
+  if (op.starts_with("gated")) line += decay;
+  if (op.ends_with("delta")) line += beta;
+  line += random.pick(Texts{"", " state"}, c) + random.pick(Texts{"", " out=o,present", " out=present"}, c);
+  line += layout_tokens(random, c);
+  const std::string fill = fill_of(random.pick(std::vector<std::size_t>{0, 0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12}, c));
+  line += (fill.empty() ? "" : " ") + fill;
+  line += stride_tokens(attest::parse_case(line), random, c);
+  if (const std::uint64_t seed = random.below(1000); seed != 0) line += " seed=" + std::to_string(seed);
+  result.problem = attest::parse_case(line);
+  return result;
+}
+
+double cost_of(const Problem& p) {
+  if (p.op == attest::Op::attention) return attest::dense_multiply_adds(p);
+  return attest::row_operations(p) * static_cast<double>(p.batch * p.query_heads * p.query_length);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 4 || (argc == 4 && std::string(argv[3]) != "pairwise")) {
-    std::fprintf(stderr, "usage: random_lines COUNT SEED [pairwise]\n");
+  const std::string mode = argc == 4 ? argv[3] : "";
+  if (argc < 3 || argc > 4 || (argc == 4 && mode != "pairwise" && mode != "linear")) {
+    std::fprintf(stderr, "usage: random_lines COUNT SEED [pairwise|linear]\n");
     return 2;
   }
   const std::size_t count = std::strtoull(argv[1], nullptr, 10);
@@ -317,9 +349,10 @@ int main(int argc, char** argv) {
     Candidate best;
     std::size_t best_new = 0;
     for (int tries = 0; tries < (pairwise ? 40 : 1); ++tries) {
-      Candidate c = draw(random);
+      const bool linear = mode == "linear" || (mode.empty() && random.below(16) == 0);
+      Candidate c = linear ? draw_linear(random) : draw(random);
       // A line should cost a moment: 4 million multiply-adds at most.
-      if (attest::dense_multiply_adds(c.problem) > 4e6) continue;
+      if (cost_of(c.problem) > 4e6) continue;
       std::size_t fresh = 1;
       if (pairwise) {
         for (const auto& pair : pairs_of(c.choices)) fresh += !pairs.contains(pair);

@@ -1,0 +1,43 @@
+// What storing a result costs, for the bounds of every operator.
+#pragma once
+
+#include <cmath>
+
+#include "reference/arithmetic.h"
+
+namespace attest {
+
+constexpr bool narrower(DType a, DType b) { return unit_roundoff(a) > unit_roundoff(b); }
+
+/// What a number too small to be held may lose: the smallest subnormal (half of it where a 16-bit type rounds), or the
+/// smallest normal number where subnormals are flushed.
+constexpr double underflow_unit(DType type, bool flush_to_zero) {
+  switch (type) {
+    case DType::f64: return flush_to_zero ? 0x1p-1022 : 0x1p-1074;
+    case DType::f32: return flush_to_zero ? 0x1p-126 : 0x1p-149;
+    case DType::f16: return 0x1p-25;
+    case DType::bf16: return 0x1p-134;
+  }
+  return 0;
+}
+
+/// Results of one accumulator, rounded to `stored` unless that is as wide.
+struct Storing {
+  double u = 0, eta = 0;
+  double largest = kInfinity;  ///< beyond it a stored result becomes an infinity
+
+  Storing() = default;
+  Storing(const Arithmetic& a, DType stored) : eta(underflow_unit(stored, a.flush_to_zero)) {
+    if (!narrower(stored, a.accumulator)) return;
+    u = unit_roundoff(stored);
+    largest = largest_of(stored) * (1 + unit_roundoff(stored) / 2);
+  }
+
+  /// Bound of a stored number: `error` before the store, infinite where it may round to an infinity.
+  double bound(double magnitude, double error) const {
+    if (error == kInfinity || magnitude + error > largest) return kInfinity;
+    return error + u * (magnitude + error) + eta;
+  }
+};
+
+}  // namespace attest
