@@ -36,7 +36,8 @@ struct Case {
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.
 Case case_from_line(const std::string& line, const std::string& where = "");
-/// Tensors q, k, v; optional mask, past_k, past_v, keep; stages. Metadata scale,
+/// Tensors q, k, v; optional mask, past_k, past_v, keep; cu_seqlens_q and cu_seqlens_k (layout thd); page_table (k and
+/// v are then pages); decay, beta, past_state (linear attention); stages. Metadata scale,
 /// layout, heads, kv_heads, options (a case line without sizes), tolerance, relative_tolerance, producer, about.
 Case case_from_file(const std::filesystem::path& path);
 /// A line or, when it ends in .safetensors, a file.

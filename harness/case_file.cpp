@@ -1,12 +1,13 @@
 // Cases from .safetensors files.
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "harness/case.h"
+#include "harness/file_golden.h"
+#include "harness/index_tensors.h"
 #include "harness/user_error.h"
 #include "reference/case_line.h"
 
@@ -16,7 +17,8 @@ namespace {
 /// Builds the problem and the storage from a file's tensors; complains with the file's name in front.
 class FileCase {
  public:
-  FileCase(TensorFile file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+  FileCase(TensorFile file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)), page_table_(find("page_table")) {}
 
   Case build() {
     Case result;
@@ -26,26 +28,17 @@ class FileCase {
     result.from_file = true;
     check_memory(problem_, name_);
     result.inputs = read_inputs();
-    result.golden = read_golden();
+    std::set<std::string> inputs = {
+        "q", "k", "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k", "page_table"};
+    for (const ExtraInput& spec : extra_inputs(problem_)) inputs.emplace(spec.name);
+    result.golden = read_golden(file_, name_, inputs);
     return result;
   }
 
  private:
   [[noreturn]] void fail(const std::string& message) const { throw UserError(name_ + ": " + message); }
-
-  std::string metadata(const std::string& key) const {
-    const auto found = file_.metadata.find(key);
-    return found == file_.metadata.end() ? "" : found->second;
-  }
-
-  double metadata_number(const std::string& key, const std::string& text) const {
-    double value = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(value)) {
-      fail("metadata " + key + " \"" + text.substr(0, 40) + "\" is not a finite number");
-    }
-    return value;
-  }
+  std::string metadata(const std::string& key) const { return FileMetadata(file_, name_).text(key); }
+  double metadata_number(const std::string& key) const { return FileMetadata(file_, name_).number(key); }
 
   const FileTensor& floating(const std::string& key) const {
     const auto found = file_.tensors.find(key);
@@ -68,11 +61,15 @@ class FileCase {
                                     : DType::f32;
   }
 
-  /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata).
+  /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata), or
+  /// T,H,D for packed sequences.
   Index4 extents(const std::string& key, const FileTensor& tensor) const {
     const auto& n = tensor.shape;
     Index4 shape{};
-    if (n.size() == 2) {
+    if (layout_ == Layout::thd) {
+      if (n.size() != 3) fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; layout thd is T,H,D");
+      shape = {1, n[1], n[0], n[2]};
+    } else if (n.size() == 2) {
       shape = {1, 1, n[0], n[1]};
     } else if (n.size() == 3) {
       const std::int64_t heads = heads_of(key);
@@ -90,10 +87,9 @@ class FileCase {
   }
 
   std::int64_t heads_of(const std::string& key) const {
-    const std::string text = metadata(key == "q" ? "heads" : "kv_heads");
-    const std::string value = text.empty() ? metadata("heads") : text;
-    if (value.empty()) return 1;
-    const double heads = metadata_number("heads", value);
+    const std::string name = key == "q" || metadata("kv_heads").empty() ? "heads" : "kv_heads";
+    if (metadata(name).empty()) return 1;
+    const double heads = metadata_number(name);
     if (!(heads >= 1 && heads <= 65536 && heads == std::floor(heads))) fail("metadata heads is no head count");
     return static_cast<std::int64_t>(heads);
   }
@@ -104,11 +100,27 @@ class FileCase {
       layout_ = Layout::blhd;
     else if (layout == "bld")
       layout_ = Layout::bld;
+    else if (layout == "thd")
+      layout_ = Layout::thd;
     else if (!layout.empty() && layout != "bhld")
-      fail("metadata layout \"" + layout + "\"; bhld, blhd or bld");
+      fail("metadata layout \"" + layout + "\"; bhld, blhd, bld or thd");
 
     const FileTensor &q = floating("q"), &k = floating("k"), &v = floating("v");
-    const Index4 nq = extents("q", q), nk = extents("k", k), nv = extents("v", v);
+    const Index4 nq = extents("q", q);
+    Index4 nk = extents("k", k), nv = extents("v", v);
+    if (page_table_) {
+      page_size_ = nk[2];
+      pages_ = nk[0];
+      if (nv[0] != pages_) fail(fmt::format("the pages of k {} and v {} disagree", k.shape_text(), v.shape_text()));
+      if (page_table_->shape.size() != 2 || page_table_->shape[0] != nq[0] || layout_ == Layout::thd) {
+        fail(fmt::format("page_table {} and q {}: one row of pages for each batch is wanted, and no layout thd",
+                         page_table_->shape_text(), q.shape_text()));
+      }
+      if (page_size_ < 1) fail("pages of no rows");
+      nk[0] = nv[0] = nq[0];
+      nk[2] = page_table_->shape[1] * page_size_;
+      nv[2] = page_table_->shape[1] * nv[2];
+    }
     const auto disagree = [&](const char* what, const char* a, const FileTensor& x, const char* b,
                               const FileTensor& y) {
       fail(fmt::format("{} of {} {} and {} {} disagree", what, a, x.shape_text(), b, y.shape_text()));
@@ -133,15 +145,43 @@ class FileCase {
     p.key_dim = nq[3];
     p.value_dim = nv[3];
     p.layout = layout_;
+    if (page_table_) p.page_size = page_size_;
+    if (layout_ == Layout::thd) read_starts(p);
     read_past(p, nk[1]);
-    if (const std::string scale = metadata("scale"); !scale.empty()) p.scale = metadata_number("scale", scale);
+    if (!metadata("scale").empty()) p.scale = metadata_number("scale");
     read_mask_spec(p);
     try {
       problem_ = with_options(p, metadata("options"));
     } catch (const CaseError& error) {
       fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
     }
+    if (problem_.layout != p.layout || (p.lengths && problem_.lengths != p.lengths) ||
+        problem_.page_size != p.page_size) {
+      fail("metadata options: layout, cumulative lengths and pages come from the file's tensors");
+    }
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
+    if (!page_table_) return;
+    std::vector<std::int64_t> used;
+    for (std::int64_t b = 0; b < problem_.batch; ++b) used.push_back(page_count(problem_, b));
+    check_page_table(*page_table_, name_, used, pages_);
+  }
+
+  /// cu_seqlens_q and cu_seqlens_k: where each packed sequence begins, and the end.
+  void read_starts(Problem& p) const {
+    const FileTensor *q = find("cu_seqlens_q"), *k = find("cu_seqlens_k");
+    if (!q || !k) fail("layout thd needs cu_seqlens_q and cu_seqlens_k");
+    LengthSpec lengths{lengths_of_starts(*q, name_, "cu_seqlens_q", p.query_length),
+                       lengths_of_starts(*k, name_, "cu_seqlens_k", p.key_length)};
+    if (lengths.query.size() != lengths.key.size()) {
+      fail("cu_seqlens_q " + q->shape_text() + " and cu_seqlens_k " + k->shape_text() + " disagree");
+    }
+    const auto longest = [](const std::vector<std::int64_t>& list) {
+      return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+    };
+    p.batch = static_cast<std::int64_t>(lengths.key.size());
+    p.query_length = longest(lengths.query);
+    p.key_length = longest(lengths.key);
+    p.lengths = std::move(lengths);
   }
 
   /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
@@ -194,6 +234,15 @@ class FileCase {
     const FileTensor& tensor = floating(key);
     TensorStorage storage(problem_, id, problem_.dtype);
     const Index4 n = storage.shape();
+    if (layout_ == Layout::thd) {  // T,H,D in the file as in storage
+      const std::vector<std::int64_t> starts = starts_of(problem_, id);
+      each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+        const std::int64_t row = starts[static_cast<std::size_t>(b)] + l;
+        if (row < starts[static_cast<std::size_t>(b) + 1])
+          storage.set(b, h, l, d, tensor.at((row * n[1] + h) * n[3] + d));
+      });
+      return storage;
+    }
     // bhld keeps heads before positions in the file; blhd and bld keep positions first.
     const bool heads_first = tensor.shape.size() == 4 && layout_ == Layout::bhld;
     each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
@@ -206,13 +255,16 @@ class FileCase {
 
   CaseInputs read_inputs() const {
     CaseInputs inputs;
-    inputs.q = read_tensor(TensorId::q, "q");
-    inputs.k = read_tensor(TensorId::k, "k");
-    inputs.v = read_tensor(TensorId::v, "v");
     const Problem& p = problem_;
     make_small_inputs(p, inputs);
-    if (p.page_size) fail("metadata options: paged is for case lines");
-    if (p.packed_sequences()) fail("metadata options: layout=thd is for case lines");
+    inputs.q = read_tensor(TensorId::q, "q");
+    if (page_table_) {
+      inputs.k = read_pages(TensorId::k, "k", inputs);
+      inputs.v = read_pages(TensorId::v, "v", inputs);
+    } else {
+      inputs.k = read_tensor(TensorId::k, "k");
+      inputs.v = read_tensor(TensorId::v, "v");
+    }
     if (find("past_k")) {
       inputs.past_k = read_dense("past_k");
       inputs.past_v = read_dense("past_v");
@@ -234,6 +286,24 @@ class FileCase {
         inputs.mask.set_byte(b, h, i, j, value != 0);
     });
     return inputs;
+  }
+
+  /// The pages that sequences use, in the shuffled order of this case's own table; a page that two share becomes two.
+  TensorStorage read_pages(TensorId id, const std::string& key, const CaseInputs& inputs) const {
+    const FileTensor& tensor = floating(key);
+    TensorStorage storage(problem_, id, problem_.dtype);
+    const Index4 n = storage.shape();
+    for (std::int64_t b = 0; b < problem_.batch; ++b) {
+      for (std::int64_t i = 0; i < page_count(problem_, b); ++i) {
+        const auto from = static_cast<std::int64_t>(page_table_->at(b * page_table_->shape[1] + i));
+        const std::int64_t to = inputs.pages[static_cast<std::size_t>(b * inputs.page_stride + i)];
+        each_index({1, n[1], n[2], n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
+          const std::int64_t row = layout_ == Layout::bhld ? h * n[2] + l : l * n[1] + h;
+          storage.set(to, h, l, d, tensor.at((from * n[1] * n[2] + row) * n[3] + d));
+        });
+      }
+    }
+    return storage;
   }
 
   TensorStorage read_dense(const std::string& key) const {
@@ -262,8 +332,7 @@ class FileCase {
     }
     TensorStorage storage(n, problem_.dtype);
     each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      const std::int64_t at =
-          packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
+      const std::int64_t at = packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
       storage.set(b, h, l, d, tensor->at(at));
     });
     return storage;
@@ -282,57 +351,10 @@ class FileCase {
     for (std::int64_t n = 0; n < wanted; ++n) inputs.keep.push_back(keep->at(n) != 0);
   }
 
-  std::optional<Golden> read_golden() const {
-    std::set<std::string> inputs = {"q", "k", "v", "mask", "past_k", "past_v", "keep"};
-    for (const ExtraInput& spec : extra_inputs(problem_)) inputs.emplace(spec.name);
-    Golden golden;
-    for (const auto& [key, tensor] : file_.tensors) {
-      if (!inputs.contains(key)) golden.stages.emplace(key, tensor);
-    }
-    golden.about = metadata("about").empty() ? metadata("origin") : metadata("about");
-    if (const std::string text = metadata("tolerance"); !text.empty()) {
-      golden.tolerance = metadata_number("tolerance", text);
-      if (!(*golden.tolerance >= 0)) fail("metadata tolerance is negative");
-    }
-    if (const std::string text = metadata("relative_tolerance"); !text.empty()) {
-      golden.relative = metadata_number("relative_tolerance", text);
-      if (!(golden.relative >= 0)) fail("metadata relative_tolerance is negative");
-    }
-    golden.producer = read_producer(metadata("producer"));
-    std::istringstream tokens(metadata("tokens"));
-    for (std::string token; tokens >> token;) golden.tokens.push_back(token);
-    if (golden.stages.empty()) return std::nullopt;
-    if (!golden.tolerance && !golden.producer) {
-      fail("it holds results (" + golden.stages.begin()->first +
-           ") but neither metadata tolerance nor producer says how exact they are");
-    }
-    return golden;
-  }
-
-  /// "float32 accumulation, q scaled before the product, exp within 4 ulps (assumed), IEEE division"
-  std::optional<Arithmetic> read_producer(const std::string& text) const {
-    if (text.empty()) return std::nullopt;
-    Arithmetic a;
-    a.normalised_before_storage = true;
-    if (text.find("float64 accumulation") != std::string::npos)
-      a.accumulator = a.stored_weights = DType::f64;
-    else if (text.find("float32 accumulation") == std::string::npos) {
-      fail("metadata producer does not say \"float32 accumulation\" or \"float64 accumulation\"");
-    }
-    if (const std::size_t at = text.find("exp within "); at != std::string::npos) {
-      double ulps = 0;
-      const char* from = text.data() + at + 11;
-      if (std::from_chars(from, text.data() + text.size(), ulps).ec == std::errc() && ulps > 0 && ulps < 1e6) {
-        a.exp_ulps = a.log_ulps = ulps;
-      } else {
-        fail("metadata producer: \"exp within N ulps\" is wanted");
-      }
-    }
-    return a;
-  }
-
   TensorFile file_;
   std::string name_;
+  const FileTensor* page_table_;
+  std::int64_t page_size_ = 0, pages_ = 0;
   Layout layout_ = Layout::bhld;
   Problem problem_;
 };

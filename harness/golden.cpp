@@ -46,9 +46,17 @@ void expect_shape(const Case& source, const std::string& name, const FileTensor&
   }
 }
 
+/// Query rows of all heads that exist: in packed sequences, those of their lengths.
+std::int64_t stored_rows(const Problem& p) {
+  return p.query_heads * (p.packed_sequences() ? starts_of(p, TensorId::q).back() : p.batch * p.query_length);
+}
+
 /// File index of element (b, h, i, c): positions come before heads in blhd and bld files.
 std::int64_t file_index(const Problem& p, const FileTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t i,
                         std::int64_t c, std::int64_t columns, bool follows_layout) {
+  if (p.packed_sequences()) {
+    return ((starts_of(p, TensorId::q)[static_cast<std::size_t>(b)] + i) * p.query_heads + h) * columns + c;
+  }
   const bool heads_first = !follows_layout || (p.layout == Layout::bhld && tensor.shape.size() == 4);
   return heads_first ? ((b * p.query_heads + h) * p.query_length + i) * columns + c
                      : ((b * p.query_length + i) * p.query_heads + h) * columns + c;
@@ -71,7 +79,11 @@ double variance(const std::vector<double>& values) {
 class ReferenceStages {
  public:
   ReferenceStages(const Case& source, const Inputs& inputs, Comparison& comparison)
-      : source_(source), p_(source.problem), inputs_(inputs), comparison_(comparison), rows_(reference_rows(p_, inputs)) {
+      : source_(source),
+        p_(source.problem),
+        inputs_(inputs),
+        comparison_(comparison),
+        rows_(reference_rows(p_, inputs)) {
     if (source.golden->producer) {
       producer_ = Producer{*source.golden->producer, p_.dtype};
     }
@@ -129,7 +141,7 @@ class ReferenceStages {
     }
   }
 
-  std::int64_t rows() const { return p_.batch * p_.query_heads * p_.query_length; }
+  std::int64_t rows() const { return stored_rows(p_); }
 
   template <class Get>
   void each_row(const std::string& name, std::int64_t columns, const Get& get,
@@ -139,7 +151,7 @@ class ReferenceStages {
     std::size_t r = 0, at = 0;
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
+        for (std::int64_t i = 0; i < (p_.packed_sequences() ? p_.query_count(b) : p_.query_length); ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, *tensor, b, h, i, c, columns, follows_layout));
             comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
@@ -270,7 +282,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     const auto found = golden.stages.find(name);
     if (found == golden.stages.end()) return;
     const FileTensor& tensor = found->second;
-    expect_shape(source_, name, tensor, p.batch * p.query_heads * p.query_length * columns);
+    expect_shape(source_, name, tensor, stored_rows(p) * columns);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
       for (std::int64_t c = 0; c < columns; ++c) {
@@ -299,7 +311,8 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
           return outputs.stage(kScoreStages[n], b, h, i, c);
         });
   }
-  const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0;
+  const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0 &&
+                                !p.packed_sequences() && !p.page_size;
   if (through_identity && p.key_length <= kMostKeysForWeights && p.key_length > 0) {
     const IdentityValues identity(p);
     if (backend.refuse(identity.problem)) return comparison;

@@ -100,8 +100,7 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
   const double beta = std::fabs(token_.beta), key_norm = norm(token_.key) * kEvaluation;
   // The norm of what carries an old error on: the decay, then I - beta k k^T.
   const double decay_norm = gated ? *std::max_element(token_.decay.begin(), token_.decay.end()) : 1;
-  const double update_norm =
-      delta ? std::max(1.0, std::fabs(1 - token_.beta * key_norm * key_norm)) * kEvaluation : 1;
+  const double update_norm = delta ? std::max(1.0, std::fabs(1 - token_.beta * key_norm * key_norm)) * kEvaluation : 1;
 
   std::vector<double> carried(keys), magnitude(keys);
   for (std::size_t m = 0; m < columns; ++m) {
@@ -190,8 +189,9 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
     // scale may multiply the query or the sum; either product may underflow.
     if (!(magnitude * std::max(1.0, scale) <= limits.half_range)) continue;
     carried = std::min(carried, query_norm * error.column[m]);
-    bound[m] = (scale * (carried + limits.gamma(n + 3) * magnitude) + std::max(1.0, scale) * limits.eta * (n + 3 + held)) *
-               kEvaluation;
+    bound[m] =
+        (scale * (carried + limits.gamma(n + 3) * magnitude) + std::max(1.0, scale) * limits.eta * (n + 3 + held)) *
+        kEvaluation;
   }
 }
 

@@ -26,7 +26,7 @@ class SoftmaxHead : public HeadReference {
  private:
   Head head_;
   std::int64_t i_ = 0;
-  const std::vector<Producer>& producers_;
+  std::vector<Producer> producers_;
 };
 
 std::vector<Arithmetic> arithmetics_of(const std::vector<Producer>& producers) {
@@ -58,7 +58,7 @@ class LinearHead : public HeadReference {
  private:
   LinearState state_;
   std::int64_t h_, i_ = 0;
-  const std::vector<Producer>& producers_;
+  std::vector<Producer> producers_;
 };
 
 /// Keys that row i of batch b sees when neither segments nor masks decide: the band, and the prefix outside it.

@@ -42,7 +42,7 @@ std::vector<Row> reference_rows(const Problem& problem, const Inputs& inputs);
 struct ExtraInput {
   std::string_view name;
   ConstTensor Inputs::*place;
-  Index4 shape;          ///< as stored; axes of extent 1 are broadcast to `full`
+  Index4 shape;  ///< as stored; axes of extent 1 are broadcast to `full`
   Index4 full;
   double low, high;
 };

@@ -24,13 +24,14 @@ constexpr double underflow_unit(DType type, bool flush_to_zero) {
 /// Results of one accumulator, rounded to `stored` unless that is as wide.
 struct Storing {
   double u = 0, eta = 0;
-  double largest = kInfinity;  ///< beyond it a stored result becomes an infinity
+  double largest = kInfinity;  ///< beyond it a result becomes an infinity
 
   Storing() = default;
   Storing(const Arithmetic& a, DType stored) : eta(underflow_unit(stored, a.flush_to_zero)) {
-    if (!narrower(stored, a.accumulator)) return;
-    u = unit_roundoff(stored);
-    largest = largest_of(stored) * (1 + unit_roundoff(stored) / 2);
+    const bool rounds = narrower(stored, a.accumulator);
+    const DType held = rounds ? stored : a.accumulator;
+    if (rounds) u = unit_roundoff(stored);
+    largest = largest_of(held) * (1 + unit_roundoff(held) / 2);
   }
 
   /// Bound of a stored number: `error` before the store, infinite where it may round to an infinity.

@@ -41,6 +41,26 @@ void each_element(const MutableTensor& t, Change change) {
 
 constexpr std::array kMistakes = {
     Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Problem& p) { p.softcap.reset(); }},
+    Mistake{"decay_dropped", "linear attention without its decay",
+            [](Problem& p) {
+              p.op = p.op == Op::gated ? Op::linear : p.op == Op::gated_delta ? Op::delta : p.op;
+              p.decay_per_head = false;
+            }},
+    Mistake{"delta_dropped", "linear attention that adds where it should overwrite",
+            [](Problem& p) {
+              p.op = p.op == Op::delta ? Op::linear : p.op == Op::gated_delta ? Op::gated : p.op;
+              p.beta_shared = false;
+            }},
+    Mistake{"state_dropped", "linear attention that always starts from zeros",
+            [](Problem& p) { p.initial_state = false; }},
+    Mistake{"decay_of_the_first_dimension", "one decay for all key dimensions", nullptr,
+            [](const Problem&, ChangedInputs& c) { c.inputs.decay.strides[3] = 0; }},
+    Mistake{"beta_of_the_first_head", "one beta for all heads", nullptr,
+            [](const Problem&, ChangedInputs& c) { c.inputs.beta.strides[1] = 0; }},
+    Mistake{"state_never_written", "an empty state is handed out", nullptr, nullptr,
+            [](const Problem&, const Outputs& outputs) {
+              if (outputs.present_state) each_element(*outputs.present_state, [](double) { return 0.0; });
+            }},
     Mistake{"alibi_dropped", "ALiBi is accepted and ignored (26)", nullptr,
             [](const Problem&, ChangedInputs& c) { c.inputs.slopes = {}; }},
     Mistake{"alibi_for_powers_of_two", "the slopes of 2^(-8i/n) for any head count", nullptr,

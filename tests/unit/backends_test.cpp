@@ -182,7 +182,14 @@ TEST_P(EveryBackend, EveryOptionChangesTheAnswer) {
       {"seq=20 dim=8", "blocks=4x4:random(0.5)"},
       {"seq=20 dim=8", "dropout=0.5"},
       {"seq=20 dim=8 causal", "past=3"},
-      {"heads=4 seq=20 dim=8", "seed=1"}};
+      {"heads=4 seq=20 dim=8", "seed=1"},
+      {"op=linear seq=20 dim=8", "scale=0.1"},
+      {"op=linear seq=20 dim=8", "state"},
+      {"op=gated seq=20 dim=8", "decay=head"},
+      {"op=delta heads=2 seq=20 dim=8", "beta=one"}};
+  if (!backend().refuse(parse_case("op=linear seq=20 dim=8"))) {
+    EXPECT_NE(run("op=linear seq=20 dim=8"), run("seq=20 dim=8"));
+  }
   for (const auto& [base, option] : options) {
     std::string without = base;
     if (option.starts_with("align")) without = "seq=20x30 dim=8 causal align=top-left";
