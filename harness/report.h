@@ -33,6 +33,11 @@ class Report {
   virtual ~Report() = default;
   virtual void begin(const RunInfo&) {}
   virtual void verdict(const Verdict&) = 0;
+  /// `small` is the smallest case found that fails like `failure`, on the same backend.
+  virtual void shrunk(const Verdict& failure, const Verdict& small) {
+    (void)failure;
+    (void)small;
+  }
   /// `problems`: complaints about the run as a whole, such as refusals that are not in a backend's list.
   virtual void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) = 0;
 };

@@ -55,6 +55,10 @@ class ConsoleReport : public Report {
     progress();
   }
 
+  void shrunk(const Verdict& failure, const Verdict& small) override {
+    small_[failure.backend + ": " + failure.cause].push_back(small);
+  }
+
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
     clear_progress();
     fmt::print("\n{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11}  {}\n", "backend", "pass", "fail", "refused", "mistrusted",
@@ -71,6 +75,9 @@ class ConsoleReport : public Report {
       fmt::print("  {} x  {}\n", list.size(), cause);
       for (std::size_t n = 0; n < std::min(list.size(), kShownPerCause); ++n) fmt::print("      {}\n", list[n].repro);
       if (list.size() > kShownPerCause) fmt::print("      ... and {} more\n", list.size() - kShownPerCause);
+      for (const Verdict& small : small_[cause]) {
+        fmt::print("    smallest found: {}\n      {}\n", small.repro, small.reason);
+      }
     }
     for (const std::string& problem : problems) fmt::print("\n{}\n", problem);
     const std::size_t total = counts.pass + counts.fail + counts.skipped();
@@ -126,7 +133,7 @@ class ConsoleReport : public Report {
   std::size_t cases_ = 0, verdicts_expected_ = 0, done_ = 0, shown_ = 0;
   std::chrono::steady_clock::time_point last_progress_{};
   std::map<std::string, Line> lines_;
-  std::map<std::string, std::vector<Verdict>> failures_;
+  std::map<std::string, std::vector<Verdict>> failures_, small_;  ///< by backend and cause
   std::map<std::string, std::size_t> refusals_;
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
       ratios_;  ///< by suite, backend, type

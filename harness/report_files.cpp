@@ -47,6 +47,15 @@ class JsonLinesReport : public Report {
     line(header);
   }
 
+  void shrunk(const Verdict& failure, const Verdict& small) override {
+    line({{"kind", "shrunk"},
+          {"case", failure.case_line},
+          {"backend", failure.backend},
+          {"smallest", small.case_line},
+          {"reason", small.reason},
+          {"repro", small.repro}});
+  }
+
   void verdict(const Verdict& v) override {
     Json json = {
         {"kind", "verdict"},           {"suite", v.suite},  {"case", v.case_line},         {"backend", v.backend},

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <regex>
 
@@ -13,6 +14,7 @@
 #include "harness/refusals.h"
 #include "harness/report.h"
 #include "harness/run_case.h"
+#include "harness/shrink_case.h"
 #include "harness/user_error.h"
 
 namespace attest {
@@ -40,6 +42,15 @@ std::vector<SuiteCases> load(const CheckOptions& options) {
   if (suites.empty()) throw UserError("nothing to check: name a case line, a file, --suite or --suite-file");
   return suites;
 }
+
+constexpr std::size_t kMostShrunk = 3;
+constexpr double kShrinkSeconds = 2;
+
+struct Failure {
+  const Case* source;
+  Backend* backend;
+  Verdict verdict;
+};
 
 class CheckRun {
  public:
@@ -90,21 +101,35 @@ class CheckRun {
     const bool wants_reference = source.golden && filter_.keeps("reference " + source.label);
     if (chosen.empty() && !wants_reference) return;
     const PreparedCase prepared(source, chosen, options_.common.context().threads);
-    if (wants_reference) record(suite, prepared.check_reference());
+    if (wants_reference) record(suite, source, nullptr, prepared.check_reference());
     for (Backend* backend : chosen) {
       if (stop()) return;
-      record(suite, prepared.check(*backend));
+      record(suite, source, backend, prepared.check(*backend));
     }
   }
 
-  void record(const SuiteCases& suite, Verdict verdict) {
+  void record(const SuiteCases& suite, const Case& source, Backend* backend, Verdict verdict) {
     verdict.suite = suite.name;
     counts_.add(verdict.status);
+    if (verdict.status == Status::fail && backend && !source.from_file && failures_.size() < kMostShrunk) {
+      failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, backend, verdict});
+    }
     for (auto& report : reports_) report->verdict(verdict);
     if (suite.committed) committed_.push_back(std::move(verdict));
   }
 
+  /// The first failures that look different, made small; a few seconds in all.
+  void shrink_failures() {
+    if (options_.no_shrink || interrupted) return;
+    for (const auto& [key, failure] : failures_) {
+      const ShrunkCase shrunk =
+          shrink_case(*failure.source, *failure.backend, options_.common.context().threads, kShrinkSeconds);
+      for (auto& report : reports_) report->shrunk(failure.verdict, shrunk.verdict);
+    }
+  }
+
   int finish() {
+    shrink_failures();
     const std::vector<std::string> problems = compare_refusals(committed_);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     for (auto& report : reports_) report->end(counts_, seconds, problems);
@@ -126,6 +151,7 @@ class CheckRun {
   std::chrono::steady_clock::time_point started_;
   std::vector<std::unique_ptr<Report>> reports_;
   std::vector<Verdict> committed_;
+  std::map<std::string, Failure> failures_;  ///< by backend and cause; the first few
   Counts counts_;
 };
 

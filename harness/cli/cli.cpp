@@ -43,6 +43,7 @@ struct Parser {
   BenchOptions bench;
   TraceOptions trace;
   ExplainOptions explain;
+  ShrinkOptions shrink;
   ListOptions list;
 
   Parser() {
@@ -52,6 +53,7 @@ struct Parser {
     define_check();
     define_bench();
     define_others();
+    define_shrink();
   }
 
   void define_check() {
@@ -67,6 +69,7 @@ struct Parser {
     sub->add_option("--json", check.json, "Write JSON Lines to this file");
     sub->add_option("--junit", check.junit, "Write JUnit XML to this file");
     sub->add_flag("--fail-fast", check.fail_fast, "Stop at the first failure");
+    sub->add_flag("--no-shrink", check.no_shrink, "Don't look for the smallest case of the first failures");
   }
 
   void define_bench() {
@@ -116,6 +119,16 @@ struct Parser {
     sub->add_option("--elements", explain.elements, "How many of the worst to show")->check(CLI::Range(1, 100));
   }
 
+  void define_shrink() {
+    auto* sub =
+        app.add_subcommand("shrink",
+                           "Example:\n  attest shrink \"heads=8 seq=65x300 dim=64 softcap=30\" --backend mine\n\n"
+                           "The smallest case that still fails, and the command that repeats it.");
+    sub->add_option("case", shrink.what, "A case line on which the backend fails")->required();
+    add_common(*sub, shrink.common);
+    sub->add_option("--budget", shrink.budget_seconds, "Seconds after which to stop")->check(CLI::Range(0.0, 3600.0));
+  }
+
   int run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
     app.parse(argc, argv);
     const std::vector<std::string> command(argv, argv + argc);
@@ -128,6 +141,7 @@ struct Parser {
       return run_bench(bench, registry);
     }
     if (app.got_subcommand("trace")) return run_trace(trace, registry);
+    if (app.got_subcommand("shrink")) return run_shrink(shrink, registry);
     if (app.got_subcommand("explain")) return run_explain(explain, registry);
     return run_list(list, registry);
   }

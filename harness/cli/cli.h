@@ -1,12 +1,12 @@
 // The command line: one function per subcommand, each returns the exit code of grammar.md.
 #pragma once
 
-#include <atomic>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/interrupted.h"
 
 namespace CLI {
 class App;
@@ -31,7 +31,7 @@ struct CheckOptions {
   CommonOptions common;
   std::vector<std::string> cases, suites, suite_files;
   std::string filter, shard, json, junit;
-  bool fail_fast = false;
+  bool fail_fast = false, no_shrink = false;
   std::vector<std::string> command;  ///< as typed, for the report's header
 };
 
@@ -57,6 +57,12 @@ struct ExplainOptions {
   int elements = 3;
 };
 
+struct ShrinkOptions {
+  CommonOptions common;
+  std::string what;
+  double budget_seconds = 10;
+};
+
 struct ListOptions {
   std::string what;
   bool json = false;
@@ -68,9 +74,7 @@ int run_check(const CheckOptions& options, std::span<const BackendEntry> registr
 int run_bench(const BenchOptions& options, std::span<const BackendEntry> registry);
 int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry);
 int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry);
+int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> registry);
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry);
-
-/// Set by SIGINT and SIGTERM; long loops look at it and finish what they write.
-extern std::atomic<bool> interrupted;
 
 }  // namespace attest

@@ -1,0 +1,11 @@
+// SIGINT and SIGTERM, as long loops see them.
+#pragma once
+
+#include <atomic>
+
+namespace attest {
+
+/// Set by a signal; long loops look at it and finish what they write.
+extern std::atomic<bool> interrupted;
+
+}  // namespace attest

@@ -1,0 +1,24 @@
+// Shrinking with a backend as the judge.
+#pragma once
+
+#include "backends/backend.h"
+#include "harness/case.h"
+#include "harness/verdict.h"
+
+namespace attest {
+
+/// The verdict of one backend on one case line.
+Verdict check_line(const Case& source, Backend& backend, int threads);
+
+struct ShrunkCase {
+  Case source;
+  Verdict verdict;  ///< of that case: still a failure
+  int tried = 0;
+  double seconds = 0;
+  bool finished = true;
+};
+
+/// `source` is a case line on which the backend fails; the search ends after `budget` seconds, or at an interrupt.
+ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget);
+
+}  // namespace attest

@@ -1,0 +1,97 @@
+// Shrinking: thirty failures of deliberately wrong backends become cases that a person can compute by hand.
+#include "harness/shrink.h"
+
+#include <map>
+
+#include "harness/shrink_case.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+TEST(Shrink, CandidatesAreValidCanonicalAndDifferent) {
+  for (const char* suite : {"smoke", "linear"}) {
+    for (const Case& source : load_suite(find_suite(suite))) {
+      for (const Problem& p : simpler_problems(source.problem)) {
+        const std::string line = print_case(p);
+        EXPECT_EQ(print_case(parse_case(line)), line);
+        EXPECT_NE(line, source.label);
+      }
+    }
+  }
+}
+
+TEST(Shrink, FindsTheTwoSizesThatMatter) {
+  // "Fails" when more than 3 keys meet more than 1 query under a window: nothing else may stay.
+  const auto fails = [](const Problem& p) {
+    return p.key_length > 3 && p.query_length > 1 && p.window_left != Problem::kUnbounded;
+  };
+  const Problem start = parse_case(
+      "dtype=f16 batch=3 heads=6/2 seq=33x65 dim=40/8 scale=-0.3 causal align=bottom-right window=15:7 softcap=3 "
+      "lengths=65,9,0 mask=add:BHQK:normal sinks out=o,lse,weights layout=blhd fill=huge poison=hidden:kv seed=77");
+  const Shrunk result = shrink(start, fails, [] { return true; });
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(print_case(result.problem), "seq=2x4 dim=1 align=top-left window=0:inf fill=constant(1)");
+}
+
+TEST(Shrink, StopsWhenToldTo) {
+  int left = 3;
+  const Shrunk result = shrink(
+      parse_case("batch=2 heads=4/2 seq=64x33 dim=64 scale=1 causal align=top-left"),
+      [](const Problem&) { return true; }, [&] { return left-- > 0; });
+  EXPECT_FALSE(result.finished);
+  EXPECT_EQ(result.tried, 3);
+}
+
+/// The first case line of the suites on which each mistake fails, every time it is asked.
+std::map<std::string, Case> failures(const BackendSet& backends, std::size_t most) {
+  std::map<std::string, Case> found;
+  for (const char* suite : {"linear", "matrix"}) {
+    for (const Case& source : load_suite(find_suite(suite))) {
+      std::vector<Backend*> left;
+      for (Backend* backend : backends.all()) {
+        if (!found.contains(backend->identity().name)) left.push_back(backend);
+      }
+      const PreparedCase prepared(source, left, 2);
+      for (Backend* backend : left) {
+        const auto fails = [&] { return prepared.check(*backend).status == Status::fail; };
+        if (fails() && fails() && fails()) found.emplace(backend->identity().name, source);
+        if (found.size() == most) return found;
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Shrink, ThirtyFailuresBecomeSmall) {
+  const BackendSet backends(faulty::faulty_backends(), {}, {1, ""});
+  const std::map<std::string, Case> found = failures(backends, 31);
+  ASSERT_EQ(found.size(), 31u);
+  int one_head = 0;  // mistakes about heads need two of them
+  for (Backend* backend : backends.all()) {
+    const auto one = found.find(backend->identity().name);
+    if (one == found.end()) continue;
+    const ShrunkCase first = shrink_case(one->second, *backend, 1, 60);
+    const Problem& p = first.source.problem;
+    EXPECT_EQ(first.verdict.status, Status::fail);
+    EXPECT_TRUE(first.finished);
+    std::printf("%-28s %5.2f s %4d  %s\n", one->first.c_str(), first.seconds, first.tried, first.source.label.c_str());
+    one_head += p.query_heads == 1;
+    // One mistake lies in the second tile of 32 keys and can't be smaller.
+    const std::int64_t most = one->first == "band_start_nan" ? 33 : 4;
+    EXPECT_LE(p.query_length, most) << one->first << ": " << first.source.label;
+    EXPECT_LE(p.key_length, most) << one->first << ": " << first.source.label;
+    EXPECT_LT(first.seconds, 5) << one->first;
+    // No option and no size is left that isn't needed, and a second search ends at the same line.
+    for (const Problem& simpler : simpler_problems(p)) {
+      EXPECT_NE(check_line(case_from_line(print_case(simpler)), *backend, 1).status, Status::fail)
+          << one->first << ": " << print_case(simpler);
+    }
+    EXPECT_EQ(shrink_case(one->second, *backend, 1, 60).source.label, first.source.label);
+  }
+  EXPECT_GE(one_head, 26);
+}
+
+}  // namespace
+}  // namespace attest
