@@ -86,13 +86,15 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
 
   long keys_first = p->key_length, keys_last = 0;
   for (int r = 0; r < count; ++r) {
-    const long from = query_row(p, tables, b, h, row0 + r);
-    for (int t = 0; t < dim; ++t) queries[r * dim + t] = LOAD(q, from + t * p->q[3]) * scale;
     for (int c = 0; c < padded_columns; ++c) sums[r * padded_columns + c] = 0;
     maxima[r] = sink;  // a sink is a key without a value
     totals[r] = p->has_sinks ? 1 : 0;
     const RowKeys range = row_keys(p, rows, b, row0 + r);
     widen(&range, 0, p->key_length, &keys_first, &keys_last);
+  }
+  for (int r = 0; r < count && keys_first < keys_last; ++r) {
+    const long from = query_row(p, tables, b, h, row0 + r);
+    for (int t = 0; t < dim; ++t) queries[r * dim + t] = LOAD(q, from + t * p->q[3]) * scale;
   }
 
   for (long key0 = keys_first; key0 < keys_last; key0 += tile_keys) {
