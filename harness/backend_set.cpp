@@ -8,7 +8,7 @@
 namespace attest {
 
 BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
-                       const Context& context) {
+                       const Context& context, const std::optional<IsolationOptions>& isolation) {
   std::vector<std::string> known;
   for (const BackendEntry& entry : registry) known.emplace_back(entry.name);
   for (const std::string& name : names) {
@@ -23,7 +23,10 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     std::string reason(entry.unavailable);
     if (entry.make) {
       try {
-        backends_.push_back(entry.make(context));
+        if (isolation)
+          backends_.push_back(std::make_unique<IsolatedBackend>(std::string(entry.name), context, *isolation));
+        else
+          backends_.push_back(entry.make(context));
         continue;
       } catch (const std::exception& error) {
         reason = error.what();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/isolation/isolated_backend.h"
 
 namespace attest {
 
@@ -18,7 +19,9 @@ class BackendSet {
  public:
   /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
   /// Throws UserError for an unknown name, suggesting the nearest, and for a named backend that can't be had.
-  BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context);
+  /// With `isolation` each runs in a process of its own.
+  BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
+             const std::optional<IsolationOptions>& isolation = std::nullopt);
 
   std::vector<Backend*> all() const;
   const std::vector<Unavailable>& unavailable() const { return unavailable_; }

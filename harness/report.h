@@ -22,8 +22,9 @@ struct RunInfo {
 };
 
 struct Counts {
-  std::size_t pass = 0, fail = 0, refused = 0, mistrusted = 0;
+  std::size_t pass = 0, fail = 0, refused = 0, mistrusted = 0, crashed = 0, timeout = 0;
   void add(Status status);
+  std::size_t failures() const { return fail + crashed + timeout; }
   std::size_t skipped() const { return refused + mistrusted; }
 };
 

@@ -38,15 +38,16 @@ class ConsoleReport : public Report {
     if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
       ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
     }
-    if (v.status != Status::fail && v.error_over_bound && *v.error_over_bound >= line.worst) {
+    if (!is_failure(v.status) && v.error_over_bound && *v.error_over_bound >= line.worst) {
       line.worst = *v.error_over_bound;
       line.worst_case = v.case_line;
     }
-    if (v.status == Status::fail) {
+    if (is_failure(v.status)) {
       failures_[v.backend + ": " + v.cause].push_back(v);
       if (++shown_ <= kShownFailures) {
         clear_progress();
-        fmt::print("FAIL {}  {}\n     {}\n     {}\n", v.backend, v.case_line, v.reason, v.repro);
+        const char* word = v.status == Status::crashed ? "CRASHED" : v.status == Status::timeout ? "TIMEOUT" : "FAIL";
+        fmt::print("{} {}  {}\n     {}\n     {}\n", word, v.backend, v.case_line, v.reason, v.repro);
       }
     } else if (v.status == Status::refused) {
       ++refusals_[v.backend + ": " + v.reason];
@@ -64,7 +65,7 @@ class ConsoleReport : public Report {
     fmt::print("\n{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11}  {}\n", "backend", "pass", "fail", "refused", "mistrusted",
                "error/bound", "largest of the passing cases at");
     for (const auto& [name, line] : lines_) {
-      fmt::print("{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11.3g}  {}\n", name, line.counts.pass, line.counts.fail,
+      fmt::print("{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11.3g}  {}\n", name, line.counts.pass, line.counts.failures(),
                  line.counts.refused, line.counts.mistrusted, line.worst, shortened(line.worst_case, 90));
     }
     print_distribution();
@@ -80,12 +81,15 @@ class ConsoleReport : public Report {
       }
     }
     for (const std::string& problem : problems) fmt::print("\n{}\n", problem);
-    const std::size_t total = counts.pass + counts.fail + counts.skipped();
+    const std::size_t total = counts.pass + counts.failures() + counts.skipped();
     if (counts.mistrusted > 0)
       fmt::print("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
+    if (counts.crashed + counts.timeout > 0) {
+      fmt::print("\n{} crashed, {} took too long; both count as failed\n", counts.crashed, counts.timeout);
+    }
     fmt::print("\n{} verdicts in {:.2f} s ({:.0f} a second); {} refused, {} mistrusted\n", total, seconds,
                seconds > 0 ? static_cast<double>(total) / seconds : 0, counts.refused, counts.mistrusted);
-    fmt::print("{} passed, {} failed, {} skipped\n", counts.pass, counts.fail, counts.skipped());
+    fmt::print("{} passed, {} failed, {} skipped\n", counts.pass, counts.failures(), counts.skipped());
     std::fflush(stdout);
   }
 

@@ -85,6 +85,8 @@ class JsonLinesReport : public Report {
                     {"fail", counts.fail},
                     {"refused", counts.refused},
                     {"mistrusted", counts.mistrusted},
+                    {"crashed", counts.crashed},
+                    {"timeout", counts.timeout},
                     {"seconds", seconds}};
     if (!problems.empty()) summary["problems"] = problems;
     line(summary);
@@ -122,7 +124,7 @@ class JunitReport : public Report {
     test.append_attribute("name") = v.case_line.c_str();
     test.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     if (v.status == Status::pass) return;
-    const bool failed = v.status == Status::fail;
+    const bool failed = is_failure(v.status);
     ++(failed ? group.failures : group.skipped);
     pugi::xml_node node = test.append_child(failed ? "failure" : "skipped");
     node.append_attribute("message") = printable(std::string(name_of(v.status)) + ": " + v.reason).c_str();
@@ -149,8 +151,8 @@ class JunitReport : public Report {
       group.node.append_attribute("skipped") = group.skipped;
       group.node.append_attribute("time") = fmt::format("{:.6f}", group.seconds).c_str();
     }
-    suites_.append_attribute("tests") = static_cast<unsigned>(counts.pass + counts.fail + counts.skipped());
-    suites_.append_attribute("failures") = static_cast<unsigned>(counts.fail);
+    suites_.append_attribute("tests") = static_cast<unsigned>(counts.pass + counts.failures() + counts.skipped());
+    suites_.append_attribute("failures") = static_cast<unsigned>(counts.failures());
     suites_.append_attribute("skipped") = static_cast<unsigned>(counts.skipped());
     suites_.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     document_.save(file_.stream(), "  ");
@@ -184,6 +186,8 @@ void Counts::add(Status status) {
   switch (status) {
     case Status::pass: ++pass; break;
     case Status::fail: ++fail; break;
+    case Status::crashed: ++crashed; break;
+    case Status::timeout: ++timeout; break;
     case Status::refused: ++refused; break;
     case Status::mistrusted: ++mistrusted; break;
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "harness/compare.h"
+#include "harness/float_environment.h"
 #include "harness/golden.h"
 
 namespace attest {
@@ -26,7 +27,11 @@ void walk(Backend& backend, Plan* plan, const Problem& problem, const Inputs& in
   }
   if (!plan) throw BackendError("prepare returned no plan");
   seconds.upload = timed([&] { plan->upload(inputs); });
+  const FloatEnvironment environment;
   seconds.run = timed([&] { plan->run(); });
+  if (const std::string changed = environment.changed(); !changed.empty()) {
+    throw CaseFault(Status::fail, changed, changed);
+  }
   seconds.download = timed([&] { plan->download(outputs.views()); });
 }
 
@@ -103,7 +108,10 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
       verdict.status = Status::mistrusted;
       verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
     }
-    if (has_golden() && verdict.status != Status::fail) check_golden(backend, verdict);
+    if (has_golden() && !is_failure(verdict.status)) check_golden(backend, verdict);
+  } catch (const CaseFault& fault) {
+    set_failure(verdict, fault.cause(), fault.what());
+    verdict.status = fault.status();
   } catch (const std::exception& error) {
     set_failure(verdict, "threw", std::string("threw: ") + error.what());
   } catch (...) {

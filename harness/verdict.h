@@ -4,18 +4,37 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "reference/types.h"
 
 namespace attest {
 
-enum class Status : std::uint8_t { pass, fail, refused, mistrusted };
+enum class Status : std::uint8_t { pass, fail, refused, mistrusted, crashed, timeout };
+
+/// A wrong result, a crash and an endless run alike.
+constexpr bool is_failure(Status status) {
+  return status == Status::fail || status == Status::crashed || status == Status::timeout;
+}
 
 constexpr const char* name_of(Status status) {
-  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted"};
+  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted", "crashed", "timeout"};
   return names[static_cast<int>(status)];
 }
+
+/// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
+class CaseFault : public std::runtime_error {
+ public:
+  CaseFault(Status status, std::string cause, const std::string& reason)
+      : std::runtime_error(reason), status_(status), cause_(std::move(cause)) {}
+  Status status() const { return status_; }
+  const std::string& cause() const { return cause_; }
+
+ private:
+  Status status_;
+  std::string cause_;
+};
 
 /// The element with the largest error in units of its bound.
 struct WorstElement {

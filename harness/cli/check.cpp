@@ -11,6 +11,7 @@
 #include "harness/case.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
+#include "harness/earlier_run.h"
 #include "harness/refusals.h"
 #include "harness/report.h"
 #include "harness/run_case.h"
@@ -61,6 +62,7 @@ class CheckRun {
         filter_(options.filter),
         shard_(options.shard),
         started_(std::chrono::steady_clock::now()) {
+    if (options.resume) earlier_ = EarlierRun(options.json);
     // Files are opened before anything runs, so that an unwritable path costs nothing.
     if (!options.json.empty()) reports_.push_back(json_lines_report(options.json));
     if (!options.junit.empty()) reports_.push_back(junit_report(options.junit));
@@ -81,7 +83,7 @@ class CheckRun {
   }
 
  private:
-  bool stop() const { return interrupted || (options_.fail_fast && counts_.fail > 0); }
+  bool stop() const { return interrupted || (options_.fail_fast && counts_.failures() > 0); }
 
   void begin() {
     RunInfo info;
@@ -95,10 +97,19 @@ class CheckRun {
 
   void run_case(const SuiteCases& suite, const Case& source) {
     std::vector<Backend*> chosen;
+    const auto remembered = [&](Backend* backend, const std::string& name) {
+      std::optional<Verdict> before = earlier_.find(suite.name, source.label, name);
+      if (!before) return false;
+      before->dtype = source.problem.dtype;
+      record(suite, source, backend, std::move(*before));
+      return true;
+    };
+    const bool wants_reference =
+        source.golden && filter_.keeps("reference " + source.label) && !remembered(nullptr, "reference");
     for (Backend* backend : backends_.all()) {
-      if (filter_.keeps(backend->identity().name + " " + source.label)) chosen.push_back(backend);
+      const std::string name = backend->identity().name;
+      if (filter_.keeps(name + " " + source.label) && !remembered(backend, name)) chosen.push_back(backend);
     }
-    const bool wants_reference = source.golden && filter_.keeps("reference " + source.label);
     if (chosen.empty() && !wants_reference) return;
     const PreparedCase prepared(source, chosen, options_.common.context().threads);
     if (wants_reference) record(suite, source, nullptr, prepared.check_reference());
@@ -111,7 +122,7 @@ class CheckRun {
   void record(const SuiteCases& suite, const Case& source, Backend* backend, Verdict verdict) {
     verdict.suite = suite.name;
     counts_.add(verdict.status);
-    if (verdict.status == Status::fail && backend && !source.from_file && failures_.size() < kMostShrunk) {
+    if (is_failure(verdict.status) && backend && !source.from_file && failures_.size() < kMostShrunk) {
       failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, backend, verdict});
     }
     for (auto& report : reports_) report->verdict(verdict);
@@ -134,7 +145,8 @@ class CheckRun {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     for (auto& report : reports_) report->end(counts_, seconds, problems);
     if (interrupted) return kInterrupted;
-    if (counts_.fail > 0 || !problems.empty()) return kFailed;
+    earlier_.remove_parts();
+    if (counts_.failures() > 0 || !problems.empty()) return kFailed;
     if (counts_.pass + counts_.mistrusted == 0) {
       fmt::print(stderr, "attest: nothing was checked: {}\n",
                  counts_.refused > 0 ? "every backend refused everything" : "the filter or shard left no case");
@@ -153,7 +165,20 @@ class CheckRun {
   std::vector<Verdict> committed_;
   std::map<std::string, Failure> failures_;  ///< by backend and cause; the first few
   Counts counts_;
+  EarlierRun earlier_;
 };
+
+}  // namespace
+
+namespace {
+
+std::optional<IsolationOptions> isolation_of(const CheckOptions& options) {
+  if (!options.isolate) return std::nullopt;
+  IsolationOptions isolation;
+  isolation.limit = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
+  isolation.memory_gib = options.memory_gib;
+  return isolation;
+}
 
 }  // namespace
 
@@ -162,7 +187,8 @@ int run_check(const CheckOptions& options, std::span<const BackendEntry> registr
   for (const SuiteCases& suite : suites) {
     for (const Case& source : suite.cases) check_memory(source.problem, source.label);
   }
-  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  const BackendSet backends(registry, split_names(options.common.backends), options.common.context(),
+                            isolation_of(options));
   return CheckRun(options, std::move(suites), backends).run();
 }
 

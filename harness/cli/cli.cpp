@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "harness/isolation/worker.h"
 #include "harness/user_error.h"
 #include "reference/nearest.h"
 
@@ -44,6 +45,7 @@ struct Parser {
   TraceOptions trace;
   ExplainOptions explain;
   ShrinkOptions shrink;
+  WorkerOptions worker;
   ListOptions list;
 
   Parser() {
@@ -54,6 +56,7 @@ struct Parser {
     define_bench();
     define_others();
     define_shrink();
+    define_worker();
   }
 
   void define_check() {
@@ -69,6 +72,16 @@ struct Parser {
     sub->add_option("--json", check.json, "Write JSON Lines to this file");
     sub->add_option("--junit", check.junit, "Write JUnit XML to this file");
     sub->add_flag("--fail-fast", check.fail_fast, "Stop at the first failure");
+    sub->add_flag("--resume", check.resume, "Go on from what an interrupted run left in the file of --json")
+        ->needs("--json");
+    auto* isolate = sub->add_flag("--isolate", check.isolate,
+                                  "Run each backend in a process of its own, its tensors between inaccessible pages");
+    sub->add_option("--timeout", check.timeout_seconds, "Seconds that one step may take (with --isolate)")
+        ->check(CLI::Range(0.001, 86400.0))
+        ->needs(isolate);
+    sub->add_option("--memory", check.memory_gib, "GiB that a backend may take beyond what it starts with")
+        ->check(CLI::Range(0.001, 1e6))
+        ->needs(isolate);
     sub->add_flag("--no-shrink", check.no_shrink, "Don't look for the smallest case of the first failures");
   }
 
@@ -129,6 +142,15 @@ struct Parser {
     sub->add_option("--budget", shrink.budget_seconds, "Seconds after which to stop")->check(CLI::Range(0.0, 3600.0));
   }
 
+  /// Started by IsolatedBackend alone.
+  void define_worker() {
+    auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
+    sub->add_option("backend", worker.backend)->required();
+    sub->add_option("--threads", worker.threads);
+    sub->add_option("--device", worker.device);
+    sub->add_option("--memory", worker.memory_gib);
+  }
+
   int run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
     app.parse(argc, argv);
     const std::vector<std::string> command(argv, argv + argc);
@@ -141,6 +163,7 @@ struct Parser {
       return run_bench(bench, registry);
     }
     if (app.got_subcommand("trace")) return run_trace(trace, registry);
+    if (app.got_subcommand("worker")) return run_worker(worker, registry);
     if (app.got_subcommand("shrink")) return run_shrink(shrink, registry);
     if (app.got_subcommand("explain")) return run_explain(explain, registry);
     return run_list(list, registry);

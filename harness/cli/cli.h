@@ -31,8 +31,9 @@ struct CheckOptions {
   CommonOptions common;
   std::vector<std::string> cases, suites, suite_files;
   std::string filter, shard, json, junit;
-  bool fail_fast = false, no_shrink = false;
-  std::vector<std::string> command;  ///< as typed, for the report's header
+  bool fail_fast = false, no_shrink = false, isolate = false, resume = false;
+  double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker, with isolate
+  std::vector<std::string> command;             ///< as typed, for the report's header
 };
 
 struct BenchOptions {

@@ -1,0 +1,47 @@
+// The floating-point modes of a thread: a kernel that changes them changes everyone's results after it.
+#pragma once
+
+#include <cfenv>
+#include <string>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+namespace attest {
+
+/// Remembers rounding mode and flush-to-zero flags, and puts them back when it goes.
+class FloatEnvironment {
+ public:
+  FloatEnvironment() : rounding_(std::fegetround()), control_(control()) {}
+  ~FloatEnvironment() { restore(); }
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+  /// What is no longer as it was; empty when nothing is.
+  std::string changed() const {
+    if (std::fegetround() != rounding_) return "left the rounding mode changed";
+    if (control() != control_) return "left flush-to-zero switched on or off";
+    return "";
+  }
+
+ private:
+  static unsigned control() {
+#if defined(__SSE2__)
+    return _mm_getcsr() & 0x8040u;  // flush to zero, denormals are zero
+#else
+    return 0;
+#endif
+  }
+  void restore() const {
+    std::fesetround(rounding_);
+#if defined(__SSE2__)
+    _mm_setcsr((_mm_getcsr() & ~0x8040u) | control_);
+#endif
+  }
+
+  int rounding_;
+  unsigned control_;
+};
+
+}  // namespace attest

@@ -1,0 +1,269 @@
+#include "harness/isolation/isolated_backend.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "harness/isolation/worker.h"
+#include "harness/machine.h"
+#include "harness/verdict.h"
+#include "reference/case_line.h"
+
+extern char** environ;
+
+namespace attest {
+
+/// The process, its socket and the memory shared with it.
+class IsolatedBackend::Worker {
+ public:
+  Worker(const std::string& name, const Context& context, double memory_gib) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+      throw BackendUnavailable("no socket for a worker process");
+    }
+    socket_ = sockets[0];
+    // Out of the way of descriptors 3 and 4, which the worker will have.
+    const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10);
+    close(sockets[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
+    posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
+    std::vector<std::string> words = {
+        program_path().string(),   "worker", name, "--threads", std::to_string(context.threads), "--memory",
+        std::to_string(memory_gib)};
+    if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const int error = posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(theirs);
+    close(memory);
+    if (error != 0) {
+      close(socket_);
+      throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
+    }
+  }
+  ~Worker() {
+    close(socket_);
+    if (process_ <= 0) return;
+    // The closed socket ends it; a worker that doesn't notice is ended.
+    for (int tries = 0; tries < 50; ++tries) {
+      if (waitpid(process_, nullptr, WNOHANG) != 0) return;
+      usleep(2000);
+    }
+    end();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  int socket() const { return socket_; }
+  SharedFile& file() { return file_; }
+
+  /// Ends the process and says how it had ended, if it had.
+  int end() {
+    int status = 0;
+    kill(process_, SIGKILL);
+    waitpid(process_, &status, 0);
+    process_ = -1;
+    return status;
+  }
+  /// Waits for a process that closed its socket.
+  int await() {
+    int status = 0;
+    for (int tries = 0; tries < 500; ++tries) {
+      if (waitpid(process_, &status, WNOHANG) != 0) {
+        process_ = -1;
+        return status;
+      }
+      usleep(2000);
+    }
+    return end();
+  }
+
+ private:
+  SharedFile file_;
+  int socket_ = -1;
+  pid_t process_ = -1;
+};
+
+namespace {
+
+std::string text_of_end(int status) {
+  if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
+  return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options)
+    : name_(std::move(name)), context_(context), options_(options) {
+  try {
+    const Json reply = ask({{"do", "identity"}});
+    identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
+                 reply.at("device").get<std::string>()};
+    const auto c = reply.at("conventions").get<std::vector<std::string>>();
+    conventions_ = {c.at(0), c.at(1), c.at(2), c.at(3), c.at(4), c.at(5), c.at(6), c.at(7), c.at(8), c.at(9)};
+  } catch (const CaseFault& fault) {
+    throw BackendUnavailable(fault.what());
+  }
+}
+
+IsolatedBackend::~IsolatedBackend() = default;
+
+Json IsolatedBackend::ask(const Json& request) const {
+  Json reply;
+  Received received = Received::message;
+  if (!worker_) {
+    worker_ = std::make_unique<Worker>(name_, context_, options_.memory_gib);
+    ++generation_;
+    received = receive_message(worker_->socket(), reply, options_.limit);
+    if (received == Received::message && reply.contains("unavailable")) {
+      const std::string reason = reply.at("unavailable").get<std::string>();
+      worker_.reset();
+      throw BackendUnavailable(reason);
+    }
+  }
+  if (received == Received::message) {
+    received = send_message(worker_->socket(), request) ? receive_message(worker_->socket(), reply, options_.limit)
+                                                        : Received::closed;
+  }
+  const std::string step = request.at("do").get<std::string>();
+  if (received == Received::timeout) {
+    worker_->end();
+    worker_.reset();
+    throw CaseFault(
+        Status::timeout, "took too long",
+        step + " took more than " + fmt::format("{:g} s", static_cast<double>(options_.limit.count()) / 1000));
+  }
+  if (received == Received::closed) {
+    const int status = worker_->await();
+    const std::string words = worker_->file().last_words();
+    worker_.reset();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
+      throw CaseFault(Status::fail, "touched memory outside its tensors", words + " in " + step);
+    }
+    throw CaseFault(Status::crashed, "crashed", text_of_end(status) + " in " + step);
+  }
+  if (reply.contains("fault")) {
+    throw CaseFault(Status::fail, reply.at("fault").get<std::string>(), reply.at("fault").get<std::string>());
+  }
+  if (reply.contains("threw")) {
+    const std::string what = reply.at("threw").get<std::string>();
+    if (what == "std::bad_alloc") throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step);
+    throw BackendError(what);
+  }
+  return reply;
+}
+
+std::optional<Refusal> IsolatedBackend::refuse(const Problem& problem) const {
+  const Json reply = ask({{"do", "refuse"}, {"case", print_case(problem)}});
+  if (!reply.contains("refusal")) return std::nullopt;
+  return Refusal{reply.at("refusal").get<std::string>()};
+}
+
+Arithmetic IsolatedBackend::arithmetic(const Problem& problem) const {
+  const std::string line = print_case(problem);
+  if (line != arithmetic_line_) {
+    arithmetic_ = arithmetic_from(ask({{"do", "arithmetic"}, {"case", line}}));
+    arithmetic_line_ = line;
+  }
+  return arithmetic_;
+}
+
+class IsolatedBackend::RemotePlan : public Plan {
+ public:
+  RemotePlan(IsolatedBackend& backend, int number, std::size_t workspace)
+      : backend_(backend), generation_(backend.generation_), number_(number), workspace_(workspace) {}
+  ~RemotePlan() override {
+    try {
+      ask("drop");
+    } catch (const std::exception&) {
+      return;  // whatever ended the worker has been told, or will be by the next request
+    }
+  }
+
+  void upload(const Inputs& inputs) override {
+    const InputParcel parcel(inputs, page_size());
+    inputs_end_ = parcel.regions().end();
+    SharedFile& file = shared();
+    file.reserve(inputs_end_);
+    parcel.copy_to(file);
+    ask("upload", {{"regions", to_json(parcel.regions())}, {"inputs", parcel.description()}});
+  }
+
+  void run() override {
+    const Json reply = ask("run");
+    if (reply.contains("device_ns")) device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
+  }
+
+  void download(const Outputs& outputs) override {
+    RegionList regions(inputs_end_);
+    const Json description = describe_outputs(outputs, regions);
+    SharedFile& file = shared();
+    file.reserve(regions.end());
+    const auto views = list_outputs(outputs);
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      const Region& region = regions.all()[n];
+      std::memset(file.pages(region), kLead, region.lead());
+      if (region.bytes > 0) std::memcpy(file.data(region), views[n].second.data, region.bytes);
+    }
+    ask("download", {{"regions", to_json(regions)}, {"outputs", description}});
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      const Region& region = regions.all()[n];
+      const std::byte* lead = file.pages(region);
+      for (std::size_t at = 0; at < region.lead(); ++at) {
+        if (lead[at] == std::byte{kLead}) continue;
+        throw CaseFault(Status::fail, "touched memory outside its tensors",
+                        "wrote " + std::to_string(region.lead() - at) + " bytes before the start of " + views[n].first);
+      }
+      if (region.bytes > 0) std::memcpy(views[n].second.data, file.data(region), region.bytes);
+    }
+    ask("wait");  // there and back: time in which nothing may change any more
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      const Region& region = regions.all()[n];
+      if (region.bytes > 0 && std::memcmp(views[n].second.data, file.data(region), region.bytes) != 0) {
+        throw CaseFault(Status::fail, "wrote after it had returned",
+                        views[n].first + " changed after download returned");
+      }
+    }
+  }
+
+  std::size_t workspace_bytes() const override { return workspace_; }
+  std::optional<std::chrono::nanoseconds> device_time() const override { return device_time_; }
+
+ private:
+  static constexpr unsigned char kLead = 0x5a;
+
+  SharedFile& shared() const {
+    if (!backend_.worker_ || generation_ != backend_.generation_) throw BackendError("its worker has ended");
+    return backend_.worker_->file();
+  }
+  Json ask(const std::string& what, Json request = Json::object()) const {
+    shared();
+    request["do"] = what;
+    request["plan"] = number_;
+    return backend_.ask(request);
+  }
+
+  IsolatedBackend& backend_;
+  int generation_, number_;
+  std::size_t workspace_, inputs_end_ = page_size();
+  std::optional<std::chrono::nanoseconds> device_time_;
+};
+
+std::unique_ptr<Plan> IsolatedBackend::prepare(const Problem& problem) {
+  const int number = ++plans_;
+  const Json reply = ask({{"do", "prepare"}, {"case", print_case(problem)}, {"plan", number}});
+  return std::make_unique<RemotePlan>(*this, number, reply.at("workspace").get<std::size_t>());
+}
+
+}  // namespace attest

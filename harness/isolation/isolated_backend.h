@@ -1,0 +1,52 @@
+// A backend in a process of its own: what it does to its memory, its process or its time stays there.
+//
+// It is a Backend like any other: refuse, arithmetic, prepare, upload, run and download become requests to a worker.
+// Inputs lie read-only against inaccessible pages there, outputs against inaccessible pages. When a worker dies or
+// takes too long, the step throws CaseFault and the next request starts a new worker.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/isolation/messages.h"
+
+namespace attest {
+
+struct IsolationOptions {
+  std::chrono::milliseconds limit{60'000};  ///< of one request
+  double memory_gib = 0;                    ///< of address space beyond what a worker starts with; 0: no limit
+};
+
+class IsolatedBackend : public Backend {
+ public:
+  /// Starts a worker. Throws BackendUnavailable with the worker's reason.
+  IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options);
+  ~IsolatedBackend() override;
+
+  Identity identity() const override { return identity_; }
+  Conventions conventions() const override { return conventions_; }
+  std::optional<Refusal> refuse(const Problem& problem) const override;
+  Arithmetic arithmetic(const Problem& problem) const override;
+  std::unique_ptr<Plan> prepare(const Problem& problem) override;
+
+ private:
+  class Worker;
+  class RemotePlan;
+  /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
+  Json ask(const Json& request) const;
+
+  std::string name_;
+  Context context_;
+  IsolationOptions options_;
+  Identity identity_;
+  Conventions conventions_;
+  mutable std::unique_ptr<Worker> worker_;
+  mutable int generation_ = 0;  ///< of workers; a plan belongs to one
+  mutable std::string arithmetic_line_;
+  mutable Arithmetic arithmetic_;
+  int plans_ = 0;
+};
+
+}  // namespace attest

@@ -1,0 +1,102 @@
+#include "harness/isolation/shared_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace attest {
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+std::size_t Region::pages() const {
+  return std::max<std::size_t>(1, (bytes + page_size() - 1) / page_size()) * page_size();
+}
+
+std::size_t RegionList::add(const std::string& name, std::size_t bytes) {
+  regions_.push_back({name, end_, bytes});
+  end_ += regions_.back().pages();
+  return regions_.size() - 1;
+}
+
+SharedFile::SharedFile() : descriptor_(memfd_create("attest", 0)) {
+  if (descriptor_ < 0) throw std::runtime_error("no memory to share with a worker process");
+  reserve(page_size());
+}
+
+SharedFile::~SharedFile() {
+  if (base_) munmap(base_, size_);
+  close(descriptor_);
+}
+
+void SharedFile::reserve(std::size_t bytes) {
+  if (bytes <= size_) return;
+  if (base_) munmap(base_, size_);
+  base_ = nullptr;
+  size_ = std::max(bytes, 2 * size_);
+  void* mapped = MAP_FAILED;
+  if (ftruncate(descriptor_, static_cast<off_t>(size_)) == 0) {
+    mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  }
+  if (mapped == MAP_FAILED) throw std::runtime_error("no memory to share with a worker process");
+  base_ = static_cast<std::byte*>(mapped);
+}
+
+std::string SharedFile::last_words() const {
+  const char* text = reinterpret_cast<const char*>(base_);
+  return {text, strnlen(text, page_size() - 1)};
+}
+
+void SharedFile::clear_last_words() { base_[0] = std::byte{0}; }
+
+GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable) {
+  size_ = page_size();
+  for (const Region& region : regions) size_ += region.pages() + page_size();
+  void* reserved = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) throw std::runtime_error("no address space for a case's tensors");
+  base_ = static_cast<std::byte*>(reserved);
+  std::byte* at = base_ + page_size();
+  for (const Region& region : regions) names_.push_back(region.name);
+  for (std::size_t n = 0; n < regions.size(); ++n) {
+    const Region& region = regions[n];
+    const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED, descriptor, static_cast<off_t>(region.offset)) ==
+        MAP_FAILED) {
+      munmap(base_, size_);
+      throw std::runtime_error("a shared region can't be mapped");
+    }
+    places_.push_back({names_[n].c_str(), at, at + region.lead(), at + region.pages()});
+    at += region.pages() + page_size();
+  }
+}
+
+GuardedArea::~GuardedArea() {
+  if (base_) munmap(base_, size_);
+}
+
+bool GuardedArea::describe(const void* address, bool write, char* text, std::size_t size) const {
+  const auto* at = static_cast<const std::byte*>(address);
+  if (at < base_ || at >= base_ + size_) return false;
+  const char* verb = write ? "wrote" : "read";
+  for (const Place& place : places_) {
+    // The page after a region is its own guard; the page before it is the guard of the one before.
+    if (at >= place.end + page_size()) continue;
+    if (at >= place.end) {
+      std::snprintf(text, size, "%s %td bytes beyond the end of %s", verb, at - place.end, place.name);
+    } else if (at >= place.data) {
+      std::snprintf(text, size, "%s its input %s", write ? "changed" : "can't read", place.name);
+    } else {
+      std::snprintf(text, size, "%s %td bytes before the start of %s", verb, place.data - at, place.name);
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace attest

@@ -1,0 +1,200 @@
+#include "harness/isolation/worker.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+
+#include "harness/float_environment.h"
+#include "harness/isolation/messages.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+// What the signal handler looks at.
+const GuardedArea* input_area = nullptr;
+const GuardedArea* output_area = nullptr;
+char* last_words = nullptr;
+
+/// An access beside a tensor becomes a sentence for the harness; anything else dies as it would have.
+void on_fault(int number, siginfo_t* info, void* context) {
+  bool write = false;
+#if defined(__x86_64__)
+  write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+  (void)context;
+#endif
+  for (const GuardedArea* area : {input_area, output_area}) {
+    if (area && area->describe(info->si_addr, write, last_words, page_size())) _exit(kMemoryFault);
+  }
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  sigaction(number, &plain, nullptr);
+  if (info->si_code <= 0) raise(number);  // sent, not caused: it doesn't happen again by itself
+}
+
+void catch_faults() {
+  static char stack[64 << 10];
+  stack_t alternate{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof stack;
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+void limit_memory(double gib) {
+  if (gib <= 0) return;
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * page_size() + static_cast<rlim_t>(gib * 0x1p30);
+  const rlimit both{limit, limit};
+  setrlimit(RLIMIT_AS, &both);
+}
+
+class Worker {
+ public:
+  explicit Worker(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  Json answer(const Json& request) {
+    const std::string what = request.at("do").get<std::string>();
+    if (what == "identity") {
+      const Identity id = backend_->identity();
+      const Conventions c = backend_->conventions();
+      return {{"name", id.name},
+              {"library", id.library},
+              {"device", id.device},
+              {"conventions",
+               {c.align, c.window, c.mask_true, c.empty_row, c.hidden_nan, c.lse_base, c.lse_of_empty_row, c.softcap,
+                c.softmax_f64, c.accumulation_f32}}};
+    }
+    if (what == "refuse") {
+      const auto refusal = backend_->refuse(problem_of(request));
+      return refusal ? Json{{"refusal", refusal->reason}} : Json::object();
+    }
+    if (what == "arithmetic") return to_json(backend_->arithmetic(problem_of(request)));
+    if (what == "prepare") return prepare(request);
+    if (what == "upload") return upload(request, plans_.at(request.at("plan").get<int>()));
+    if (what == "run") return run(plans_.at(request.at("plan").get<int>()));
+    if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));
+    if (what == "drop") {
+      plans_.erase(request.at("plan").get<int>());
+      return Json::object();
+    }
+    if (what == "wait") {
+      usleep(20);
+      return Json::object();
+    }
+    return {{"threw", "unknown request " + what}};
+  }
+
+ private:
+  static Problem problem_of(const Json& request) { return parse_case(request.at("case").get<std::string>()); }
+
+  /// A plan with what its views point at.
+  struct Held {
+    std::unique_ptr<GuardedArea> inputs, outputs;
+    std::vector<std::vector<std::int64_t>> starts;
+    std::unique_ptr<Plan> plan;  ///< goes first
+
+    Held() = default;
+    Held(Held&&) = default;
+    Held& operator=(Held&&) = default;
+    ~Held() {
+      if (inputs && input_area == inputs.get()) input_area = nullptr;
+      if (outputs && output_area == outputs.get()) output_area = nullptr;
+    }
+  };
+
+  Json prepare(const Json& request) {
+    Held held;
+    held.plan = backend_->prepare(problem_of(request));
+    if (!held.plan) return {{"threw", "prepare returned no plan"}};
+    const std::size_t workspace = held.plan->workspace_bytes();
+    plans_.insert_or_assign(request.at("plan").get<int>(), std::move(held));
+    return {{"workspace", workspace}};
+  }
+
+  static Json upload(const Json& request, Held& held) {
+    auto area = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), false);
+    const UnpackedInputs unpacked(request.at("inputs"), *area);
+    input_area = area.get();
+    held.plan->upload(unpacked.inputs);
+    held.inputs = std::move(area);  // the ones before may go only now: a plan keeps its views until the next upload
+    return Json::object();
+  }
+
+  static Json run(const Held& held) {
+    const FloatEnvironment environment;
+    held.plan->run();
+    Json reply = Json::object();
+    if (const std::string changed = environment.changed(); !changed.empty()) reply["fault"] = changed;
+    if (const auto time = held.plan->device_time()) reply["device_ns"] = time->count();
+    return reply;
+  }
+
+  static Json download(const Json& request, Held& held) {
+    held.outputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), true);
+    output_area = held.outputs.get();
+    held.plan->download(unpack_outputs(request.at("outputs"), *held.outputs, held.starts));
+    return Json::object();
+  }
+
+  std::unique_ptr<Backend> backend_;
+  std::map<int, Held> plans_;
+};
+
+Json threw(const std::string& what) { return {{"threw", what}}; }
+
+}  // namespace
+
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_IGN);  // the harness decides when to end
+  signal(SIGTERM, SIG_DFL);
+  last_words = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
+  if (last_words == MAP_FAILED) return 2;
+  std::unique_ptr<Backend> made;
+  Json hello = Json::object();
+  for (const BackendEntry& entry : registry) {
+    if (entry.name != options.backend) continue;
+    try {
+      if (entry.make) made = entry.make({options.threads, options.device});
+    } catch (const std::exception& error) {
+      hello["unavailable"] = error.what();
+    }
+  }
+  if (!made && !hello.contains("unavailable")) hello["unavailable"] = "no such backend in this program";
+  if (!send_message(kWorkerSocket, hello) || !made) return 0;
+  limit_memory(options.memory_gib);
+  catch_faults();
+
+  Worker worker(std::move(made));
+  Json request;
+  while (receive_message(kWorkerSocket, request, std::nullopt) == Received::message) {
+    Json reply;
+    try {
+      reply = worker.answer(request);
+    } catch (const std::exception& error) {
+      reply = threw(error.what());
+    } catch (...) {
+      reply = threw("something that is no std::exception");
+    }
+    if (!send_message(kWorkerSocket, reply)) break;
+  }
+  return 0;
+}
+
+}  // namespace attest

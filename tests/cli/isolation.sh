@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# isolation.sh HOSTILE_ATTEST ATTEST: backends that attack the harness end in verdicts of their own, the correct one beside
+# them is unharmed, and a run that was killed goes on where it stood.
+set -euo pipefail
+hostile=$1 attest=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+complain() { echo "isolation: $*" >&2; failures=$((failures + 1)); }
+
+printf '%s\n' "seq=5x7 dim=4" "heads=2 seq=9 dim=8 causal" "seq=3 dim=4 fill=integer" >"$work/three.cases"
+status=0
+"$hostile" check --isolate --timeout 1 --memory 0.5 --no-shrink --suite-file "$work/three.cases" \
+  --json "$work/run.jsonl" >"$work/console" 2>"$work/errors" || status=$?
+[ "$status" = 1 ] || complain "exit code $status, not 1"
+tail -n 1 "$work/console" | grep -q "passed" || complain "no summary at the end"
+
+# backend, verdict, a piece of its reason; each of three cases unless a count is given
+expect() {
+  local backend=$1 verdict=$2 reason=$3 count=${4:-3}
+  local found
+  found=$(grep "\"backend\":\"$backend\"" "$work/run.jsonl" | grep "\"status\":\"$verdict\"" | grep -c -- "$reason" || true)
+  # "some": a race decides how often
+  [ "$found" = "$count" ] || { [ "$count" = some ] && [ "$found" -gt 0 ]; } || {
+    complain "$backend: $found of $count verdicts are $verdict with \"$reason\":"
+    grep "\"backend\":\"$backend\"" "$work/run.jsonl" | grep -o '"reason":[^}]*"rows"' | sort | uniq -c >&2 || true
+  }
+}
+expect none pass null
+expect segfault crashed "ended by Segmentation fault in run"
+expect aborts crashed "ended by Aborted in run"
+expect hangs timeout "run took more than 1"
+expect exits_with_0 crashed "ended with exit code 0 in run"
+expect throws_an_int fail "something that is no std::exception"
+expect eats_memory crashed "ran out of memory in run"
+expect rounds_up fail "left the rounding mode changed"
+expect flushes_to_zero fail "left flush-to-zero switched"
+expect right_the_first_time pass null 1
+expect right_the_first_time fail "elements are wrong" 2
+expect reads_beyond_k fail "read 0 bytes beyond the end of k in run"
+expect reads_before_v fail "bytes beyond the end of k in run"
+expect writes_beyond_o fail "wrote 0 bytes beyond the end of o in download"
+expect writes_before_o fail "wrote 4 bytes before the start of o"
+expect changes_its_input fail "changed its input q in run"
+expect writes_afterwards fail "changed after download returned" some
+expect crashes_in_prepare crashed "ended by Floating point exception in prepare"
+expect crashes_in_refuse crashed "ended by Illegal instruction in refuse"
+
+# Killed at any moment, a run loses the case in flight at most.
+"$attest" list cases --suite matrix >"$work/all.cases"
+head -n 200 "$work/all.cases" >"$work/many.cases"
+"$attest" check --isolate --backend example --suite-file "$work/many.cases" --json "$work/killed.jsonl" \
+  >/dev/null 2>&1 &
+victim=$!
+for _ in $(seq 200); do
+  [ "$(cat "$work"/killed.jsonl.part* 2>/dev/null | wc -l)" -gt 20 ] && break
+  sleep 0.02
+done
+kill -9 "$victim" 2>/dev/null || true
+wait "$victim" 2>/dev/null || true
+part=$(echo "$work"/killed.jsonl.part*)
+before=$(grep -c '"kind":"verdict"' "$part")
+[ "$before" -ge 20 ] || complain "only $before verdicts on disk when the run was killed"
+"$attest" check --isolate --backend example --suite-file "$work/many.cases" --json "$work/killed.jsonl" --resume >"$work/console"
+grep -q "200 verdicts" "$work/console" || complain "the resumed run is not whole: $(tail -n 2 "$work/console")"
+[ "$(grep -c '"kind":"verdict"' "$work/killed.jsonl")" = 200 ] || complain "the file of the resumed run is not whole"
+# What was there is taken over, times and all.
+grep '"kind":"verdict"' "$part" 2>/dev/null && complain "the unfinished file is still there"
+"$attest" check --isolate --backend example --suite-file "$work/many.cases" --json "$work/again.jsonl" >/dev/null
+strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//'; }
+cmp <(strip "$work/killed.jsonl") <(strip "$work/again.jsonl") || complain "a resumed run differs from a whole one"
+
+# Isolated or not, the verdicts are the same.
+"$attest" check --suite smoke --json "$work/inside.jsonl" >/dev/null
+"$attest" check --suite smoke --isolate --json "$work/outside.jsonl" >/dev/null
+cmp <(strip "$work/inside.jsonl") <(strip "$work/outside.jsonl") || complain "isolation changes verdicts of smoke"
+
+[ "$failures" = 0 ] && echo "isolation: all as expected"
+exit "$((failures > 0))"

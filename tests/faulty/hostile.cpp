@@ -1,0 +1,168 @@
+// attest with backends that attack the harness: crashes, hangs, exits, writes where they must not. For tests of
+// isolation.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "harness/cli/cli.h"
+#include "tests/faulty/faulty.h"
+
+namespace attest {
+namespace {
+
+enum class Attack {
+  none,
+  segfault,
+  aborts,
+  hangs,
+  exits_with_0,
+  throws_an_int,
+  eats_memory,
+  rounds_up,
+  flushes_to_zero,
+  right_the_first_time,
+  reads_beyond_k,
+  reads_before_v,
+  writes_beyond_o,
+  writes_before_o,
+  changes_its_input,
+  writes_afterwards,
+  crashes_in_prepare,
+  crashes_in_refuse,
+};
+
+/// The correct loops, with an attack before or after them.
+class HostilePlan : public Plan {
+ public:
+  HostilePlan(std::unique_ptr<Plan> inner, Attack attack, int& calls)
+      : inner_(std::move(inner)), attack_(attack), calls_(calls) {}
+
+  void upload(const Inputs& inputs) override {
+    inputs_ = inputs;
+    inner_->upload(inputs);
+  }
+
+  void run() override {
+    inner_->run();
+    ++calls_;
+    switch (attack_) {
+      case Attack::segfault: raise(SIGSEGV); break;
+      case Attack::aborts: std::abort();
+      case Attack::hangs:
+        for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+      case Attack::exits_with_0: _exit(0);
+      case Attack::throws_an_int: throw 42;
+      case Attack::eats_memory:
+        for (;;) {
+          std::vector<char>& more = *new std::vector<char>(64 << 20);
+          std::memset(more.data(), 1, more.size());
+        }
+      case Attack::rounds_up: std::fesetround(FE_UPWARD); break;
+      case Attack::flushes_to_zero:
+#if defined(__SSE2__)
+        _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+        break;
+      case Attack::reads_beyond_k: touch(inputs_.k, inputs_.k.shape[1] * inputs_.k.strides[1]); break;
+      case Attack::reads_before_v: touch(inputs_.v, -1024); break;
+      case Attack::changes_its_input: *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0; break;
+      default: break;
+    }
+  }
+
+  void download(const Outputs& outputs) override {
+    inner_->download(outputs);
+    auto* out = static_cast<float*>(outputs.out.data);
+    const std::int64_t elements = outputs.out.shape[0] * outputs.out.strides[0];
+    if (attack_ == Attack::writes_beyond_o) out[elements] = 1;
+    if (attack_ == Attack::writes_before_o) out[-1] = 1;
+    if (attack_ == Attack::right_the_first_time && calls_ > 1) out[0] += 1;
+    if (attack_ == Attack::writes_afterwards) {
+      static std::atomic<bool> begun{false};
+      std::thread([out] {
+        for (float x = 0;; x += 1) {
+          *static_cast<volatile float*>(out) = x;
+          begun = true;
+        }
+      }).detach();
+      while (!begun) std::this_thread::yield();
+    }
+  }
+
+ private:
+  static void touch(const ConstTensor& t, std::int64_t element) {
+    volatile float sink = static_cast<const float*>(t.data)[element];
+    (void)sink;
+  }
+
+  std::unique_ptr<Plan> inner_;
+  Attack attack_;
+  int& calls_;
+  Inputs inputs_{};
+};
+
+class HostileBackend : public Backend {
+ public:
+  HostileBackend(std::string name, Attack attack, const Context& context)
+      : name_(std::move(name)), attack_(attack), inner_(faulty::faulty_backends().front().make(context)) {}
+
+  Identity identity() const override { return {name_, "an attack on the harness", "CPU"}; }
+  Arithmetic arithmetic(const Problem& problem) const override { return inner_->arithmetic(problem); }
+  std::optional<Refusal> refuse(const Problem& problem) const override {
+    if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);
+    return inner_->refuse(problem);
+  }
+  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+    if (attack_ == Attack::crashes_in_prepare) raise(SIGFPE);
+    return std::make_unique<HostilePlan>(inner_->prepare(problem), attack_, calls_);
+  }
+
+ private:
+  std::string name_;
+  Attack attack_;
+  std::unique_ptr<Backend> inner_;
+  int calls_ = 0;
+};
+
+// A factory is a plain function, so each attack has one of its own; the name is the enumerator's.
+#define ATTEST_ATTACK(name)                                                        \
+  BackendEntry {                                                                   \
+#name, [](const Context& context) -> std::unique_ptr < Backend>                \
+    { return std::make_unique<HostileBackend>(#name, Attack::name, context); }, "" \
+  }
+const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
+                                 ATTEST_ATTACK(changes_its_input),
+                                 ATTEST_ATTACK(crashes_in_prepare),
+                                 ATTEST_ATTACK(crashes_in_refuse),
+                                 ATTEST_ATTACK(eats_memory),
+                                 ATTEST_ATTACK(exits_with_0),
+                                 ATTEST_ATTACK(flushes_to_zero),
+                                 ATTEST_ATTACK(hangs),
+                                 ATTEST_ATTACK(none),
+                                 ATTEST_ATTACK(reads_before_v),
+                                 ATTEST_ATTACK(reads_beyond_k),
+                                 ATTEST_ATTACK(right_the_first_time),
+                                 ATTEST_ATTACK(rounds_up),
+                                 ATTEST_ATTACK(segfault),
+                                 ATTEST_ATTACK(throws_an_int),
+                                 ATTEST_ATTACK(writes_afterwards),
+                                 ATTEST_ATTACK(writes_before_o),
+                                 ATTEST_ATTACK(writes_beyond_o)};
+#undef ATTEST_ATTACK
+
+}  // namespace
+}  // namespace attest
+
+int main(int argc, char** argv) { return attest::run_command_line(argc, argv, attest::kHostile); }
