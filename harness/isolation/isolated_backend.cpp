@@ -43,6 +43,8 @@ class IsolatedBackend::Worker {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
+    // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
+    setenv("OMP_WAIT_POLICY", "passive", 0);
     const int error = posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(theirs);
@@ -136,8 +138,12 @@ Json IsolatedBackend::ask(const Json& request) const {
     received = send_message(worker_->socket(), request) ? receive_message(worker_->socket(), reply, options_.limit)
                                                         : Received::closed;
   }
-  const std::string step = request.at("do").get<std::string>();
+  const auto step_of = [&] {
+    const std::string step = worker_->file().step();
+    return step.empty() ? request.at("do").get<std::string>() : step;
+  };
   if (received == Received::timeout) {
+    const std::string step = step_of();
     worker_->end();
     worker_.reset();
     throw CaseFault(
@@ -146,6 +152,7 @@ Json IsolatedBackend::ask(const Json& request) const {
   }
   if (received == Received::closed) {
     const int status = worker_->await();
+    const std::string step = step_of();
     const std::string words = worker_->file().last_words();
     worker_.reset();
     if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
@@ -158,36 +165,44 @@ Json IsolatedBackend::ask(const Json& request) const {
   }
   if (reply.contains("threw")) {
     const std::string what = reply.at("threw").get<std::string>();
-    if (what == "std::bad_alloc") throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step);
+    if (what == "std::bad_alloc") throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step_of());
     throw BackendError(what);
   }
   return reply;
 }
 
+void IsolatedBackend::look_at(const Problem& problem) const {
+  const std::string line = print_case(problem);
+  if (line == known_line_) return;
+  known_line_.clear();
+  const Json reply = ask({{"do", "refuse"}, {"case", line}});
+  refusal_.reset();
+  if (reply.contains("refusal"))
+    refusal_ = Refusal{reply.at("refusal").get<std::string>()};
+  else
+    arithmetic_ = arithmetic_from(reply.at("arithmetic"));
+  known_line_ = line;
+}
+
 std::optional<Refusal> IsolatedBackend::refuse(const Problem& problem) const {
-  const Json reply = ask({{"do", "refuse"}, {"case", print_case(problem)}});
-  if (!reply.contains("refusal")) return std::nullopt;
-  return Refusal{reply.at("refusal").get<std::string>()};
+  look_at(problem);
+  return refusal_;
 }
 
 Arithmetic IsolatedBackend::arithmetic(const Problem& problem) const {
-  const std::string line = print_case(problem);
-  if (line != arithmetic_line_) {
-    arithmetic_ = arithmetic_from(ask({{"do", "arithmetic"}, {"case", line}}));
-    arithmetic_line_ = line;
-  }
+  look_at(problem);
   return arithmetic_;
 }
 
+/// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
+/// case. The worker notes in shared memory which of them it is in.
 class IsolatedBackend::RemotePlan : public Plan {
  public:
-  RemotePlan(IsolatedBackend& backend, int number, std::size_t workspace)
-      : backend_(backend), generation_(backend.generation_), number_(number), workspace_(workspace) {}
+  RemotePlan(IsolatedBackend& backend, int number, std::string line)
+      : backend_(backend), generation_(backend.generation_), number_(number), line_(std::move(line)) {}
   ~RemotePlan() override {
-    try {
-      ask("drop");
-    } catch (const std::exception&) {
-      return;  // whatever ended the worker has been told, or will be by the next request
+    if (backend_.worker_ && generation_ == backend_.generation_) {
+      send_message(backend_.worker_->socket(), {{"do", "drop"}, {"plan", number_}});  // no reply
     }
   }
 
@@ -197,11 +212,15 @@ class IsolatedBackend::RemotePlan : public Plan {
     SharedFile& file = shared();
     file.reserve(inputs_end_);
     parcel.copy_to(file);
-    ask("upload", {{"regions", to_json(parcel.regions())}, {"inputs", parcel.description()}});
+    pending_ = {{"regions", to_json(parcel.regions())}, {"inputs", parcel.description()}};
   }
 
   void run() override {
-    const Json reply = ask("run");
+    if (!line_.empty()) pending_["case"] = line_;
+    const Json reply = ask("run", std::move(pending_));
+    pending_ = Json::object();
+    if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
+    line_.clear();
     if (reply.contains("device_ns")) device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
   }
 
@@ -227,14 +246,6 @@ class IsolatedBackend::RemotePlan : public Plan {
       }
       if (region.bytes > 0) std::memcpy(views[n].second.data, file.data(region), region.bytes);
     }
-    ask("wait");  // there and back: time in which nothing may change any more
-    for (std::size_t n = 0; n < views.size(); ++n) {
-      const Region& region = regions.all()[n];
-      if (region.bytes > 0 && std::memcmp(views[n].second.data, file.data(region), region.bytes) != 0) {
-        throw CaseFault(Status::fail, "wrote after it had returned",
-                        views[n].first + " changed after download returned");
-      }
-    }
   }
 
   std::size_t workspace_bytes() const override { return workspace_; }
@@ -256,14 +267,14 @@ class IsolatedBackend::RemotePlan : public Plan {
 
   IsolatedBackend& backend_;
   int generation_, number_;
-  std::size_t workspace_, inputs_end_ = page_size();
+  std::string line_;               ///< until the worker has prepared it
+  Json pending_ = Json::object();  ///< an upload that the next run takes along
+  std::size_t workspace_ = 0, inputs_end_ = page_size();
   std::optional<std::chrono::nanoseconds> device_time_;
 };
 
 std::unique_ptr<Plan> IsolatedBackend::prepare(const Problem& problem) {
-  const int number = ++plans_;
-  const Json reply = ask({{"do", "prepare"}, {"case", print_case(problem)}, {"plan", number}});
-  return std::make_unique<RemotePlan>(*this, number, reply.at("workspace").get<std::size_t>());
+  return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem));
 }
 
 }  // namespace attest

@@ -36,6 +36,7 @@ class IsolatedBackend : public Backend {
   class RemotePlan;
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
   Json ask(const Json& request) const;
+  void look_at(const Problem& problem) const;
 
   std::string name_;
   Context context_;
@@ -44,9 +45,11 @@ class IsolatedBackend : public Backend {
   Conventions conventions_;
   mutable std::unique_ptr<Worker> worker_;
   mutable int generation_ = 0;  ///< of workers; a plan belongs to one
-  mutable std::string arithmetic_line_;
+  // What the worker said about the case line it was asked about last.
+  mutable std::string known_line_;
+  mutable std::optional<Refusal> refusal_;
   mutable Arithmetic arithmetic_;
-  int plans_ = 0;
+  int plans_ = 0;  ///< made so far; each has its number
 };
 
 }  // namespace attest

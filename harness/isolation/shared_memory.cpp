@@ -50,10 +50,13 @@ void SharedFile::reserve(std::size_t bytes) {
 
 std::string SharedFile::last_words() const {
   const char* text = reinterpret_cast<const char*>(base_);
-  return {text, strnlen(text, page_size() - 1)};
+  return {text, strnlen(text, kStepAt)};
 }
 
-void SharedFile::clear_last_words() { base_[0] = std::byte{0}; }
+std::string SharedFile::step() const {
+  const char* text = reinterpret_cast<const char*>(base_) + kStepAt;
+  return {text, strnlen(text, kStepBytes)};
+}
 
 GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable) {
   size_ = page_size();
@@ -66,8 +69,8 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
   for (std::size_t n = 0; n < regions.size(); ++n) {
     const Region& region = regions[n];
     const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED, descriptor, static_cast<off_t>(region.offset)) ==
-        MAP_FAILED) {
+    if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED | MAP_POPULATE, descriptor,
+             static_cast<off_t>(region.offset)) == MAP_FAILED) {
       munmap(base_, size_);
       throw std::runtime_error("a shared region can't be mapped");
     }

@@ -20,7 +20,10 @@ struct Region {
   std::size_t lead() const { return pages() - bytes; }  ///< bytes before the data, in the first page
 };
 
-/// Lays regions one after another, from `offset` on. The first page of the file is the worker's last words.
+/// Where in the first page of the file a worker notes its step; its last words stand before.
+inline constexpr std::size_t kStepAt = 3072, kStepBytes = 64;
+
+/// Lays regions one after another, from `offset` on.
 class RegionList {
  public:
   explicit RegionList(std::size_t offset) : end_(offset) {}
@@ -51,7 +54,8 @@ class SharedFile {
   std::byte* pages(const Region& region) const { return base_ + region.offset; }
   /// What a worker wrote about its own end; empty when it wrote nothing.
   std::string last_words() const;
-  void clear_last_words();
+  /// In which step the worker is, by its own account.
+  std::string step() const;
 
  private:
   int descriptor_;

@@ -34,7 +34,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   (void)context;
 #endif
   for (const GuardedArea* area : {input_area, output_area}) {
-    if (area && area->describe(info->si_addr, write, last_words, page_size())) _exit(kMemoryFault);
+    if (area && area->describe(info->si_addr, write, last_words, kStepAt)) _exit(kMemoryFault);
   }
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
@@ -70,6 +70,7 @@ class Worker {
 
   Json answer(const Json& request) {
     const std::string what = request.at("do").get<std::string>();
+    note_step(what);
     if (what == "identity") {
       const Identity id = backend_->identity();
       const Conventions c = backend_->conventions();
@@ -81,21 +82,15 @@ class Worker {
                 c.softmax_f64, c.accumulation_f32}}};
     }
     if (what == "refuse") {
-      const auto refusal = backend_->refuse(problem_of(request));
-      return refusal ? Json{{"refusal", refusal->reason}} : Json::object();
+      const Problem problem = problem_of(request);
+      if (const auto refusal = backend_->refuse(problem)) return {{"refusal", refusal->reason}};
+      return {{"arithmetic", to_json(backend_->arithmetic(problem))}};
     }
-    if (what == "arithmetic") return to_json(backend_->arithmetic(problem_of(request)));
-    if (what == "prepare") return prepare(request);
-    if (what == "upload") return upload(request, plans_.at(request.at("plan").get<int>()));
-    if (what == "run") return run(plans_.at(request.at("plan").get<int>()));
+    if (what == "run") return run(request);
     if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));
     if (what == "drop") {
       plans_.erase(request.at("plan").get<int>());
-      return Json::object();
-    }
-    if (what == "wait") {
-      usleep(20);
-      return Json::object();
+      return nullptr;  // nobody waits for it
     }
     return {{"threw", "unknown request " + what}};
   }
@@ -118,28 +113,38 @@ class Worker {
     }
   };
 
-  Json prepare(const Json& request) {
-    Held held;
-    held.plan = backend_->prepare(problem_of(request));
-    if (!held.plan) return {{"threw", "prepare returned no plan"}};
-    const std::size_t workspace = held.plan->workspace_bytes();
-    plans_.insert_or_assign(request.at("plan").get<int>(), std::move(held));
-    return {{"workspace", workspace}};
+  static void note_step(const std::string& step) {
+    std::snprintf(last_words + kStepAt, kStepBytes, "%s", step.c_str());
   }
 
-  static Json upload(const Json& request, Held& held) {
+  void prepare(const Json& request) {
+    note_step("prepare");
+    Held held;
+    held.plan = backend_->prepare(problem_of(request));
+    if (!held.plan) throw BackendError("prepare returned no plan");
+    plans_.insert_or_assign(request.at("plan").get<int>(), std::move(held));
+  }
+
+  static void upload(const Json& request, Held& held) {
+    note_step("upload");
     auto area = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), false);
     const UnpackedInputs unpacked(request.at("inputs"), *area);
     input_area = area.get();
     held.plan->upload(unpacked.inputs);
     held.inputs = std::move(area);  // the ones before may go only now: a plan keeps its views until the next upload
-    return Json::object();
   }
 
-  static Json run(const Held& held) {
+  /// With a case line the plan is made first; with inputs they are uploaded first.
+  Json run(const Json& request) {
+    Json reply = Json::object();
+    const bool fresh = request.contains("case");
+    if (fresh) prepare(request);
+    Held& held = plans_.at(request.at("plan").get<int>());
+    if (fresh) reply["workspace"] = held.plan->workspace_bytes();
+    if (request.contains("inputs")) upload(request, held);
+    note_step("run");
     const FloatEnvironment environment;
     held.plan->run();
-    Json reply = Json::object();
     if (const std::string changed = environment.changed(); !changed.empty()) reply["fault"] = changed;
     if (const auto time = held.plan->device_time()) reply["device_ns"] = time->count();
     return reply;
@@ -149,10 +154,26 @@ class Worker {
     held.outputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), true);
     output_area = held.outputs.get();
     held.plan->download(unpack_outputs(request.at("outputs"), *held.outputs, held.starts));
-    return Json::object();
+    return written_afterwards(request, *held.outputs);
   }
 
   std::unique_ptr<Backend> backend_;
+  /// Whether an output still changes, in a moment in which nothing may.
+  static Json written_afterwards(const Json& request, const GuardedArea& outputs) {
+    const std::vector<Region> regions = regions_from(request.at("regions"));
+    std::vector<std::vector<std::byte>> copies;
+    for (std::size_t n = 0; n < regions.size(); ++n) {
+      copies.emplace_back(outputs.data(n), outputs.data(n) + regions[n].bytes);
+    }
+    usleep(20);
+    for (std::size_t n = 0; n < regions.size(); ++n) {
+      if (regions[n].bytes > 0 && std::memcmp(copies[n].data(), outputs.data(n), regions[n].bytes) != 0) {
+        return {{"fault", "changed " + regions[n].name + " after download had returned"}};
+      }
+    }
+    return Json::object();
+  }
+
   std::map<int, Held> plans_;
 };
 
@@ -192,7 +213,7 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
     } catch (...) {
       reply = threw("something that is no std::exception");
     }
-    if (!send_message(kWorkerSocket, reply)) break;
+    if (!reply.is_null() && !send_message(kWorkerSocket, reply)) break;
   }
   return 0;
 }

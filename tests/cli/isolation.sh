@@ -42,7 +42,7 @@ expect reads_before_v fail "bytes beyond the end of k in run"
 expect writes_beyond_o fail "wrote 0 bytes beyond the end of o in download"
 expect writes_before_o fail "wrote 4 bytes before the start of o"
 expect changes_its_input fail "changed its input q in run"
-expect writes_afterwards fail "changed after download returned" some
+expect writes_afterwards fail "changed o after download had returned" some
 expect crashes_in_prepare crashed "ended by Floating point exception in prepare"
 expect crashes_in_refuse crashed "ended by Illegal instruction in refuse"
 
