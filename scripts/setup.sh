@@ -7,7 +7,7 @@ attest_build=${ATTEST_BUILD:-$attest_root/build}
 
 attest_packages="cmake ninja-build g++ git libeigen3-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libgtest-dev libgmock-dev
-  libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev libpugixml-dev"
+  libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev libpugixml-dev libmpfr-dev"
 
 attest_install() {
   local missing=() package

@@ -45,6 +45,7 @@ struct Parser {
   TraceOptions trace;
   ExplainOptions explain;
   ShrinkOptions shrink;
+  CompareOptions compare;
   WorkerOptions worker;
   ListOptions list;
 
@@ -56,6 +57,7 @@ struct Parser {
     define_bench();
     define_others();
     define_shrink();
+    define_compare();
     define_worker();
   }
 
@@ -142,6 +144,18 @@ struct Parser {
     sub->add_option("--budget", shrink.budget_seconds, "Seconds after which to stop")->check(CLI::Range(0.0, 3600.0));
   }
 
+  void define_compare() {
+    auto* sub =
+        app.add_subcommand("compare",
+                           "Example:\n  attest compare old.json new.json --margin 0.05\n\n"
+                           "Two results of `attest bench --json`: faster, slower, same or ambiguous, case by case.\n"
+                           "Two folders: files of the same name were measured in turn, and are paired.");
+    sub->add_option("old", compare.before, "A benchmark file, or a folder of them")->required();
+    sub->add_option("new", compare.now, "Another")->required();
+    sub->add_option("--margin", compare.margin, "What counts as the same, as a fraction")->check(CLI::Range(0.0, 10.0));
+    sub->add_option("--confidence", compare.confidence, "Of the interval")->check(CLI::Range(0.5, 0.9999));
+  }
+
   /// Started by IsolatedBackend alone.
   void define_worker() {
     auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
@@ -163,6 +177,7 @@ struct Parser {
       return run_bench(bench, registry);
     }
     if (app.got_subcommand("trace")) return run_trace(trace, registry);
+    if (app.got_subcommand("compare")) return run_compare(compare);
     if (app.got_subcommand("worker")) return run_worker(worker, registry);
     if (app.got_subcommand("shrink")) return run_shrink(shrink, registry);
     if (app.got_subcommand("explain")) return run_explain(explain, registry);

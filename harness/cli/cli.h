@@ -64,6 +64,11 @@ struct ShrinkOptions {
   double budget_seconds = 10;
 };
 
+struct CompareOptions {
+  std::string before, now;  ///< files, or folders with files of the same names
+  double margin = 0.05, confidence = 0.99;
+};
+
 struct ListOptions {
   std::string what;
   bool json = false;
@@ -75,6 +80,7 @@ int run_check(const CheckOptions& options, std::span<const BackendEntry> registr
 int run_bench(const BenchOptions& options, std::span<const BackendEntry> registry);
 int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry);
 int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry);
+int run_compare(const CompareOptions& options);
 int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> registry);
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry);
 

@@ -1,0 +1,259 @@
+// audit FILE: the oracle against MPFR. For each small line of a case file, everything is computed once more with 256
+// bits: the reference must lie within the bound it states for itself, and each backend within the bound derived for it,
+// of the exact value. Prints how far above the true error the bounds are. Exit code 1 at the first violation.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/registry.h"
+#include "harness/backend_set.h"
+#include "harness/case.h"
+#include "harness/expectation.h"
+#include "harness/guarded_outputs.h"
+#include "harness/user_error.h"
+#include "reference/attention.h"
+#include "reference/linear_attention.h"
+#include "tests/audit/big_float.h"
+
+namespace attest::audit {
+namespace {
+
+constexpr double kMostOperations = 4e4;  ///< of the reference on one line
+
+struct ExactRow {
+  std::vector<Big> output;
+  Big lse;
+  bool empty = false;
+  std::vector<Big> raw, capped, biased, weights;
+};
+
+/// One row of softmax attention. Which keys are seen, and which weights dropout keeps, is the reference's word.
+ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
+  const Problem& p = head.problem();
+  const std::vector<double> query = head.query_row(i);
+  const std::size_t keys = row.seen.size();
+  ExactRow exact;
+  exact.output.resize(static_cast<std::size_t>(p.value_dim));
+  const Big scale = p.scale_value();
+  for (std::size_t j = 0; j < keys; ++j) {
+    const auto key = static_cast<std::int64_t>(j);
+    Big t;
+    for (std::size_t d = 0; d < query.size(); ++d) t += Big(query[d]) * head.key_row(key)[d];
+    t = scale * t;
+    exact.raw.push_back(t);
+    if (p.softcap) t = Big(*p.softcap) * tanh(t / *p.softcap);
+    exact.capped.push_back(t);
+    const bool biased = (head.inputs().mask && head.inputs().mask->additive) || !head.inputs().slopes.empty();
+    if (biased && row.seen[j]) {
+      const Placement at = locate(p, head.batch(), i, key);
+      if (head.inputs().mask && head.inputs().mask->additive) t = t + head.bias(i, key).additive;
+      if (!head.inputs().slopes.empty()) {
+        const double slope = head.inputs().slopes[static_cast<std::size_t>(head.head())];
+        t = t - Big(slope) * static_cast<double>(std::abs(at.diagonal - at.key));
+      }
+    }
+    exact.biased.push_back(t);
+  }
+  const bool sink = row.sink != -kInfinity;
+  exact.empty = row.visible_count == 0 && !sink;
+  exact.weights.resize(keys);
+  if (exact.empty) return exact;
+  // 256 bits have exponents enough to do without a shift, up to scores of about 2^60; beyond, the largest is taken off.
+  Big most = sink ? Big(row.sink) : Big(0);
+  bool any = sink;
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (!row.seen[j]) continue;
+    if (!any || most < exact.biased[j]) most = exact.biased[j];
+    any = true;
+  }
+  Big sum = sink ? exp(Big(row.sink) - most) : Big(0);
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (row.seen[j]) sum += exact.weights[j] = exp(exact.biased[j] - most);
+  }
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (!row.seen[j]) continue;
+    exact.weights[j] = exact.weights[j] / sum;
+    Big weight = exact.weights[j];
+    if (!row.factors.empty()) weight = row.factors[j] > 0 ? weight / (Big(1) - p.dropout) : Big(0);
+    for (std::size_t c = 0; c < exact.output.size(); ++c) {
+      exact.output[c] += weight * head.value_row(static_cast<std::int64_t>(j))[c];
+    }
+  }
+  exact.lse = most + log(sum);
+  return exact;
+}
+
+class Audit {
+ public:
+  explicit Audit(const BackendSet& backends) : backends_(backends) {}
+
+  void line(const Case& source) {
+    const Problem& p = source.problem;
+    const double rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
+    if (!p.poison.empty() || rows * row_operations(p) > kMostOperations) return;
+    CaseInputs made;
+    try {
+      made = make_inputs(p);
+    } catch (const UserError&) {
+      return;
+    }
+    const Inputs inputs = made.views();
+    std::vector<Producer> producers;
+    std::vector<Backend*> takers;
+    for (Backend* backend : backends_.all()) {
+      if (backend->refuse(p)) continue;
+      takers.push_back(backend);
+      producers.push_back({backend->arithmetic(p), p.dtype});
+    }
+    const Expectation e = expect(p, inputs, producers, 1, kInfinity);
+    std::vector<GuardedOutputs> outputs;
+    for (Backend* backend : takers) {
+      outputs.emplace_back(p);
+      const auto plan = backend->prepare(p);
+      plan->upload(inputs);
+      plan->run();
+      plan->download(outputs.back().views());
+    }
+    line_ = source.label;
+    ++lines_;
+    const auto compare = [&](const char* what, const Big& exact, double reference, double own, std::size_t n,
+                             double got, double bound) {
+      // The reference once, with the first backend.
+      if (n == 0) element("reference", what, exact, reference, own);
+      if (n < takers.size()) element(takers[n]->identity().name, what, exact, got, bound);
+    };
+    const std::size_t columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
+    std::unique_ptr<LinearState> state;
+    for (std::size_t r = 0; r < e.rows.size(); ++r) {
+      const auto [b, h, i] = e.rows[r];
+      const ExactRow exact = p.op == Op::attention ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
+      for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
+        const bool ran = n < takers.size();
+        for (std::size_t c = 0; c < columns && p.wants(Output::o); ++c) {
+          const std::size_t at = r * columns + c;
+          compare("o", exact.output[c], e.out[at], e.own.out[at], n,
+                  ran ? outputs[n].out(b, h, i, static_cast<std::int64_t>(c)) : 0,
+                  ran ? e.bounds_for(producers[n]).out[at] : 0);
+        }
+        if (p.wants(Output::lse) && !exact.empty) {
+          compare("lse", exact.lse, e.lse[r], e.own.lse[r], n, ran ? outputs[n].lse(b, h, i) : 0,
+                  ran ? e.bounds_for(producers[n]).lse[r] : 0);
+        }
+        for (std::size_t s = 0; s < kScoreStages.size(); ++s) {
+          if (!p.wants(kScoreStages[s])) continue;
+          const auto& list = s == 0 ? exact.raw : s == 1 ? exact.capped : s == 2 ? exact.biased : exact.weights;
+          for (std::size_t j = 0; j < keys; ++j) {
+            const std::size_t at = r * keys + j;
+            if (std::isinf(e.stages[s][at])) continue;  // hidden: -inf by definition
+            compare("stage", list[j], e.stages[s][at], e.own.stages[s][at], n,
+                    ran ? outputs[n].stage(kScoreStages[s], b, h, i, static_cast<std::int64_t>(j)) : 0,
+                    ran ? e.bounds_for(producers[n]).stages[s][at] : 0);
+          }
+        }
+      }
+    }
+  }
+
+  int report() {
+    std::printf("%lld lines, %lld elements, %lld violations\n\nbound / true error, where there was an error\n", lines_,
+                elements_, violations_);
+    std::printf("%-12s %10s %10s %10s %10s %10s\n", "", "elements", "least", "1%", "median", "99%");
+    for (auto& [name, list] : ratios_) {
+      if (list.empty()) continue;
+      std::sort(list.begin(), list.end());
+      const auto at = [&](double q) {
+        return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
+      };
+      std::printf("%-12s %10zu %10.3g %10.3g %10.3g %10.3g\n", name.c_str(), list.size(), at(0), at(0.01), at(0.5),
+                  at(0.99));
+    }
+    return lines_ == 0 ? 3 : violations_ > 0;
+  }
+
+ private:
+  static ExactRow softmax_row(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Head head(p, inputs, b, h);
+    Row row;
+    head.attend(i, row);
+    return attend(head, row, i);
+  }
+
+  /// The recurrence up to row i, from the start.
+  static ExactRow linear_row(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t g = h / p.heads_per_group();
+    const auto read = [&](const ConstTensor& t, std::int64_t head, std::int64_t l, std::int64_t d) {
+      return Big(load(t.data, t.dtype, t.at(b, head, l, d)));
+    };
+    std::vector<std::vector<Big>> state(static_cast<std::size_t>(p.key_dim),
+                                        std::vector<Big>(static_cast<std::size_t>(p.value_dim)));
+    const auto each = [&](const auto& visit) {
+      for (std::int64_t d = 0; d < p.key_dim; ++d) {
+        for (std::int64_t m = 0; m < p.value_dim; ++m) {
+          visit(state[static_cast<std::size_t>(d)][static_cast<std::size_t>(m)], d, m);
+        }
+      }
+    };
+    if (p.initial_state) each([&](Big& s, std::int64_t d, std::int64_t m) { s = read(inputs.state, g, d, m); });
+    for (std::int64_t t = 0; t <= i; ++t) {
+      std::vector<Big> retrieved(static_cast<std::size_t>(p.value_dim));
+      each([&](Big& s, std::int64_t d, std::int64_t m) {
+        if (p.has_decay()) s = s * exp(read(inputs.decay, g, t, d));
+        retrieved[static_cast<std::size_t>(m)] += s * read(inputs.k, g, t, d);
+      });
+      each([&](Big& s, std::int64_t d, std::int64_t m) {
+        Big value = read(inputs.v, g, t, m);
+        if (p.has_beta()) value = read(inputs.beta, g, t, 0) * (value - retrieved[static_cast<std::size_t>(m)]);
+        s += read(inputs.k, g, t, d) * value;
+      });
+    }
+    ExactRow exact;
+    exact.output.resize(static_cast<std::size_t>(p.value_dim));
+    each([&](const Big& s, std::int64_t d, std::int64_t m) {
+      exact.output[static_cast<std::size_t>(m)] += read(inputs.q, h, i, d) * s;
+    });
+    for (Big& o : exact.output) o = o * p.scale_value();
+    return exact;
+  }
+
+  void element(const std::string& who, const char* what, const Big& exact, double got, double bound) {
+    if (bound == kInfinity) return;
+    ++elements_;
+    const double error = std::isfinite(got) ? abs(Big(got) - exact).number() : kInfinity;
+    if (error > bound) {
+      if (++violations_ <= 20) {
+        std::printf("VIOLATION %s %s: got %.17g, exact %.17g, error %.3g, bound %.3g\n    %s\n", who.c_str(), what, got,
+                    exact.number(), error, bound, line_.c_str());
+      }
+    } else if (error > 0) {
+      ratios_[who].push_back(bound / error);
+    }
+  }
+
+  const BackendSet& backends_;
+  std::string line_;
+  long long lines_ = 0, elements_ = 0, violations_ = 0;
+  std::map<std::string, std::vector<double>> ratios_;
+};
+
+}  // namespace
+}  // namespace attest::audit
+
+int main(int argc, char** argv) {
+  using namespace attest;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: audit FILE.cases\n");
+    return 2;
+  }
+  try {
+    const BackendSet backends(registered_backends(), {}, {1, ""});
+    audit::Audit audit(backends);
+    for (const Case& source : load_case_file(argv[1])) audit.line(source);
+    return audit.report();
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "audit: %s\n", error.what());
+    return 2;
+  }
+}
