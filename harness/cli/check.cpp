@@ -170,25 +170,13 @@ class CheckRun {
 
 }  // namespace
 
-namespace {
-
-std::optional<IsolationOptions> isolation_of(const CheckOptions& options) {
-  if (!options.isolate) return std::nullopt;
-  IsolationOptions isolation;
-  isolation.limit = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
-  isolation.memory_gib = options.memory_gib;
-  return isolation;
-}
-
-}  // namespace
-
 int run_check(const CheckOptions& options, std::span<const BackendEntry> registry) {
   std::vector<SuiteCases> suites = load(options);
   for (const SuiteCases& suite : suites) {
     for (const Case& source : suite.cases) check_memory(source.problem, source.label);
   }
   const BackendSet backends(registry, split_names(options.common.backends), options.common.context(),
-                            isolation_of(options));
+                            options.isolation());
   return CheckRun(options, std::move(suites), backends).run();
 }
 

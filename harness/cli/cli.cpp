@@ -20,6 +20,22 @@ Context CommonOptions::context() const {
 
 namespace {
 
+std::optional<IsolationOptions> isolation_of(bool isolate, double timeout_seconds, double memory_gib) {
+  if (!isolate) return std::nullopt;
+  return IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
+}
+
+}  // namespace
+
+std::optional<IsolationOptions> CheckOptions::isolation() const {
+  return isolation_of(isolate, timeout_seconds, memory_gib);
+}
+std::optional<IsolationOptions> FuzzOptions::isolation() const {
+  return isolation_of(isolate, timeout_seconds, memory_gib);
+}
+
+namespace {
+
 void on_signal(int) { interrupted = true; }
 
 void add_common(CLI::App& app, CommonOptions& options) {
@@ -27,6 +43,18 @@ void add_common(CLI::App& app, CommonOptions& options) {
   app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
+}
+
+template <class Options>
+void add_isolation(CLI::App& app, Options& options) {
+  auto* isolate = app.add_flag("--isolate", options.isolate,
+                               "Run each backend in a process of its own, its tensors between inaccessible pages");
+  app.add_option("--timeout", options.timeout_seconds, "Seconds that one step may take (with --isolate)")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->needs(isolate);
+  app.add_option("--memory", options.memory_gib, "GiB that a backend may take beyond what it starts with")
+      ->check(CLI::Range(0.001, 1e6))
+      ->needs(isolate);
 }
 
 constexpr const char* kExamples = R"(Examples:
@@ -46,6 +74,7 @@ struct Parser {
   ExplainOptions explain;
   ShrinkOptions shrink;
   CompareOptions compare;
+  FuzzOptions fuzz;
   WorkerOptions worker;
   ListOptions list;
 
@@ -58,6 +87,7 @@ struct Parser {
     define_others();
     define_shrink();
     define_compare();
+    define_fuzz();
     define_worker();
   }
 
@@ -76,14 +106,7 @@ struct Parser {
     sub->add_flag("--fail-fast", check.fail_fast, "Stop at the first failure");
     sub->add_flag("--resume", check.resume, "Go on from what an interrupted run left in the file of --json")
         ->needs("--json");
-    auto* isolate = sub->add_flag("--isolate", check.isolate,
-                                  "Run each backend in a process of its own, its tensors between inaccessible pages");
-    sub->add_option("--timeout", check.timeout_seconds, "Seconds that one step may take (with --isolate)")
-        ->check(CLI::Range(0.001, 86400.0))
-        ->needs(isolate);
-    sub->add_option("--memory", check.memory_gib, "GiB that a backend may take beyond what it starts with")
-        ->check(CLI::Range(0.001, 1e6))
-        ->needs(isolate);
+    add_isolation(*sub, check);
     sub->add_flag("--no-shrink", check.no_shrink, "Don't look for the smallest case of the first failures");
   }
 
@@ -156,6 +179,20 @@ struct Parser {
     sub->add_option("--confidence", compare.confidence, "Of the interval")->check(CLI::Range(0.5, 0.9999));
   }
 
+  void define_fuzz() {
+    auto* sub = app.add_subcommand("fuzz",
+                                   "Example:\n  attest fuzz --backend mine --time 60s --seed 1\n\n"
+                                   "Random cases and neighbours of those closest to their bound; failures made small.");
+    add_common(*sub, fuzz.common);
+    sub->add_option("--time", fuzz.seconds, "For how long: 60s, 5m")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+        ->check(CLI::Range(0.01, 1e6));
+    sub->add_option("--count", fuzz.count, "Stop after this many cases");
+    sub->add_option("--seed", fuzz.seed, "The same seed, the same cases");
+    sub->add_option("--out", fuzz.out, "Write the smallest failing cases to this file, for --suite-file");
+    add_isolation(*sub, fuzz);
+  }
+
   /// Started by IsolatedBackend alone.
   void define_worker() {
     auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
@@ -177,6 +214,7 @@ struct Parser {
       return run_bench(bench, registry);
     }
     if (app.got_subcommand("trace")) return run_trace(trace, registry);
+    if (app.got_subcommand("fuzz")) return run_fuzz(fuzz, registry);
     if (app.got_subcommand("compare")) return run_compare(compare);
     if (app.got_subcommand("worker")) return run_worker(worker, registry);
     if (app.got_subcommand("shrink")) return run_shrink(shrink, registry);

@@ -1,12 +1,15 @@
 // The command line: one function per subcommand, each returns the exit code of grammar.md.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "harness/interrupted.h"
+#include "harness/isolation/isolated_backend.h"
 
 namespace CLI {
 class App;
@@ -33,7 +36,18 @@ struct CheckOptions {
   std::string filter, shard, json, junit;
   bool fail_fast = false, no_shrink = false, isolate = false, resume = false;
   double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker, with isolate
-  std::vector<std::string> command;             ///< as typed, for the report's header
+  std::optional<IsolationOptions> isolation() const;
+  std::vector<std::string> command;  ///< as typed, for the report's header
+};
+
+struct FuzzOptions {
+  CommonOptions common;
+  double seconds = 60;
+  std::uint64_t count = 0, seed = 0;
+  std::string out;
+  bool isolate = false;
+  double timeout_seconds = 60, memory_gib = 0;
+  std::optional<IsolationOptions> isolation() const;
 };
 
 struct BenchOptions {
@@ -80,6 +94,7 @@ int run_check(const CheckOptions& options, std::span<const BackendEntry> registr
 int run_bench(const BenchOptions& options, std::span<const BackendEntry> registry);
 int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry);
 int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry);
+int run_fuzz(const FuzzOptions& options, std::span<const BackendEntry> registry);
 int run_compare(const CompareOptions& options);
 int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> registry);
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry);

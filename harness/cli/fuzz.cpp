@@ -1,0 +1,75 @@
+// attest fuzz: random cases against one backend.
+#include "harness/fuzz.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "harness/backend_set.h"
+#include "harness/cli/cli.h"
+#include "harness/output_file.h"
+#include "harness/user_error.h"
+
+namespace attest {
+namespace {
+
+void print_pairs(const FuzzResult& result) {
+  const std::vector<std::string> names(result.options.begin(), result.options.end());
+  const std::size_t all = names.size() * (names.size() - (names.empty() ? 0 : 1)) / 2;
+  fmt::print("{} options, {} of their {} pairs met", names.size(), result.pairs.size(), all);
+  if (all > 0) fmt::print(" ({:.0f}%)", 100.0 * static_cast<double>(result.pairs.size()) / static_cast<double>(all));
+  std::string rare;
+  int shown = 0;
+  for (const auto& [pair, count] : result.pairs) {
+    if (count > 1 || ++shown > 5) continue;
+    rare += (rare.empty() ? "; met once: " : ", ") + pair.first + " + " + pair.second;
+  }
+  fmt::print("{}\n", rare);
+}
+
+}  // namespace
+
+int run_fuzz(const FuzzOptions& options, std::span<const BackendEntry> registry) {
+  const std::vector<std::string> names = split_names(options.common.backends);
+  if (names.size() != 1) throw UserError("fuzz looks at one backend: --backend NAME");
+  std::optional<OutputFile> file;
+  if (!options.out.empty()) file.emplace(options.out);
+  const BackendSet backends(registry, names, options.common.context(), options.isolation());
+  Backend& backend = *backends.all().front();
+  FuzzSettings settings;
+  settings.seconds = options.seconds;
+  settings.count = options.count;
+  settings.seed = options.seed;
+  settings.threads = options.common.context().threads;
+
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const FuzzResult result = fuzz(backend, settings, [&](const FuzzResult& so_far) {
+    if (!terminal) return;
+    fmt::print(stderr, "\r{} cases, {} failed\x1b[K", so_far.cases, so_far.failed);
+    std::fflush(stderr);
+  });
+  if (terminal) fmt::print(stderr, "\r\x1b[K");
+
+  fmt::print("{} on {}\n", backend.identity().library, backend.identity().device);
+  for (const Finding& finding : result.findings) {
+    fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause, finding.small.verdict.repro,
+               finding.small.verdict.reason);
+    if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause << '\n';
+  }
+  if (file) file->finish();
+  fmt::print("\n");
+  print_pairs(result);
+  if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
+  fmt::print("seed {}: {} cases, {} refused, {} mistrusted\n", options.seed, result.cases, result.refused,
+             result.mistrusted);
+  fmt::print("{} passed, {} failed in {} way(s)\n", result.pass, result.failed, result.findings.size());
+  if (interrupted) return kInterrupted;
+  if (result.failed > 0) return kFailed;
+  if (result.pass + result.mistrusted == 0) {
+    fmt::print(stderr, "attest: nothing was checked: {}\n",
+               result.refused > 0 ? "the backend refused everything" : "no time for a single case");
+    return kNothingChecked;
+  }
+  return kOk;
+}
+
+}  // namespace attest

@@ -1,0 +1,60 @@
+// Fuzzing: wrong backends are found and their failures told apart; a correct one is left in peace; a seed repeats
+// itself.
+#include "harness/fuzz.h"
+
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+FuzzResult run(const std::string& name, std::uint64_t count, std::uint64_t seed) {
+  const BackendSet backends(faulty::faulty_backends(), {name}, {1, ""});
+  FuzzSettings settings;
+  settings.seconds = 120;
+  settings.count = count;
+  settings.seed = seed;
+  settings.most_operations = 2e5;
+  return fuzz(*backends.all().front(), settings, [](const FuzzResult&) {});
+}
+
+TEST(Fuzz, FindsMistakesAndMakesThemSmall) {
+  for (const char* name : {"mask_off_by_one", "missing_scale", "wrong_corner", "ignored_mask", "sinks_dropped",
+                           "softcap_dropped", "decay_dropped", "heads_tiled"}) {
+    const FuzzResult result = run(name, 700, 1);
+    ASSERT_FALSE(result.findings.empty()) << name;
+    EXPECT_GT(result.failed, 0u) << name;
+    for (const Finding& finding : result.findings) {
+      EXPECT_TRUE(is_failure(finding.small.verdict.status)) << name;
+      EXPECT_LE(finding.small.source.label.size(), finding.failure.case_line.size()) << name;
+    }
+  }
+}
+
+TEST(Fuzz, ACorrectBackendIsLeftInPeace) {
+  const FuzzResult result = run("correct", 400, 2);
+  EXPECT_EQ(result.failed, 0u);
+  EXPECT_GT(result.pass, 20u);
+  EXPECT_LE(result.closest, 1);
+  EXPECT_GT(result.pairs.size(), 100u);
+}
+
+TEST(Fuzz, ASeedRepeatsItself) {
+  const FuzzResult a = run("ignored_mask", 150, 5), b = run("ignored_mask", 150, 5);
+  EXPECT_EQ(a.failed, b.failed);
+  EXPECT_EQ(a.closest_case, b.closest_case);
+  EXPECT_EQ(a.pairs, b.pairs);
+  ASSERT_EQ(a.findings.size(), b.findings.size());
+  for (std::size_t n = 0; n < a.findings.size(); ++n) {
+    EXPECT_EQ(a.findings[n].small.source.label, b.findings[n].small.source.label);
+  }
+}
+
+TEST(Fuzz, OptionsAreNamed) {
+  EXPECT_TRUE(options_of(parse_case("seq=4 dim=4")).empty());
+  EXPECT_EQ(options_of(parse_case("dtype=f16 seq=4x8 dim=4 causal align=bottom-right out=o,lse")),
+            (std::vector<std::string>{"f16", "Lq < Lk", "causal", "bottom-right", "out lse"}));
+}
+
+}  // namespace
+}  // namespace attest
