@@ -40,6 +40,8 @@ Case case_from_line(const std::string& line, const std::string& where = "");
 /// v are then pages); decay, beta, past_state (linear attention); stages. Metadata scale,
 /// layout, heads, kv_heads, options (a case line without sizes), tolerance, relative_tolerance, producer, about.
 Case case_from_file(const std::filesystem::path& path);
+/// The same of a file in memory; `name` stands in messages.
+Case case_from_tensors(TensorFile file, const std::string& name);
 /// A line or, when it ends in .safetensors, a file.
 Case case_from_argument(const std::string& argument);
 

@@ -361,8 +361,10 @@ class FileCase {
 
 }  // namespace
 
+Case case_from_tensors(TensorFile file, const std::string& name) { return FileCase(std::move(file), name).build(); }
+
 Case case_from_file(const std::filesystem::path& path) {
-  return FileCase(read_safetensors(path), path.string()).build();
+  return case_from_tensors(read_safetensors(path), path.string());
 }
 
 }  // namespace attest

@@ -1,0 +1,21 @@
+// libFuzzer target: a tensor file as a case. Metadata, shapes, index tensors and options may say anything.
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "harness/case.h"
+#include "harness/user_error.h"
+#include "reference/case_line.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace attest;
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  try {
+    const Case source = case_from_tensors(parse_safetensors({bytes, bytes + size}, "fuzz"), "fuzz");
+    if (find_fault(source.problem) || !source.inputs) std::abort();
+    (void)print_case(source.problem);
+  } catch (const UserError& error) {
+    if (error.what()[0] == '\0') std::abort();
+  }
+  return 0;
+}
