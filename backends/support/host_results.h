@@ -92,6 +92,7 @@ class HostResults {
 
  private:
   static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {
+    if (t.shape[3] == 0) return;  // no keys: there may be no storage to point at either
     const std::int64_t at = t.at(b, h, i, 0);
     if (t.dtype == DType::f32 && std::is_same_v<Real, float> && t.strides[3] == 1) {
       std::memcpy(static_cast<float*>(t.data) + at, from, static_cast<std::size_t>(t.shape[3]) * sizeof(Real));
