@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/guarded_outputs.h"
+#include "harness/quantile.h"
 #include "harness/run_case.h"
 #include "reference/case_line.h"
 
@@ -49,15 +50,6 @@ std::string verdict_of(const PreparedCase& prepared, Candidate& candidate) {
   const Verdict verdict = prepared.check(*candidate.backend, candidate.plan.get());
   candidate.line.error_over_bound = std::max(candidate.line.error_over_bound, verdict.error_over_bound.value_or(0));
   return verdict.status == Status::pass ? "" : std::string(name_of(verdict.status)) + ": " + verdict.reason;
-}
-
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = q * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (values[high] - values[low]) * (at - static_cast<double>(low));
 }
 
 void initialise_google_benchmark(const BenchSettings& settings) {

@@ -4,14 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "harness/quantile.h"
+
 namespace attest {
 namespace {
-
-double median_of(std::vector<double> sorted) {
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
 
 /// Probabilities of the values 0, 1, ... of the Mann-Whitney statistic: `counts` of each value over all arrangements.
 std::vector<double> mann_whitney(std::size_t m, std::size_t n) {
@@ -48,7 +44,7 @@ RatioInterval interval_of(std::vector<double> differences, const std::vector<dou
   // With nothing cut the ends are the extremes, which cover with 1 - 2 P(statistic = 0) at least... of one step
   // further.
   RatioInterval result;
-  result.ratio = std::exp(median_of(differences));
+  result.ratio = std::exp(median(differences));
   const std::size_t first = cut == 0 ? 0 : cut - 1;
   result.low = std::exp(differences[first]);
   result.high = std::exp(differences[differences.size() - 1 - first]);
@@ -67,7 +63,7 @@ std::vector<double> thinned(const std::vector<double>& samples) {
   for (std::size_t n = 0; n < kMostSamples; ++n) {
     const auto first = samples.begin() + static_cast<std::ptrdiff_t>(n * samples.size() / kMostSamples);
     const auto last = samples.begin() + static_cast<std::ptrdiff_t>((n + 1) * samples.size() / kMostSamples);
-    list.push_back(median_of({first, last}));
+    list.push_back(median({first, last}));
   }
   return list;
 }

@@ -158,22 +158,12 @@ std::vector<PresentOutput> present_outputs(const Problem& p) {
 namespace {
 
 /// Cached keys or values in front of the new ones, bit for bit.
-PresentValues expect_cache(const Problem& p, const Inputs& inputs, const PresentOutput& output) {
+PresentValues expect_cache(const Inputs& inputs, const PresentOutput& output) {
   PresentValues present;
-  const bool values = output.place == &Outputs::present_v;
-  const ConstTensor& fresh = values ? inputs.v : inputs.k;
-  const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < p.key_heads; ++h) {
-      for (std::int64_t j = 0; j < p.key_length; ++j) {
-        const KeyPlace place = place_of_key(inputs, b, j);
-        const ConstTensor& from = place.past ? past : fresh;
-        for (std::int64_t d = 0; d < output.shape[3]; ++d) {
-          present.values.push_back(load(from.data, from.dtype, from.at(place.batch, h, place.row, d)));
-        }
-      }
-    }
-  }
+  const Cache cache = output.place == &Outputs::present_v ? Cache::values : Cache::keys;
+  each_index(output.shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+    present.values.push_back(load_cached(inputs, cache, b, h, j, d));
+  });
   return present;
 }
 
@@ -202,7 +192,7 @@ PresentValues expect_state(const Problem& p, const Inputs& inputs, const std::ve
 PresentValues expect_present(const Problem& p, const Inputs& inputs, const PresentOutput& output,
                              const std::vector<Producer>& producers) {
   if (p.op != Op::attention) return expect_state(p, inputs, producers);
-  PresentValues present = expect_cache(p, inputs, output);
+  PresentValues present = expect_cache(inputs, output);
   present.bounds.assign(producers.size(), std::vector<double>(present.values.size()));
   return present;
 }

@@ -138,6 +138,18 @@ inline double load(const void* data, DType type, std::int64_t at) {
   return 0;
 }
 
+/// Which of the two a present output repeats.
+enum class Cache { keys, values };
+
+/// Feature d of key (or value) j of key head h, wherever it lies: in the past, in a page or among the new ones.
+inline double load_cached(const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h, std::int64_t j,
+                          std::int64_t d) {
+  const KeyPlace place = place_of_key(inputs, b, j);
+  const bool keys = cache == Cache::keys;
+  const ConstTensor& from = place.past ? (keys ? inputs.past_k : inputs.past_v) : (keys ? inputs.k : inputs.v);
+  return load(from.data, from.dtype, from.at(place.batch, h, place.row, d));
+}
+
 /// Writes one element, rounded to nearest.
 inline void store(void* data, DType type, std::int64_t at, double value) {
   switch (type) {

@@ -82,8 +82,8 @@ class HostResults {
         store(to.data, to.dtype, to.at(b, h, l, d), static_cast<double>(*from++));
       });
     }
-    if (outputs.present_k) copy_present(inputs, inputs.k, inputs.past_k, *outputs.present_k);
-    if (outputs.present_v) copy_present(inputs, inputs.v, inputs.past_v, *outputs.present_v);
+    if (outputs.present_k) copy_present(inputs, Cache::keys, *outputs.present_k);
+    if (outputs.present_v) copy_present(inputs, Cache::values, *outputs.present_v);
   }
 
   std::vector<Real> out, lse;                      ///< rows x Dv, rows
@@ -102,20 +102,10 @@ class HostResults {
       store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
   }
 
-  void copy_present(const Inputs& inputs, const ConstTensor& fresh, const ConstTensor& past,
-                    const MutableTensor& to) const {
-    for (std::int64_t b = 0; b < problem_.batch; ++b) {
-      for (std::int64_t h = 0; h < problem_.key_heads; ++h) {
-        for (std::int64_t j = 0; j < problem_.key_length; ++j) {
-          const KeyPlace place = place_of_key(inputs, b, j);
-          const ConstTensor& from = place.past ? past : fresh;
-          for (std::int64_t d = 0; d < to.shape[3]; ++d) {
-            store(to.data, to.dtype, to.at(b, h, j, d),
-                  load(from.data, from.dtype, from.at(place.batch, h, place.row, d)));
-          }
-        }
-      }
-    }
+  static void copy_present(const Inputs& inputs, Cache cache, const MutableTensor& to) {
+    each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+      store(to.data, to.dtype, to.at(b, h, j, d), load_cached(inputs, cache, b, h, j, d));
+    });
   }
 
   const Problem problem_;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "harness/isolation/worker.h"
@@ -55,6 +56,16 @@ void add_isolation(CLI::App& app, Options& options) {
   app.add_option("--memory", options.memory_gib, "GiB that a backend may take beyond what it starts with")
       ->check(CLI::Range(0.001, 1e6))
       ->needs(isolate);
+}
+
+/// The command as a file of results keeps it: the folders of one machine are left out.
+std::vector<std::string> portable_command(int argc, const char* const* argv) {
+  std::vector<std::string> words = {"attest"};
+  for (int n = 1; n < argc; ++n) {
+    const std::filesystem::path word = argv[n];
+    words.push_back(word.is_absolute() ? word.filename().string() : word.string());
+  }
+  return words;
 }
 
 constexpr const char* kExamples = R"(Examples:
@@ -204,7 +215,7 @@ struct Parser {
 
   int run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
     app.parse(argc, argv);
-    const std::vector<std::string> command(argv, argv + argc);
+    const std::vector<std::string> command = portable_command(argc, argv);
     if (app.got_subcommand("check")) {
       check.command = command;
       return run_check(check, registry);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/cli/cli.h"
+#include "harness/quantile.h"
 #include "harness/speed_comparison.h"
 #include "harness/user_error.h"
 
@@ -62,11 +63,6 @@ std::vector<std::pair<Samples, Samples>> read_rounds(const fs::path& before, con
   return rounds;
 }
 
-double median_of(std::vector<double> list) {
-  std::sort(list.begin(), list.end());
-  return list[list.size() / 2];
-}
-
 struct Line {
   RatioInterval interval;
   std::size_t before, now;  ///< samples, or pairs
@@ -90,8 +86,8 @@ std::map<std::string, Line> compare_all(const CompareOptions& options, bool& pai
     for (const auto& [key, list] : before) {
       const auto other = now.find(key);
       if (other == now.end()) continue;
-      pairs[key].first.push_back(median_of(list));
-      pairs[key].second.push_back(median_of(other->second));
+      pairs[key].first.push_back(median(list));
+      pairs[key].second.push_back(median(other->second));
     }
   }
   for (const auto& [key, lists] : pairs) {

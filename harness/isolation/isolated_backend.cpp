@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "harness/isolation/parcels.h"
 #include "harness/isolation/worker.h"
 #include "harness/machine.h"
 #include "harness/verdict.h"
@@ -180,7 +181,7 @@ void IsolatedBackend::look_at(const Problem& problem) const {
   if (reply.contains("refusal"))
     refusal_ = Refusal{reply.at("refusal").get<std::string>()};
   else
-    arithmetic_ = arithmetic_from(reply.at("arithmetic"));
+    arithmetic_ = reply.at("arithmetic").get<Arithmetic>();
   known_line_ = line;
 }
 
@@ -212,7 +213,7 @@ class IsolatedBackend::RemotePlan : public Plan {
     SharedFile& file = shared();
     file.reserve(inputs_end_);
     parcel.copy_to(file);
-    pending_ = {{"regions", to_json(parcel.regions())}, {"inputs", parcel.description()}};
+    pending_ = {{"regions", describe_regions(parcel.regions())}, {"inputs", parcel.description()}};
   }
 
   void run() override {
@@ -235,7 +236,7 @@ class IsolatedBackend::RemotePlan : public Plan {
       std::memset(file.pages(region), kLead, region.lead());
       if (region.bytes > 0) std::memcpy(file.data(region), views[n].second.data, region.bytes);
     }
-    ask("download", {{"regions", to_json(regions)}, {"outputs", description}});
+    ask("download", {{"regions", describe_regions(regions)}, {"outputs", description}});
     for (std::size_t n = 0; n < views.size(); ++n) {
       const Region& region = regions.all()[n];
       const std::byte* lead = file.pages(region);

@@ -11,6 +11,7 @@
 
 #include "backends/backend.h"
 #include "harness/isolation/messages.h"
+#include "harness/isolation/shared_memory.h"
 
 namespace attest {
 

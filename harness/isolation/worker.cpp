@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "harness/float_environment.h"
-#include "harness/isolation/messages.h"
+#include "harness/isolation/parcels.h"
 #include "reference/case_line.h"
 
 namespace attest {
@@ -84,7 +84,7 @@ class Worker {
     if (what == "refuse") {
       const Problem problem = problem_of(request);
       if (const auto refusal = backend_->refuse(problem)) return {{"refusal", refusal->reason}};
-      return {{"arithmetic", to_json(backend_->arithmetic(problem))}};
+      return {{"arithmetic", backend_->arithmetic(problem)}};
     }
     if (what == "run") return run(request);
     if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));

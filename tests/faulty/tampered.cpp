@@ -27,16 +27,10 @@ struct Mistake {
 
 template <class Change>
 void each_element(const MutableTensor& t, Change change) {
-  for (std::int64_t b = 0; b < t.shape[0]; ++b) {
-    for (std::int64_t h = 0; h < t.shape[1]; ++h) {
-      for (std::int64_t l = 0; l < t.shape[2]; ++l) {
-        for (std::int64_t d = 0; d < t.shape[3]; ++d) {
-          const std::int64_t at = t.at(b, h, l, d);
-          store(t.data, t.dtype, at, change(load(t.data, t.dtype, at)));
-        }
-      }
-    }
-  }
+  each_index(t.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    const std::int64_t at = t.at(b, h, l, d);
+    store(t.data, t.dtype, at, change(load(t.data, t.dtype, at)));
+  });
 }
 
 constexpr std::array kMistakes = {

@@ -1,0 +1,65 @@
+// Tensors on their way to a worker process and back: they lie in shared regions, and a message describes each by name,
+// region, type, shape and strides.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "harness/isolation/messages.h"
+#include "harness/isolation/shared_memory.h"
+#include "reference/arithmetic.h"
+#include "reference/view.h"
+
+namespace attest {
+
+/// Elements from (0, 0, 0, 0) to the last one of a view, both included.
+template <class Void>
+std::size_t span_bytes(const AnyView<Void>& view) {
+  for (std::int64_t extent : view.shape) {
+    if (extent == 0) return 0;
+  }
+  std::int64_t last = 0;
+  for (int axis = view.starts ? 1 : 0; axis < 4; ++axis) {
+    const std::int64_t rows = view.starts && axis == 2 ? view.starts[view.shape[0]] : view.shape[axis];
+    if (rows == 0) return 0;
+    last += (rows - 1) * view.strides[axis];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(view.dtype);
+}
+
+/// Inputs as they go over: regions with their bytes, and a description that finds them again.
+class InputParcel {
+ public:
+  /// Lays out regions from `offset` on; copies nothing yet.
+  InputParcel(const Inputs& inputs, std::size_t offset);
+  const RegionList& regions() const { return regions_; }
+  const Json& description() const { return description_; }
+  void copy_to(SharedFile& file) const;
+
+ private:
+  std::size_t add(const std::string& name, const void* data, std::size_t bytes);
+  RegionList regions_;
+  std::vector<const void*> sources_;
+  Json description_;
+};
+
+/// The worker's end: views into its own mapping. Keeps what views point at.
+struct UnpackedInputs {
+  Inputs inputs;
+  UnpackedInputs(const Json& description, const GuardedArea& area);
+};
+
+/// Names of the outputs that are set, with their views.
+std::vector<std::pair<std::string, MutableTensor>> list_outputs(const Outputs& outputs);
+Json describe_outputs(const Outputs& outputs, RegionList& regions);
+Outputs unpack_outputs(const Json& description, const GuardedArea& area,
+                       std::vector<std::vector<std::int64_t>>& starts);
+
+/// Regions by name and size, to lay them out alike on both sides.
+Json describe_regions(const RegionList& regions);
+std::vector<Region> regions_from(const Json& json);
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Arithmetic, accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale,
+                                   division, key_block, lazy_threshold, normalised_before_storage, stored_scores,
+                                   score_stores, sum_of_stored, flush_to_zero)
+
+}  // namespace attest
