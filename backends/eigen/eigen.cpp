@@ -25,9 +25,9 @@ class EigenKernel {
         scores_(tile.block, register_tile::padded<Real>(tile.keys, register_tile::kPackets)),
         out_(tile.queries, register_tile::padded<Real>(value_dim)),
         keys_(scores_.cols() * key_dim),
-        values_(tile.keys, out_.cols()),
+        values_(tile.keys * out_.cols()),
         max_(tile.queries),
-        sum_(tile.queries) {}
+        sum_(tile.queries, kLanes) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     rows_ = rows;
@@ -36,7 +36,8 @@ class EigenKernel {
     out_.topRows(rows).setZero();
     // A sink is a key without a value: it starts the maximum and the sum.
     max_.setConstant(sink);
-    sum_.setConstant(sink == -std::numeric_limits<Real>::infinity() ? Real{0} : Real{1});
+    sum_.setZero();
+    if (sink != kNothing) sum_.col(0).setOnes();
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
@@ -44,11 +45,8 @@ class EigenKernel {
   }
 
   void load_values(support::Rows<Real> v, std::int64_t keys) {
-    if (out_.cols() != value_dim_) {  // packets must not read past a row
-      register_tile::pad_rows(v.data, v.stride, keys, value_dim_, out_.cols(), values_.data());
-      v = {values_.data(), out_.cols()};
-    }
-    v_ = v;
+    loaded_ = keys;
+    register_tile::pack_panels(v.data, v.stride, keys, value_dim_, values_.data());
   }
 
   void scores(const support::Block& block) {
@@ -65,40 +63,35 @@ class EigenKernel {
   static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, n); }
 
   void softmax(const support::Block& block) {
-    for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
-      Eigen::Map<Eigen::Array<Real, 1, Eigen::Dynamic>> row(score_row(block, r), block.keys);
-      const Real before = max_[r];
-      // A maximum that loses NaN is harmless: exp(NaN - m) brings it back.
-      const Real now = std::max(before, row.maxCoeff());
-      if (now == -std::numeric_limits<Real>::infinity()) {
-        // Nothing seen yet, or nothing but NaN.
-        if (row.isNaN().any()) sum_[r] = std::numeric_limits<Real>::quiet_NaN();
-        row.setZero();
-        continue;
+    const std::int64_t whole = register_tile::padded<Real>(block.keys);
+    for (std::int64_t r = block.row; r < block.row + block.rows; r += kLanes) {
+      const std::int64_t rows = std::min(kLanes, block.row + block.rows - r);
+      raise_maxima(block, r, rows, whole);
+      for (std::int64_t n = r; n < r + rows; ++n) {
+        Packet sum = Eigen::internal::pload<Packet>(&sum_(n, 0));
+        // Nothing seen yet, or nothing but NaN: any finite shift gives 0 for the one and NaN for the other.
+        exp_row(score_row(block, n), whole, max_[n] == kNothing ? Real{0} : max_[n], sum);
+        Eigen::internal::pstore(&sum_(n, 0), sum);
       }
-      if (before != now) {
-        const Real shrink = std::exp(before - now);
-        sum_[r] *= shrink;
-        out_.row(r) *= shrink;
-        max_[r] = now;
-      }
-      sum_[r] += exp_row(row.data(), block.keys, now);
     }
   }
 
   void accumulate(const support::Block& block) {
-    constexpr std::int64_t kLanes = register_tile::kLanes<Real>;
     const Real* weights = &scores_(0, block.key);
-    const Real* values = v_.data + block.key * v_.stride;
-    Real* out = &out_(block.row, 0);
-    std::int64_t c = 0;
-    for (; c + kKeyStep <= out_.cols(); c += kKeyStep) {
-      register_tile::columns<Real, register_tile::kPackets>(weights, scores_.cols(), block.rows, values + c, v_.stride,
-                                                            block.keys, out + c, out_.cols(), true);
-    }
-    for (; c < out_.cols(); c += kLanes) {
-      register_tile::columns<Real, 1>(weights, scores_.cols(), block.rows, values + c, v_.stride, block.keys, out + c,
-                                      out_.cols(), true);
+    for (std::int64_t c = 0; c < out_.cols();) {
+      const std::int64_t width = register_tile::panel_width<Real>(c, value_dim_);
+      const Real* values = values_.data() + c * loaded_ + block.key * width;
+      Real* out = &out_(block.row, c);
+      if (width == kKeyStep) {
+        register_tile::columns<Real, register_tile::kPackets>(weights, scores_.cols(), block.rows, values, width,
+                                                              block.keys, out, out_.cols(), true);
+      } else {
+        for (std::int64_t n = 0; n < width; n += kLanes) {
+          register_tile::columns<Real, 1>(weights, scores_.cols(), block.rows, values + n, width, block.keys, out + n,
+                                          out_.cols(), true);
+        }
+      }
+      c += width;
     }
   }
 
@@ -108,24 +101,56 @@ class EigenKernel {
 
   void finish(std::int64_t r, Real* out, Real* lse) const {
     Eigen::Map<Eigen::Matrix<Real, 1, Eigen::Dynamic>> to(out, value_dim_);
-    if (sum_[r] == 0) {
+    const Real sum = sum_.row(r).sum();
+    if (sum == 0) {
       to.setZero();
       *lse = -std::numeric_limits<Real>::infinity();
       return;
     }
-    to = out_.row(r).head(value_dim_) * (Real{1} / sum_[r]);
-    *lse = max_[r] + std::log(sum_[r]);
+    to = out_.row(r).head(value_dim_) * (Real{1} / sum);
+    *lse = max_[r] + std::log(sum);
   }
 
  private:
   using Tile = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Packet = register_tile::Packet<Real>;
+  static constexpr std::int64_t kLanes = register_tile::kLanes<Real>;
+  static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
 
-  std::int64_t rows_ = 0, value_dim_;
+  /// Moves the maxima of rows [first, first + rows) on, rows <= kLanes, and shrinks what was summed under the old ones.
+  /// Scores between a block's keys and the next whole packet become hidden.
+  void raise_maxima(const support::Block& block, std::int64_t first, std::int64_t rows, std::int64_t whole) {
+    using namespace Eigen::internal;
+    PacketBlock<Packet, kLanes> lanes;
+    for (std::int64_t n = 0; n < kLanes; ++n) {
+      if (n >= rows) {
+        lanes.packet[n] = pset1<Packet>(kNothing);
+        continue;
+      }
+      Real* row = score_row(block, first + n);
+      std::fill(row + block.keys, row + whole, kNothing);
+      lanes.packet[n] = max_of_row(row, whole);
+    }
+    // Each row's maximum into a lane of its own.
+    ptranspose(lanes);
+    for (std::int64_t n = 1; n < kLanes; ++n) lanes.packet[0] = pmax(lanes.packet[0], lanes.packet[n]);
+    alignas(64) Real most[kLanes];
+    pstore(most, lanes.packet[0]);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      Real& max = max_[first + n];
+      if (!(most[n] > max)) continue;
+      const Real shrink = std::exp(max - most[n]);  // 0 when there was nothing before
+      sum_.row(first + n) *= shrink;
+      out_.row(first + n) *= shrink;
+      max = most[n];
+    }
+  }
+
+  std::int64_t rows_ = 0, value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile
   Tile queries_, scores_, out_;
-  Eigen::Array<Real, Eigen::Dynamic, 1> keys_;  ///< K^T of one tile, in panels
-  support::Rows<Real> v_;
-  Tile values_;  ///< V of one tile when its rows are no whole packets
-  Eigen::Array<Real, Eigen::Dynamic, 1> max_, sum_;
+  Eigen::Array<Real, Eigen::Dynamic, 1> keys_, values_;  ///< K^T and V of one tile, in panels
+  Eigen::Array<Real, Eigen::Dynamic, 1> max_;
+  Tile sum_;  ///< a row for each query, a part of its sum in each lane
 };
 
 class EigenBackend : public Backend {
@@ -164,7 +189,7 @@ class EigenBackend : public Backend {
   }
 
  private:
-  static constexpr support::TileShape kTile{192, 128, 48};
+  static constexpr support::TileShape kTile{384, 256, 24};
   int threads_;
 };
 

@@ -1,7 +1,7 @@
 // exp(s - m) along a row of scores, for softmax weights: arguments at or below 0, exactly 0 far below, NaN stays NaN.
 //
 // Eigen's own pexp clamps -inf to about 1e-39 and spends half its time on scaling by 2^n in full generality.
-// Here x = n ln 2 + r with n = round(x / ln 2) (Cody and Waite), exp(r) by Cephes' polynomial of degree 7 on
+// Here x = n ln 2 + r with n = round(x / ln 2) (Cody and Waite), exp(r) by a polynomial of degree 6 on
 // [-ln2/2, ln2/2], and 2^n is put together from its exponent's bits, which are all zero for the smallest n.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace attest {
 
@@ -33,16 +34,15 @@ Packet exp_f32(const Packet& x) {
   const Packet n = psub(shifted, pset1<Packet>(kMagic));
   Packet r = pmadd(n, pset1<Packet>(-0.693359375f), bounded);
   r = pmadd(n, pset1<Packet>(2.12194440e-4f), r);
-  Packet p = pset1<Packet>(1.9875691500e-4f);
-  p = pmadd(p, r, pset1<Packet>(1.3981999507e-3f));
-  p = pmadd(p, r, pset1<Packet>(8.3334519073e-3f));
-  p = pmadd(p, r, pset1<Packet>(4.1665795894e-2f));
-  p = pmadd(p, r, pset1<Packet>(1.6666665459e-1f));
-  p = pmadd(p, r, pset1<Packet>(5.0000001201e-1f));
-  p = pmadd(p, r, pset1<Packet>(1.0f));
-  p = pmadd(p, r, pset1<Packet>(1.0f));
+  // exp(r) = 1 + r + r^2 (c2 + c3 r + ... + c6 r^4), within 0.2 units of roundoff over the range of r.
+  const auto c = [](float coefficient) { return pset1<Packet>(coefficient); };
+  const Packet square = pmul(r, r);
+  const Packet high = pmadd(pmadd(c(1.3926250394e-3f), r, c(8.3632329479e-3f)), r, c(4.1666552424e-2f));
+  const Packet low = pmadd(c(1.6666576266e-1f), r, c(0.5f));
+  const Packet tail = pmadd(pmadd(high, square, low), square, r);
   using Integers = typename unpacket_traits<Packet>::integer_packet;
-  return pmul(p, preinterpret<Packet>(plogical_shift_left<23>(preinterpret<Integers>(shifted))));
+  const Packet power = preinterpret<Packet>(plogical_shift_left<23>(preinterpret<Integers>(shifted)));
+  return pmadd(tail, power, power);
 }
 
 template <class Packet>
@@ -92,9 +92,26 @@ void tanh_in_place(Real* row, std::int64_t n) {
   for (; j < n; ++j) row[j] = std::tanh(row[j]);
 }
 
-/// row[j] becomes exp(row[j] - shift); the sum is returned.
+/// Largest of n elements, n whole packets; in each lane its own.
 template <class Real>
-Real exp_row(Real* row, std::int64_t n, Real shift) {
+typename Eigen::internal::packet_traits<Real>::type max_of_row(const Real* row, std::int64_t n) {
+  using namespace Eigen::internal;
+  using Packet = typename packet_traits<Real>::type;
+  constexpr std::int64_t kLanes = packet_traits<Real>::size;
+  Packet first = pset1<Packet>(-std::numeric_limits<Real>::infinity()), second = first;
+  std::int64_t j = 0;
+  // A maximum may lose NaN: exp(NaN - m) brings it back.
+  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+    first = pmax(first, pload<Packet>(row + j));
+    second = pmax(second, pload<Packet>(row + j + kLanes));
+  }
+  if (j < n) first = pmax(first, pload<Packet>(row + j));
+  return pmax(first, second);
+}
+
+/// row[j] becomes exp(row[j] - shift) for n elements, n whole packets; their sum is added to `sum`, lane by lane.
+template <class Real>
+void exp_row(Real* row, std::int64_t n, Real shift, typename Eigen::internal::packet_traits<Real>::type& sum) {
   using namespace Eigen::internal;
   using Packet = typename packet_traits<Real>::type;
   constexpr std::int64_t kLanes = packet_traits<Real>::size;
@@ -102,25 +119,19 @@ Real exp_row(Real* row, std::int64_t n, Real shift) {
   Packet first = pset1<Packet>(Real{0}), second = first;
   std::int64_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
-    const Packet a = packet_exp::exp_packet(psub(ploadu<Packet>(row + j), subtract));
-    const Packet b = packet_exp::exp_packet(psub(ploadu<Packet>(row + j + kLanes), subtract));
-    pstoreu(row + j, a);
-    pstoreu(row + j + kLanes, b);
+    const Packet a = packet_exp::exp_packet(psub(pload<Packet>(row + j), subtract));
+    const Packet b = packet_exp::exp_packet(psub(pload<Packet>(row + j + kLanes), subtract));
+    pstore(row + j, a);
+    pstore(row + j + kLanes, b);
     first = padd(first, a);
     second = padd(second, b);
   }
-  Real sum = predux(padd(first, second));
-  for (; j < n; j += kLanes) {  // a ragged end goes through one packet
-    Real lanes[kLanes];
-    const std::int64_t rest = std::min(kLanes, n - j);
-    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = l < rest ? row[j + l] : shift;
-    pstoreu(lanes, packet_exp::exp_packet(psub(ploadu<Packet>(lanes), subtract)));
-    for (std::int64_t l = 0; l < rest; ++l) {
-      row[j + l] = lanes[l];
-      sum += lanes[l];
-    }
+  if (j < n) {
+    const Packet a = packet_exp::exp_packet(psub(pload<Packet>(row + j), subtract));
+    pstore(row + j, a);
+    first = padd(first, a);
   }
-  return sum;
+  sum = padd(sum, padd(first, second));
 }
 
 }  // namespace attest

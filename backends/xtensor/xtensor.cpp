@@ -42,21 +42,21 @@ Real row_max(const Real* row, std::size_t n) {
 }
 
 /// exp for x <= 0: exactly 0 where the result would be subnormal, NaN for NaN. xsimd's own exp serves every argument
-/// and costs half as much again; here 2^n is its exponent's bits, all zero for the smallest n (Cephes' polynomial).
+/// and costs half as much again. Here x = n ln 2 + r (Cody and Waite), exp(r) is a polynomial within 0.2 units of
+/// roundoff, and 2^n is its exponent's bits, all zero for the smallest n.
 inline xsimd::batch<float> exp_weights(const xsimd::batch<float>& x) {
   using Batch = xsimd::batch<float>;
   constexpr float kLowest = -127 * 0.693147180559945f, kMagic = 12582912.0f + 127.0f;
-  const Batch bounded = xsimd::select(x < Batch(kLowest), Batch(kLowest), x);
+  const Batch bounded = xsimd::max(Batch(kLowest), x);  // the operand that stands last wins against NaN
   const Batch shifted = xsimd::fma(bounded, Batch(1.44269504088896341f), Batch(kMagic));
   const Batch n = shifted - Batch(kMagic);
   Batch r = xsimd::fma(n, Batch(-0.693359375f), bounded);
   r = xsimd::fma(n, Batch(2.12194440e-4f), r);
-  Batch p(1.9875691500e-4f);
-  for (float c :
-       {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f, 1.0f, 1.0f}) {
-    p = xsimd::fma(p, r, Batch(c));
-  }
-  return p * xsimd::bitwise_cast<Batch>(xsimd::bitwise_cast<xsimd::as_integer_t<Batch>>(shifted) << 23);
+  Batch p(1.3926250394e-3f);
+  for (float c : {8.3632329479e-3f, 4.1666552424e-2f, 1.6666576266e-1f, 0.5f}) p = xsimd::fma(p, r, Batch(c));
+  const Batch tail = xsimd::fma(p, r * r, r);
+  const auto power = xsimd::bitwise_cast<Batch>(xsimd::bitwise_cast<xsimd::as_integer_t<Batch>>(shifted) << 23);
+  return xsimd::fma(tail, power, power);
 }
 
 inline xsimd::batch<double> exp_weights(const xsimd::batch<double>& x) { return xsimd::exp(x); }

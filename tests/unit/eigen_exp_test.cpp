@@ -3,9 +3,10 @@
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <vector>
 
 #include "backends/eigen/packet_exp.h"
 
@@ -13,9 +14,14 @@ namespace attest {
 namespace {
 
 template <class Real>
+using PacketOf = typename Eigen::internal::packet_traits<Real>::type;
+
+template <class Real>
 Real exp_of(Real x) {
-  std::vector<Real> row(16, x);
-  exp_row(row.data(), 16, Real{0});
+  alignas(64) Real row[16];
+  std::fill(std::begin(row), std::end(row), x);
+  auto sum = Eigen::internal::pset1<PacketOf<Real>>(Real{0});
+  exp_row(row, 16, Real{0}, sum);
   return row[3];
 }
 
@@ -52,11 +58,18 @@ TEST(EigenExp, HiddenKeysGetExactlyZeroAndNaNStays) {
   EXPECT_TRUE(std::isnan(exp_of(std::numeric_limits<double>::quiet_NaN())));
 }
 
-TEST(EigenExp, RaggedRowsSumWhatTheyHold) {
-  for (std::int64_t n = 0; n < 40; ++n) {
-    std::vector<float> row(static_cast<std::size_t>(n) + 1, 2.0f);
-    EXPECT_EQ(exp_row(row.data(), n, 2.0f), static_cast<float>(n));
-    EXPECT_EQ(row.back(), 2.0f);  // untouched
+TEST(EigenExp, SumsGrowAndEndsStayUntouched) {
+  constexpr std::int64_t kLanes = Eigen::internal::packet_traits<float>::size;
+  alignas(64) float row[6 * kLanes];
+  for (std::int64_t n = 0; n < 6 * kLanes; n += kLanes) {
+    std::fill(std::begin(row), std::end(row), 2.0f);
+    auto sum = Eigen::internal::pset1<PacketOf<float>>(1.0f);
+    exp_row(row, n, 2.0f, sum);
+    EXPECT_EQ(Eigen::internal::predux(sum), static_cast<float>(n + kLanes));
+    EXPECT_EQ(row[n], 2.0f);  // beyond n
+    EXPECT_EQ(Eigen::internal::predux_max(max_of_row(row, n)), n == 0 ? -INFINITY : 1.0f);
+    row[n] = 3.0f;
+    EXPECT_EQ(Eigen::internal::predux_max(max_of_row(row, n + kLanes)), 3.0f);
   }
 }
 
