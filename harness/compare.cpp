@@ -50,42 +50,13 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
-Comparison compare_outputs(const Problem& p, const Expectation& e, const Bounds& bounds,
+Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;
-  const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
-  const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse);
-  for (std::size_t r = 0; r < e.rows.size(); ++r) {
-    const auto [b, h, i] = e.rows[r];
-    for (std::size_t c = 0; wants_out && c < columns; ++c) {
-      const std::size_t at = r * columns + c;
-      const auto column = static_cast<std::int64_t>(c);
-      comparison.element("o", {b, h, i, column}, outputs.out(b, h, i, column), e.out[at],
-                         bounds.out[at] + e.own.out[at]);
-    }
-    if (wants_lse) {
-      comparison.element("lse", {b, h, i, 0}, outputs.lse(b, h, i), e.lse[r], bounds.lse[r] + e.own.lse[r]);
-    }
-    for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
-      if (!p.wants(kScoreStages[n])) continue;
-      const std::string name(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]);
-      for (std::size_t j = 0; j < keys; ++j) {
-        const std::size_t at = r * keys + j;
-        const auto key = static_cast<std::int64_t>(j);
-        comparison.element(name, {b, h, i, key}, outputs.stage(kScoreStages[n], b, h, i, key), e.stages[n][at],
-                           bounds.stages[n][at] + e.own.stages[n][at]);
-      }
-    }
-  }
-  const std::vector<PresentOutput> present = present_outputs(p);
-  for (std::size_t n = 0; n < present.size(); ++n) {
-    std::size_t at = 0;
-    each_index(present[n].shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      comparison.element(std::string(present[n].name), {b, h, l, d}, outputs.present(n, b, h, l, d), e.present[n][at],
-                         bounds.present[n][at] + e.own.present[n][at]);
-      ++at;
-    });
-  }
+  each_result(problem, expectation, bounds, outputs,
+              [&](const auto& output, const Index4& index, double got, double expected, double bound) {
+                comparison.element(output, index, got, expected, bound);
+              });
   return comparison;
 }
 

@@ -1,5 +1,7 @@
 #include "harness/cli/cli.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -68,6 +70,18 @@ std::vector<std::string> portable_command(int argc, const char* const* argv) {
   return words;
 }
 
+/// Becomes the program `name` that lies beside this one.
+int run_beside(const std::string& name, const std::vector<std::string>& arguments) {
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+  std::vector<std::string> words = {path.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(path.c_str(), pointers.data());
+  throw UserError(name + " is not beside attest: it is built with the tests (-DATTEST_TESTS=ON), not installed");
+}
+
 constexpr const char* kExamples = R"(Examples:
   attest check "heads=8/2 seq=33x65 dim=64 causal align=bottom-right"
   attest check --suite smoke
@@ -99,6 +113,7 @@ struct Parser {
     define_shrink();
     define_compare();
     define_fuzz();
+    define_mutants();
     define_worker();
   }
 
@@ -204,6 +219,12 @@ struct Parser {
     add_isolation(*sub, fuzz);
   }
 
+  void define_mutants() {
+    app.add_subcommand("mutants",
+                       "Is every wrong backend caught? Mistakes and mutants against the suites (built with the tests).")
+        ->prefix_command();
+  }
+
   /// Started by IsolatedBackend alone.
   void define_worker() {
     auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
@@ -227,6 +248,7 @@ struct Parser {
     if (app.got_subcommand("trace")) return run_trace(trace, registry);
     if (app.got_subcommand("fuzz")) return run_fuzz(fuzz, registry);
     if (app.got_subcommand("compare")) return run_compare(compare);
+    if (app.got_subcommand("mutants")) return run_beside("attest-mutants", app.get_subcommand("mutants")->remaining());
     if (app.got_subcommand("worker")) return run_worker(worker, registry);
     if (app.got_subcommand("shrink")) return run_shrink(shrink, registry);
     if (app.got_subcommand("explain")) return run_explain(explain, registry);

@@ -9,14 +9,9 @@ struct NamedInput {
   const char* name;
   ConstTensor Inputs::*place;
 };
-constexpr NamedInput kInputs[] = {{"q", &Inputs::q},
-                                  {"k", &Inputs::k},
-                                  {"v", &Inputs::v},
-                                  {"past_k", &Inputs::past_k},
-                                  {"past_v", &Inputs::past_v},
-                                  {"decay", &Inputs::decay},
-                                  {"beta", &Inputs::beta},
-                                  {"state", &Inputs::state}};
+constexpr NamedInput kInputs[] = {{"q", &Inputs::q},           {"k", &Inputs::k},           {"v", &Inputs::v},
+                                  {"past_k", &Inputs::past_k}, {"past_v", &Inputs::past_v}, {"decay", &Inputs::decay},
+                                  {"beta", &Inputs::beta},     {"state", &Inputs::state}};
 
 struct NamedNumbers {
   const char* name;
