@@ -1,4 +1,4 @@
-// Fused attention for CPU devices: one work-item (a work-group of one) for each tile of queries.
+// Fused attention for CPU devices: each work-item (a work-group of one) attends one tile of queries after another.
 //
 // A CPU wants long runs of wide vectors and no barriers. "Local" memory is just the work-item's scratch: the query tile,
 // K^T of one key tile in panels, V of one key tile, the scores of a block of rows, the output so far.
@@ -25,15 +25,13 @@ inline REALV exp_weights(REALV x) {
   const REALV n = shifted - (REALV)(MAGIC);
   REALV r = fma(n, (REALV)(-0.693359375f), bounded);
   r = fma(n, (REALV)(2.12194440e-4f), r);
-  REALV p = (REALV)(1.9875691500e-4f);
-  p = fma(p, r, (REALV)(1.3981999507e-3f));
-  p = fma(p, r, (REALV)(8.3334519073e-3f));
-  p = fma(p, r, (REALV)(4.1665795894e-2f));
-  p = fma(p, r, (REALV)(1.6666665459e-1f));
-  p = fma(p, r, (REALV)(5.0000001201e-1f));
-  p = fma(p, r, (REALV)(1.0f));
-  p = fma(p, r, (REALV)(1.0f));
-  return p * AS_REALV(AS_INTV(shifted) << 23);
+  // exp(r) = 1 + r + r^2 (c2 + c3 r + ... + c6 r^4), within 0.2 units of roundoff over the range of r.
+  REALV p = fma((REALV)(1.3926250394e-3f), r, (REALV)(8.3632329479e-3f));
+  p = fma(p, r, (REALV)(4.1666552424e-2f));
+  p = fma(p, r, (REALV)(1.6666576266e-1f));
+  p = fma(p, r, (REALV)(0.5f));
+  const REALV tail = fma(p, r * r, r), power = AS_REALV(AS_INTV(shifted) << 23);
+  return fma(tail, power, power);
 #endif
 }
 
@@ -50,6 +48,7 @@ inline REALV exp_weights(REALV x) {
 inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c, int ldc,
                    int rows, int add) {
   ROW_DECLARE(0) ROW_DECLARE(1) ROW_DECLARE(2) ROW_DECLARE(3) ROW_DECLARE(4) ROW_DECLARE(5)
+#pragma unroll 4
   for (int t = 0; t < depth; ++t) {
     const REALV b0 = VLOAD(0, b + t * ldb), b1 = VLOAD(0, b + t * ldb + VW);
     ROW_STEP(0) ROW_STEP(1) ROW_STEP(2) ROW_STEP(3) ROW_STEP(4) ROW_STEP(5)
@@ -63,18 +62,17 @@ inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int 
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
 }
 
-__kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, const int tile_keys, __local REAL* queries,
-                         __local REAL* panels, __local REAL* values, __local REAL* scores, __local REAL* sums,
-                         __local REAL* softmax, __local int* suspects) {
+#define SCRATCH                                                                                                        \
+  __local REAL *queries, __local REAL *panels, __local REAL *values, __local REAL *scores, __local REAL *sums,         \
+      __local REAL *softmax, __local int *suspects
+
+// One tile of queries. Tiles are counted with the last ones of all heads first: with a causal mask they are the longest.
+inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const int tile_keys, const long number, SCRATCH) {
   const Problem* p = &problem;
   const int dim = (int)p->key_dim, columns = (int)p->value_dim;
   const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
-  const long tiles = (p->query_length + tile_rows - 1) / tile_rows;
-  // Heads of all batches in turn, so that neighbours add up to equal work where batches have different lengths; and
-  // tiles last, first, last but one, second, ..., where a causal mask makes them unequal. Drivers hand out neighbours.
-  const long heads = p->batch * p->query_heads;
-  const long head = get_global_id(0) % heads, order = get_global_id(0) / heads;
-  const long tile = order % 2 == 0 ? tiles - 1 - order / 2 : order / 2;
+  const long tiles = (p->query_length + tile_rows - 1) / tile_rows, heads = p->batch * p->query_heads;
+  const long tile = tiles - 1 - number / heads, head = number % heads;
   const long b = head / p->query_heads, h = head % p->query_heads, g = h / p->group;
   const long row0 = tile * tile_rows;
   // Rows of packed sequences that are not stored have no result; padding has an empty one.
@@ -120,24 +118,24 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
     }
     for (int j = 0; j < keys; ++j) {
       const Features value = value_features(p, tables, v, past_v, b, g, key0 + j);
-      REAL probe = 0;
+      int strange = 0;
       if (value.step == 1) {
         for (int c = 0; c < columns; ++c) {
           const REAL x = LOAD(value.from, c);
           values[j * padded_columns + c] = x;
-          probe += x * (REAL)0;  // NaN as soon as one x is not finite
+          strange |= not_finite(x);
         }
       } else {
         for (int c = 0; c < columns; ++c) {
           const REAL x = LOAD(value.from, c * value.step);
           values[j * padded_columns + c] = x;
-          probe += x * (REAL)0;
+          strange |= not_finite(x);
         }
       }
       for (int c = columns; c < padded_columns; ++c) values[j * padded_columns + c] = 0;
       // A hidden key has weight 0 and 0 * NaN would leak: such keys enter as zeros and are added one by one below.
-      suspects[j] = probe != 0;
-      if (suspects[j]) {
+      suspects[j] = strange;
+      if (strange) {
         bad = 1;
         for (int c = 0; c < columns; ++c) values[j * padded_columns + c] = 0;
       }
@@ -176,7 +174,10 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
 
         // NaN in a row makes its total NaN below, whatever the maximum becomes.
         REALV most = (REALV)(HIDDEN);
-        for (int j = first; j < padded_last; j += VW) most = fmax(VLOAD(0, row + j), most);
+        for (int j = first; j < padded_last; j += VW) {
+          const REALV score = VLOAD(0, row + j);
+          most = score > most ? score : most;
+        }
         REAL lanes[VW];
         VSTORE(most, 0, lanes);
         const REAL before = maxima[block + r];
@@ -241,5 +242,18 @@ __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, cons
     const REAL factor = empty ? (REAL)0 : (REAL)1 / totals[r];
     for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : sums[r * padded_columns + c] * factor;
     lse[row] = empty ? HIDDEN : maxima[r] + log(totals[r]);
+  }
+}
+
+// Every work-group takes tiles from one counter until none is left: drivers hand out work-groups in runs as long as half
+// of all, which would leave threads idle when tiles differ or a core is slowed down. The counter goes on from launch to
+// launch; `base` is where this one starts.
+__kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, const int tile_keys,
+                         volatile __global uint* counter, const uint base, const uint tiles, SCRATCH) {
+  for (;;) {
+    const uint number = atomic_inc(counter) - base;
+    if (number >= tiles) return;
+    attend_tile(COMMON_VALUES, tile_rows, block_rows, tile_keys, number, queries, panels, values, scores, sums, softmax,
+                suspects);
   }
 }

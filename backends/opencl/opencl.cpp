@@ -9,6 +9,7 @@
 #include "attention_gpu_cl.h"
 #include "backends/backend.h"
 #include "backends/support/opencl/call.h"
+#include "backends/support/tiles.h"
 
 namespace attest {
 namespace {
@@ -20,7 +21,8 @@ using support::OpenClDevice;
 struct CpuTile {
   int rows, block, keys, lanes;
 
-  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : rows(192), block(48), keys(128) {
+  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : block(24), keys(256) {
+    rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
     lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
     lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
     while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > 2 * lanes)) {
@@ -80,8 +82,14 @@ class OpenClPlan : public Plan {
         call_(problem, device, program) {
     if (!gpu_) tile_.emplace(problem, device, element_);
     const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
-    groups_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
-                                       ((problem.query_length + tile_rows - 1) / tile_rows));
+    tiles_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
+                                      ((problem.query_length + tile_rows - 1) / tile_rows));
+    groups_ = gpu_ ? tiles_ : std::min(tiles_, static_cast<std::size_t>(device.compute_units()));
+    if (!gpu_) {
+      cl_uint zero = 0;
+      counter_ = checked(
+          [&] { return cl::Buffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero, &zero); });
+    }
   }
 
   void upload(const Inputs& inputs) override {
@@ -92,6 +100,10 @@ class OpenClPlan : public Plan {
   void run() override {
     checked([&] {
       if (groups_ > 0) {
+        if (!gpu_) {
+          kernel_.setArg(base_argument_, base_);
+          base_ += static_cast<cl_uint>(tiles_ + groups_);  // each group asks once in vain
+        }
         const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * 8, 8) : cl::NDRange(groups_);
         const cl::NDRange local = gpu_ ? cl::NDRange(8, 8) : cl::NDRange(1);
         device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
@@ -117,6 +129,9 @@ class OpenClPlan : public Plan {
     kernel_.setArg(argument++, static_cast<cl_int>(tile_->rows));
     kernel_.setArg(argument++, static_cast<cl_int>(tile_->block));
     kernel_.setArg(argument++, static_cast<cl_int>(tile_->keys));
+    kernel_.setArg(argument++, counter_);
+    base_argument_ = argument++;
+    kernel_.setArg(argument++, static_cast<cl_uint>(tiles_));
     for (std::size_t bytes : tile_->parts(call_.problem(), element_)) kernel_.setArg(argument++, cl::Local(bytes));
   }
 
@@ -126,7 +141,9 @@ class OpenClPlan : public Plan {
   std::size_t element_;
   support::DeviceCall call_;
   std::optional<CpuTile> tile_;
-  std::size_t groups_ = 0;
+  std::size_t tiles_ = 0, groups_ = 0;
+  cl::Buffer counter_;  ///< of tiles handed out so far
+  cl_uint base_ = 0, base_argument_ = 0;
   cl::Event event_;
 };
 

@@ -51,7 +51,8 @@ class FusedHostPlan : public Plan {
  public:
   FusedHostPlan(const Problem& problem, int threads, TileShape most)
       : problem_(problem), tile_(most), results_(problem), visibility_(problem_, inputs_) {
-    tile_.queries = rows_of_a_tile(problem, threads, most);
+    tile_.queries = std::min(even_tile_rows(problem, threads, most.queries, most.block),
+                             std::max<std::int64_t>(problem.query_length, 1));
     tile_.keys = std::min(most.keys, std::max<std::int64_t>(problem.key_length, 1));
     tile_.block = std::min(most.block, tile_.queries);
     tiles_per_head_ = (problem.query_length + tile_.queries - 1) / tile_.queries;
@@ -105,17 +106,6 @@ class FusedHostPlan : public Plan {
     std::vector<std::int64_t> suspects;  ///< keys of a tile whose values are not finite
     std::vector<RowKeys> rows;           ///< what each row of the query tile may see
   };
-
-  /// Tiles of a head are alike, and small enough that every thread gets several.
-  static std::int64_t rows_of_a_tile(const Problem& problem, int threads, TileShape most) {
-    constexpr std::int64_t kTasksForEach = 8, kLeastBlocks = 4;
-    const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-    const std::int64_t rows = std::max<std::int64_t>(problem.query_length, 1);
-    const std::int64_t heads = std::max<std::int64_t>(problem.batch * problem.query_heads, 1);
-    std::int64_t tiles = divide(rows, most.queries);
-    tiles = std::max(tiles, std::min(divide(kTasksForEach * threads, heads), rows / (kLeastBlocks * most.block)));
-    return std::min(rows, divide(divide(rows, tiles), most.block) * most.block);
-  }
 
   /// A tile of queries against a tile of keys.
   struct Tile {

@@ -247,10 +247,13 @@ class XtensorBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Problem& problem) override {
     openblas_set_num_threads(1);
+    // BLAS likes large blocks; where keys are hidden, what a block computes in vain grows with it.
+    support::TileShape tile = kTile;
+    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) tile.block = 64;
     if (problem.dtype == DType::f64) {
-      return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, kTile);
+      return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, tile);
     }
-    return std::make_unique<support::FusedHostPlan<float, XtensorKernel<float>>>(problem, threads_, kTile);
+    return std::make_unique<support::FusedHostPlan<float, XtensorKernel<float>>>(problem, threads_, tile);
   }
 
  private:

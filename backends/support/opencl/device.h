@@ -40,6 +40,7 @@ class OpenClDevice {
   bool has_double() const { return has_double_; }
   std::size_t local_bytes() const { return local_bytes_; }
   std::size_t most_allocation() const { return most_allocation_; }
+  int compute_units() const { return compute_units_; }
   int native_floats() const { return native_floats_; }  ///< lanes of the native float vector
 
   /// Compiles, or takes the binary from $XDG_CACHE_HOME/attest (else ~/.cache/attest). Throws BackendError with the
@@ -59,7 +60,7 @@ class OpenClDevice {
   std::string name_, library_;
   bool is_gpu_ = false, has_double_ = false;
   std::size_t local_bytes_ = 0, most_allocation_ = 0;
-  int native_floats_ = 8;
+  int compute_units_ = 1, native_floats_ = 8;
 };
 
 /// Nanoseconds between start and end of an event.

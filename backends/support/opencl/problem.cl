@@ -37,6 +37,9 @@ typedef struct {
       __global const STORE *k, __global const STORE *v, __global const STORE *past_k, __global const STORE *past_v,      \
       __global const uchar *mask, __global const long *rows, __global const long *tables, __global const REAL *small,    \
       __global const uchar *blocks, __global const uchar *keep, __global REAL *out, __global REAL *lse
+// The same, handed on.
+#define COMMON_VALUES                                                                                                   \
+  problem, scale, softcap, kept, q, k, v, past_k, past_v, mask, rows, tables, small, blocks, keep, out, lse
 
 // tables: for each batch the element at which its queries, keys and values begin and how many rows of queries and of
 // keys are stored; then, when the cache is paged, its page numbers.

@@ -1,0 +1,42 @@
+// What a generated mutant is built with: a backend that runs a changed copy of the example's kernel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "backends/backend.h"
+#include "backends/example/linear.h"
+
+namespace attest::mutants {
+
+/// What a mutant writes for a hidden key instead of -inf.
+template <class Real>
+constexpr Real kAlmostHidden = static_cast<Real>(-1e4);
+
+/// The example backend as registered: what mutants declare, and the correct kernel they are compared with.
+const BackendEntry& example_entry();
+
+/// f32 accumulation only: the kernel is one template, and half the code compiles in half the time.
+template <class MutatedPlan>
+class MutantBackend : public Backend {
+ public:
+  MutantBackend(std::string name, bool linear)
+      : name_(std::move(name)), linear_(linear), original_(example_entry().make({1, ""})) {}
+
+  Identity identity() const override { return {name_, "a changed copy of example", "CPU, 1 thread"}; }
+  Arithmetic arithmetic(const Problem& problem) const override { return original_->arithmetic(problem); }
+  std::optional<Refusal> refuse(const Problem& problem) const override {
+    if (problem.dtype == DType::f64) return Refusal{"mutants accumulate in f32"};
+    if ((problem.op != Op::attention) != linear_) return Refusal{"the mutated kernel is the other operator's"};
+    return original_->refuse(problem);
+  }
+  std::unique_ptr<Plan> prepare(const Problem& problem) override { return std::make_unique<MutatedPlan>(problem); }
+
+ private:
+  std::string name_;
+  bool linear_;
+  std::unique_ptr<Backend> original_;
+};
+
+}  // namespace attest::mutants
