@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
-#include <limits>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <thread>
 #include <vector>
 
