@@ -33,7 +33,8 @@ struct SuiteKills {
 /// Runs the suite's cases in order, each against the subjects still alive; ends when none is left.
 SuiteKills run_suite(const std::string& suite, const std::vector<Case>& cases, std::vector<Subject> subjects);
 
-/// The same under each of rules(): by rule, then as above. `plain` is the correct kernel that gives the baselines.
+/// The same under each of rules(): by rule, then as above. `plain` is the correct kernel that gives the baselines;
+/// where a rule accuses it, that rule's other accusations don't count.
 std::map<std::string, SuiteKills> run_suite_by_rules(const std::string& suite, const std::vector<Case>& cases,
                                                      const std::vector<Subject>& subjects, Backend& plain);
 
