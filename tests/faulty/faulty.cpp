@@ -247,6 +247,8 @@ class FaultyPlan : public Plan {
       if (!seen[j] && fault_ != Fault::hidden_nan_leaks) continue;
       std::int64_t key = static_cast<std::int64_t>(j);
       if (fault_ == Fault::stride_zero_tail && v.strides[1] == 0 && s.size() % 32 == 1 && j + 1 == s.size()) key = 0;
+      // A keep tensor may be given without a probability; drawn dropout is refused.
+      if (inputs_.keep && !inputs_.keep[row * s.size() + j]) continue;
       for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] += s[j] * v(b, g, key, c);
     }
     for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] /= sum;
