@@ -268,10 +268,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   Comparison comparison;
   const Golden& golden = *source_.golden;
   const auto run = [&](const Problem& p, const Inputs& inputs, GuardedOutputs& outputs) {
-    const auto plan = backend.prepare(p);
-    plan->upload(inputs);
-    plan->run();
-    plan->download(outputs.views());
+    run_once(backend, p, inputs, outputs);
     std::vector<Producer> producers = {{backend.arithmetic(p), p.dtype}};
     if (golden.producer) producers.push_back({*golden.producer, p.dtype});
     return expect(p, inputs, producers, 2, kInfinity);

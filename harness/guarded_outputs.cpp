@@ -158,4 +158,11 @@ std::string GuardedOutputs::inspect() const {
   return first;
 }
 
+void run_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs) {
+  const auto plan = backend.prepare(problem);
+  plan->upload(inputs);
+  plan->run();
+  plan->download(outputs.views());
+}
+
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "reference/problem.h"
 #include "reference/view.h"
 
@@ -57,5 +58,8 @@ class GuardedOutputs {
   std::vector<Tensor> present_;
   std::vector<std::optional<MutableTensor> Outputs::*> places_;  ///< of each present output
 };
+
+/// A new plan of the backend, walked once: prepare, upload, run, download. Throws what the backend throws.
+void run_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs);
 
 }  // namespace attest

@@ -112,10 +112,7 @@ AttentionCore core_of(Backend& backend, DType dtype) {
     own.k = storages[1].view();
     own.v = storages[2].view();
     GuardedOutputs outputs(p);
-    const auto plan = backend.prepare(p);
-    plan->upload(own);
-    plan->run();
-    plan->download(outputs.views());
+    run_once(backend, p, own, outputs);
     std::vector<double> out;
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       for (std::int64_t i = 0; i < p.query_length; ++i) {

@@ -31,10 +31,7 @@ class Probe {
 
   void run(Backend& backend) {
     if (backend.refuse(problem_)) throw Refused{};
-    const auto plan = backend.prepare(problem_);
-    plan->upload(inputs_.views());
-    plan->run();
-    plan->download(outputs_.views());
+    run_once(backend, problem_, inputs_.views(), outputs_);
   }
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
   double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }

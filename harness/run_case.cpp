@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "harness/compare.h"
@@ -24,19 +23,14 @@ constexpr double kRehearsedMultiplyAdds = 20'000;
 constexpr std::size_t kRehearsedMaskBytes = 1 << 16;
 
 void rehearse(Plan& plan, const Problem& problem, Inputs inputs) {
+  if (dense_multiply_adds(problem) > kRehearsedMultiplyAdds) return;
   std::vector<std::byte> mask;
   if (inputs.mask) {
-    std::int64_t last = 0;
-    for (std::size_t axis = 0; axis < 4; ++axis) {
-      last += std::max<std::int64_t>(inputs.mask->shape[axis] - 1, 0) * inputs.mask->strides[axis];
-    }
-    const std::size_t element = inputs.mask->additive ? size_of(inputs.mask->dtype) : 1;
-    const std::size_t bytes = static_cast<std::size_t>(last + 1) * element;
+    const std::size_t bytes = span_bytes(*inputs.mask);
     if (bytes > kRehearsedMaskBytes) return;
     mask.assign(bytes, inputs.mask->additive ? std::byte{0} : std::byte{1});
     inputs.mask->data = mask.data();
   }
-  if (dense_multiply_adds(problem) > kRehearsedMultiplyAdds) return;
   plan.upload(inputs);
   plan.run();
 }

@@ -105,6 +105,27 @@ struct Inputs {
   ConstTensor state{};  ///< B,Hkv,Dk,Dv
 };
 
+/// Bytes from element (0, 0, 0, 0) to the last one of a view, both included.
+template <class Void>
+std::size_t span_bytes(const AnyView<Void>& view) {
+  for (std::int64_t extent : view.shape) {
+    if (extent == 0) return 0;
+  }
+  std::int64_t last = 0;
+  for (int axis = view.starts ? 1 : 0; axis < 4; ++axis) {
+    const std::int64_t rows = view.starts && axis == 2 ? view.starts[view.shape[0]] : view.shape[axis];
+    if (rows == 0) return 0;
+    last += (rows - 1) * view.strides[axis];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(view.dtype);
+}
+
+/// The same of a mask; a boolean one has a byte for each element.
+inline std::size_t span_bytes(const MaskTensor& mask) {
+  const std::size_t bytes = span_bytes(ConstTensor{mask.data, mask.dtype, mask.shape, mask.strides});
+  return mask.additive ? bytes : bytes / size_of(mask.dtype);
+}
+
 /// Where key j of batch b is stored: row `row` of entry `batch` of k and v, or of past_k and past_v.
 struct KeyPlace {
   bool past = false;

@@ -30,7 +30,6 @@ class EigenKernel {
         sum_(tile.queries, kLanes) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
-    rows_ = rows;
     using Rows = Eigen::Map<const Tile, 0, Eigen::OuterStride<>>;
     queries_.topRows(rows) = Rows(q.data, rows, queries_.cols(), Eigen::OuterStride<>(q.stride)) * scale;
     out_.topRows(rows).setZero();
@@ -146,7 +145,7 @@ class EigenKernel {
     }
   }
 
-  std::int64_t rows_ = 0, value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile
+  std::int64_t value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile
   Tile queries_, scores_, out_;
   Eigen::Array<Real, Eigen::Dynamic, 1> keys_, values_;  ///< K^T and V of one tile, in panels
   Eigen::Array<Real, Eigen::Dynamic, 1> max_;

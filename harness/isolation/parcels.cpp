@@ -56,10 +56,7 @@ InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(of
     }
   }
   if (const auto& mask = inputs.mask) {
-    ConstTensor view{mask->data, mask->dtype, mask->shape, mask->strides};
-    std::size_t bytes = span_bytes(view);
-    if (!mask->additive) bytes /= size_of(mask->dtype);  // one byte for each element
-    description_["mask"] = tensor_json(add("mask", mask->data, bytes), *mask);
+    description_["mask"] = tensor_json(add("mask", mask->data, span_bytes(*mask)), *mask);
     description_["mask"]["additive"] = mask->additive;
   }
   if (const auto& pages = inputs.pages) {

@@ -11,21 +11,6 @@
 
 namespace attest {
 
-/// Elements from (0, 0, 0, 0) to the last one of a view, both included.
-template <class Void>
-std::size_t span_bytes(const AnyView<Void>& view) {
-  for (std::int64_t extent : view.shape) {
-    if (extent == 0) return 0;
-  }
-  std::int64_t last = 0;
-  for (int axis = view.starts ? 1 : 0; axis < 4; ++axis) {
-    const std::int64_t rows = view.starts && axis == 2 ? view.starts[view.shape[0]] : view.shape[axis];
-    if (rows == 0) return 0;
-    last += (rows - 1) * view.strides[axis];
-  }
-  return static_cast<std::size_t>(last + 1) * size_of(view.dtype);
-}
-
 /// Inputs as they go over: regions with their bytes, and a description that finds them again.
 class InputParcel {
  public:

@@ -112,10 +112,7 @@ class Audit {
     std::vector<GuardedOutputs> outputs;
     for (Backend* backend : takers) {
       outputs.emplace_back(p);
-      const auto plan = backend->prepare(p);
-      plan->upload(inputs);
-      plan->run();
-      plan->download(outputs.back().views());
+      run_once(*backend, p, inputs, outputs.back());
     }
     line_ = source.label;
     ++lines_;

@@ -22,10 +22,7 @@ std::vector<Backend*> backends_of(const std::vector<Subject>& subjects) {
 std::map<std::string, Tensor> results_of(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
   GuardedOutputs outputs(p);
-  const auto plan = backend.prepare(p);
-  plan->upload(prepared.inputs());
-  plan->run();
-  plan->download(outputs.views());
+  run_once(backend, p, prepared.inputs(), outputs);
   std::map<std::string, Tensor> tensors;
   const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), p.dtype});
   each_result(p, prepared.expectation(), bounds, outputs,

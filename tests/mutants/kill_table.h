@@ -1,7 +1,6 @@
 // Which suite catches which wrong backend, and with which of its cases first.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include "backends/registry.h"
 #include "harness/backend_set.h"

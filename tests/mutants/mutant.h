@@ -3,10 +3,8 @@
 
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "backends/backend.h"
-#include "backends/example/linear.h"
 
 namespace attest::mutants {
 

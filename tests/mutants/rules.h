@@ -3,7 +3,6 @@
 // Each is applied to all elements of one output tensor, NaN and infinity counting as equal to themselves.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
