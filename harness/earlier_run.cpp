@@ -53,8 +53,8 @@ std::optional<Verdict> verdict_from(const Json& json) {
   }
   if (json.contains("worst") && json["worst"].is_object()) {
     const Json& w = json["worst"];
-    v.worst = WorstElement{text(w, "output"), w.value("index", std::array<std::int64_t, 4>{}), number(w["got"]),
-                           number(w["expected"]), number(w["bound"])};
+    v.worst = WorstElement{text(w, "output"), w.value("index", std::array<std::int64_t, 4>{}), number(w.at("got")),
+                           number(w.at("expected")), number(w.at("bound"))};
   }
   v.rows_checked = json.value("rows_checked", std::int64_t{0});
   v.rows = json.value("rows", std::int64_t{0});
@@ -81,6 +81,10 @@ EarlierRun::EarlierRun(const fs::path& path) {
 
 void EarlierRun::read(const fs::path& path) {
   std::ifstream file(path);
+  read(file, path.string());
+}
+
+void EarlierRun::read(std::istream& file, const std::string& name) {
   std::string line;
   bool header = false;
   while (std::getline(file, line)) {
@@ -89,7 +93,7 @@ void EarlierRun::read(const fs::path& path) {
     if (text(json, "kind") == "run") {
       header = true;
       if (text(json, "commit") != build_commit()) {
-        throw UserError(path.string() + ": comes from another build of attest (" + text(json, "commit") +
+        throw UserError(name + ": comes from another build of attest (" + text(json, "commit") +
                         "); remove it, or leave out --resume");
       }
     } else if (header && text(json, "kind") == "verdict") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <istream>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ class EarlierRun {
   /// Throws UserError when a file comes from another build of attest, whose verdicts may not be ours.
   explicit EarlierRun(const std::filesystem::path& path);
 
+  /// Adds the verdicts of one file; `name` stands in messages.
+  void read(std::istream& file, const std::string& name);
   /// The verdict of a case on a backend, if there was one.
   std::optional<Verdict> find(const std::string& suite, const std::string& case_line, const std::string& backend) const;
   std::size_t size() const { return verdicts_.size(); }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fuzz_parsers.sh [RUNS]: the readers of case lines and of tensor files under libFuzzer with sanitizers, RUNS executions
-# each (default 100,000). The corpora are the committed suites and golden files; findings stay in build-fuzz/.
+# fuzz_parsers.sh [RUNS]: every reader under libFuzzer with sanitizers, RUNS executions each (default 100,000): case
+# lines, tensor files, tensor files as cases, results. The corpora are committed suites, golden files, results and what
+# was found before (tests/fuzz/regressions); findings stay in build-fuzz/found.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 attest_packages="$attest_packages clang-14 libclang-rt-14-dev"
@@ -9,7 +10,7 @@ runs=${1:-100000}
 out=$attest_root/build-fuzz
 mkdir -p "$out"
 cd "$attest_root"
-flags="-std=c++20 -O1 -g -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+flags="-std=c++20 -O2 -g1 -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
   -DATTEST_VERSION=\"fuzz\" -DATTEST_SOURCE_DIR=\"$attest_root\" -DATTEST_DATA_DIR=\"$attest_root\""
 reference=$(ls reference/*.cpp)
 readers="harness/case.cpp harness/case_file.cpp harness/file_golden.cpp harness/index_tensors.cpp harness/safetensors.cpp
@@ -25,21 +26,27 @@ build() { # target, sources
 build case_line $reference
 build safetensors harness/safetensors.cpp
 build case_file $reference $readers
+build results harness/benchmark_file.cpp harness/earlier_run.cpp harness/machine.cpp
 
-# One file per committed line, and the small golden files.
-rm -rf "$out/lines" "$out/files"
-mkdir -p "$out/lines" "$out/files" "$out/found"
-cat tests/cases/{smoke,bugs,linear}.cases | sed 's/#.*//' | grep -v '^ *$' | split -l 1 - "$out/lines/line"
-cp tests/golden/onnx/attention_3d*.safetensors tests/golden/onnx/linear*.safetensors tests/golden/walkthroughs/*.safetensors "$out/files/"
-cp -r tests/fuzz/regressions/. "$out/files/" 2>/dev/null || true
-for target in case_line safetensors case_file; do
-  corpus=$out/files
-  longest=8192
-  [ $target = case_line ] && corpus=$out/lines longest=300
+# One file per committed line, the small golden files, the head of each result, and what was found before.
+seeds=$out/seeds
+rm -rf "$seeds"
+mkdir -p "$out/found" "$seeds"/{case_line,safetensors,case_file,results}
+cat tests/cases/{smoke,bugs,linear}.cases | sed 's/#.*//' | grep -v '^ *$' | split -l 1 -a 3 - "$seeds/case_line/line"
+cp tests/golden/onnx/attention_3d*.safetensors tests/golden/onnx/linear*.safetensors tests/golden/walkthroughs/*.safetensors \
+  "$seeds/safetensors"
+cp "$seeds"/safetensors/* "$seeds/case_file"
+cp tests/fuzz/seeds/* "$seeds/results"
+for target in case_line safetensors case_file results; do
+  cp tests/fuzz/regressions/$target-* "$seeds/$target" 2>/dev/null || true
+done
+declare -A longest=([case_line]=300 [safetensors]=8192 [case_file]=8192 [results]=2048)
+for target in case_line safetensors case_file results; do
   mkdir -p "$out/grown-$target"
   echo "$target: $runs executions"
-  "$out/$target" -runs="$runs" -max_len=$longest -rss_limit_mb=4096 -timeout=20 -artifact_prefix="$out/found/$target-" \
-    -print_final_stats=1 "$out/grown-$target" "$corpus" >"$out/$target.log" 2>&1 || { tail -n 40 "$out/$target.log"; exit 1; }
+  "$out/$target" -runs="$runs" -max_len=${longest[$target]} -rss_limit_mb=4096 -timeout=20 \
+    -artifact_prefix="$out/found/$target-" -print_final_stats=1 "$out/grown-$target" "$seeds/$target" \
+    >"$out/$target.log" 2>&1 || { tail -n 40 "$out/$target.log"; exit 1; }
   grep -E "stat::number_of_executed_units|stat::average_exec" "$out/$target.log"
 done
 echo "no finding"

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/benchmark_file.h"
 #include "harness/cli/cli.h"
 #include "harness/quantile.h"
 #include "harness/speed_comparison.h"
@@ -15,38 +14,7 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-/// Samples of run() in milliseconds, by "backend  case".
-using Samples = std::map<std::string, std::vector<double>>;
-
-double milliseconds(double time, const std::string& unit) {
-  return unit == "ns" ? time / 1e6 : unit == "us" ? time / 1e3 : unit == "s" ? time * 1e3 : time;
-}
-
-Samples read_samples(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw UserError(path.string() + ": can't be read");
-  const Json json = Json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.contains("benchmarks") || !json["benchmarks"].is_array()) {
-    throw UserError(path.string() + ": no benchmark file; `attest bench --json FILE` writes one");
-  }
-  Samples samples;
-  try {
-    for (const Json& run : json["benchmarks"]) {
-      if (run.value("run_type", "iteration") != "iteration") continue;
-      const std::string name = run.at("name").get<std::string>();
-      const double time = milliseconds(run.at("real_time").get<double>(), run.value("time_unit", "ns"));
-      if (!(time > 0)) throw UserError(path.string() + ": " + name + ": a time that is not above 0");
-      samples[fmt::format("{:<9} {}", name.substr(0, name.find('/')), run.value("label", ""))].push_back(time);
-    }
-  } catch (const Json::exception& error) {
-    throw UserError(path.string() + ": " + error.what());
-  }
-  if (samples.empty()) throw UserError(path.string() + ": no samples in it");
-  return samples;
-}
 
 /// Of two folders: the files that both have, by name.
 std::vector<std::pair<Samples, Samples>> read_rounds(const fs::path& before, const fs::path& now) {
