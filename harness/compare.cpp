@@ -50,6 +50,24 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
+std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t producer, const GuardedOutputs& outputs) {
+  std::optional<Deviation> largest;
+  for (std::size_t n = 0; n < e.sampled.size(); ++n) {
+    const double sigma = e.deviations[producer][n];
+    const SampledOutput& at = e.sampled[n];
+    const RowIndex& row = e.rows[at.row];
+    const std::size_t element = at.row * (e.out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
+    if (!std::isfinite(sigma) || !std::isfinite(e.bounds[producer].out[element])) continue;
+    const double got = outputs.out(row.b, row.h, row.i, at.column);
+    const double expected = e.out[element], error = std::fabs(got - expected);
+    const double ratio = error == 0 ? 0 : error / sigma;
+    if (!largest || ratio > largest->ratio) {
+      largest = {ratio, {"o", {row.b, row.h, row.i, at.column}, got, expected, kSuspectDeviations * sigma}};
+    }
+  }
+  return largest;
+}
+
 Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;

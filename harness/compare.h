@@ -8,6 +8,7 @@
 #include "harness/expectation.h"
 #include "harness/guarded_outputs.h"
 #include "harness/verdict.h"
+#include "reference/error_deviation.h"
 
 namespace attest {
 
@@ -74,6 +75,14 @@ void each_result(const Problem& p, const Expectation& e, const Bounds& bounds, c
     });
   }
 }
+
+/// The sampled output that lies furthest off in standard deviations; nothing where none is claimed.
+struct Deviation {
+  double ratio = 0;  ///< error over standard deviation
+  WorstElement element;
+};
+std::optional<Deviation> largest_deviation(const Expectation& expectation, std::size_t producer,
+                                           const GuardedOutputs& outputs);
 
 /// Every output that the problem asks for.
 Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,

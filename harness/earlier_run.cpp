@@ -30,8 +30,8 @@ double number(const Json& json) {
 }
 
 std::optional<Status> status_of(const std::string& name) {
-  for (Status status :
-       {Status::pass, Status::fail, Status::refused, Status::mistrusted, Status::crashed, Status::timeout}) {
+  for (Status status : {Status::pass, Status::fail, Status::refused, Status::mistrusted, Status::suspect,
+                        Status::crashed, Status::timeout}) {
     if (name == name_of(status)) return status;
   }
   return std::nullopt;
@@ -46,11 +46,13 @@ std::optional<Verdict> verdict_from(const Json& json) {
   v.backend = text(json, "backend");
   v.status = *status;
   v.reason = text(json, "reason");
-  v.cause = is_failure(*status) ? "of the run before" : "";
+  v.waiver = text(json, "waiver");
+  v.cause = is_failure(v) ? "of the run before" : "";
   v.repro = text(json, "repro");
   if (json.contains("error_over_bound") && !json["error_over_bound"].is_null()) {
     v.error_over_bound = number(json["error_over_bound"]);
   }
+  if (json.contains("error_over_sigma")) v.error_over_sigma = number(json["error_over_sigma"]);
   if (json.contains("worst") && json["worst"].is_object()) {
     const Json& w = json["worst"];
     v.worst = WorstElement{text(w, "output"), w.value("index", std::array<std::int64_t, 4>{}), number(w.at("got")),

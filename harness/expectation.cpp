@@ -1,6 +1,8 @@
 #include "harness/expectation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -57,6 +59,17 @@ void set_row(RowValues& values, std::size_t r, const std::vector<double>& out, d
   }
 }
 
+/// Columns of row r that are sampled: all of few, else some that move on from row to row.
+std::vector<std::int64_t> sampled_columns(std::size_t r, std::int64_t columns) {
+  std::vector<std::int64_t> list;
+  const auto count = static_cast<std::int64_t>(kSampledColumns);
+  for (std::int64_t n = 0; n < std::min(count, columns); ++n) {
+    list.push_back((n * columns / count + static_cast<std::int64_t>(r)) % columns);
+  }
+  if (columns < count) std::iota(list.begin(), list.end(), 0);
+  return list;
+}
+
 /// biased as it is handed out: -inf where hidden.
 const std::vector<double>& hide(Row& row) {
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
@@ -101,10 +114,10 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   return rows;
 }
 
-const Bounds& Expectation::bounds_for(const Producer& producer) const {
+std::size_t Expectation::number_of(const Producer& producer) const {
   const auto found = std::find(producers.begin(), producers.end(), producer);
   if (found == producers.end()) throw std::logic_error("no bound was derived for this arithmetic");
-  return bounds[static_cast<std::size_t>(found - producers.begin())];
+  return static_cast<std::size_t>(found - producers.begin());
 }
 
 Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
@@ -130,6 +143,13 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
   const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
   std::vector<double> visible_pairs(spans.size());
+  // Sampled rows lie evenly among the checked ones, the first and the last with them.
+  const std::size_t sampled = p.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
+  std::vector<std::size_t> sample_rows(sampled);
+  for (std::size_t n = 0; n < sampled; ++n) {
+    sample_rows[n] = sampled == 1 ? 0 : n * (e.rows.size() - 1) / (sampled - 1);
+  }
+  std::vector<std::vector<std::vector<double>>> deviations(sampled);  // by sampled row, producer, column
 
   parallel_for(spans.size(), threads, [&](std::size_t s) {
     const Span span = spans[s];
@@ -143,10 +163,26 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
         head->bound(n, row, bound);
         set_row(bounds_of(n), r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
       }
+      if (const auto found = std::lower_bound(sample_rows.begin(), sample_rows.end(), r);
+          found != sample_rows.end() && *found == r) {
+        deviations[static_cast<std::size_t>(found - sample_rows.begin())] =
+            head->deviations(row, sampled_columns(r, p.value_dim));
+      }
       set_row(e, r, row.output, row.lse, {&row.raw, &row.capped, &hide(row), &row.weights});
     }
   });
   for (double pairs : visible_pairs) e.visible_pairs += pairs;
+  e.deviations.resize(e.producers.size());
+  for (std::size_t n = 0; n < sampled; ++n) {
+    const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.value_dim);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      e.sampled.push_back({sample_rows[n], columns[c]});
+      const double own = deviations[n][0][c];
+      for (std::size_t m = 0; m < e.producers.size(); ++m) {
+        e.deviations[m].push_back(std::hypot(deviations[n][m + 1][c], own));
+      }
+    }
+  }
   for (const PresentOutput& output : present_outputs(p)) {
     PresentValues present = expect_present(p, inputs, output, all);
     e.present.push_back(std::move(present.values));

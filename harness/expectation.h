@@ -22,6 +22,10 @@ std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
 /// Multiply-adds of the reference up to which every row is checked.
 inline constexpr double kRowBudget = 3e8;
 
+/// Rows whose deviations are derived as well, and columns of each: enough to notice what all of them share, few enough
+/// to cost little.
+inline constexpr std::size_t kSampledRows = 32, kSampledColumns = 4;
+
 /// The stages of the scores that can be asked for, in this order wherever they are listed.
 inline constexpr std::array<Output, 4> kScoreStages = {Output::raw, Output::capped, Output::biased, Output::weights};
 
@@ -34,15 +38,24 @@ struct RowValues {
 };
 using Bounds = RowValues;
 
+/// An output element whose error is also held against its standard deviation.
+struct SampledOutput {
+  std::size_t row;      ///< of Expectation::rows
+  std::int64_t column;  ///< of Dv
+};
+
 struct Expectation : RowValues {
   std::vector<RowIndex> rows;
   Bounds own;  ///< the reference's own rounding
   std::vector<Producer> producers;
   std::vector<Bounds> bounds;  ///< one for each producer
-  double visible_pairs = 0;    ///< over the checked rows
+  std::vector<SampledOutput> sampled;
+  std::vector<std::vector<double>> deviations;  ///< of the sampled outputs, a list for each producer
+  double visible_pairs = 0;                     ///< over the checked rows
 
-  /// The bounds that were derived for this producer. It must be one of those asked for.
-  const Bounds& bounds_for(const Producer& producer) const;
+  /// The place of a producer in `producers`. It must be one of those asked for.
+  std::size_t number_of(const Producer& producer) const;
+  const Bounds& bounds_for(const Producer& producer) const { return bounds[number_of(producer)]; }
 };
 
 /// Runs the reference once over the rows and derives all bounds on the way.

@@ -92,7 +92,7 @@ class Fuzzer {
       return;
     }
     meet(problem);
-    if (is_failure(verdict.status)) {
+    if (is_failure(verdict)) {
       ++result_.failed;
       found(source, std::move(verdict));
       return;

@@ -1,16 +1,12 @@
-// Expected refusals: backends/<name>/expected_refusals holds the case lines of committed suites that it refuses.
+// Expected refusals: backends/<name>/expected_refusals lists the cases of committed suites that it refuses.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
 #include "harness/verdict.h"
 
 namespace attest {
-
-/// Canonical lines; empty when the backend has no such file.
-std::set<std::string> expected_refusals(const std::string& backend);
 
 /// Compares a run over committed suites with the lists: refusals that are not listed, and listed lines that were run
 /// and not refused. One sentence each.

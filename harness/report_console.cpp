@@ -20,6 +20,15 @@ std::string shortened(const std::string& text, std::size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
+const char* word_for(Status status) {
+  switch (status) {
+    case Status::crashed: return "CRASHED";
+    case Status::timeout: return "TIMEOUT";
+    case Status::suspect: return "SUSPECT";
+    default: return "FAIL";
+  }
+}
+
 class ConsoleReport : public Report {
  public:
   ConsoleReport() : terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -34,20 +43,19 @@ class ConsoleReport : public Report {
 
   void verdict(const Verdict& v) override {
     Line& line = lines_[v.backend];
-    line.counts.add(v.status);
+    line.counts.add(v);
     if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
       ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
     }
-    if (!is_failure(v.status) && v.error_over_bound && *v.error_over_bound >= line.worst) {
+    if (!is_failure(v) && v.error_over_bound && *v.error_over_bound >= line.worst) {
       line.worst = *v.error_over_bound;
       line.worst_case = v.case_line;
     }
-    if (is_failure(v.status)) {
+    if (is_failure(v)) {
       failures_[v.backend + ": " + v.cause].push_back(v);
       if (++shown_ <= kShownFailures) {
         clear_progress();
-        const char* word = v.status == Status::crashed ? "CRASHED" : v.status == Status::timeout ? "TIMEOUT" : "FAIL";
-        fmt::print("{} {}  {}\n     {}\n     {}\n", word, v.backend, v.case_line, v.reason, v.repro);
+        fmt::print("{} {}  {}\n     {}\n     {}\n", word_for(v.status), v.backend, v.case_line, v.reason, v.repro);
       }
     } else if (v.status == Status::refused) {
       ++refusals_[v.backend + ": " + v.reason];
@@ -84,6 +92,10 @@ class ConsoleReport : public Report {
     const std::size_t total = counts.pass + counts.failures() + counts.skipped();
     if (counts.mistrusted > 0)
       fmt::print("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
+    if (counts.suspect > 0) {
+      fmt::print("\n{} suspect: within the bound, but further off than 8 standard deviations; {} of them waived\n",
+                 counts.suspect, counts.waived);
+    }
     if (counts.crashed + counts.timeout > 0) {
       fmt::print("\n{} crashed, {} took too long; both count as failed\n", counts.crashed, counts.timeout);
     }

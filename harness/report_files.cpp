@@ -62,6 +62,8 @@ class JsonLinesReport : public Report {
         {"status", name_of(v.status)}, {"reason", nullptr}, {"error_over_bound", nullptr}, {"worst", nullptr}};
     if (!v.reason.empty()) json["reason"] = v.reason;
     if (v.error_over_bound) json["error_over_bound"] = number(*v.error_over_bound);
+    if (v.error_over_sigma) json["error_over_sigma"] = number(*v.error_over_sigma);
+    if (!v.waiver.empty()) json["waiver"] = v.waiver;
     if (v.worst) {
       json["worst"] = {{"output", v.worst->output},
                        {"index", v.worst->index},
@@ -85,6 +87,8 @@ class JsonLinesReport : public Report {
                     {"fail", counts.fail},
                     {"refused", counts.refused},
                     {"mistrusted", counts.mistrusted},
+                    {"suspect", counts.suspect},
+                    {"waived", counts.waived},
                     {"crashed", counts.crashed},
                     {"timeout", counts.timeout},
                     {"seconds", seconds}};
@@ -124,7 +128,7 @@ class JunitReport : public Report {
     test.append_attribute("name") = v.case_line.c_str();
     test.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     if (v.status == Status::pass) return;
-    const bool failed = is_failure(v.status);
+    const bool failed = is_failure(v);
     ++(failed ? group.failures : group.skipped);
     pugi::xml_node node = test.append_child(failed ? "failure" : "skipped");
     node.append_attribute("message") = printable(std::string(name_of(v.status)) + ": " + v.reason).c_str();
@@ -182,14 +186,18 @@ class JunitReport : public Report {
 
 }  // namespace
 
-void Counts::add(Status status) {
-  switch (status) {
+void Counts::add(const Verdict& v) {
+  switch (v.status) {
     case Status::pass: ++pass; break;
     case Status::fail: ++fail; break;
     case Status::crashed: ++crashed; break;
     case Status::timeout: ++timeout; break;
     case Status::refused: ++refused; break;
     case Status::mistrusted: ++mistrusted; break;
+    case Status::suspect:
+      ++suspect;
+      waived += !is_failure(v);
+      break;
   }
 }
 

@@ -19,7 +19,7 @@ ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto fails = [&](const Problem& problem) {
     try {
-      return is_failure(check_line(case_from_line(print_case(problem)), backend, threads).status);
+      return is_failure(check_line(case_from_line(print_case(problem)), backend, threads));
     } catch (const UserError&) {
       return false;  // data that the type can't hold: no case at all
     }

@@ -11,15 +11,10 @@
 
 namespace attest {
 
-enum class Status : std::uint8_t { pass, fail, refused, mistrusted, crashed, timeout };
-
-/// A wrong result, a crash and an endless run alike.
-constexpr bool is_failure(Status status) {
-  return status == Status::fail || status == Status::crashed || status == Status::timeout;
-}
+enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout };
 
 constexpr const char* name_of(Status status) {
-  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted", "crashed", "timeout"};
+  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"};
   return names[static_cast<int>(status)];
 }
 
@@ -53,11 +48,19 @@ struct Verdict {
   Status status = Status::fail;
   std::string reason;  ///< empty for a pass
   std::string cause;   ///< a short name by which failures are grouped
+  std::string waiver;  ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
+  std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
   std::optional<WorstElement> worst;
   std::int64_t rows_checked = 0, rows = 0;
   StepSeconds seconds;
   std::string repro;
 };
+
+/// A wrong result, a crash and an endless run alike, and a suspect one that is not waived.
+inline bool is_failure(const Verdict& v) {
+  return v.status == Status::fail || v.status == Status::crashed || v.status == Status::timeout ||
+         (v.status == Status::suspect && v.waiver.empty());
+}
 
 }  // namespace attest

@@ -33,20 +33,10 @@ Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
   c.u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
   c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   c.largest = a.accumulator == DType::f64 ? DBL_MAX : static_cast<double>(FLT_MAX) * (1 + 0x1p-25);
-  c.blocks = a.key_block > 0 ? std::ceil(static_cast<double>(p.key_length) / static_cast<double>(a.key_block)) : 0;
+  c.blocks = blocks_of(a, p.key_length);
   if (p.sinks) c.blocks = std::max(c.blocks, 1.0);  // the sink enters like a block of its own
-  switch (a.scale) {
-    case ScalePlacement::score: c.scale_roundings = 2; break;
-    case ScalePlacement::folded_log2e: c.scale_roundings = 4; break;
-    case ScalePlacement::split_root: c.scale_roundings = 5; break;
-  }
-  if (p.softcap) c.scale_roundings += 1;
-  switch (a.division) {
-    case Division::ieee: c.division_roundings = 1; break;
-    case Division::reciprocal: c.division_roundings = 2; break;
-    case Division::opencl_division: c.division_roundings = 5; break;
-    case Division::opencl_reciprocal: c.division_roundings = 6; break;
-  }
+  c.scale_roundings = scale_roundings(a.scale) + (p.softcap ? 1 : 0);
+  c.division_roundings = division_roundings(a.division);
   return c;
 }
 

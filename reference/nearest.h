@@ -31,7 +31,8 @@ std::string nearest_name(std::string_view typed, const Names& names) {
   std::string best;
   std::size_t best_distance = static_cast<std::size_t>(-1);
   for (const auto& name : names) {
-    const std::size_t longer = std::max(typed.size(), std::size(name)), shorter = std::min(typed.size(), std::size(name));
+    const std::size_t longer = std::max(typed.size(), std::size(name)),
+                      shorter = std::min(typed.size(), std::size(name));
     if (longer - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(typed, name);
     if (distance < best_distance) {

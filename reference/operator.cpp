@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/error_deviation.h"
 #include "reference/linear_attention.h"
 #include "reference/rounding.h"
 
@@ -21,6 +22,12 @@ class SoftmaxHead : public HeadReference {
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
     bound_row(head_, row, i_, producers_[n].arithmetic, producers_[n].stored, bound);
+  }
+  std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
+    const RowDeviation deviation(head_, row, i_, columns);
+    std::vector<std::vector<double>> lists;
+    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer.arithmetic, producer.stored));
+    return lists;
   }
 
  private:
@@ -53,6 +60,9 @@ class LinearHead : public HeadReference {
     for (std::size_t m = 0; m < row.output.size(); ++m) {
       bound.output[m] = storing.bound(std::fabs(row.output[m]), bound.output[m]);
     }
+  }
+  std::vector<std::vector<double>> deviations(const Row&, std::span<const std::int64_t> columns) override {
+    return std::vector(producers_.size(), std::vector<double>(columns.size(), kInfinity));
   }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,9 @@ class HeadReference {
   virtual void attend(std::int64_t i, Row& row) = 0;
   /// Bounds of the row just filled, for the n-th producer.
   virtual void bound(std::size_t n, const Row& row, RowBound& bound) = 0;
+  /// Standard deviations (error_deviation.h) of these output columns of the row just filled, a list for each producer;
+  /// infinite where the operator claims none.
+  virtual std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) = 0;
 };
 
 /// Keeps references to the problem and the inputs; they outlive it.

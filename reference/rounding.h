@@ -21,6 +21,32 @@ constexpr double underflow_unit(DType type, bool flush_to_zero) {
   return 0;
 }
 
+/// Roundings of the scale on its way into a score, each relative to the score.
+constexpr double scale_roundings(ScalePlacement scale) {
+  switch (scale) {
+    case ScalePlacement::score: return 2;
+    case ScalePlacement::folded_log2e: return 4;
+    case ScalePlacement::split_root: return 5;
+  }
+  return 5;
+}
+
+/// Units of roundoff that dividing by the row sum may cost.
+constexpr double division_roundings(Division division) {
+  switch (division) {
+    case Division::ieee: return 1;
+    case Division::reciprocal: return 2;
+    case Division::opencl_division: return 5;
+    case Division::opencl_reciprocal: return 6;
+  }
+  return 6;
+}
+
+/// Steps of the online softmax over `keys` keys; 0 when whole rows are taken in one pass.
+inline double blocks_of(const Arithmetic& a, std::int64_t keys) {
+  return a.key_block > 0 ? std::ceil(static_cast<double>(keys) / static_cast<double>(a.key_block)) : 0;
+}
+
 /// Results of one accumulator, rounded to `stored` unless that is as wide.
 struct Storing {
   double u = 0, eta = 0;

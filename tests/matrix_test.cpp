@@ -30,7 +30,7 @@ class CaseTest : public testing::Test {
 
  private:
   static void expect_passes(const Verdict& verdict) {
-    EXPECT_NE(verdict.status, Status::fail) << verdict.reason << "\n" << verdict.repro;
+    EXPECT_FALSE(is_failure(verdict)) << verdict.reason << "\n" << verdict.repro;
   }
 
   Backend* backend_;

@@ -121,8 +121,8 @@ class CheckRun {
 
   void record(const SuiteCases& suite, const Case& source, Backend* backend, Verdict verdict) {
     verdict.suite = suite.name;
-    counts_.add(verdict.status);
-    if (is_failure(verdict.status) && backend && !source.from_file && failures_.size() < kMostShrunk) {
+    counts_.add(verdict);
+    if (is_failure(verdict) && backend && !source.from_file && failures_.size() < kMostShrunk) {
       failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, backend, verdict});
     }
     for (auto& report : reports_) report->verdict(verdict);

@@ -131,7 +131,7 @@ int run_explain(const ExplainOptions& options, std::span<const BackendEntry> reg
   std::partial_sort(elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(shown), elements.end(),
                     [](const Element& a, const Element& b) { return a.ratio() > b.ratio(); });
   for (std::size_t n = 0; n < shown; ++n) print_element(p, prepared.inputs(), elements[n], arithmetic);
-  return is_failure(verdict.status) ? kFailed : kOk;
+  return is_failure(verdict) ? kFailed : kOk;
 }
 
 }  // namespace attest

@@ -18,7 +18,7 @@ int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> regis
   const int threads = options.common.context().threads;
 
   const Verdict before = check_line(source, backend, threads);
-  if (!is_failure(before.status)) {
+  if (!is_failure(before)) {
     fmt::print("{}\n{}: there is no failure to shrink\n", source.label, name_of(before.status));
     return before.status == Status::refused ? kNothingChecked : kOk;
   }

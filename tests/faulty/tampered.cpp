@@ -35,6 +35,8 @@ void each_element(const MutableTensor& t, Change change) {
 
 constexpr std::array kMistakes = {
     Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Problem& p) { p.softcap.reset(); }},
+    Mistake{"scale_a_little_off", "the scale is a hundred-thousandth too large",
+            [](Problem& p) { p.scale = p.scale_value() * (1 + 1e-5); }},
     Mistake{"decay_dropped", "linear attention without its decay",
             [](Problem& p) {
               p.op = p.op == Op::gated ? Op::linear : p.op == Op::gated_delta ? Op::delta : p.op;

@@ -63,7 +63,7 @@ SuiteKills run_suite(const std::string& suite, const std::vector<Case>& cases, s
       const PreparedCase prepared(cases[n], backends_of(subjects), kThreads);
       std::erase_if(subjects, [&](const Subject& subject) {
         const Verdict verdict = prepared.check(*subject.backend);
-        if (!is_failure(verdict.status)) return false;
+        if (!is_failure(verdict)) return false;
         result.kills[subject.name] = {n + 1, verdict.case_line, verdict.reason};
         return true;
       });

@@ -25,7 +25,7 @@ TEST(Fuzz, FindsMistakesAndMakesThemSmall) {
     ASSERT_FALSE(result.findings.empty()) << name;
     EXPECT_GT(result.failed, 0u) << name;
     for (const Finding& finding : result.findings) {
-      EXPECT_TRUE(is_failure(finding.small.verdict.status)) << name;
+      EXPECT_TRUE(is_failure(finding.small.verdict)) << name;
       EXPECT_LE(finding.small.source.label.size(), finding.failure.case_line.size()) << name;
     }
   }

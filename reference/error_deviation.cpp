@@ -1,0 +1,205 @@
+#include "reference/error_deviation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reference/rounding.h"
+
+namespace attest {
+namespace {
+
+double square(double x) { return x * x; }
+
+/// Partial sums of `terms`: the sum of their squares, in this order or expected of a random one, whichever is larger.
+/// An implementation adds in an order of its own, and terms that cancel in pairs do so in one order only.
+struct PartialSums {
+  double squares = 0, largest = 0;
+
+  explicit PartialSums(std::span<const double> terms) {
+    double sum = 0, of_squares = 0;
+    for (double term : terms) {
+      sum += term;
+      squares += sum * sum;
+      of_squares += term * term;
+      largest = std::max({largest, std::fabs(sum), std::fabs(term)});
+    }
+    const auto n = static_cast<double>(terms.size());
+    squares = std::max(squares, (n + 1) * (of_squares / 6 + sum * sum / 3));
+  }
+
+  /// What terms lose that are too small for the sum: each at most itself, and at most half a unit of the sum.
+  double lost(std::span<const double> terms, double u) const {
+    double total = 0;
+    for (double term : terms) {
+      if (std::fabs(term) < 2 * u * largest) total += std::min(std::fabs(term), u * largest);
+    }
+    return total;
+  }
+};
+
+/// Whether more than a quarter of the terms that are not 0 are repetitions of others.
+bool mostly_repeated(std::vector<double> terms) {
+  std::erase(terms, 0.0);
+  constexpr std::size_t kFew = 8;
+  if (terms.size() <= kFew) return false;
+  std::sort(terms.begin(), terms.end());
+  const auto distinct = std::unique(terms.begin(), terms.end()) - terms.begin();
+  return static_cast<std::size_t>(distinct) * 4 < 3 * terms.size();
+}
+
+/// Values this close to underflow lose bits in products that the model takes for exact to 1 + u.
+constexpr double kSmallestValue = 0x1p-90;
+
+/// Squares of smaller terms are no normal numbers of the float64 that this is computed in.
+constexpr double kSmallestTerm = 0x1p-400;
+
+}  // namespace
+
+RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std::span<const std::int64_t> columns)
+    : head_(head), row_(row), columns_(columns.begin(), columns.end()), shared_(columns.size()) {
+  const Problem& p = head.problem();
+  const auto dim = static_cast<std::size_t>(p.key_dim);
+  const double scale = p.scale_value();
+  const std::vector<double> q = head.query_row(i);
+  std::vector<double> products(dim);
+  std::vector<double> moments(columns_.size() * dim);  ///< sum_j p_j * (v_jc - o_c) * k_jd
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    const double* k = head.key_row(static_cast<std::int64_t>(j));
+    for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
+    const PartialSums sums(products);
+    const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
+    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    keys_.push_back({j, scale * scale * squares, bias.additive, bias.alibi});
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t n = 0; n < columns_.size(); ++n) {
+      const auto c = static_cast<std::size_t>(columns_[n]);
+      largest_value_ = std::max(largest_value_, std::fabs(v[c]));
+      const double pull = row.weights[j] * (factor * v[c] - row.output[c]);
+      if (pull == 0) continue;
+      for (std::size_t d = 0; d < dim; ++d) moments[n * dim + d] += pull * k[d];
+    }
+  }
+  for (std::size_t n = 0; n < columns_.size(); ++n) {
+    for (std::size_t d = 0; d < dim; ++d) shared_[n] += square(scale * q[d] * moments[n * dim + d]);
+  }
+}
+
+bool RowDeviation::claims(const Arithmetic& a) const {
+  const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
+  return !keys_.empty() && std::isfinite(row_.max) && row_.largest_product < half_range &&
+         std::fabs(row_.max) < half_range && largest_value_ < half_range && largest_value_ > kSmallestValue;
+}
+
+/// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
+std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
+  const Problem& p = head_.problem();
+  const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
+  const double blocks = blocks_of(a, p.key_length);
+  const double stores =
+      narrower(a.stored_scores, a.accumulator) ? a.score_stores * square(unit_roundoff(a.stored_scores) / u) : 0;
+  std::vector<double> variances;
+  for (const Key& key : keys_) {
+    const double raw = row_.raw[key.j], capped = row_.capped[key.j], biased = row_.biased[key.j];
+    double variance = key.partials + scale_roundings(a.scale) * raw * raw;
+    if (p.softcap) {
+      const double slope = 1 - square(std::tanh(raw / *p.softcap));
+      variance =
+          slope * slope * (variance + raw * raw) + (square(2 * a.tanh_ulps) + (a.base2 ? 3 : 1)) * square(capped);
+    }
+    const double added = std::fabs(key.additive) + std::fabs(key.alibi);
+    if (key.additive != 0) variance += biased * biased;
+    if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
+    if (a.base2) variance += 2 * added * added;
+    variance += stores * biased * biased;
+    variances.push_back(variance + square(row_.max - biased) + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
+  }
+  return variances;
+}
+
+RowDeviation::Terms RowDeviation::terms_of(std::size_t n, double u) const {
+  const auto c = static_cast<std::size_t>(columns_[n]);
+  Terms terms;
+  std::vector<double> weights, products;
+  if (row_.sink != -kInfinity) weights.push_back(std::exp(row_.sink - row_.lse));
+  for (const Key& key : keys_) {
+    const double factor = row_.factors.empty() ? 1 : row_.factors[key.j];
+    terms.values.push_back(factor * head_.value_row(static_cast<std::int64_t>(key.j))[c]);
+    weights.push_back(row_.weights[key.j]);
+    products.push_back(weights.back() * terms.values.back());
+  }
+  const PartialSums of_weights(weights), of_products(products);
+  terms.largest = of_products.largest;
+  terms.partials = of_products.squares;
+  terms.weight_partials = of_weights.squares;
+  terms.lost = of_products.lost(products, u) + of_weights.lost(weights, u) * std::fabs(row_.output[c]);
+  terms.repeated = mostly_repeated(std::move(products)) || mostly_repeated(std::move(weights));
+  return terms;
+}
+
+/// sigma^2 over u^2/3, but for the storing of P and of the result.
+double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Arithmetic& a,
+                                     const std::vector<double>& weights) const {
+  const double o = row_.output[static_cast<std::size_t>(columns_[n])];
+  const double in_product =
+      (a.normalised_before_storage ? division_roundings(a.division) : 0) + (row_.factors.empty() ? 1 : 5);
+  const double rescaling = a.key_block > 0 ? square(2 * a.exp_ulps) + 2 : 0;
+  double variance = terms.partials + o * o * terms.weight_partials;
+  double of_scale = 0, pulled = 0, highest = row_.sink;
+  if (row_.sink != -kInfinity) {  // one more key, first of all, whose value is 0 and whose score is exact
+    pulled = -std::exp(row_.sink - row_.lse) * o;
+    variance += square(pulled) * (square(row_.max - row_.sink) + square(2 * a.exp_ulps) +
+                                  4 * blocks_of(a, head_.problem().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
+  }
+  for (std::size_t m = 0; m < keys_.size(); ++m) {
+    const std::size_t j = keys_[m].j;
+    const double weight = row_.weights[j], pull = weight * (terms.values[m] - o);
+    // A maximum that rises rescales everything before by one factor, whose error all those keys share.
+    if (row_.biased[j] > highest) {
+      variance += rescaling * square(pulled);
+      highest = row_.biased[j];
+    }
+    pulled += pull;
+    variance += in_product * square(weight * terms.values[m]) + pull * pull * weights[m];
+    of_scale += row_.raw[j] * pull;
+  }
+  return variance + scale_roundings(a.scale) * square(of_scale) + shared_[n] +
+         (division_roundings(a.division) + 1) * o * o;
+}
+
+std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
+  std::vector<double> deviations(columns_.size(), kInfinity);
+  if (!claims(a)) return deviations;
+  const double u = unit_roundoff(a.accumulator), third = u * u / 3;
+  const std::vector<double> weights = weight_variances(a);
+  // Beyond this the error of a weight is no longer in proportion to that of its score.
+  constexpr double kLinear = 0.03;
+  if (!(std::sqrt(third * *std::max_element(weights.begin(), weights.end())) < kLinear)) return deviations;
+
+  const Storing storing(a, stored);
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  const double of_stored = weights_stored ? square(unit_roundoff(a.stored_weights)) / 3 : 0;
+  const double eta = underflow_unit(a.accumulator, a.flush_to_zero);
+  const double eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  const double lambda = a.normalised_before_storage ? 1 : row_.sum;
+  for (std::size_t n = 0; n < columns_.size(); ++n) {
+    const double o = row_.output[static_cast<std::size_t>(columns_[n])];
+    const Terms terms = terms_of(n, u);
+    if (terms.repeated || terms.largest < kSmallestTerm || !std::isfinite(o)) continue;
+    double absolute = 0, rounded = 0;
+    for (std::size_t m = 0; m < keys_.size(); ++m) {
+      absolute += std::fabs(terms.values[m]);
+      rounded += square(row_.weights[keys_[m].j] * (a.sum_of_stored ? terms.values[m] - o : terms.values[m]));
+    }
+    const double underflow = eta * absolute / row_.sum + eta_weights * absolute / lambda +
+                             eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
+    const double variance = third * column_variance(n, terms, a, weights) + of_stored * rounded +
+                            square(storing.u * o) / 3 + square(underflow);
+    deviations[n] = std::sqrt(variance) + terms.lost / kSuspectDeviations;
+  }
+  return deviations;
+}
+
+}  // namespace attest
