@@ -1,61 +1,12 @@
 #include "harness/probe.h"
 
 #include <cmath>
-#include <functional>
 
-#include "harness/guarded_outputs.h"
-#include "harness/inputs.h"
-#include "reference/case_line.h"
+#include "harness/probe_problem.h"
 
 namespace attest {
 namespace {
 
-/// Thrown by a probe that the backend refuses.
-struct Refused {};
-
-/// One small problem with inputs that a probe sets at will.
-class Probe {
- public:
-  explicit Probe(const std::string& line)
-      : problem_(parse_case(line)), inputs_(make_inputs(problem_)), outputs_(problem_) {}
-
-  const Problem& problem() const { return problem_; }
-
-  void set_q(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.q, value); }
-  void set_k(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.k, value); }
-  void set_v(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.v, value); }
-  bool mask_at(std::int64_t i, std::int64_t j) const {
-    const auto mask = *inputs_.views().mask;
-    return static_cast<const std::uint8_t*>(mask.data)[mask.at(0, 0, i, j)] != 0;
-  }
-
-  void run(Backend& backend) {
-    if (backend.refuse(problem_)) throw Refused{};
-    run_once(backend, problem_, inputs_.views(), outputs_);
-  }
-  double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
-  double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }
-
-  /// With v the identity the outputs are the weights: how many keys row i sees.
-  std::int64_t keys_seen(std::int64_t i) const {
-    std::int64_t count = 0;
-    for (std::int64_t j = 0; j < problem_.value_dim; ++j) count += out(i, j) != 0;
-    return count;
-  }
-
- private:
-  static void set(TensorStorage& tensor, const std::function<double(std::int64_t, std::int64_t)>& value) {
-    for (std::int64_t l = 0; l < tensor.shape()[2]; ++l) {
-      for (std::int64_t d = 0; d < tensor.shape()[3]; ++d) tensor.set(0, 0, l, d, value(l, d));
-    }
-  }
-
-  Problem problem_;
-  CaseInputs inputs_;
-  GuardedOutputs outputs_;
-};
-
-double zero(std::int64_t, std::int64_t) { return 0; }
 double identity(std::int64_t row, std::int64_t column) { return row == column ? 1 : 0; }
 
 std::string align(Backend& backend) {
@@ -174,22 +125,15 @@ std::vector<std::pair<std::string, std::string>> convention_fields(const Convent
           {"accumulation_f32", c.accumulation_f32}};
 }
 
-std::vector<ConventionFinding> probe_conventions(Backend& backend) {
+std::vector<ProbedStatement> probe_conventions(Backend& backend) {
   static constexpr std::string (*probes[])(Backend&) = {align,       window,          mask_true,        empty_row,
                                                         hidden_nan,  lse_base,        lse_of_empty_row, softcap,
                                                         softmax_f64, accumulation_f32};
-  std::vector<ConventionFinding> findings;
+  std::vector<ProbedStatement> findings;
   std::size_t n = 0;
   for (const auto& [name, stated] : convention_fields(backend.conventions())) {
-    std::string observed;
-    try {
-      observed = probes[n++](backend);
-    } catch (const Refused&) {
-      observed = "refused";
-    } catch (const std::exception& error) {
-      observed = std::string("threw: ") + error.what();
-    }
-    findings.push_back({name, stated, observed});
+    const std::string observed = observe([&] { return probes[n++](backend); });
+    findings.push_back({name, stated, observed, stated == observed});
   }
   return findings;
 }

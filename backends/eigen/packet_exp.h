@@ -19,7 +19,7 @@ inline constexpr double kPacketExpUlps = 2;
 namespace packet_exp {
 
 /// Below this the result would be subnormal: 0 is given.
-inline constexpr double kLowestF64 = -708.0;
+inline constexpr double kLowestF64 = -708.39641853226411;
 inline constexpr float kLowestF32 = -127 * 0.693147180559945f;
 
 template <class Packet>

@@ -16,7 +16,7 @@ inline int not_finite(REAL x) { return !(fabs(x) < (REAL)INFINITY); }
 inline REALV exp_weights(REALV x) {
 #ifdef REAL_IS_DOUBLE
   const REALV e = exp(x);
-  return x <= (REALV)(-708.0) ? (REALV)(0.0) : e;
+  return x <= (REALV)(-708.39641853226411) ? (REALV)(0.0) : e;
 #else
   const REALV bounded = x < (REALV)(LOWEST) ? (REALV)(LOWEST) : x;
   // Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n + 127 in the low bits: the exponent of 2^n, all zero for

@@ -12,6 +12,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
 #include "harness/earlier_run.h"
+#include "harness/probe.h"
 #include "harness/refusals.h"
 #include "harness/report.h"
 #include "harness/run_case.h"
@@ -139,9 +140,24 @@ class CheckRun {
     }
   }
 
+  /// With a whole committed suite every backend's arithmetic is probed: the bounds stand on it.
+  std::vector<std::string> false_statements() const {
+    std::vector<std::string> list;
+    if (committed_.empty() || interrupted || !options_.filter.empty() || !options_.shard.empty()) return list;
+    for (Backend* backend : backends_.all()) {
+      for (const ProbedStatement& f : probe_arithmetic(*backend)) {
+        if (f.holds) continue;
+        list.push_back(fmt::format("{} says of its {}: {}; observed: {} (attest list arithmetic --backend {})",
+                                   backend->identity().name, f.name, f.stated, f.observed, backend->identity().name));
+      }
+    }
+    return list;
+  }
+
   int finish() {
     shrink_failures();
-    const std::vector<std::string> problems = compare_refusals(committed_);
+    std::vector<std::string> problems = compare_refusals(committed_);
+    for (std::string& lie : false_statements()) problems.push_back(std::move(lie));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     for (auto& report : reports_) report->end(counts_, seconds, problems);
     if (interrupted) return kInterrupted;

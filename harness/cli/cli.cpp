@@ -152,12 +152,13 @@ struct Parser {
 
   void define_others() {
     auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
-    sub->add_option(
-           "what", list.what,
-           "backends, conventions (each statement probed), semantics (beside other libraries), suites or cases")
+    sub->add_option("what", list.what,
+                    "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
+                    "suites or cases")
         ->required();
     sub->add_flag("--json", list.json, "backends as JSON, with the conventions they state");
-    sub->add_option("--backend", list.common.backends, "Only these, separated by commas (conventions, semantics)");
+    sub->add_option("--backend", list.common.backends,
+                    "Only these, separated by commas (conventions, arithmetic, semantics)");
     sub->add_option("--suite", list.suites, "Suites whose cases to show");
     sub->add_option("--device", list.common.device, "Part of an OpenCL device's or platform's name");
 

@@ -37,15 +37,19 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
   return kOk;
 }
 
-/// What each backend says and what probing it shows; exit code 1 when they differ.
-int list_conventions(const ListOptions& options, std::span<const BackendEntry> registry) {
+/// What each backend says and what probing it shows; exit code 1 when a statement does not hold.
+int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOptions& options,
+                  std::span<const BackendEntry> registry) {
   const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
   bool all_hold = true;
   for (Backend* backend : backends.all()) {
     fmt::print("{}\n", backend->identity().name);
-    for (const ConventionFinding& f : probe_conventions(*backend)) {
-      fmt::print("  {:<18} {:<14} {}\n", f.name, f.stated, f.holds() ? "holds" : "FALSE: observed " + f.observed);
-      all_hold = all_hold && f.holds();
+    for (const ProbedStatement& f : probe(*backend)) {
+      fmt::print("  {:<19} {:<14} {}\n", f.name, f.stated,
+                 !f.holds                 ? "FALSE: observed " + f.observed
+                 : f.stated == f.observed ? "holds"
+                                          : "holds: observed " + f.observed);
+      all_hold = all_hold && f.holds;
     }
   }
   return all_hold ? kOk : kFailed;
@@ -109,13 +113,14 @@ int list_cases(const ListOptions& options) {
 
 int run_list(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "backends") return list_backends(options, registry);
-  if (options.what == "conventions") return list_conventions(options, registry);
+  if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
+  if (options.what == "arithmetic") return list_findings(probe_arithmetic, options, registry);
   if (options.what == "semantics") return list_semantics(options, registry);
   if (options.what == "suites") return list_suites();
   if (options.what == "cases") return list_cases(options);
-  throw UserError(
-      "unknown list \"" + options.what + "\"; nearest: " +
-      nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "semantics", "suites", "cases"}));
+  throw UserError("unknown list \"" + options.what + "\"; nearest: " +
+                  nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic",
+                                                                      "semantics", "suites", "cases"}));
 }
 
 }  // namespace attest

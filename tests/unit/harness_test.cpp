@@ -219,7 +219,7 @@ TEST(Probe, AFalseStatementIsFound) {
                                                         {"softcap_dropped", "align", "as asked"}};
   for (const auto& [name, field, observed] : lies) {
     const BackendSet set(faulty::faulty_backends(), {name}, {1, ""});
-    for (const ConventionFinding& finding : probe_conventions(*set.all().front())) {
+    for (const ProbedStatement& finding : probe_conventions(*set.all().front())) {
       if (finding.name == field) {
         EXPECT_EQ(finding.observed, observed) << name;
       }
