@@ -9,21 +9,6 @@
 namespace attest::support {
 namespace {
 
-/// Bytes from the view's first element to its last.
-std::size_t extent_bytes(const ConstTensor& t) {
-  Index4 shape = t.shape, strides = t.strides;
-  if (t.starts) {  // packed sequences: the rows of all batches, one after another
-    shape[2] = t.starts[t.shape[0]];
-    shape[0] = 1;
-  }
-  std::int64_t last = 0;
-  for (int axis = 0; axis < 4; ++axis) {
-    if (shape[axis] == 0) return 0;
-    last += (shape[axis] - 1) * strides[axis];
-  }
-  return static_cast<std::size_t>(last + 1) * size_of(t.dtype);
-}
-
 cl_long mask_kind(const std::optional<MaskTensor>& mask) {
   if (!mask) return 0;
   if (!mask->additive) return 1;
@@ -83,15 +68,16 @@ DeviceCall::DeviceCall(const Problem& p, OpenClDevice& device, const cl::Program
       rows_count_(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length)),
       key_rows_(static_cast<std::size_t>(p.batch * p.key_heads * p.key_length)) {
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-  out_ = device.allocate(rows_count_ * count(p.value_dim) * element_);
-  lse_ = device.allocate(rows_count_ * element_);
+  out_ = GuardedBuffer(device, "out", rows_count_ * count(p.value_dim) * element_);
+  lse_ = GuardedBuffer(device, "lse", rows_count_ * element_);
   for (std::size_t n = 0; n < kStages.size(); ++n) {
-    stages_[n] = device.allocate(p.wants(kStages[n]) ? rows_count_ * count(p.key_length) * element_ : 0);
+    const std::string what(kOutputNames[static_cast<std::size_t>(kStages[n])]);
+    stages_[n] = GuardedBuffer(device, what, p.wants(kStages[n]) ? rows_count_ * count(p.key_length) * element_ : 0);
   }
   if (p.wants_scores()) stages_kernel_ = checked([&] { return cl::Kernel(program, "write_stages"); });
   if (p.wants(Output::present)) {
-    present_k_ = device.allocate(key_rows_ * count(p.key_dim) * size_of(p.dtype));
-    present_v_ = device.allocate(key_rows_ * count(p.value_dim) * size_of(p.dtype));
+    present_k_ = GuardedBuffer(device, "present_k", key_rows_ * count(p.key_dim) * size_of(p.dtype));
+    present_v_ = GuardedBuffer(device, "present_v", key_rows_ * count(p.value_dim) * size_of(p.dtype));
     present_kernel_ = checked([&] { return cl::Kernel(program, "append_past"); });
   }
   // What each row sees before masks depends on the problem alone.
@@ -155,7 +141,7 @@ void DeviceCall::upload(const Inputs& inputs) {
   const Problem& p = problem_;
   checked([&] {
     const auto tensor = [&](std::size_t slot, cl::Buffer& buffer, const ConstTensor& t) {
-      write(buffer, slot, t.data, t.data ? extent_bytes(t) : 0);
+      write(buffer, slot, t.data, t.data ? span_bytes(t) : 0);
     };
     tensor(3, q_, inputs.q);
     tensor(4, k_, inputs.k);
@@ -163,10 +149,7 @@ void DeviceCall::upload(const Inputs& inputs) {
     tensor(6, past_k_, inputs.past_k);
     tensor(7, past_v_, inputs.past_v);
     if (inputs.mask) {
-      const MaskTensor& m = *inputs.mask;
-      ConstTensor as_tensor{m.data, m.dtype, m.shape, m.strides};
-      const std::size_t bytes = extent_bytes(as_tensor);
-      write(mask_, 8, m.data, m.additive ? bytes : bytes / size_of(m.dtype));
+      write(mask_, 8, inputs.mask->data, span_bytes(*inputs.mask));
     } else {
       write(mask_, 8, nullptr, 0);
     }
@@ -182,6 +165,7 @@ void DeviceCall::upload(const Inputs& inputs) {
       device_.queue().enqueueWriteBuffer(keep_, CL_FALSE, 0, static_cast<std::size_t>(pairs), inputs.keep);
     }
     write_tables(inputs);
+    for (GuardedBuffer* results : results_of_call()) results->reset(device_.queue());
     device_.queue().finish();
   });
 
@@ -234,8 +218,8 @@ cl_uint DeviceCall::set_common(cl::Kernel& kernel) const {
   set_real(kernel, n++, problem_.scale_value());
   set_real(kernel, n++, problem_.softcap.value_or(0));
   set_real(kernel, n++, 1 / (1 - problem_.dropout));
-  for (const cl::Buffer* buffer :
-       {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_, &keep_, &out_, &lse_}) {
+  for (const cl::Buffer* buffer : {&q_, &k_, &v_, &past_k_, &past_v_, &mask_, &ranges_, &tables_, &small_, &blocks_,
+                                   &keep_, &out_.inside(), &lse_.inside()}) {
     kernel.setArg(n++, *buffer);
   }
   return n;
@@ -246,7 +230,7 @@ void DeviceCall::enqueue_rest() {
     cl_uint n = set_common(stages_kernel_);
     cl_int wanted = 0;
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
-      stages_kernel_.setArg(n++, stages_[stage]);
+      stages_kernel_.setArg(n++, stages_[stage].inside());
       if (problem_.wants(kStages[stage])) wanted |= cl_int{1} << stage;
     }
     stages_kernel_.setArg(n, wanted);
@@ -254,20 +238,30 @@ void DeviceCall::enqueue_rest() {
   }
   if (problem_.wants(Output::present) && key_rows_ > 0) {
     cl_uint n = set_common(present_kernel_);
-    present_kernel_.setArg(n++, present_k_);
-    present_kernel_.setArg(n, present_v_);
+    present_kernel_.setArg(n++, present_k_.inside());
+    present_kernel_.setArg(n, present_v_.inside());
     device_.enqueue_rows(present_kernel_, key_rows_);
   }
 }
 
+std::vector<GuardedBuffer*> DeviceCall::results_of_call() {
+  std::vector<GuardedBuffer*> list = {&out_, &lse_};
+  for (std::size_t n = 0; n < kStages.size(); ++n) {
+    if (problem_.wants(kStages[n])) list.push_back(&stages_[n]);
+  }
+  if (problem_.wants(Output::present)) list.insert(list.end(), {&present_k_, &present_v_});
+  return list;
+}
+
 void DeviceCall::download(const Outputs& outputs) const {
   // Results lie densely in `type`; the view may have strides, packed rows, and fewer bits.
-  const auto fetch = [&](const cl::Buffer& buffer, const MutableTensor& to, DType type) {
+  const auto fetch = [&](const GuardedBuffer& buffer, const MutableTensor& to, DType type) {
+    buffer.inspect(device_.queue());
     const Index4 n = to.shape;
     const auto elements = static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]);
     if (elements == 0) return;
     std::vector<std::byte> bytes(elements * size_of(type));
-    device_.queue().enqueueReadBuffer(buffer, CL_TRUE, 0, bytes.size(), bytes.data());
+    device_.queue().enqueueReadBuffer(buffer.inside(), CL_TRUE, 0, bytes.size(), bytes.data());
     for (std::int64_t b = 0; b < n[0]; ++b) {
       const std::int64_t rows = to.starts ? to.starts[b + 1] - to.starts[b] : n[2];
       for (std::int64_t h = 0; h < n[1]; ++h) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "backends/support/opencl/device.h"
+#include "backends/support/opencl/guarded_buffer.h"
 
 namespace attest::support {
 
@@ -47,20 +49,21 @@ class DeviceCall {
   const Problem& problem() const { return problem_; }
   /// Elements of a result: rows of q times Dv, and so on.
   std::size_t rows() const { return rows_count_; }
-  const cl::Buffer& out() const { return out_; }
+  const cl::Buffer& out() const { return out_.inside(); }
 
  private:
   void set_real(cl::Kernel& kernel, cl_uint argument, double value) const;
   void write(cl::Buffer& buffer, std::size_t slot, const void* data, std::size_t bytes);
   void write_tables(const Inputs& inputs);
+  std::vector<GuardedBuffer*> results_of_call();
 
   const Problem problem_;
   OpenClDevice& device_;
   DeviceProblem fields_{};
   std::size_t element_, rows_count_, key_rows_;
   cl::Buffer q_, k_, v_, past_k_, past_v_, mask_, ranges_, tables_, small_, blocks_, keep_;
-  cl::Buffer out_, lse_, present_k_, present_v_;
-  std::array<cl::Buffer, 4> stages_;  ///< raw, capped, biased, weights
+  GuardedBuffer out_, lse_, present_k_, present_v_;
+  std::array<GuardedBuffer, 4> stages_;  ///< raw, capped, biased, weights
   std::array<std::size_t, 10> capacity_{};
   cl::Kernel stages_kernel_, present_kernel_;
 };
