@@ -119,8 +119,8 @@ class ConsoleReport : public Report {
       const auto& [suite, backend, type] = key;
       if (suite.empty() || list.size() < kWorthDistribution) continue;
       std::sort(list.begin(), list.end());
-      const auto at = [&](double q) {
-        return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
+      const auto at = [&sorted = list](double q) {
+        return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
       };
       if (suite != suite_shown)
         fmt::print("\nerror/bound in {:<14} {:>5} {:>6} {:>10} {:>10} {:>10}\n", suite, "type", "cases", "median",

@@ -23,10 +23,13 @@ build() { # target, sources
   newest=$(ls -t "tests/fuzz/$target.cpp" "$@" reference/*.h harness/*.h | head -n 1)
   [ "$out/$target" -nt "$newest" ] || clang++-14 $flags "tests/fuzz/$target.cpp" "$@" -o "$out/$target" -lfmt
 }
+# The two large ones side by side.
+build case_file $reference $readers &
+large=$!
 build case_line $reference
 build safetensors harness/safetensors.cpp
-build case_file $reference $readers
 build results harness/benchmark_file.cpp harness/earlier_run.cpp harness/machine.cpp
+wait $large
 
 # One file per committed line, the small golden files, the head of each result, and what was found before.
 seeds=$out/seeds

@@ -37,7 +37,8 @@ attest_install() {
   rm -f "$log"
 }
 
-# attest_make FOLDER [CMAKE OPTION]...: a configured folder is built without configuring again.
+# attest_make FOLDER [CMAKE OPTION]...: a configured folder is built without configuring again. ATTEST_TARGETS, if set,
+# are the targets; all otherwise.
 attest_make() {
   local folder=$1
   shift
@@ -46,5 +47,5 @@ attest_make() {
       { tail -20 "$folder.configure.log" >&2; return 2; }
     rm -f "$folder.configure.log"
   fi
-  ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" --quiet
+  ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" --quiet ${ATTEST_TARGETS:-}
 }

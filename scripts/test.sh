@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Sets everything up and runs every test: a release build with all of them, and one with sanitizers for unit and smoke.
+# Sets everything up and runs every test: a release build with all of them, builds with sanitizers for unit and smoke,
+# and the readers under a fuzzer for a moment.
 #
 #   ./scripts/test.sh             everything
-#   ./scripts/test.sh -L unit     arguments go to ctest; the sanitizer build is left out
+#   ./scripts/test.sh -L unit     arguments go to ctest; sanitizers and fuzzer are left out
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+attest_packages="$attest_packages oclgrind"
+[ $# -gt 0 ] || attest_packages="$attest_packages clang-14 libclang-rt-14-dev libomp-14-dev"
 attest_install
 
 # Every backend must be there: one that silently vanished would make its tests vanish too.
 everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BACKEND_XTENSOR=ON
-  -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_WERROR=ON)
+  -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_WERROR=ON
+  -DATTEST_TEST_TOOLS=ON)
 attest_make "$attest_build-test" "${everything_on[@]}"
 
 # Compiling CLBlast's kernels is slow the first time and cached afterwards: once, before shards would each do it.
@@ -27,3 +31,12 @@ ctest --test-dir "$attest_build-test" --output-on-failure --no-tests=error
 attest_make "$attest_build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DATTEST_SANITIZE=address,undefined \
   -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
 ctest --test-dir "$attest_build-asan" --output-on-failure --no-tests=error -L 'unit|smoke'
+
+# The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
+# GCC's doesn't. OpenBLAS is not instrumented: what happens inside is not judged.
+ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_CXX_COMPILER=clang++-14 -DATTEST_SANITIZE=thread -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
+TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-14/lib/libarcher.so \
+  ctest --test-dir "$attest_build-tsan" --output-on-failure --no-tests=error -L 'smoke|bugs'
+
+"$attest_root/scripts/fuzz_parsers.sh" 20000

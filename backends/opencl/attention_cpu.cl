@@ -56,7 +56,7 @@ inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ld
   ROW_STORE(0) ROW_STORE(1) ROW_STORE(2) ROW_STORE(3) ROW_STORE(4) ROW_STORE(5)
 }
 
-// Tiles hold whole blocks of six rows, so that a ragged last block computes rows that nobody reads.
+// Tiles hold whole blocks of six rows: a ragged last block computes with rows of zeros.
 inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c,
                      int ldc, int rows, int add) {
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
@@ -93,6 +93,14 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
   for (int r = 0; r < count && keys_first < keys_last; ++r) {
     const long from = query_row(p, tables, b, h, row0 + r);
     for (int t = 0; t < dim; ++t) queries[r * dim + t] = LOAD(q, from + t * p->q[3]) * scale;
+  }
+
+  const int ragged = count % block_rows;
+  for (int r = count; r < (count + 5) / 6 * 6; ++r) {
+    for (int t = 0; t < dim; ++t) queries[r * dim + t] = 0;
+  }
+  for (int r = ragged; r < (ragged + 5) / 6 * 6; ++r) {
+    for (int j = 0; j < tile_keys; ++j) scores[r * tile_keys + j] = 0;
   }
 
   for (long key0 = keys_first; key0 < keys_last; key0 += tile_keys) {
