@@ -58,6 +58,14 @@ std::optional<Verdict> verdict_from(const Json& json) {
     v.worst = WorstElement{text(w, "output"), w.value("index", std::array<std::int64_t, 4>{}), number(w.at("got")),
                            number(w.at("expected")), number(w.at("bound"))};
   }
+  if (json.contains("bitwise") && json["bitwise"].is_object()) {
+    const auto fact = [&](const char* key) -> std::optional<bool> {
+      const Json& bitwise = json["bitwise"];
+      if (!bitwise.contains(key) || !bitwise[key].is_boolean()) return std::nullopt;
+      return bitwise[key].get<bool>();
+    };
+    v.bitwise = Bitwise{fact("runs"), fact("threads"), fact("batch")};
+  }
   v.rows_checked = json.value("rows_checked", std::int64_t{0});
   v.rows = json.value("rows", std::int64_t{0});
   if (json.contains("seconds")) {

@@ -47,6 +47,11 @@ class ConsoleReport : public Report {
     if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
       ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
     }
+    if (v.bitwise) {
+      count_fact(v, "in every run", v.bitwise->runs);
+      count_fact(v, "with other threads", v.bitwise->threads);
+      count_fact(v, "without the rest of the batch", v.bitwise->batch);
+    }
     if (!is_failure(v) && v.error_over_bound && *v.error_over_bound >= line.worst) {
       line.worst = *v.error_over_bound;
       line.worst_case = v.case_line;
@@ -77,6 +82,11 @@ class ConsoleReport : public Report {
                  line.counts.refused, line.counts.mistrusted, line.worst, shortened(line.worst_case, 90));
     }
     print_distribution();
+    if (!facts_.empty()) fmt::print("\nthe same bits\n");
+    for (const auto& [key, fact] : facts_) {
+      fmt::print("  {:<10} {:<30} {} of {}{}\n", key.first, key.second, fact.same, fact.asked,
+                 fact.first_other.empty() ? "" : "   not: " + shortened(fact.first_other, 60));
+    }
     if (!refusals_.empty()) fmt::print("\nrefused:\n");
     for (const auto& [reason, count] : refusals_) fmt::print("  {} x  {}\n", count, reason);
     if (!failures_.empty()) fmt::print("\nfailures by cause:\n");
@@ -111,6 +121,19 @@ class ConsoleReport : public Report {
     double worst = 0;
     std::string worst_case;
   };
+
+  struct Fact {
+    std::size_t same = 0, asked = 0;
+    std::string first_other;  ///< the first case with other bits
+  };
+
+  void count_fact(const Verdict& v, const std::string& name, const std::optional<bool>& same) {
+    if (!same) return;
+    Fact& fact = facts_[{v.backend, name}];
+    ++fact.asked;
+    fact.same += *same;
+    if (!*same && fact.first_other.empty()) fact.first_other = v.case_line;
+  }
 
   /// The largest error/bound of each passing case, over suites with enough cases for it to say something.
   void print_distribution() {
@@ -151,6 +174,7 @@ class ConsoleReport : public Report {
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_, small_;  ///< by backend and cause
   std::map<std::string, std::size_t> refusals_;
+  std::map<std::pair<std::string, std::string>, Fact> facts_;  ///< by backend and question
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
       ratios_;  ///< by suite, backend, type
 };

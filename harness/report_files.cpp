@@ -77,6 +77,11 @@ class JsonLinesReport : public Report {
                        {"upload", v.seconds.upload},
                        {"run", v.seconds.run},
                        {"download", v.seconds.download}};
+    if (v.bitwise) {
+      const auto fact = [](const std::optional<bool>& same) { return same ? Json(*same) : Json(nullptr); };
+      json["bitwise"] = {
+          {"runs", fact(v.bitwise->runs)}, {"threads", fact(v.bitwise->threads)}, {"batch", fact(v.bitwise->batch)}};
+    }
     json["repro"] = v.repro;
     line(json);
   }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/bitwise.h"
 #include "reference/types.h"
 
 namespace attest {
@@ -54,6 +55,7 @@ struct Verdict {
   std::optional<WorstElement> worst;
   std::int64_t rows_checked = 0, rows = 0;
   StepSeconds seconds;
+  std::optional<Bitwise> bitwise;  ///< where it was asked for and the result was right
   std::string repro;
 };
 

@@ -56,10 +56,13 @@ struct Failure {
 
 class CheckRun {
  public:
-  CheckRun(const CheckOptions& options, std::vector<SuiteCases> suites, const BackendSet& backends)
+  /// `other_threads`: the same backends made for other numbers of threads, with --bitwise.
+  CheckRun(const CheckOptions& options, std::vector<SuiteCases> suites, const BackendSet& backends,
+           const std::vector<BackendSet>& other_threads)
       : options_(options),
         suites_(std::move(suites)),
         backends_(backends),
+        other_threads_(other_threads),
         filter_(options.filter),
         shard_(options.shard),
         started_(std::chrono::steady_clock::now()) {
@@ -116,7 +119,30 @@ class CheckRun {
     if (wants_reference) record(suite, source, nullptr, prepared.check_reference());
     for (Backend* backend : chosen) {
       if (stop()) return;
-      record(suite, source, backend, prepared.check(*backend));
+      Verdict verdict = prepared.check(*backend);
+      if (options_.bitwise && verdict.status == Status::pass) add_bitwise(prepared, *backend, verdict);
+      record(suite, source, backend, std::move(verdict));
+    }
+  }
+
+  /// A backend that fails here was right before: that it fails now is its verdict.
+  void add_bitwise(const PreparedCase& prepared, Backend& backend, Verdict& verdict) const {
+    std::vector<Backend*> others;
+    for (const BackendSet& set : other_threads_) {
+      for (Backend* other : set.all()) {
+        if (other->identity().name == verdict.backend) others.push_back(other);
+      }
+    }
+    try {
+      verdict.bitwise = bitwise_facts(backend, others, prepared.problem(), prepared.inputs());
+    } catch (const CaseFault& fault) {
+      verdict.status = fault.status();
+      verdict.cause = fault.cause();
+      verdict.reason = fault.what();
+    } catch (const std::exception& error) {
+      verdict.status = Status::fail;
+      verdict.cause = "threw";
+      verdict.reason = std::string("threw when run again: ") + error.what();
     }
   }
 
@@ -174,6 +200,7 @@ class CheckRun {
   const CheckOptions& options_;
   std::vector<SuiteCases> suites_;
   const BackendSet& backends_;
+  const std::vector<BackendSet>& other_threads_;
   Filter filter_;
   Shard shard_;
   std::chrono::steady_clock::time_point started_;
@@ -193,7 +220,14 @@ int run_check(const CheckOptions& options, std::span<const BackendEntry> registr
   }
   const BackendSet backends(registry, split_names(options.common.backends), options.common.context(),
                             options.isolation());
-  return CheckRun(options, std::move(suites), backends).run();
+  std::vector<BackendSet> other_threads;
+  for (const int threads : {1, 2, 3}) {
+    Context context = options.common.context();
+    if (!options.bitwise || threads == context.threads) continue;
+    context.threads = threads;
+    other_threads.emplace_back(registry, split_names(options.common.backends), context, options.isolation());
+  }
+  return CheckRun(options, std::move(suites), backends, other_threads).run();
 }
 
 }  // namespace attest

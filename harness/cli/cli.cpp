@@ -133,6 +133,9 @@ struct Parser {
     sub->add_flag("--resume", check.resume, "Go on from what an interrupted run left in the file of --json")
         ->needs("--json");
     add_isolation(*sub, check);
+    sub->add_flag("--bitwise", check.bitwise,
+                  "Also tell whether right results have the same bits in every run, with other threads, and without "
+                  "the rest of the batch");
     sub->add_flag("--no-shrink", check.no_shrink, "Don't look for the smallest case of the first failures");
   }
 
