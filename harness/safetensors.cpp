@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/output_file.h"
 #include "harness/user_error.h"
 #include "reference/half.h"
 
@@ -153,6 +154,28 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
     throw UserError(path.string() + ": can't be read");
   }
   return parse_safetensors(bytes, path.string());
+}
+
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+  nlohmann::json header = nlohmann::json::object();
+  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  std::size_t end = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    header[name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
+    end += tensor.bytes.size();
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+  OutputFile out(path);
+  out.stream().write(reinterpret_cast<const char*>(&length), sizeof length);
+  out.stream() << text;
+  for (const auto& [name, tensor] : file.tensors) {
+    out.stream().write(reinterpret_cast<const char*>(tensor.bytes.data()),
+                       static_cast<std::streamsize>(tensor.bytes.size()));
+  }
+  out.finish();
 }
 
 }  // namespace attest

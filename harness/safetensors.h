@@ -36,4 +36,7 @@ TensorFile read_safetensors(const std::filesystem::path& path);
 /// The same on bytes in memory; `name` stands in messages.
 TensorFile parse_safetensors(const std::vector<std::byte>& bytes, const std::string& name);
 
+/// Written beside its place and renamed. Throws UserError.
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
+
 }  // namespace attest

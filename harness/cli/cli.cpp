@@ -64,8 +64,11 @@ void add_isolation(CLI::App& app, Options& options) {
 std::vector<std::string> portable_command(int argc, const char* const* argv) {
   std::vector<std::string> words = {"attest"};
   for (int n = 1; n < argc; ++n) {
-    const std::filesystem::path word = argv[n];
-    words.push_back(word.is_absolute() ? word.filename().string() : word.string());
+    const std::string word = argv[n];
+    const bool option = word.starts_with("--") && word.find('=') != std::string::npos;  // --json=/a/folder/file
+    const std::size_t start = option ? word.find('=') + 1 : 0;
+    const std::filesystem::path value = word.substr(start);
+    words.push_back(word.substr(0, start) + (value.is_absolute() ? value.filename() : value).string());
   }
   return words;
 }
@@ -192,7 +195,8 @@ struct Parser {
         app.add_subcommand("shrink",
                            "Example:\n  attest shrink \"heads=8 seq=65x300 dim=64 softcap=30\" --backend mine\n\n"
                            "The smallest case that still fails, and the command that repeats it.");
-    sub->add_option("case", shrink.what, "A case line on which the backend fails")->required();
+    sub->add_option("case", shrink.what, "A case line or .safetensors file on which the backend fails")->required();
+    sub->add_option("--out", shrink.out, "Where the smallest case of a file goes, as a file");
     add_common(*sub, shrink.common);
     sub->add_option("--budget", shrink.budget_seconds, "Seconds after which to stop")->check(CLI::Range(0.0, 3600.0));
   }

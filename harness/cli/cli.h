@@ -74,7 +74,7 @@ struct ExplainOptions {
 
 struct ShrinkOptions {
   CommonOptions common;
-  std::string what;
+  std::string what, out = "smallest.safetensors";  ///< out: where a file's smallest case goes
   double budget_seconds = 10;
 };
 

@@ -45,7 +45,7 @@ int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOpt
   for (Backend* backend : backends.all()) {
     fmt::print("{}\n", backend->identity().name);
     for (const ProbedStatement& f : probe(*backend)) {
-      fmt::print("  {:<19} {:<14} {}\n", f.name, f.stated,
+      fmt::print("  {:<18} {:<14} {}\n", f.name, f.stated,
                  !f.holds                 ? "FALSE: observed " + f.observed
                  : f.stated == f.observed ? "holds"
                                           : "holds: observed " + f.observed);

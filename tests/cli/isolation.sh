@@ -74,5 +74,20 @@ cmp <(strip "$work/killed.jsonl") <(strip "$work/again.jsonl") || complain "a re
 "$attest" check --suite smoke --isolate --json "$work/outside.jsonl" >/dev/null
 cmp <(strip "$work/inside.jsonl") <(strip "$work/outside.jsonl") || complain "isolation changes verdicts of smoke"
 
+# A file on which a backend fails becomes the smallest file, and its command repeats the failure.
+golden=$(cd "$(dirname "$0")/../golden" && pwd)
+status=0
+"$hostile" shrink "$golden/walkthroughs/three_tokens_f32.safetensors" --backend flushes_to_zero --out "$work/small.safetensors" \
+  >"$work/shrunk" || status=$?
+[ "$status" = 1 ] && grep -q "^seq=1 dim=1$" "$work/shrunk" || complain "shrinking a file: exit code $status"
+status=0
+"$hostile" check --backend flushes_to_zero "$work/small.safetensors" --no-shrink >/dev/null || status=$?
+[ "$status" = 1 ] || complain "the shrunk file does not fail: exit code $status"
+
+# Results keep the command, and no folder of the machine it ran on.
+"$attest" check "seq=2 dim=2" --backend example --json="$work/portable.jsonl" --junit "$work/portable.xml" >/dev/null
+head -n 1 "$work/portable.jsonl" | grep -q '"command":\["attest","check","seq=2 dim=2","--backend","example","--json=portable.jsonl","--junit","portable.xml"\]' ||
+  complain "the command in the results: $(head -n 1 "$work/portable.jsonl")"
+
 [ "$failures" = 0 ] && echo "isolation: all as expected"
 exit "$((failures > 0))"

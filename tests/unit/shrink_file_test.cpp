@@ -1,0 +1,90 @@
+// Files shrink as lines do: to numbers that a person can follow.
+#include "harness/shrink_file.h"
+
+#include "harness/shrink_case.h"
+#include "tests/faulty/faulty.h"
+#include "tests/faulty/tampered.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+Case as_file(const std::string& line) { return case_from_tensors(*plain_file(case_from_line(line)), "file"); }
+
+TEST(ShrinkFile, AFileSaysWhatItsLineSaid) {
+  for (const char* line :
+       {"batch=2 heads=4/2 seq=5x7 dim=3/2 causal align=bottom-right mask=add:B1QK:neginf(0.3) softcap=2",
+        "dtype=f16 heads=2 seq=4 dim=5 mask=bool:11QK:random(0.5) window=1:0 scale=-0.5",
+        "dtype=bf16 seq=3 dim=4 layout=blhd q.offset=3 sinks=1 alibi=0.5 lengths=2"}) {
+    const Case source = case_from_line(line), again = as_file(line);
+    const Attention a = attention(source.problem, make_inputs(source.problem).views());
+    const Attention b = attention(again.problem, again.inputs->views());
+    ASSERT_EQ(a.rows.size(), b.rows.size()) << line;
+    for (std::size_t n = 0; n < a.rows.size(); ++n) EXPECT_EQ(a.rows[n].output, b.rows[n].output) << line;
+  }
+}
+
+TEST(ShrinkFile, KeepsWhatMattersAndNothingElse) {
+  // "Fails" while some value of v is 2 or more in a problem of two keys or more with a window.
+  const auto fails = [](const Case& one) {
+    const Problem& p = one.problem;
+    const Inputs inputs = one.inputs->views();
+    bool large = false;
+    each_index(inputs.v.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      large |= load(inputs.v.data, inputs.v.dtype, inputs.v.at(b, h, l, d)) >= 2;
+    });
+    return large && p.key_length > 1 && p.window_left != Problem::kUnbounded;
+  };
+  const auto plain = plain_file(case_from_line(
+      "batch=3 heads=6/2 seq=9x17 dim=8/12 causal align=bottom-right window=3:1 mask=add:BHQK:normal softcap=9"));
+  const ShrunkFile shrunk = shrink_file(*plain, fails, [] { return true; });
+  EXPECT_TRUE(shrunk.finished);
+  const Case small = case_from_tensors(shrunk.file, "small");
+  EXPECT_EQ(print_case(small.problem), "heads=3/1 seq=1x2 dim=1 align=top-left window=0:inf");
+  EXPECT_EQ(shrunk.file.tensors.at("q").at(0), 0);
+  const FileTensor& v = shrunk.file.tensors.at("v");
+  EXPECT_EQ(std::max(v.at(0), v.at(1)), 2);
+}
+
+TEST(ShrinkFile, WrongBackendsEndInSmallFilesThatRepeat) {
+  const std::vector<Case> sources = {
+      as_file("batch=2 heads=4/2 seq=9x35 dim=6/5 causal align=bottom-right window=9:0 softcap=3 lengths=35,20 seed=5"),
+      as_file("heads=6/2 seq=7x11 dim=5 mask=add:1HQK:neginf(0.4) alibi=1,2,3,4,5,6 align=top-left sinks out=o,lse"),
+      as_file("batch=2 seq=6x9 dim=4 mask=bool:B1QK:random(0.5) scale=-2 out=o,lse,weights,raw")};
+  int count = 0;
+  for (const auto& registry : {faulty::faulty_backends(), faulty::tampered_backends()}) {
+    for (const BackendEntry& entry : registry) {
+      const auto backend = entry.make({1, ""});
+      const auto fails = [&](const Case& one) { return check_line(one, *backend, 1).status == Status::fail; };
+      const auto source = std::find_if(sources.begin(), sources.end(), [&](const Case& one) {
+        return !backend->refuse(one.problem) && fails(one) && fails(one) && fails(one);
+      });
+      if (source == sources.end()) continue;
+      ++count;
+      const auto plain = plain_file(*source);
+      int left = 4000;
+      const ShrunkFile small = shrink_file(*plain, fails, [&] { return left-- > 0; });
+      EXPECT_TRUE(small.finished) << entry.name;
+      const Case result = case_from_tensors(small.file, "small");
+      EXPECT_TRUE(fails(result)) << entry.name;
+      EXPECT_LE(result.problem.query_length, 4) << entry.name << " " << print_case(result.problem);
+      // One mistake is in the second tile of 32 keys.
+      EXPECT_LE(result.problem.key_length, 33) << entry.name << " " << print_case(result.problem);
+      EXPECT_LE(result.problem.batch, 2) << entry.name;
+      const std::string path = testing::TempDir() + "/attest_small.safetensors";
+      write_safetensors(path, small.file);
+      EXPECT_EQ(read_safetensors(path).metadata, small.file.metadata);
+      EXPECT_TRUE(fails(case_from_file(path))) << entry.name;
+      const ShrunkFile again = shrink_file(*plain, fails, [] { return true; });
+      EXPECT_EQ(again.tried, small.tried) << entry.name;
+      EXPECT_EQ(again.file.metadata, small.file.metadata) << entry.name;
+      for (const auto& [name, tensor] : small.file.tensors) {
+        EXPECT_EQ(again.file.tensors.at(name).bytes, tensor.bytes) << entry.name << " " << name;
+      }
+    }
+  }
+  EXPECT_GE(count, 15);
+}
+
+}  // namespace
+}  // namespace attest
