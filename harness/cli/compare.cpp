@@ -86,6 +86,9 @@ int run_compare(const CompareOptions& options) {
     fmt::print("{:<9}  {:.3f} ({:.3f} to {:.3f})  {}{}\n", name_of(verdict), r.ratio, r.low, r.high, key,
                enough ? "" : fmt::format("   too few samples: {} and {}", line.before, line.now));
   }
+  if (!paired) {
+    fmt::print("\nTwo runs differ by what the machine did in between, too: folders measured in turn don't.\n");
+  }
   fmt::print("\n{} faster, {} slower, {} same, {} ambiguous\n", counts[SpeedVerdict::faster],
              counts[SpeedVerdict::slower], counts[SpeedVerdict::same], counts[SpeedVerdict::ambiguous]);
   return counts[SpeedVerdict::slower] > 0 ? kFailed : kOk;
