@@ -38,6 +38,21 @@ TEST(Rules, JustInsideAndJustOutside) {
   EXPECT_FALSE(accepts("twice", one(1.21, 1, DType::f32, 1.1)));
 }
 
+TEST(Rules, BenchdnnForgivesOneElementInAThousand) {
+  EXPECT_TRUE(accepts("benchdnn", one(0.5 + 1.9e-5, 0.5)));
+  EXPECT_FALSE(accepts("benchdnn", one(0.5 + 2.1e-5, 0.5)));
+  EXPECT_TRUE(accepts("benchdnn", one(100 * (1 + 7.9e-6), 100)));
+  EXPECT_FALSE(accepts("benchdnn", one(100 * (1 + 8.2e-6), 100)));
+  Tensor many{DType::f32, std::vector<double>(2048, 1), std::vector<double>(2048, 1), std::vector<double>(2048, 1)};
+  many.got[7] = many.got[9] = 1.05;  // two of 2,048 may be off, as long as the whole is near
+  EXPECT_TRUE(accepts("benchdnn", many));
+  many.got[11] = 1.05;
+  EXPECT_FALSE(accepts("benchdnn", many));
+  many.got[11] = 1;
+  many.got[7] = 1.2;
+  EXPECT_FALSE(accepts("benchdnn", many));
+}
+
 TEST(Rules, ClassesMustAgree) {
   for (const Rule& rule : rules()) {
     EXPECT_TRUE(rule.accepts(one(NAN, NAN, DType::f32, NAN))) << rule.name;
