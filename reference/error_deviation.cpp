@@ -68,6 +68,7 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
     if (!row.seen[j]) continue;
     const double* k = head.key_row(static_cast<std::int64_t>(j));
     for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
+    same_products_ = same_products_ || mostly_repeated(products);
     const PartialSums sums(products);
     const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
     const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
@@ -89,7 +90,7 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
 
 bool RowDeviation::claims(const Arithmetic& a) const {
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
-  return !keys_.empty() && std::isfinite(row_.max) && row_.largest_product < half_range &&
+  return !keys_.empty() && !same_products_ && std::isfinite(row_.max) && row_.largest_product < half_range &&
          std::fabs(row_.max) < half_range && largest_value_ < half_range && largest_value_ > kSmallestValue;
 }
 

@@ -70,6 +70,7 @@ std::vector<double> deviations_of(const std::string& line, const Arithmetic& ari
 TEST(Deviation, ClaimsNothingWhereRoundingsAreNotIndependent) {
   EXPECT_TRUE(std::isfinite(deviations_of("seq=1x64 dim=8")[0]));
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 fill=constant(0.25)")[0], kInfinity);
+  EXPECT_EQ(deviations_of("seq=1x4 dim=64 q.fill=constant(0.1) k.fill=constant(0.1) sinks")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 fill=denormal")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 mask=bool:11QK:none")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 scale=100000")[0], kInfinity);  // scores too coarse for exp to be linear
