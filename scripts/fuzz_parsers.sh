@@ -14,7 +14,7 @@ flags="-std=c++20 -O2 -g1 -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sa
   -DATTEST_VERSION=\"fuzz\" -DATTEST_SOURCE_DIR=\"$attest_root\" -DATTEST_DATA_DIR=\"$attest_root\""
 reference=$(ls reference/*.cpp)
 readers="harness/case.cpp harness/case_file.cpp harness/file_golden.cpp harness/index_tensors.cpp harness/safetensors.cpp
-  harness/inputs.cpp harness/fill.cpp harness/guarded_outputs.cpp harness/machine.cpp"
+  harness/inputs.cpp harness/fill.cpp harness/guarded_outputs.cpp harness/machine.cpp harness/output_file.cpp"
 cmake -DSOURCE="$attest_root" -DOUTPUT="$out/attest_build.h" -DDESCRIPTION=fuzz -P harness/build_description.cmake
 build() { # target, sources
   local target=$1
@@ -27,7 +27,7 @@ build() { # target, sources
 build case_file $reference $readers &
 large=$!
 build case_line $reference
-build safetensors harness/safetensors.cpp
+build safetensors harness/safetensors.cpp harness/output_file.cpp
 build results harness/benchmark_file.cpp harness/earlier_run.cpp harness/machine.cpp
 wait $large
 
