@@ -68,7 +68,8 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
     if (!row.seen[j]) continue;
     const double* k = head.key_row(static_cast<std::int64_t>(j));
     for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
-    same_products_ = same_products_ || mostly_repeated(products);
+    // Fills that repeat do so in every key: one is enough, and sorting all of them would cost more than the rest.
+    if (keys_.empty()) same_products_ = mostly_repeated(products);
     const PartialSums sums(products);
     const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
     const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
