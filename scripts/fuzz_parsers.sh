@@ -11,6 +11,7 @@ out=$attest_root/build-fuzz
 mkdir -p "$out"
 cd "$attest_root"
 flags="-std=c++20 -O2 -g1 -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+  -fsanitize-coverage-ignorelist=tests/fuzz/coverage_ignore.txt
   -DATTEST_VERSION=\"fuzz\" -DATTEST_SOURCE_DIR=\"$attest_root\" -DATTEST_DATA_DIR=\"$attest_root\""
 reference=$(ls reference/*.cpp)
 readers="harness/case.cpp harness/case_file.cpp harness/file_golden.cpp harness/index_tensors.cpp harness/safetensors.cpp
