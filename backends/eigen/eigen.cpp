@@ -8,30 +8,47 @@
 #include "backends/backend.h"
 #include "backends/eigen/linear.h"
 #include "backends/eigen/packet_exp.h"
-#include "backends/eigen/register_tile.h"
 #include "backends/support/fused_host.h"
+#include "backends/support/register_tile.h"
 
 namespace attest {
 namespace {
 
+/// Eigen's packets, for register tiles.
+template <class T>
+struct EigenSimd {
+  using Real = T;
+  using Vector = typename Eigen::internal::packet_traits<T>::type;
+  static constexpr int kLanes = Eigen::internal::packet_traits<T>::size;
+  static constexpr int kRegisters = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS;
+  static Vector load(const T* from) { return Eigen::internal::ploadu<Vector>(from); }
+  static Vector set(T value) { return Eigen::internal::pset1<Vector>(value); }
+  static Vector multiply_add(const Vector& a, const Vector& b, const Vector& c) {
+    return Eigen::internal::pmadd(a, b, c);
+  }
+  static void store(T* to, const Vector& vector) { Eigen::internal::pstoreu(to, vector); }
+};
+
 template <class Real>
 class EigenKernel {
+  using Product = support::RegisterTile<EigenSimd<Real>>;
+  using Left = typename Product::Left;
+
  public:
-  static constexpr std::int64_t kKeyStep = std::int64_t{register_tile::kPackets} * register_tile::kLanes<Real>;
+  static constexpr std::int64_t kKeyStep = Product::kWidth;
 
   EigenKernel(support::TileShape tile, std::int64_t key_dim, std::int64_t value_dim)
       : value_dim_(value_dim),
         queries_(tile.queries, key_dim),
-        scores_(tile.block, register_tile::padded<Real>(tile.keys, register_tile::kPackets)),
-        out_(tile.queries, register_tile::padded<Real>(value_dim)),
+        scores_(tile.block, Product::padded(tile.keys, kKeyStep)),
+        out_(tile.queries, Product::padded(value_dim)),
         keys_(scores_.cols() * key_dim),
         values_(tile.keys * out_.cols()),
         max_(tile.queries),
         sum_(tile.queries, kLanes) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
-    using Rows = Eigen::Map<const Tile, 0, Eigen::OuterStride<>>;
-    queries_.topRows(rows) = Rows(q.data, rows, queries_.cols(), Eigen::OuterStride<>(q.stride)) * scale;
+    Product::pack_left({q.data, q.stride}, rows, queries_.cols(), scale, queries_.data());
     out_.topRows(rows).setZero();
     // A sink is a key without a value: it starts the maximum and the sum.
     max_.setConstant(sink);
@@ -40,20 +57,19 @@ class EigenKernel {
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
-    register_tile::pack_transposed(k.data, k.stride, keys, queries_.cols(), keys_.data());
+    Product::pack_transposed({k.data, k.stride}, keys, queries_.cols(), keys_.data());
   }
 
   void load_values(support::Rows<Real> v, std::int64_t keys) {
     loaded_ = keys;
-    register_tile::pack_panels(v.data, v.stride, keys, value_dim_, values_.data());
+    Product::pack_panels({v.data, v.stride}, keys, value_dim_, values_.data());
   }
 
   void scores(const support::Block& block) {
     const std::int64_t dim = queries_.cols();
     for (std::int64_t j = block.key; j < block.key + block.keys; j += kKeyStep) {
-      register_tile::columns<Real, register_tile::kPackets>(&queries_(block.row, 0), dim, block.rows,
-                                                            keys_.data() + j * dim, kKeyStep, dim, &scores_(0, j),
-                                                            scores_.cols(), false);
+      Product::template multiply<Left::packed>({&queries_(block.row, 0), 0}, block.rows, keys_.data() + j * dim,
+                                               kKeyStep, dim, &scores_(0, j), scores_.cols(), false);
     }
   }
 
@@ -62,7 +78,7 @@ class EigenKernel {
   static void tanh_row(Real* row, std::int64_t n) { tanh_in_place(row, n); }
 
   void softmax(const support::Block& block) {
-    const std::int64_t whole = register_tile::padded<Real>(block.keys);
+    const std::int64_t whole = Product::padded(block.keys);
     for (std::int64_t r = block.row; r < block.row + block.rows; r += kLanes) {
       const std::int64_t rows = std::min(kLanes, block.row + block.rows - r);
       raise_maxima(block, r, rows, whole);
@@ -76,20 +92,11 @@ class EigenKernel {
   }
 
   void accumulate(const support::Block& block) {
-    const Real* weights = &scores_(0, block.key);
     for (std::int64_t c = 0; c < out_.cols();) {
-      const std::int64_t width = register_tile::panel_width<Real>(c, value_dim_);
-      const Real* values = values_.data() + c * loaded_ + block.key * width;
-      Real* out = &out_(block.row, c);
-      if (width == kKeyStep) {
-        register_tile::columns<Real, register_tile::kPackets>(weights, scores_.cols(), block.rows, values, width,
-                                                              block.keys, out, out_.cols(), true);
-      } else {
-        for (std::int64_t n = 0; n < width; n += kLanes) {
-          register_tile::columns<Real, 1>(weights, scores_.cols(), block.rows, values + n, width, block.keys, out + n,
-                                          out_.cols(), true);
-        }
-      }
+      const std::int64_t width = Product::panel_width(c, value_dim_);
+      Product::template multiply<Left::rows>({&scores_(0, block.key), scores_.cols()}, block.rows,
+                                             values_.data() + c * loaded_ + block.key * width, width, block.keys,
+                                             &out_(block.row, c), out_.cols(), true);
       c += width;
     }
   }
@@ -112,8 +119,8 @@ class EigenKernel {
 
  private:
   using Tile = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  using Packet = register_tile::Packet<Real>;
-  static constexpr std::int64_t kLanes = register_tile::kLanes<Real>;
+  using Packet = typename EigenSimd<Real>::Vector;
+  static constexpr std::int64_t kLanes = Product::kLanes;
   static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
 
   /// Moves the maxima of rows [first, first + rows) on, rows <= kLanes, and shrinks what was summed under the old ones.
@@ -188,7 +195,8 @@ class EigenBackend : public Backend {
   }
 
  private:
-  static constexpr support::TileShape kTile{384, 256, 24};
+  static constexpr support::TileShape kTile{528, 256, 24};
+  static_assert(kTile.block % support::RegisterTile<EigenSimd<float>>::kRows == 0);  // packed queries: whole panels
   int threads_;
 };
 

@@ -1,5 +1,6 @@
-// xtensor: fused attention on tiles (see support/fused_host.h) in xtensor's way: tiles are xtensor containers, products
-// go to BLAS through xtensor-blas, and rows are walked with xsimd batches.
+// xtensor: fused attention on tiles (see support/fused_host.h) in xtensor's way: tiles are xtensor containers, rows are
+// walked with xsimd batches, P * V goes to BLAS through xtensor-blas, and Q * K^T, which is as shallow as a head and so
+// the wrong shape for a general product, to a register tile of xsimd batches.
 //
 // BLAS runs on one thread; the threads are ours, one tile each.
 #include <cmath>
@@ -11,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "backends/support/fused_host.h"
+#include "backends/support/register_tile.h"
 
 extern "C" {
 void openblas_set_num_threads(int threads);
@@ -93,39 +95,56 @@ void tanh_in_place(Real* row, std::size_t n) {
   for (; j < n; ++j) row[j] = std::tanh(row[j]);
 }
 
+/// xsimd's batches, for register tiles.
+template <class T>
+struct XsimdSimd {
+  using Real = T;
+  using Vector = xsimd::batch<T>;
+  static constexpr int kLanes = Vector::size;
+  static constexpr int kRegisters = sizeof(Vector) == 64 ? 32 : 16;
+  static Vector load(const T* from) { return Vector::load_unaligned(from); }
+  static Vector set(T value) { return Vector(value); }
+  static Vector multiply_add(const Vector& a, const Vector& b, const Vector& c) { return xsimd::fma(a, b, c); }
+  static void store(T* to, const Vector& vector) { vector.store_unaligned(to); }
+};
+
 template <class Real>
 class XtensorKernel {
+  using Product = support::RegisterTile<XsimdSimd<Real>>;
+
  public:
-  static constexpr std::int64_t kKeyStep = 1;
+  static constexpr std::int64_t kKeyStep = Product::kWidth;
 
   XtensorKernel(support::TileShape tile, std::int64_t key_dim, std::int64_t value_dim)
       : queries_(shape(tile.queries, key_dim)),
-        keys_(shape(tile.keys, key_dim)),
+        keys_(shape(key_dim, Product::padded(tile.keys, kKeyStep))),
         values_(shape(tile.keys, value_dim)),
-        scores_(shape(tile.block, tile.keys)),
+        scores_(shape(tile.block, Product::padded(tile.keys, kKeyStep))),
         out_(shape(tile.queries, value_dim)),
         max_(std::array{static_cast<std::size_t>(tile.queries)}),
         sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
-    const auto columns = static_cast<std::int64_t>(queries_.shape(1));
-    for (std::int64_t r = 0; r < rows; ++r) {
-      auto to = row(queries_.data() + r * columns, columns);
-      xt::noalias(to) = scale * row(q.data + r * q.stride, columns);
-    }
+    Product::pack_left({q.data, q.stride}, rows, key_dim(), scale, queries_.data());
     out_.fill(Real{0});
     // A sink is a key without a value: it starts the maximum and the sum.
     max_.fill(sink);
     sum_.fill(sink == -std::numeric_limits<Real>::infinity() ? Real{0} : Real{1});
   }
 
-  void load_keys(support::Rows<Real> k, std::int64_t keys) { k_ = dense(k, keys, keys_); }
+  void load_keys(support::Rows<Real> k, std::int64_t keys) {
+    Product::pack_transposed({k.data, k.stride}, keys, key_dim(), keys_.data());
+  }
+
   void load_values(support::Rows<Real> v, std::int64_t keys) { v_ = dense(v, keys, values_); }
 
   void scores(const support::Block& block) {
-    const auto dim = static_cast<std::int64_t>(queries_.shape(1));
-    xt::blas::gemm(matrix(queries_.data() + block.row * dim, block.rows, dim),
-                   matrix(k_ + block.key * dim, block.keys, dim), scores_, false, true);
+    const auto stride = static_cast<std::int64_t>(scores_.shape(1));
+    for (std::int64_t j = 0; j < block.keys; j += kKeyStep) {
+      Product::template multiply<Product::Left::packed>({queries_.data() + block.row * key_dim(), 0}, block.rows,
+                                                        keys_.data() + (block.key + j) * key_dim(), kKeyStep, key_dim(),
+                                                        scores_.data() + j, stride, false);
+    }
   }
 
   Real* score_row(const support::Block& block, std::int64_t r) {
@@ -208,11 +227,11 @@ class XtensorKernel {
     return buffer.data();
   }
 
+  std::int64_t key_dim() const { return static_cast<std::int64_t>(queries_.shape(1)); }
   std::int64_t value_dim() const { return static_cast<std::int64_t>(out_.shape(1)); }
 
   Tile queries_, keys_, values_, scores_, out_;
   xt::xtensor<Real, 1> max_, sum_;
-  const Real* k_ = nullptr;
   const Real* v_ = nullptr;
 };
 
@@ -249,7 +268,7 @@ class XtensorBackend : public Backend {
     openblas_set_num_threads(1);
     // BLAS likes large blocks; where keys are hidden, what a block computes in vain grows with it.
     support::TileShape tile = kTile;
-    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) tile.block = 64;
+    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) tile.block = 66;
     if (problem.dtype == DType::f64) {
       return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, tile);
     }
@@ -257,7 +276,8 @@ class XtensorBackend : public Backend {
   }
 
  private:
-  static constexpr support::TileShape kTile{256, 512, 128};
+  static constexpr support::TileShape kTile{528, 512, 132};
+  static_assert(kTile.block % support::RegisterTile<XsimdSimd<float>>::kRows == 0);  // packed queries: whole panels
   int threads_;
 };
 

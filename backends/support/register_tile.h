@@ -1,0 +1,171 @@
+// Dense products on tiles of a fused attention: C (+)= A * B with a block of C held in registers.
+//
+// A general product packs both operands in every call and writes C as often as its depth is divided; here K, V and Q
+// are packed once a tile. Written for the vectors of any library; what it must bring:
+//
+//   struct Simd {
+//     using Real, Vector;
+//     static constexpr int kLanes, kRegisters;
+//     static Vector load(const Real*), set(Real), multiply_add(Vector a, Vector b, Vector c);   a * b + c
+//     static void store(Real*, Vector);                                                         any alignment
+//   };
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace attest::support {
+
+template <class Simd>
+struct RegisterTile {
+  using Real = typename Simd::Real;
+  using Vector = typename Simd::Vector;
+  static constexpr std::int64_t kLanes = Simd::kLanes;
+
+  /// Rows of C and vectors across: 12 sums in 16 registers, or 24 in 32.
+  static constexpr int kRows = 6;
+  static constexpr int kVectors = Simd::kRegisters >= 32 ? 4 : 2;
+  static constexpr std::int64_t kWidth = kVectors * kLanes;
+
+  /// Where A's elements lie: rows `stride` apart, or packed: kRows rows side by side for each step in depth (the last
+  /// ones fewer), which needs one address and shorter instructions.
+  enum class Left { rows, packed };
+
+  struct Operand {
+    const Real* data;
+    std::int64_t stride;
+  };
+
+  /// Columns rounded up so that whole vectors cover them.
+  static constexpr std::int64_t padded(std::int64_t n, std::int64_t unit = kLanes) {
+    return (n + unit - 1) / unit * unit;
+  }
+
+  /// Columns of the panel that begins at column c: kWidth, fewer at the end.
+  static constexpr std::int64_t panel_width(std::int64_t c, std::int64_t columns) {
+    return std::min(kWidth, padded(columns) - c);
+  }
+
+  /// `rows` rows of C against a panel of B, `width` columns (whole vectors, at most kWidth); B holds `depth` rows.
+  template <Left L>
+  static void multiply(Operand a, std::int64_t rows, const Real* b, std::int64_t width, std::int64_t depth, Real* c,
+                       std::int64_t c_stride, bool add) {
+    if (width == kWidth) return columns<L, kVectors>(a, rows, {b, width}, depth, c, c_stride, add);
+    for (std::int64_t n = 0; n < width; n += kLanes)
+      columns<L, 1>(a, rows, {b + n, width}, depth, c + n, c_stride, add);
+  }
+
+  /// factor * A, packed for Left::packed.
+  static void pack_left(Operand a, std::int64_t rows, std::int64_t depth, Real factor, Real* panels) {
+    for (std::int64_t first = 0; first < rows; first += kRows) {
+      const std::int64_t height = std::min<std::int64_t>(kRows, rows - first);
+      for (std::int64_t r = 0; r < height; ++r) {
+        const Real* from = a.data + (first + r) * a.stride;
+        for (std::int64_t t = 0; t < depth; ++t) panels[first * depth + t * height + r] = from[t] * factor;
+      }
+    }
+  }
+
+  /// V in panels: panel, then key, then column. Missing columns become 0.
+  static void pack_panels(Operand v, std::int64_t keys, std::int64_t columns, Real* panels) {
+    for (std::int64_t c = 0; c < padded(columns);) {
+      const std::int64_t width = panel_width(c, columns), present = std::min(width, columns - c);
+      const std::int64_t whole = present / kLanes * kLanes;
+      Real* to = panels + c * keys;
+      for (std::int64_t j = 0; j < keys; ++j, to += width) {
+        const Real* from = v.data + j * v.stride + c;
+        for (std::int64_t n = 0; n < whole; n += kLanes) Simd::store(to + n, Simd::load(from + n));
+        for (std::int64_t n = whole; n < width; ++n) to[n] = n < present ? from[n] : Real{0};
+      }
+      c += width;
+    }
+  }
+
+  /// K^T in panels of kWidth keys: panel, then feature, then key. Missing keys become 0.
+  static void pack_transposed(Operand k, std::int64_t keys, std::int64_t dim, Real* panels) {
+    for (std::int64_t first = 0; first < keys; first += kWidth) {
+      const std::int64_t present = std::min(kWidth, keys - first);
+      const Real* from = k.data + first * k.stride;
+      for (std::int64_t d = 0; d < dim; ++d, panels += kWidth) {
+        for (std::int64_t n = 0; n < present; ++n) panels[n] = from[n * k.stride + d];
+        for (std::int64_t n = present; n < kWidth; ++n) panels[n] = Real{0};
+      }
+    }
+  }
+
+ private:
+  /// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads.
+  static void pin(Vector& vector) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    asm("" : "+v"(vector));
+#else
+    static_cast<void>(vector);
+#endif
+  }
+
+  /// sum += A[., t] * B[t, .] for one t.
+  template <Left L, int R, int N>
+  static void step(Operand a, const Real* b, Vector (&sum)[R][N]) {
+    Vector row[N];
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      row[n] = Simd::load(b + n * kLanes);
+      pin(row[n]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vector factor = Simd::set(L == Left::packed ? a.data[r] : a.data[r * a.stride]);
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) sum[r][n] = Simd::multiply_add(factor, row[n], sum[r][n]);
+    }
+  }
+
+  /// One block: R rows and N vectors of columns. A function of its own: inlined, GCC 12 runs out of registers.
+  template <Left L, int R, int N>
+  [[gnu::noinline]] static void block(Operand a, Operand b, std::int64_t depth, Real* c, std::int64_t c_stride,
+                                      bool add) {
+    constexpr std::int64_t kUnrolled = 4, kStep = L == Left::packed ? R : 1;
+    Vector sum[R][N];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) sum[r][n] = Simd::set(Real{0});
+    }
+    std::int64_t t = 0;
+    for (; t + kUnrolled <= depth; t += kUnrolled, a.data += kUnrolled * kStep, b.data += kUnrolled * b.stride) {
+#pragma GCC unroll 4
+      for (std::int64_t u = 0; u < kUnrolled; ++u) {
+        step<L, R, N>({a.data + u * kStep, a.stride}, b.data + u * b.stride, sum);
+      }
+    }
+    for (; t < depth; ++t, a.data += kStep, b.data += b.stride) step<L, R, N>(a, b.data, sum);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+        Real* to = c + r * c_stride + n * kLanes;
+        Simd::store(to, add ? sum[r][n] + Simd::load(to) : sum[r][n]);
+      }
+    }
+  }
+
+  /// All rows against N vectors of columns.
+  template <Left L, int N>
+  static void columns(Operand a, std::int64_t rows, Operand b, std::int64_t depth, Real* c, std::int64_t c_stride,
+                      bool add) {
+    const std::int64_t next = kRows * (L == Left::packed ? depth : a.stride);
+    for (; rows >= kRows; rows -= kRows, a.data += next, c += kRows * c_stride) {
+      block<L, kRows, N>(a, b, depth, c, c_stride, add);
+    }
+    switch (rows) {
+      case 5: return block<L, 5, N>(a, b, depth, c, c_stride, add);
+      case 4: return block<L, 4, N>(a, b, depth, c, c_stride, add);
+      case 3: return block<L, 3, N>(a, b, depth, c, c_stride, add);
+      case 2: return block<L, 2, N>(a, b, depth, c, c_stride, add);
+      case 1: return block<L, 1, N>(a, b, depth, c, c_stride, add);
+      default: return;
+    }
+  }
+};
+
+}  // namespace attest::support
