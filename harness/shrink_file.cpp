@@ -9,6 +9,7 @@
 #include "harness/shrink.h"
 #include "harness/user_error.h"
 #include "reference/case_line.h"
+#include "reference/philox.h"
 
 namespace attest {
 namespace {
@@ -30,8 +31,8 @@ std::string options_of(const Problem& problem) {
   for (std::string token; tokens >> token;) {
     const std::string key = token.substr(0, token.find('='));
     const std::string part = key.substr(key.find('.') + 1);
-    static const std::set<std::string> left_out = {"seq",    "dim",     "heads",  "batch", "dtype",  "mask",
-                                                   "layout", "strides", "offset", "fill",  "poison", "seed"};
+    static const std::set<std::string> left_out = {"seq",     "dim",    "heads", "batch",  "dtype", "mask", "layout",
+                                                   "strides", "offset", "fill",  "poison", "seed",  "past", "paged"};
     if (left_out.contains(key) || left_out.contains(part)) continue;
     options += (options.empty() ? "" : " ") + token;
   }
@@ -44,6 +45,44 @@ FileTensor dense(const ConstTensor& view) {
   tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(view.dtype));
   each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     store(tensor.bytes.data(), view.dtype, at++, load(view.data, view.dtype, view.at(b, h, l, d)));
+  });
+  return tensor;
+}
+
+/// Keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
+FileTensor dense(const Inputs& inputs, const Problem& p, Cache cache) {
+  const Index4 shape = {p.batch, p.key_heads, p.key_length, cache == Cache::keys ? p.key_dim : p.value_dim};
+  FileTensor tensor{type_name(p.dtype), {shape.begin(), shape.end()}, {}};
+  std::int64_t at = 0;
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(p.dtype));
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+    store(tensor.bytes.data(), p.dtype, at++, j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0);
+  });
+  return tensor;
+}
+
+FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
+  const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_dim};
+  FileTensor tensor{type_name(p.dtype), {shape.begin(), shape.end()}, {}};
+  std::int64_t at = 0;
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(p.dtype));
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+    const ConstTensor& q = inputs.q;
+    store(tensor.bytes.data(), p.dtype, at++, i < p.query_count(b) ? load(q.data, q.dtype, q.at(b, h, i, d)) : 0);
+  });
+  return tensor;
+}
+
+/// Dropout's decisions as a tensor: those given, or those that the seed draws.
+FileTensor decisions(const Inputs& inputs, const Problem& p) {
+  const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_length};
+  FileTensor tensor{"BOOL", {shape.begin(), shape.end()}, {}};
+  const std::uint64_t threshold = dropout_threshold(p.dropout);
+  std::size_t at = 0;
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    const bool keep = inputs.keep ? inputs.keep[at] != 0 : dropout_keeps(p.seed, threshold, b, h, i, j);
+    tensor.bytes.push_back(std::byte{keep});
+    ++at;
   });
   return tensor;
 }
@@ -76,18 +115,19 @@ void keep_of_axis(FileTensor& tensor, std::size_t axis, const std::function<bool
   tensor.shape[axis] = kept;
 }
 
-/// A size of the problem, and the axes of the tensors that have it.
+/// A size of the problem, and the axes of the tensors that have it, the one that tells it first.
 struct Size {
-  std::array<std::pair<const char*, std::size_t>, 4> axes;
+  std::vector<std::pair<const char*, std::size_t>> axes;
 };
-constexpr std::size_t kNone = 9;
-const std::array<Size, 6> kSizes = {{
-    {{{{"q", 0}, {"k", 0}, {"v", 0}, {"mask", 0}}}},
-    {{{{"q", 1}, {"k", 1}, {"v", 1}, {"mask", 1}}}},  // heads: counted in groups
-    {{{{"k", 2}, {"v", 2}, {"mask", 3}, {"q", kNone}}}},
-    {{{{"q", 2}, {"mask", 2}, {"k", kNone}, {"v", kNone}}}},
-    {{{{"q", 3}, {"k", 3}, {"v", kNone}, {"mask", kNone}}}},
-    {{{{"v", 3}, {"q", kNone}, {"k", kNone}, {"mask", kNone}}}},
+enum : std::size_t { kBatch, kHeads, kNewKeys, kPastKeys, kQueries, kKeyDim, kValueDim };
+const std::array<Size, 7> kSizes = {{
+    {{{"q", 0}, {"k", 0}, {"v", 0}, {"mask", 0}, {"keep", 0}, {"past_k", 0}, {"past_v", 0}}},
+    {{{"k", 1}, {"q", 1}, {"v", 1}, {"mask", 1}, {"keep", 1}, {"past_k", 1}, {"past_v", 1}}},  // counted in groups
+    {{{"k", 2}, {"v", 2}, {"mask", 3}, {"keep", 3}}},
+    {{{"past_k", 2}, {"past_v", 2}, {"mask", 3}, {"keep", 3}}},
+    {{{"q", 2}, {"mask", 2}, {"keep", 2}}},
+    {{{"q", 3}, {"k", 3}, {"past_k", 3}}},
+    {{{"v", 3}, {"past_v", 3}}},
 }};
 
 class FileShrinker {
@@ -128,9 +168,10 @@ class FileShrinker {
   bool take_away() {
     bool any = false;
     for (std::size_t size = 0; size < kSizes.size(); ++size) {
+      const std::int64_t least = size == kPastKeys ? 0 : 1;
       for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
-        for (std::int64_t first = 0; first < extent(size) && extent(size) > 1;) {
-          if (take(without(size, first, std::min(chunk, extent(size) - 1))))
+        for (std::int64_t first = 0; first < extent(size) && extent(size) > least;) {
+          if (take(without(size, first, std::min(chunk, extent(size) - least))))
             any = true;
           else
             first += chunk;
@@ -142,30 +183,40 @@ class FileShrinker {
 
   std::int64_t extent(std::size_t size) {
     const auto& [name, axis] = kSizes[size].axes[0];
-    return size == 1 ? now().tensors.at("k").shape[1] : now().tensors.at(name).shape[axis];
+    const auto found = now().tensors.find(name);
+    return found == now().tensors.end() ? 0 : found->second.shape[axis];
   }
 
   TensorFile without(std::size_t size, std::int64_t first, std::int64_t count) {
     TensorFile file = now();
-    const std::int64_t groups = file.tensors.at("k").shape[1], heads = file.tensors.at("q").shape[1];
+    const std::int64_t groups = extent(kHeads), heads = file.tensors.at("q").shape[1], past = extent(kPastKeys);
     for (const auto& [name, axis] : kSizes[size].axes) {
       const auto found = file.tensors.find(name);
-      if (axis == kNone || found == file.tensors.end()) continue;
+      if (found == file.tensors.end()) continue;
       FileTensor& tensor = found->second;
       const bool broadcast = found->first == "mask" && tensor.shape[axis] == 1;
       if (broadcast) continue;
-      const std::int64_t share = size == 1 && tensor.shape[1] == heads ? heads / groups : 1;
-      keep_of_axis(tensor, axis, [&](std::int64_t at) { return at / share < first || at / share >= first + count; });
+      const std::int64_t share = size == kHeads && tensor.shape[1] == heads ? heads / groups : 1;
+      const std::int64_t before = size == kNewKeys && axis == 3 ? past : 0;  // the past's columns come first
+      keep_of_axis(tensor, axis, [&](std::int64_t at) {
+        const std::int64_t place = at / share - before;
+        return place < first || place >= first + count;
+      });
+    }
+    if (size == kPastKeys && count == past) {
+      file.tensors.erase("past_k");
+      file.tensors.erase("past_v");
     }
     return file;
   }
 
   bool drop_options() {
     bool any = false;
-    if (now().tensors.contains("mask")) {
+    for (const char* name : {"mask", "keep"}) {
+      if (!now().tensors.contains(name)) continue;
       TensorFile file = now();
-      file.tensors.erase("mask");
-      any = take(std::move(file));
+      file.tensors.erase(name);
+      any |= take(std::move(file));
     }
     for (bool smaller = true; smaller;) {
       smaller = false;
@@ -192,7 +243,7 @@ class FileShrinker {
   bool plainer_numbers() {
     constexpr std::int64_t kOneByOne = 512;
     bool any = false;
-    for (const char* name : {"v", "k", "q", "mask"}) {
+    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask"}) {
       const auto found = now().tensors.find(name);
       if (found == now().tensors.end() || !found->second.is_floating()) continue;
       const std::int64_t size = found->second.size();
@@ -237,18 +288,24 @@ class FileShrinker {
 
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
-  if (p.op != Op::attention || p.packed_sequences() || p.page_size || p.past > 0 || p.dropout > 0 || p.blocks) {
-    return std::nullopt;
-  }
+  if (p.op != Op::attention || p.blocks) return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
+  const bool scattered = p.packed_sequences() || p.page_size;
   TensorFile file;
-  file.tensors["q"] = dense(inputs.q);
-  file.tensors["k"] = dense(inputs.k);
-  file.tensors["v"] = dense(inputs.v);
+  file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q);
+  file.tensors["k"] = scattered ? dense(inputs, p, Cache::keys) : dense(inputs.k);
+  file.tensors["v"] = scattered ? dense(inputs, p, Cache::values) : dense(inputs.v);
+  if (p.past > 0 && !scattered) {
+    file.tensors["past_k"] = dense(inputs.past_k);
+    file.tensors["past_v"] = dense(inputs.past_v);
+  }
   if (inputs.mask) file.tensors["mask"] = dense(*inputs.mask);
+  if (p.dropout > 0 || inputs.keep) file.tensors["keep"] = decisions(inputs, p);
   Problem plain = p;
+  plain.layout = Layout::bhld;
+  plain.page_size.reset();
   plain.scale.reset();
   plain.sink_values.assign(inputs.sinks.begin(), inputs.sinks.end());  // a seed may have drawn them
   file.metadata["options"] = options_of(plain);

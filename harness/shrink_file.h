@@ -9,9 +9,9 @@
 
 namespace attest {
 
-/// The inputs of a case as a file of its own: q, k, v and mask dense, options in the metadata; no results of others.
-/// Nothing for what is not taken apart: packed sequences, pages, caches, dropout,
-/// block masks, other operators.
+/// The inputs of a case as a file of its own: every tensor dense, keys out of their pages, packed sequences as padded
+/// ones, dropout's decisions as a tensor, options in the metadata; no results of others. Nothing for what is not taken
+/// apart: block masks, other operators.
 std::optional<TensorFile> plain_file(const Case& source);
 
 struct ShrunkFile {

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <regex>
@@ -68,6 +69,9 @@ class CheckRun {
         started_(std::chrono::steady_clock::now()) {
     if (options.resume) earlier_ = EarlierRun(options.json);
     // Files are opened before anything runs, so that an unwritable path costs nothing.
+    std::error_code error;
+    if (!options.shrunk.empty()) std::filesystem::create_directories(options.shrunk, error);
+    if (error) throw UserError("--shrunk " + options.shrunk + ": " + error.message() + "; name another folder");
     if (!options.json.empty()) reports_.push_back(json_lines_report(options.json));
     if (!options.junit.empty()) reports_.push_back(junit_report(options.junit));
     reports_.push_back(console_report());
@@ -149,21 +153,37 @@ class CheckRun {
   void record(const SuiteCases& suite, const Case& source, Backend* backend, Verdict verdict) {
     verdict.suite = suite.name;
     counts_.add(verdict);
-    if (is_failure(verdict) && backend && !source.from_file && failures_.size() < kMostShrunk) {
+    if (is_failure(verdict) && backend && failures_.size() < kMostShrunk) {
       failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, backend, verdict});
     }
     for (auto& report : reports_) report->verdict(verdict);
     if (suite.committed) committed_.push_back(std::move(verdict));
   }
 
-  /// The first failures that look different, made small; a few seconds in all.
+  /// The first failures that look different, made small; a few seconds in all. Files go to the folder of --shrunk.
   void shrink_failures() {
     if (options_.no_shrink || interrupted) return;
+    const int threads = options_.common.context().threads;
     for (const auto& [key, failure] : failures_) {
-      const ShrunkCase shrunk =
-          shrink_case(*failure.source, *failure.backend, options_.common.context().threads, kShrinkSeconds);
-      for (auto& report : reports_) report->shrunk(failure.verdict, shrunk.verdict);
+      if (failure.source->from_file && options_.shrunk.empty()) {
+        ++unshrunk_files_;
+        continue;
+      }
+      try {
+        const ShrunkCase shrunk =
+            failure.source->from_file
+                ? shrink_file_case(*failure.source, *failure.backend, threads, kShrinkSeconds, place_of(failure))
+                : shrink_case(*failure.source, *failure.backend, threads, kShrinkSeconds);
+        for (auto& report : reports_) report->shrunk(failure.verdict, shrunk.verdict);
+      } catch (const UserError& error) {
+        fmt::print(stderr, "attest: not made smaller: {}\n", error.what());
+      }
     }
+  }
+
+  std::filesystem::path place_of(const Failure& failure) const {
+    const std::string stem = std::filesystem::path(failure.source->label).stem().string();
+    return std::filesystem::path(options_.shrunk) / (stem + "-" + failure.verdict.backend + ".safetensors");
   }
 
   /// With a whole committed suite every backend's arithmetic is probed: the bounds stand on it.
@@ -186,6 +206,7 @@ class CheckRun {
     for (std::string& lie : false_statements()) problems.push_back(std::move(lie));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     for (auto& report : reports_) report->end(counts_, seconds, problems);
+    if (unshrunk_files_ > 0) fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");
     if (interrupted) return kInterrupted;
     earlier_.remove_parts();
     if (counts_.failures() > 0 || !problems.empty()) return kFailed;
@@ -198,6 +219,7 @@ class CheckRun {
   }
 
   const CheckOptions& options_;
+  int unshrunk_files_ = 0;
   std::vector<SuiteCases> suites_;
   const BackendSet& backends_;
   const std::vector<BackendSet>& other_threads_;

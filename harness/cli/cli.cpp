@@ -140,6 +140,7 @@ struct Parser {
                   "Also tell whether right results have the same bits in every run, with other threads, and without "
                   "the rest of the batch");
     sub->add_flag("--no-shrink", check.no_shrink, "Don't look for the smallest case of the first failures");
+    sub->add_option("--shrunk", check.shrunk, "Folder for the smallest files of failing files");
   }
 
   void define_bench() {

@@ -33,7 +33,7 @@ struct CommonOptions {
 struct CheckOptions {
   CommonOptions common;
   std::vector<std::string> cases, suites, suite_files;
-  std::string filter, shard, json, junit;
+  std::string filter, shard, json, junit, shrunk;
   bool fail_fast = false, no_shrink = false, isolate = false, resume = false, bitwise = false;
   double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker, with isolate
   std::optional<IsolationOptions> isolation() const;

@@ -84,6 +84,19 @@ status=0
 "$hostile" check --backend flushes_to_zero "$work/small.safetensors" --no-shrink >/dev/null || status=$?
 [ "$status" = 1 ] || complain "the shrunk file does not fail: exit code $status"
 
+# check does the same for the first failing files, where it is told a folder, and says so where it isn't.
+status=0
+"$hostile" check --backend flushes_to_zero "$golden/walkthroughs/three_tokens_f32.safetensors" --shrunk "$work/small" >"$work/shrunk" ||
+  status=$?
+small=$work/small/three_tokens_f32-flushes_to_zero.safetensors
+[ "$status" = 1 ] && grep -q "smallest found: .*three_tokens_f32-flushes_to_zero" "$work/shrunk" && [ -s "$small" ] ||
+  complain "check --shrunk: exit code $status"
+"$hostile" check --backend flushes_to_zero "$golden/walkthroughs/three_tokens_f32.safetensors" >"$work/shrunk" || true
+grep -q "^--shrunk FOLDER writes" "$work/shrunk" || complain "check does not say how a failing file gets smaller"
+status=0
+"$attest" check "seq=2 dim=2" --backend example --shrunk "$small/below" >/dev/null 2>"$work/error" || status=$?
+[ "$status" = 2 ] && [ "$(wc -l <"$work/error")" = 1 ] || complain "--shrunk below a file: exit code $status"
+
 # Results keep the command, and no folder of the machine it ran on.
 "$attest" check "seq=2 dim=2" --backend example --json="$work/portable.jsonl" --junit "$work/portable.xml" >/dev/null
 head -n 1 "$work/portable.jsonl" | grep -q '"command":\["attest","check","seq=2 dim=2","--backend","example","--json=portable.jsonl","--junit","portable.xml"\]' ||
