@@ -28,8 +28,8 @@ ctest --test-dir "$attest_build-test" --output-on-failure --no-tests=error
 
 # Address and undefined-behaviour sanitizers on everything but the drivers: OpenCL loads a compiler of its own, whose
 # allocations are not ours to judge.
-attest_make "$attest_build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DATTEST_SANITIZE=address,undefined \
-  -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
+ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DATTEST_SANITIZE=address,undefined -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
 ctest --test-dir "$attest_build-asan" --output-on-failure --no-tests=error -L 'unit|smoke'
 
 # The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
