@@ -95,8 +95,9 @@ struct RegisterTile {
 
  private:
   /// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads.
+  /// Clang doesn't, and takes no class for a register.
   static void pin(Vector& vector) {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
     asm("" : "+v"(vector));
 #else
     static_cast<void>(vector);
