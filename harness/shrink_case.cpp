@@ -29,9 +29,7 @@ class Budget {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace
-
-ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget) {
+ShrunkCase shrink_line(const Case& source, Backend& backend, int threads, double budget) {
   const Budget time(budget);
   const auto fails = [&](const Problem& problem) {
     try {
@@ -66,6 +64,14 @@ ShrunkCase shrink_file_case(const Case& source, Backend& backend, int threads, d
   result.verdict = check_line(result.source, backend, threads);
   result.seconds = time.spent();
   return result;
+}
+
+}  // namespace
+
+ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget,
+                       const std::filesystem::path& out) {
+  return source.from_file ? shrink_file_case(source, backend, threads, budget, out)
+                          : shrink_line(source, backend, threads, budget);
 }
 
 }  // namespace attest

@@ -20,12 +20,10 @@ struct ShrunkCase {
   bool finished = true;
 };
 
-/// `source` is a case line on which the backend fails; the search ends after `budget` seconds, or at an interrupt.
-ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget);
-
-/// The same for the case of a file, written as a file to `out`. UserError: it can't be taken apart, or what fails are
-/// not its inputs alone (see plain_file).
-ShrunkCase shrink_file_case(const Case& source, Backend& backend, int threads, double budget,
-                            const std::filesystem::path& out);
+/// `source` is a case on which the backend fails; the search ends after `budget` seconds, or at an interrupt. The case
+/// of a file ends as a file, written to `out`; UserError: it can't be taken apart, or what fails are not its inputs
+/// alone (see plain_file).
+ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget,
+                       const std::filesystem::path& out = {});
 
 }  // namespace attest

@@ -32,45 +32,46 @@ std::string options_of(const Problem& problem) {
     const std::string key = token.substr(0, token.find('='));
     const std::string part = key.substr(key.find('.') + 1);
     static const std::set<std::string> left_out = {"seq",     "dim",    "heads", "batch",  "dtype", "mask", "layout",
-                                                   "strides", "offset", "fill",  "poison", "seed",  "past", "paged"};
+                                                   "strides", "offset", "fill",  "poison", "seed",  "past"};
     if (left_out.contains(key) || left_out.contains(part)) continue;
     options += (options.empty() ? "" : " ") + token;
   }
   return options;
 }
 
-FileTensor dense(const ConstTensor& view) {
-  FileTensor tensor{type_name(view.dtype), {view.shape.begin(), view.shape.end()}, {}};
+/// A tensor whose element (b, h, l, d) is value(b, h, l, d).
+template <class Value>
+FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
+  FileTensor tensor{type_name(dtype), {shape.begin(), shape.end()}, {}};
   std::int64_t at = 0;
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(view.dtype));
-  each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    store(tensor.bytes.data(), view.dtype, at++, load(view.data, view.dtype, view.at(b, h, l, d)));
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(dtype));
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    store(tensor.bytes.data(), dtype, at++, value(b, h, l, d));
   });
   return tensor;
+}
+
+FileTensor dense(const ConstTensor& view) {
+  return filled(view.dtype, view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    return load(view.data, view.dtype, view.at(b, h, l, d));
+  });
 }
 
 /// Keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
-FileTensor dense(const Inputs& inputs, const Problem& p, Cache cache) {
-  const Index4 shape = {p.batch, p.key_heads, p.key_length, cache == Cache::keys ? p.key_dim : p.value_dim};
-  FileTensor tensor{type_name(p.dtype), {shape.begin(), shape.end()}, {}};
-  std::int64_t at = 0;
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(p.dtype));
-  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-    store(tensor.bytes.data(), p.dtype, at++, j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0);
-  });
-  return tensor;
+FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
+  const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
+  return filled(p.dtype, {p.batch, p.key_heads, p.key_length, dim},
+                [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+                  return j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0;
+                });
 }
 
 FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
-  const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_dim};
-  FileTensor tensor{type_name(p.dtype), {shape.begin(), shape.end()}, {}};
-  std::int64_t at = 0;
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(p.dtype));
-  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
-    const ConstTensor& q = inputs.q;
-    store(tensor.bytes.data(), p.dtype, at++, i < p.query_count(b) ? load(q.data, q.dtype, q.at(b, h, i, d)) : 0);
-  });
-  return tensor;
+  const ConstTensor& q = inputs.q;
+  return filled(p.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
+                [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+                  return i < p.query_count(b) ? load(q.data, q.dtype, q.at(b, h, i, d)) : 0;
+                });
 }
 
 /// Dropout's decisions as a tensor: those given, or those that the seed draws.
@@ -295,8 +296,8 @@ std::optional<TensorFile> plain_file(const Case& source) {
   const bool scattered = p.packed_sequences() || p.page_size;
   TensorFile file;
   file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q);
-  file.tensors["k"] = scattered ? dense(inputs, p, Cache::keys) : dense(inputs.k);
-  file.tensors["v"] = scattered ? dense(inputs, p, Cache::values) : dense(inputs.v);
+  file.tensors["k"] = scattered ? dense_cached(inputs, p, Cache::keys) : dense(inputs.k);
+  file.tensors["v"] = scattered ? dense_cached(inputs, p, Cache::values) : dense(inputs.v);
   if (p.past > 0 && !scattered) {
     file.tensors["past_k"] = dense(inputs.past_k);
     file.tensors["past_v"] = dense(inputs.past_v);

@@ -53,9 +53,8 @@ class RowDeviation {
   std::vector<std::int64_t> columns_;
   std::vector<Key> keys_;       ///< the visible ones in order
   std::vector<double> shared_;  ///< per column: sum_d (scale * q_d * sum_j p_j * (v_j - o) * k_jd)^2
-  bool same_products_ =
-      false;                  ///< of the query and its first visible key: their sum rounds the same way again and again
-  double largest_value_ = 0;  ///< of |v| in any of the columns
+  bool same_products_ = false;  ///< of the first visible key: their sum rounds the same way again and again
+  double largest_value_ = 0;    ///< of |v| in any of the columns
 };
 
 }  // namespace attest

@@ -48,7 +48,7 @@ class EigenKernel {
         sum_(tile.queries, kLanes) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
-    Product::pack_left({q.data, q.stride}, rows, queries_.cols(), scale, queries_.data());
+    Product::pack_left(q, rows, queries_.cols(), scale, queries_.data());
     out_.topRows(rows).setZero();
     // A sink is a key without a value: it starts the maximum and the sum.
     max_.setConstant(sink);
@@ -57,12 +57,12 @@ class EigenKernel {
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
-    Product::pack_transposed({k.data, k.stride}, keys, queries_.cols(), keys_.data());
+    Product::pack_transposed(k, keys, queries_.cols(), keys_.data());
   }
 
   void load_values(support::Rows<Real> v, std::int64_t keys) {
     loaded_ = keys;
-    Product::pack_panels({v.data, v.stride}, keys, value_dim_, values_.data());
+    Product::pack_panels(v, keys, value_dim_, values_.data());
   }
 
   void scores(const support::Block& block) {

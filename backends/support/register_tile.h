@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backends/support/tiles.h"
+
 namespace attest::support {
 
 template <class Simd>
@@ -31,11 +33,6 @@ struct RegisterTile {
   /// ones fewer), which needs one address and shorter instructions.
   enum class Left { rows, packed };
 
-  struct Operand {
-    const Real* data;
-    std::int64_t stride;
-  };
-
   /// Columns rounded up so that whole vectors cover them.
   static constexpr std::int64_t padded(std::int64_t n, std::int64_t unit = kLanes) {
     return (n + unit - 1) / unit * unit;
@@ -48,7 +45,7 @@ struct RegisterTile {
 
   /// `rows` rows of C against a panel of B, `width` columns (whole vectors, at most kWidth); B holds `depth` rows.
   template <Left L>
-  static void multiply(Operand a, std::int64_t rows, const Real* b, std::int64_t width, std::int64_t depth, Real* c,
+  static void multiply(Rows<Real> a, std::int64_t rows, const Real* b, std::int64_t width, std::int64_t depth, Real* c,
                        std::int64_t c_stride, bool add) {
     if (width == kWidth) return columns<L, kVectors>(a, rows, {b, width}, depth, c, c_stride, add);
     for (std::int64_t n = 0; n < width; n += kLanes)
@@ -56,7 +53,7 @@ struct RegisterTile {
   }
 
   /// factor * A, packed for Left::packed.
-  static void pack_left(Operand a, std::int64_t rows, std::int64_t depth, Real factor, Real* panels) {
+  static void pack_left(Rows<Real> a, std::int64_t rows, std::int64_t depth, Real factor, Real* panels) {
     for (std::int64_t first = 0; first < rows; first += kRows) {
       const std::int64_t height = std::min<std::int64_t>(kRows, rows - first);
       for (std::int64_t r = 0; r < height; ++r) {
@@ -67,7 +64,7 @@ struct RegisterTile {
   }
 
   /// V in panels: panel, then key, then column. Missing columns become 0.
-  static void pack_panels(Operand v, std::int64_t keys, std::int64_t columns, Real* panels) {
+  static void pack_panels(Rows<Real> v, std::int64_t keys, std::int64_t columns, Real* panels) {
     for (std::int64_t c = 0; c < padded(columns);) {
       const std::int64_t width = panel_width(c, columns), present = std::min(width, columns - c);
       const std::int64_t whole = present / kLanes * kLanes;
@@ -82,7 +79,7 @@ struct RegisterTile {
   }
 
   /// K^T in panels of kWidth keys: panel, then feature, then key. Missing keys become 0.
-  static void pack_transposed(Operand k, std::int64_t keys, std::int64_t dim, Real* panels) {
+  static void pack_transposed(Rows<Real> k, std::int64_t keys, std::int64_t dim, Real* panels) {
     for (std::int64_t first = 0; first < keys; first += kWidth) {
       const std::int64_t present = std::min(kWidth, keys - first);
       const Real* from = k.data + first * k.stride;
@@ -106,7 +103,7 @@ struct RegisterTile {
 
   /// sum += A[., t] * B[t, .] for one t.
   template <Left L, int R, int N>
-  static void step(Operand a, const Real* b, Vector (&sum)[R][N]) {
+  static void step(Rows<Real> a, const Real* b, Vector (&sum)[R][N]) {
     Vector row[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
@@ -123,7 +120,7 @@ struct RegisterTile {
 
   /// One block: R rows and N vectors of columns. A function of its own: inlined, GCC 12 runs out of registers.
   template <Left L, int R, int N>
-  [[gnu::noinline]] static void block(Operand a, Operand b, std::int64_t depth, Real* c, std::int64_t c_stride,
+  [[gnu::noinline]] static void block(Rows<Real> a, Rows<Real> b, std::int64_t depth, Real* c, std::int64_t c_stride,
                                       bool add) {
     constexpr std::int64_t kUnrolled = 4, kStep = L == Left::packed ? R : 1;
     Vector sum[R][N];
@@ -152,7 +149,7 @@ struct RegisterTile {
 
   /// All rows against N vectors of columns.
   template <Left L, int N>
-  static void columns(Operand a, std::int64_t rows, Operand b, std::int64_t depth, Real* c, std::int64_t c_stride,
+  static void columns(Rows<Real> a, std::int64_t rows, Rows<Real> b, std::int64_t depth, Real* c, std::int64_t c_stride,
                       bool add) {
     const std::int64_t next = kRows * (L == Left::packed ? depth : a.stride);
     for (; rows >= kRows; rows -= kRows, a.data += next, c += kRows * c_stride) {

@@ -125,7 +125,7 @@ class XtensorKernel {
         sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
-    Product::pack_left({q.data, q.stride}, rows, key_dim(), scale, queries_.data());
+    Product::pack_left(q, rows, key_dim(), scale, queries_.data());
     out_.fill(Real{0});
     // A sink is a key without a value: it starts the maximum and the sum.
     max_.fill(sink);
@@ -133,7 +133,7 @@ class XtensorKernel {
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
-    Product::pack_transposed({k.data, k.stride}, keys, key_dim(), keys_.data());
+    Product::pack_transposed(k, keys, key_dim(), keys_.data());
   }
 
   void load_values(support::Rows<Real> v, std::int64_t keys) { v_ = dense(v, keys, values_); }
@@ -268,7 +268,8 @@ class XtensorBackend : public Backend {
     openblas_set_num_threads(1);
     // BLAS likes large blocks; where keys are hidden, what a block computes in vain grows with it.
     support::TileShape tile = kTile;
-    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) tile.block = 66;
+    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded)
+      tile.block = kTile.block / 2;
     if (problem.dtype == DType::f64) {
       return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, tile);
     }
@@ -277,7 +278,8 @@ class XtensorBackend : public Backend {
 
  private:
   static constexpr support::TileShape kTile{528, 512, 132};
-  static_assert(kTile.block % support::RegisterTile<XsimdSimd<float>>::kRows == 0);  // packed queries: whole panels
+  // Packed queries: whole panels in a block, and in half of one.
+  static_assert(kTile.block % (2 * support::RegisterTile<XsimdSimd<float>>::kRows) == 0);
   int threads_;
 };
 

@@ -171,9 +171,7 @@ class CheckRun {
       }
       try {
         const ShrunkCase shrunk =
-            failure.source->from_file
-                ? shrink_file_case(*failure.source, *failure.backend, threads, kShrinkSeconds, place_of(failure))
-                : shrink_case(*failure.source, *failure.backend, threads, kShrinkSeconds);
+            shrink_case(*failure.source, *failure.backend, threads, kShrinkSeconds, place_of(failure));
         for (auto& report : reports_) report->shrunk(failure.verdict, shrunk.verdict);
       } catch (const UserError& error) {
         fmt::print(stderr, "attest: not made smaller: {}\n", error.what());

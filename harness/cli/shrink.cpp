@@ -23,9 +23,7 @@ int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> regis
     return before.status == Status::refused ? kNothingChecked : kOk;
   }
   fmt::print("{}\n  {}\n\n", source.label, before.reason);
-  const ShrunkCase shrunk = source.from_file
-                                ? shrink_file_case(source, backend, threads, options.budget_seconds, options.out)
-                                : shrink_case(source, backend, threads, options.budget_seconds);
+  const ShrunkCase shrunk = shrink_case(source, backend, threads, options.budget_seconds, options.out);
   fmt::print("{}\n  {}\n  {}\n{} smaller cases tried in {:.2f} s{}\n", print_case(shrunk.source.problem),
              shrunk.verdict.reason, shrunk.verdict.repro, shrunk.tried, shrunk.seconds,
              shrunk.finished ? "; none of the next smaller ones fails" : "; out of time, --budget gives more");
