@@ -62,6 +62,8 @@ std::vector<Case> load_case_file(const std::filesystem::path& path);
 /// Folder that holds `cases/`, `golden/` and `backends/`: the source tree's tests, or share/attest.
 std::filesystem::path data_folder(const std::string& what);
 
+/// About as many bytes as a case takes: inputs and outputs here and in a backend, and one head in float64.
+double memory_needed(const Problem& problem);
 /// Throws UserError when the case needs more memory than the machine has, saying how much.
 void check_memory(const Problem& problem, const std::string& label);
 

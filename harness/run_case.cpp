@@ -55,22 +55,6 @@ void walk(Backend& backend, Plan* plan, const Problem& problem, const Inputs& in
   seconds.download = timed([&] { plan->download(outputs.views()); });
 }
 
-std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends) {
-  std::vector<Producer> producers;
-  for (Backend* backend : backends) {
-    try {
-      if (!backend->refuse(source.problem)) {
-        producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
-      }
-    } catch (const std::exception&) {
-      // The same call in check() becomes this backend's failed verdict.
-      continue;
-    }
-  }
-  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, source.problem.dtype});
-  return producers;
-}
-
 /// The second tier: within the bound, but so far off that independent roundings don't explain it.
 bool is_suspect(const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs, Verdict& verdict) {
   const auto deviation = largest_deviation(expectation, producer, outputs);
@@ -90,6 +74,22 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
 
 }  // namespace
 
+std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends) {
+  std::vector<Producer> producers;
+  for (Backend* backend : backends) {
+    try {
+      if (!backend->refuse(source.problem)) {
+        producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
+      }
+    } catch (const std::exception&) {
+      // The same call in check() becomes this backend's failed verdict.
+      continue;
+    }
+  }
+  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, source.problem.dtype});
+  return producers;
+}
+
 std::string shell_quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+") ==
           std::string::npos &&
@@ -106,11 +106,14 @@ std::string repro_command(const Case& source, const std::string& backend) {
   return "attest check --backend " + backend + " " + what;
 }
 
-PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads) : source_(source) {
+PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
+    : PreparedCase(source, producers_of(source, backends), threads) {}
+
+PreparedCase::PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads) : source_(source) {
   check_memory(source.problem, source.label);
   if (!source.inputs) made_ = make_inputs(source.problem);
   views_ = source.inputs ? source.inputs->views() : made_.views();
-  expectation_ = expect(source.problem, views_, producers_of(source, backends), threads);
+  expectation_ = expect(source.problem, views_, producers, threads);
 }
 
 Verdict PreparedCase::check(Backend& backend, Plan* plan) const {

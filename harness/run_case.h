@@ -12,11 +12,16 @@
 
 namespace attest {
 
+/// The arithmetics that a case's results may come from: of the backends that take it, and of a file's own results.
+std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends);
+
 /// A case with its data in memory and the expectation for a set of backends.
 class PreparedCase {
  public:
   /// Throws UserError when the machine has too little memory.
   PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads);
+  /// With what producers_of gave; talks to no backend.
+  PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads);
 
   const Case& source() const { return source_; }
   const Problem& problem() const { return source_.problem; }

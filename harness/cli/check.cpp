@@ -4,15 +4,18 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <optional>
 #include <regex>
+#include <utility>
 
 #include "harness/backend_set.h"
 #include "harness/case.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
 #include "harness/earlier_run.h"
+#include "harness/parallel.h"
 #include "harness/probe.h"
 #include "harness/refusals.h"
 #include "harness/report.h"
@@ -49,6 +52,21 @@ std::vector<SuiteCases> load(const CheckOptions& options) {
 constexpr std::size_t kMostShrunk = 3;
 constexpr double kShrinkSeconds = 2;
 
+/// Cases up to this size are prepared while the one before is checked: two of them are in memory then.
+constexpr double kPreparedAhead = 64 << 20;
+
+bool is_small(const Case& source) { return memory_needed(source.problem) <= kPreparedAhead; }
+
+/// What is to do for one case.
+struct Task {
+  const SuiteCases* suite = nullptr;
+  const Case* source = nullptr;
+  std::vector<Backend*> backends;
+  std::vector<std::pair<Backend*, Verdict>> remembered;  ///< of the run that is resumed
+  bool reference = false;                                ///< is held against the file's results
+  std::future<std::unique_ptr<PreparedCase>> prepared;
+};
+
 struct Failure {
   const Case* source;
   Backend* backend;
@@ -79,14 +97,17 @@ class CheckRun {
 
   int run() {
     begin();
+    std::optional<Task> ahead;
     std::size_t number = 0;
     for (const SuiteCases& suite : suites_) {
       for (const Case& source : suite.cases) {
         if (!shard_.holds(number++)) continue;
-        run_case(suite, source);
+        std::optional<Task> task = std::exchange(ahead, plan(suite, source));
+        if (task) check(*task);
         if (stop()) return finish();
       }
     }
+    if (ahead) check(*ahead);
     return finish();
   }
 
@@ -103,29 +124,48 @@ class CheckRun {
     for (auto& report : reports_) report->begin(info);
   }
 
-  void run_case(const SuiteCases& suite, const Case& source) {
-    std::vector<Backend*> chosen;
+  /// What there is to do for a case, and its start: inputs, reference and bounds in a thread beside the backends.
+  Task plan(const SuiteCases& suite, const Case& source) {
+    Task task;
+    task.suite = &suite;
+    task.source = &source;
     const auto remembered = [&](Backend* backend, const std::string& name) {
       std::optional<Verdict> before = earlier_.find(suite.name, source.label, name);
       if (!before) return false;
       before->dtype = source.problem.dtype;
-      record(suite, source, backend, std::move(*before));
+      task.remembered.emplace_back(backend, std::move(*before));
       return true;
     };
-    const bool wants_reference =
-        source.golden && filter_.keeps("reference " + source.label) && !remembered(nullptr, "reference");
+    task.reference = source.golden && filter_.keeps("reference " + source.label) && !remembered(nullptr, "reference");
     for (Backend* backend : backends_.all()) {
       const std::string name = backend->identity().name;
-      if (filter_.keeps(name + " " + source.label) && !remembered(backend, name)) chosen.push_back(backend);
+      if (filter_.keeps(name + " " + source.label) && !remembered(backend, name)) task.backends.push_back(backend);
     }
-    if (chosen.empty() && !wants_reference) return;
-    const PreparedCase prepared(source, chosen, options_.common.context().threads);
-    if (wants_reference) record(suite, source, nullptr, prepared.check_reference());
-    for (Backend* backend : chosen) {
-      if (stop()) return;
-      Verdict verdict = prepared.check(*backend);
-      if (options_.bitwise && verdict.status == Status::pass) add_bitwise(prepared, *backend, verdict);
-      record(suite, source, backend, std::move(verdict));
+    if (task.backends.empty() && !task.reference) return task;
+    const auto when = is_small(source) ? std::launch::async : std::launch::deferred;
+    const int threads = options_.common.context().threads;
+    task.prepared = std::async(when, [&source, producers = producers_of(source, task.backends), threads] {
+      return std::make_unique<PreparedCase>(source, producers, threads);
+    });
+    return task;
+  }
+
+  void check(Task& task) {
+    for (auto& [backend, verdict] : task.remembered) record(task, backend, std::move(verdict));
+    if (!task.prepared.valid()) return;
+    const std::unique_ptr<PreparedCase> prepared = task.prepared.get();
+    if (task.reference) record(task, nullptr, prepared->check_reference());
+    // Workers hardly use the cores that they have: most of a small case is waiting for one another.
+    const std::size_t together =
+        options_.isolate && !options_.fail_fast && is_small(*task.source) ? task.backends.size() : 1;
+    for (std::size_t first = 0; first < task.backends.size() && !stop(); first += together) {
+      std::vector<Verdict> verdicts(together);
+      parallel_for(together, options_.common.context().threads, [&](std::size_t n) {
+        Backend& backend = *task.backends[first + n];
+        verdicts[n] = prepared->check(backend);
+        if (options_.bitwise && verdicts[n].status == Status::pass) add_bitwise(*prepared, backend, verdicts[n]);
+      });
+      for (std::size_t n = 0; n < together; ++n) record(task, task.backends[first + n], std::move(verdicts[n]));
     }
   }
 
@@ -150,14 +190,14 @@ class CheckRun {
     }
   }
 
-  void record(const SuiteCases& suite, const Case& source, Backend* backend, Verdict verdict) {
-    verdict.suite = suite.name;
+  void record(const Task& task, Backend* backend, Verdict verdict) {
+    verdict.suite = task.suite->name;
     counts_.add(verdict);
     if (is_failure(verdict) && backend && failures_.size() < kMostShrunk) {
-      failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, backend, verdict});
+      failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{task.source, backend, verdict});
     }
     for (auto& report : reports_) report->verdict(verdict);
-    if (suite.committed) committed_.push_back(std::move(verdict));
+    if (task.suite->committed) committed_.push_back(std::move(verdict));
   }
 
   /// The first failures that look different, made small; a few seconds in all. Files go to the folder of --shrunk.

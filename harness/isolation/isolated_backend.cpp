@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "harness/isolation/parcels.h"
@@ -123,77 +124,91 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
 IsolatedBackend::~IsolatedBackend() = default;
 
 Json IsolatedBackend::ask(const Json& request) const {
+  const std::string what = request.at("do").get<std::string>();
+  need_worker(what);
   Json reply;
-  Received received = Received::message;
-  if (!worker_) {
-    worker_ = std::make_unique<Worker>(name_, context_, options_.memory_gib);
-    ++generation_;
-    received = receive_message(worker_->socket(), reply, options_.limit);
-    if (received == Received::message && reply.contains("unavailable")) {
-      const std::string reason = reply.at("unavailable").get<std::string>();
-      worker_.reset();
-      throw BackendUnavailable(reason);
-    }
+  const int socket = worker_->socket();
+  expect_message(send_message(socket, request) ? receive_message(socket, reply, options_.limit) : Received::closed,
+                 what);
+  if (reply.contains("fault")) {
+    throw CaseFault(Status::fail, reply.at("fault").get<std::string>(), reply.at("fault").get<std::string>());
   }
-  if (received == Received::message) {
-    received = send_message(worker_->socket(), request) ? receive_message(worker_->socket(), reply, options_.limit)
-                                                        : Received::closed;
+  if (reply.contains("threw")) {
+    const std::string reason = reply.at("threw").get<std::string>();
+    if (reason == "std::bad_alloc")
+      throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step_of(what));
+    throw BackendError(reason);
   }
-  const auto step_of = [&] {
-    const std::string step = worker_->file().step();
-    return step.empty() ? request.at("do").get<std::string>() : step;
-  };
+  return reply;
+}
+
+void IsolatedBackend::need_worker(const std::string& what) const {
+  if (worker_) return;
+  worker_ = std::make_unique<Worker>(name_, context_, options_.memory_gib);
+  ++generation_;
+  Json hello;
+  expect_message(receive_message(worker_->socket(), hello, options_.limit), what);
+  if (!hello.contains("unavailable")) return;
+  worker_.reset();
+  throw BackendUnavailable(hello.at("unavailable").get<std::string>());
+}
+
+std::string IsolatedBackend::step_of(const std::string& what) const {
+  const std::string step = worker_->file().step();
+  return step.empty() ? what : step;
+}
+
+void IsolatedBackend::expect_message(Received received, const std::string& what) const {
+  if (received == Received::message) return;
+  const std::string step = step_of(what);
   if (received == Received::timeout) {
-    const std::string step = step_of();
     worker_->end();
     worker_.reset();
     throw CaseFault(
         Status::timeout, "took too long",
         step + " took more than " + fmt::format("{:g} s", static_cast<double>(options_.limit.count()) / 1000));
   }
-  if (received == Received::closed) {
-    const int status = worker_->await();
-    const std::string step = step_of();
-    const std::string words = worker_->file().last_words();
-    worker_.reset();
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
-      throw CaseFault(Status::fail, "touched memory outside its tensors", words + " in " + step);
-    }
-    throw CaseFault(Status::crashed, "crashed", text_of_end(status) + " in " + step);
+  const int status = worker_->await();
+  const std::string words = worker_->file().last_words();
+  worker_.reset();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
+    throw CaseFault(Status::fail, "touched memory outside its tensors", words + " in " + step);
   }
-  if (reply.contains("fault")) {
-    throw CaseFault(Status::fail, reply.at("fault").get<std::string>(), reply.at("fault").get<std::string>());
-  }
-  if (reply.contains("threw")) {
-    const std::string what = reply.at("threw").get<std::string>();
-    if (what == "std::bad_alloc") throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step_of());
-    throw BackendError(what);
-  }
-  return reply;
+  throw CaseFault(Status::crashed, "crashed", text_of_end(status) + " in " + step);
 }
 
-void IsolatedBackend::look_at(const Problem& problem) const {
-  const std::string line = print_case(problem);
-  if (line == known_line_) return;
-  known_line_.clear();
-  const Json reply = ask({{"do", "refuse"}, {"case", line}});
-  refusal_.reset();
-  if (reply.contains("refusal"))
-    refusal_ = Refusal{reply.at("refusal").get<std::string>()};
-  else
-    arithmetic_ = reply.at("arithmetic").get<Arithmetic>();
-  known_line_ = line;
+const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Problem& problem) const {
+  constexpr std::size_t kMostAnswers = 4;  // a case is looked at while the one before runs, and then again
+  std::string line = print_case(problem);
+  const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
+  if (known != answers_.end()) {
+    if (!known->fault) return *known;
+    const std::exception_ptr fault = known->fault;
+    answers_.erase(known);
+    std::rethrow_exception(fault);
+  }
+  Answer& answer = answers_.emplace_front();
+  if (answers_.size() > kMostAnswers) answers_.pop_back();
+  answer.line = std::move(line);
+  try {
+    const Json reply = ask({{"do", "refuse"}, {"case", answer.line}});
+    if (reply.contains("refusal"))
+      answer.refusal = Refusal{reply.at("refusal").get<std::string>()};
+    else
+      answer.arithmetic = reply.at("arithmetic").get<Arithmetic>();
+  } catch (const CaseFault&) {
+    answer.fault = std::current_exception();
+    throw;
+  } catch (...) {
+    answers_.pop_front();
+    throw;
+  }
+  return answer;
 }
 
-std::optional<Refusal> IsolatedBackend::refuse(const Problem& problem) const {
-  look_at(problem);
-  return refusal_;
-}
+std::optional<Refusal> IsolatedBackend::refuse(const Problem& problem) const { return answer_for(problem).refusal; }
 
-Arithmetic IsolatedBackend::arithmetic(const Problem& problem) const {
-  look_at(problem);
-  return arithmetic_;
-}
+Arithmetic IsolatedBackend::arithmetic(const Problem& problem) const { return answer_for(problem).arithmetic; }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
 /// case. The worker notes in shared memory which of them it is in.
@@ -275,6 +290,7 @@ class IsolatedBackend::RemotePlan : public Plan {
 };
 
 std::unique_ptr<Plan> IsolatedBackend::prepare(const Problem& problem) {
+  need_worker("prepare");
   return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem));
 }
 

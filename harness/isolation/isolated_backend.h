@@ -6,6 +6,8 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -35,9 +37,21 @@ class IsolatedBackend : public Backend {
  private:
   class Worker;
   class RemotePlan;
+  /// What the worker said about a case line.
+  struct Answer {
+    std::string line;
+    std::optional<Refusal> refusal;
+    Arithmetic arithmetic;
+    std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
+  };
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
   Json ask(const Json& request) const;
-  void look_at(const Problem& problem) const;
+  /// Starts a worker where there is none. `what`: for the message when that fails.
+  void need_worker(const std::string& what) const;
+  /// Anything but a message ends the worker and throws CaseFault.
+  void expect_message(Received received, const std::string& what) const;
+  std::string step_of(const std::string& what) const;
+  const Answer& answer_for(const Problem& problem) const;
 
   std::string name_;
   Context context_;
@@ -45,12 +59,9 @@ class IsolatedBackend : public Backend {
   Identity identity_;
   Conventions conventions_;
   mutable std::unique_ptr<Worker> worker_;
-  mutable int generation_ = 0;  ///< of workers; a plan belongs to one
-  // What the worker said about the case line it was asked about last.
-  mutable std::string known_line_;
-  mutable std::optional<Refusal> refusal_;
-  mutable Arithmetic arithmetic_;
-  int plans_ = 0;  ///< made so far; each has its number
+  mutable int generation_ = 0;          ///< of workers; a plan belongs to one
+  mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
+  int plans_ = 0;                       ///< made so far; each has its number
 };
 
 }  // namespace attest

@@ -1,7 +1,6 @@
 #include "harness/isolation/messages.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -11,7 +10,6 @@ namespace attest {
 namespace {
 
 constexpr std::size_t kMostBytes = 64u << 20;
-constexpr std::chrono::microseconds kSpin{200};
 
 bool send_all(int socket, const void* data, std::size_t bytes) {
   const char* from = static_cast<const char*>(data);
@@ -28,22 +26,7 @@ bool send_all(int socket, const void* data, std::size_t bytes) {
 Received receive_all(int socket, void* data, std::size_t bytes,
                      std::optional<std::chrono::steady_clock::time_point> end) {
   char* to = static_cast<char*>(data);
-  // Most answers come at once, sooner than a sleeping process wakes up.
-  const auto spin_end = std::chrono::steady_clock::now() + kSpin;
   while (bytes > 0) {
-    if (std::chrono::steady_clock::now() < spin_end) {
-      const ssize_t got = recv(socket, to, bytes, MSG_DONTWAIT);
-      if (got > 0) {
-        to += got;
-        bytes -= static_cast<std::size_t>(got);
-        continue;
-      }
-      if (got == 0) return Received::closed;
-      if (errno == EAGAIN || errno == EINTR) {
-        sched_yield();
-        continue;
-      }
-    }
     int wait = -1;
     if (end) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*end - std::chrono::steady_clock::now());

@@ -41,6 +41,7 @@ enum class Attack {
   writes_afterwards,
   crashes_in_prepare,
   crashes_in_refuse,
+  crashes_later,
 };
 
 /// The correct loops, with an attack before or after them.
@@ -89,6 +90,12 @@ class HostilePlan : public Plan {
     if (attack_ == Attack::writes_beyond_o) out[elements] = 1;
     if (attack_ == Attack::writes_before_o) out[-1] = 1;
     if (attack_ == Attack::right_the_first_time && calls_ > 1) out[0] += 1;
+    if (attack_ == Attack::crashes_later) {
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        raise(SIGSEGV);
+      }).detach();
+    }
     if (attack_ == Attack::writes_afterwards) {
       static std::atomic<bool> begun{false};
       std::thread([out] {
@@ -146,6 +153,7 @@ const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
                                  ATTEST_ATTACK(changes_its_input),
                                  ATTEST_ATTACK(crashes_in_prepare),
                                  ATTEST_ATTACK(crashes_in_refuse),
+                                 ATTEST_ATTACK(crashes_later),
                                  ATTEST_ATTACK(eats_memory),
                                  ATTEST_ATTACK(exits_with_0),
                                  ATTEST_ATTACK(flushes_to_zero),
