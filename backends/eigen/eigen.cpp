@@ -48,6 +48,7 @@ class EigenKernel {
         sum_(tile.queries, kLanes) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
+    single_ = rows == 1;
     Product::pack_left(q, rows, queries_.cols(), scale, queries_.data());
     out_.topRows(rows).setZero();
     // A sink is a key without a value: it starts the maximum and the sum.
@@ -57,16 +58,23 @@ class EigenKernel {
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
-    Product::pack_transposed(k, keys, queries_.cols(), keys_.data());
+    single_keys_ = k;
+    if (!single_) Product::pack_transposed(k, keys, queries_.cols(), keys_.data());
   }
 
   void load_values(support::Rows<Real> v, std::int64_t keys) {
     loaded_ = keys;
-    Product::pack_panels(v, keys, value_dim_, values_.data());
+    single_values_ = v;
+    if (!single_) Product::pack_panels(v, keys, value_dim_, values_.data());
   }
 
   void scores(const support::Block& block) {
     const std::int64_t dim = queries_.cols();
+    if (single_) {
+      scores_.row(0).segment(block.key, block.keys).noalias() =
+          queries_.row(0) * rows_at(single_keys_, block, dim).transpose();
+      return;
+    }
     for (std::int64_t j = block.key; j < block.key + block.keys; j += kKeyStep) {
       Product::template multiply<Left::packed>({&queries_(block.row, 0), 0}, block.rows, keys_.data() + j * dim,
                                                kKeyStep, dim, &scores_(0, j), scores_.cols(), false);
@@ -92,6 +100,11 @@ class EigenKernel {
   }
 
   void accumulate(const support::Block& block) {
+    if (single_) {
+      out_.row(0).head(value_dim_).noalias() +=
+          scores_.row(0).segment(block.key, block.keys) * rows_at(single_values_, block, value_dim_);
+      return;
+    }
     for (std::int64_t c = 0; c < out_.cols();) {
       const std::int64_t width = Product::panel_width(c, value_dim_);
       Product::template multiply<Left::rows>({&scores_(0, block.key), scores_.cols()}, block.rows,
@@ -123,6 +136,12 @@ class EigenKernel {
   static constexpr std::int64_t kLanes = Product::kLanes;
   static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
 
+  /// The block's keys or values where they lie.
+  static auto rows_at(support::Rows<Real> rows, const support::Block& block, std::int64_t columns) {
+    return Eigen::Map<const Tile, 0, Eigen::OuterStride<>>(rows.data + block.key * rows.stride, block.keys, columns,
+                                                           Eigen::OuterStride<>(rows.stride));
+  }
+
   /// Moves the maxima of rows [first, first + rows) on, rows <= kLanes, and shrinks what was summed under the old ones.
   /// Scores between a block's keys and the next whole packet become hidden.
   void raise_maxima(const support::Block& block, std::int64_t first, std::int64_t rows, std::int64_t whole) {
@@ -153,6 +172,10 @@ class EigenKernel {
   }
 
   std::int64_t value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile
+  /// One query alone, as when tokens are generated: to pack a tile of keys would cost more than to read it. Two
+  /// products of a matrix with a vector, on keys and values where they lie.
+  bool single_ = false;
+  support::Rows<Real> single_keys_, single_values_;
   Tile queries_, scores_, out_;
   Eigen::Array<Real, Eigen::Dynamic, 1> keys_, values_;  ///< K^T and V of one tile, in panels
   Eigen::Array<Real, Eigen::Dynamic, 1> max_;

@@ -125,6 +125,7 @@ class XtensorKernel {
         sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
+    single_ = rows == 1;
     Product::pack_left(q, rows, key_dim(), scale, queries_.data());
     out_.fill(Real{0});
     // A sink is a key without a value: it starts the maximum and the sum.
@@ -133,12 +134,20 @@ class XtensorKernel {
   }
 
   void load_keys(support::Rows<Real> k, std::int64_t keys) {
-    Product::pack_transposed(k, keys, key_dim(), keys_.data());
+    if (single_)
+      k_ = dense(k, keys, key_dim(), keys_);
+    else
+      Product::pack_transposed(k, keys, key_dim(), keys_.data());
   }
 
-  void load_values(support::Rows<Real> v, std::int64_t keys) { v_ = dense(v, keys, values_); }
+  void load_values(support::Rows<Real> v, std::int64_t keys) { v_ = dense(v, keys, value_dim(), values_); }
 
   void scores(const support::Block& block) {
+    if (single_) {
+      auto to = row(scores_.data(), block.keys);
+      xt::blas::gemv(matrix(k_ + block.key * key_dim(), block.keys, key_dim()), row(queries_.data(), key_dim()), to);
+      return;
+    }
     const auto stride = static_cast<std::int64_t>(scores_.shape(1));
     for (std::int64_t j = 0; j < block.keys; j += kKeyStep) {
       Product::template multiply<Product::Left::packed>({queries_.data() + block.row * key_dim(), 0}, block.rows,
@@ -175,6 +184,12 @@ class XtensorKernel {
   }
 
   void accumulate(const support::Block& block) {
+    if (single_) {
+      auto to = row(out_.data(), value_dim());
+      xt::blas::gemv(matrix(v_ + block.key * value_dim(), block.keys, value_dim()), row(scores_.data(), block.keys), to,
+                     true, Real{1}, Real{1});
+      return;
+    }
     // The block's scores start at column 0; its rows lie a whole tile apart.
     const auto weights = matrix(scores_.data(), block.rows, static_cast<std::int64_t>(scores_.shape(1)));
     auto out = matrix(out_.data() + block.row * value_dim(), block.rows, value_dim());
@@ -219,8 +234,7 @@ class XtensorKernel {
   }
 
   /// Rows without gaps: where they lie, or copied into `buffer`.
-  static const Real* dense(support::Rows<Real> rows, std::int64_t count, Tile& buffer) {
-    const auto columns = static_cast<std::int64_t>(buffer.shape(1));
+  static const Real* dense(support::Rows<Real> rows, std::int64_t count, std::int64_t columns, Tile& buffer) {
     if (rows.stride == columns) return rows.data;
     for (std::int64_t r = 0; r < count; ++r)
       std::copy_n(rows.data + r * rows.stride, columns, buffer.data() + r * columns);
@@ -233,6 +247,10 @@ class XtensorKernel {
   Tile queries_, keys_, values_, scores_, out_;
   xt::xtensor<Real, 1> max_, sum_;
   const Real* v_ = nullptr;
+  /// One query alone, as when tokens are generated: to pack a tile of keys would cost more than to read it. Two
+  /// products of a matrix with a vector, on keys and values where they lie.
+  bool single_ = false;
+  const Real* k_ = nullptr;
 };
 
 class XtensorBackend : public Backend {
