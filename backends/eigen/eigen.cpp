@@ -45,7 +45,8 @@ class EigenKernel {
         keys_(scores_.cols() * key_dim),
         values_(tile.keys * out_.cols()),
         max_(tile.queries),
-        sum_(tile.queries, kLanes) {}
+        sum_(tile.queries, kLanes),
+        product_(value_dim) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     single_ = rows == 1;
@@ -101,8 +102,9 @@ class EigenKernel {
 
   void accumulate(const support::Block& block) {
     if (single_) {
-      out_.row(0).head(value_dim_).noalias() +=
-          scores_.row(0).segment(block.key, block.keys) * rows_at(single_values_, block, value_dim_);
+      // Summed by itself first: a long sum over all keys would round more than what arithmetic() states.
+      product_.noalias() = scores_.row(0).segment(block.key, block.keys) * rows_at(single_values_, block, value_dim_);
+      out_.row(0).head(value_dim_) += product_;
       return;
     }
     for (std::int64_t c = 0; c < out_.cols();) {
@@ -179,7 +181,8 @@ class EigenKernel {
   Tile queries_, scores_, out_;
   Eigen::Array<Real, Eigen::Dynamic, 1> keys_, values_;  ///< K^T and V of one tile, in panels
   Eigen::Array<Real, Eigen::Dynamic, 1> max_;
-  Tile sum_;  ///< a row for each query, a part of its sum in each lane
+  Tile sum_;                                        ///< a row for each query, a part of its sum in each lane
+  Eigen::Matrix<Real, 1, Eigen::Dynamic> product_;  ///< of a single query's weights and a tile's values
 };
 
 class EigenBackend : public Backend {

@@ -122,7 +122,8 @@ class XtensorKernel {
         scores_(shape(tile.block, Product::padded(tile.keys, kKeyStep))),
         out_(shape(tile.queries, value_dim)),
         max_(std::array{static_cast<std::size_t>(tile.queries)}),
-        sum_(std::array{static_cast<std::size_t>(tile.queries)}) {}
+        sum_(std::array{static_cast<std::size_t>(tile.queries)}),
+        product_(std::array{static_cast<std::size_t>(value_dim)}) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     single_ = rows == 1;
@@ -185,9 +186,10 @@ class XtensorKernel {
 
   void accumulate(const support::Block& block) {
     if (single_) {
-      auto to = row(out_.data(), value_dim());
-      xt::blas::gemv(matrix(v_ + block.key * value_dim(), block.keys, value_dim()), row(scores_.data(), block.keys), to,
-                     true, Real{1}, Real{1});
+      // Summed by itself first: a long sum over all keys would round more than what arithmetic() states.
+      xt::blas::gemv(matrix(v_ + block.key * value_dim(), block.keys, value_dim()), row(scores_.data(), block.keys),
+                     product_, true);
+      row(out_.data(), value_dim()) += product_;
       return;
     }
     // The block's scores start at column 0; its rows lie a whole tile apart.
@@ -245,7 +247,7 @@ class XtensorKernel {
   std::int64_t value_dim() const { return static_cast<std::int64_t>(out_.shape(1)); }
 
   Tile queries_, keys_, values_, scores_, out_;
-  xt::xtensor<Real, 1> max_, sum_;
+  xt::xtensor<Real, 1> max_, sum_, product_;
   const Real* v_ = nullptr;
   /// One query alone, as when tokens are generated: to pack a tile of keys would cost more than to read it. Two
   /// products of a matrix with a vector, on keys and values where they lie.
