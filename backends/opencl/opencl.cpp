@@ -25,14 +25,13 @@ struct CpuTile {
     rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
     lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
     lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
-    while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > 2 * lanes)) {
-      if (rows > 12)
-        rows = rows / 2 / 6 * 6;
-      else if (keys > 2 * lanes)
-        keys = keys / 2 / (2 * lanes) * (2 * lanes);
+    // The larger of the two is halved: few rows pack the keys again and again, few keys rescale the rows.
+    const int panel = 2 * lanes;
+    while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > panel)) {
+      if (rows > 6 && (rows >= keys || keys <= panel))
+        rows = std::max(rows / 2 / 6 * 6, 6);
       else
-        rows = 6;
-      keys = std::max(keys, 2 * lanes);
+        keys = std::max(keys / 2 / panel * panel, panel);
       block = std::min(block, rows);
     }
     if (bytes(p, element) > device.local_bytes()) {
