@@ -52,7 +52,8 @@ std::vector<SuiteCases> load(const CheckOptions& options) {
 constexpr std::size_t kMostShrunk = 3;
 constexpr double kShrinkSeconds = 2;
 
-/// Cases up to this size are prepared while the one before is checked: two of them are in memory then.
+/// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
+/// two sets of inputs and an output for each backend are in memory then.
 constexpr double kPreparedAhead = 64 << 20;
 
 bool is_small(const Case& source) { return memory_needed(source.problem) <= kPreparedAhead; }
