@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/register_tile.h"
+#include "backends/xtensor/openblas.h"
 
 extern "C" {
 void openblas_set_num_threads(int threads);
@@ -257,7 +258,7 @@ class XtensorKernel {
 
 class XtensorBackend : public Backend {
  public:
-  explicit XtensorBackend(const Context& context) : threads_(context.threads) {}
+  explicit XtensorBackend(const Context& context) : threads_(context.threads) { choose_openblas_kernels(); }
 
   Identity identity() const override {
     const auto version = [](int a, int b, int c) {

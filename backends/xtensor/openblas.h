@@ -1,0 +1,11 @@
+// OpenBLAS's choice of kernels.
+#pragma once
+
+namespace attest {
+
+/// OpenBLAS picks its kernels by the processor's model number. One younger than the library gets those of 2004, with
+/// SSE3: half a fused attention's speed. Called before the first product, this picks by instruction set instead;
+/// $OPENBLAS_CORETYPE, where set, and a processor that OpenBLAS knows keep what they have.
+void choose_openblas_kernels();
+
+}  // namespace attest
