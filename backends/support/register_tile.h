@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "backends/support/tiles.h"
+#include "backends/support/transpose.h"
 
 namespace attest::support {
 
@@ -56,10 +57,7 @@ struct RegisterTile {
   static void pack_left(Rows<Real> a, std::int64_t rows, std::int64_t depth, Real factor, Real* panels) {
     for (std::int64_t first = 0; first < rows; first += kRows) {
       const std::int64_t height = std::min<std::int64_t>(kRows, rows - first);
-      for (std::int64_t r = 0; r < height; ++r) {
-        const Real* from = a.data + (first + r) * a.stride;
-        for (std::int64_t t = 0; t < depth; ++t) panels[first * depth + t * height + r] = from[t] * factor;
-      }
+      transpose(a.data + first * a.stride, a.stride, height, depth, factor, panels + first * depth, height);
     }
   }
 
@@ -82,11 +80,8 @@ struct RegisterTile {
   static void pack_transposed(Rows<Real> k, std::int64_t keys, std::int64_t dim, Real* panels) {
     for (std::int64_t first = 0; first < keys; first += kWidth) {
       const std::int64_t present = std::min(kWidth, keys - first);
-      const Real* from = k.data + first * k.stride;
-      for (std::int64_t d = 0; d < dim; ++d, panels += kWidth) {
-        for (std::int64_t n = 0; n < present; ++n) panels[n] = from[n * k.stride + d];
-        for (std::int64_t n = present; n < kWidth; ++n) panels[n] = Real{0};
-      }
+      transpose(k.data + first * k.stride, k.stride, present, dim, Real{1}, panels, kWidth);
+      for (std::int64_t d = 0; d < dim; ++d, panels += kWidth) std::fill(panels + present, panels + kWidth, Real{0});
     }
   }
 
