@@ -6,9 +6,19 @@
 #   ./scripts/test.sh -L unit     arguments go to ctest; sanitizers and fuzzer are left out
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-attest_packages="$attest_packages oclgrind"
+attest_packages="$attest_packages oclgrind ccache"
 [ $# -gt 0 ] || attest_packages="$attest_packages clang-14 libclang-rt-14-dev libomp-14-dev"
 attest_install
+
+# Tests build copies of the project: what was compiled before is not compiled again. Paths are relative to the build.
+export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$attest_build-ccache CCACHE_BASEDIR=$attest_root CCACHE_NOHASHDIR=1
+# Two tests at a time share the cores: threads that wait for work must not spin.
+export OMP_WAIT_POLICY=passive
+run_tests() { # FOLDER [CTEST OPTION]...
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+}
 
 # Every backend must be there: one that silently vanished would make its tests vanish too.
 everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BACKEND_XTENSOR=ON
@@ -21,22 +31,25 @@ echo "warming the OpenCL kernel caches"
 "$attest_build-test/bin/attest" check --suite smoke --backend opencl,clblast | tail -1
 
 if [ $# -gt 0 ]; then
-  ctest --test-dir "$attest_build-test" --output-on-failure --no-tests=error "$@"
+  run_tests "$attest_build-test" "$@"
   exit
 fi
-ctest --test-dir "$attest_build-test" --output-on-failure --no-tests=error
+run_tests "$attest_build-test"
+
+# Clang compiles the checks of the sanitizers in half of GCC's time.
+sanitized=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-14 -DATTEST_BACKEND_OPENCL=OFF
+  -DATTEST_BACKEND_CLBLAST=OFF)
 
 # Address and undefined-behaviour sanitizers on everything but the drivers: OpenCL loads a compiler of its own, whose
 # allocations are not ours to judge.
-ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-  -DATTEST_SANITIZE=address,undefined -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
-ctest --test-dir "$attest_build-asan" --output-on-failure --no-tests=error -L 'unit|smoke'
+ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" "${sanitized[@]}" \
+  -DATTEST_SANITIZE=address,undefined
+run_tests "$attest_build-asan" -L 'unit|smoke' -E format
 
 # The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
 # GCC's doesn't. OpenBLAS is not instrumented: what happens inside is not judged.
-ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-  -DCMAKE_CXX_COMPILER=clang++-14 -DATTEST_SANITIZE=thread -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF
+ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" "${sanitized[@]}" -DATTEST_SANITIZE=thread
 TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-14/lib/libarcher.so \
-  ctest --test-dir "$attest_build-tsan" --output-on-failure --no-tests=error -L 'smoke|bugs'
+  run_tests "$attest_build-tsan" -L 'smoke|bugs'
 
 "$attest_root/scripts/fuzz_parsers.sh" 20000

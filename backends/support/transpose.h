@@ -20,7 +20,9 @@ void transpose_square(const Real* from, std::int64_t from_stride, Real factor, R
     std::memcpy(&vector, from + row * from_stride, sizeof vector);
     return vector * factor;
   };
-  const auto store = [&](std::int64_t row, Vector vector) { std::memcpy(to + row * to_stride, &vector, sizeof vector); };
+  const auto store = [&](std::int64_t row, Vector vector) {
+    std::memcpy(to + row * to_stride, &vector, sizeof vector);
+  };
   const Vector a = load(0), b = load(1);
   if constexpr (kSquare<Real> == 2) {
     store(0, __builtin_shufflevector(a, b, 0, 2));
@@ -28,8 +30,10 @@ void transpose_square(const Real* from, std::int64_t from_stride, Real factor, R
   } else {
     static_assert(kSquare<Real> == 4);
     const Vector c = load(2), d = load(3);
-    const Vector ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const Vector cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const Vector ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Vector cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
     store(0, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
     store(1, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
     store(2, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));

@@ -62,7 +62,12 @@ inline xsimd::batch<float> exp_weights(const xsimd::batch<float>& x) {
   return xsimd::fma(tail, power, power);
 }
 
-inline xsimd::batch<double> exp_weights(const xsimd::batch<double>& x) { return xsimd::exp(x); }
+/// xsimd turns its argument into an integer, which is undefined for -inf.
+inline xsimd::batch<double> exp_weights(const xsimd::batch<double>& x) {
+  using Batch = xsimd::batch<double>;
+  constexpr double kLowest = -708.39641853226411;  // below it the result would be subnormal
+  return xsimd::select(x <= Batch(kLowest), Batch(0.0), xsimd::exp(xsimd::max(Batch(kLowest), x)));
+}
 
 /// row becomes exp(row - shift), with 0 for -inf and NaN for NaN; the sum is returned.
 template <class Real>

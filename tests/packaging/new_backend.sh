@@ -8,6 +8,7 @@ mkdir "$work/attest"
 # What git would clone, with the edits of the moment.
 git -C "$1" ls-files -z --cached --others --exclude-standard | (cd "$1" && xargs -0 cp --parents -t "$work/attest" 2>/dev/null) || true
 cd "$work/attest"
+export CCACHE_BASEDIR=$PWD  # where a compiler's cache is in use, it knows the copy's files
 find . -type f | sort | xargs sha256sum >"$work/before"
 
 # The guide's commands:
@@ -16,7 +17,7 @@ sed -i 's/example/mine/g; s/Example/Mine/g' backends/mine/*
 mv backends/mine/example.cpp backends/mine/mine.cpp
 
 cmake -S . -B build -G Ninja -DATTEST_TESTS=OFF -DATTEST_BACKEND_EIGEN=OFF -DATTEST_BACKEND_XTENSOR=OFF \
-  -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF >/dev/null
+  -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF -DATTEST_WERROR=ON >/dev/null
 ninja -C build --quiet
 build/bin/attest list backends | grep '^mine '
 build/bin/attest check --suite smoke --backend mine

@@ -95,5 +95,30 @@ TEST(RegisterTile, IsAProductAtEveryEdge) {
   }
 }
 
+template <class Real>
+void every_rectangle_is_transposed() {
+  constexpr Real kUntouched = 1000;
+  for (std::int64_t rows = 0; rows <= 9; ++rows) {
+    for (std::int64_t columns = 0; columns <= 9; ++columns) {
+      const std::int64_t stride = columns + 2, to_stride = rows + 1;
+      const auto from = integers<Real>(rows * stride, 4);
+      std::vector<Real> to(static_cast<std::size_t>(columns * to_stride), kUntouched);
+      transpose(from.data(), stride, rows, columns, Real{3}, to.data(), to_stride);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        for (std::int64_t r = 0; r < to_stride; ++r) {
+          const Real want = r < rows ? 3 * from[static_cast<std::size_t>(r * stride + c)] : kUntouched;
+          EXPECT_EQ(to[static_cast<std::size_t>(c * to_stride + r)], want)
+              << rows << "x" << columns << ": " << c << ", " << r;
+        }
+      }
+    }
+  }
+}
+
+TEST(Transpose, EveryRectangleAndNothingBeside) {
+  every_rectangle_is_transposed<float>();
+  every_rectangle_is_transposed<double>();
+}
+
 }  // namespace
 }  // namespace attest::support
