@@ -209,6 +209,14 @@ TEST_P(EveryBackend, EveryOptionChangesTheAnswer) {
   }
 }
 
+TEST_P(EveryBackend, TakesNoKernelsForSse3WhereThereIsMore) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor has nothing newer";
+#endif
+  // What OpenBLAS falls back to on a processor younger than itself.
+  EXPECT_EQ(backend().identity().library.find("Prescott"), std::string::npos) << backend().identity().library;
+}
+
 INSTANTIATE_TEST_SUITE_P(Built, EveryBackend, testing::ValuesIn(built_backends()),
                          [](const auto& one) { return one.param; });
 
