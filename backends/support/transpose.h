@@ -1,5 +1,5 @@
 // Squares of a matrix transposed in registers: what packing a tile is made of. Element by element it costs a load, a
-// store and an address for each, several percent of a fused attention.
+// store and an address for each.
 #pragma once
 
 #include <cstdint>

@@ -210,11 +210,13 @@ TEST_P(EveryBackend, EveryOptionChangesTheAnswer) {
 }
 
 TEST_P(EveryBackend, TakesNoKernelsForSse3WhereThereIsMore) {
+  bool more = true;
 #if defined(__x86_64__)
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor has nothing newer";
+  more = __builtin_cpu_supports("avx2");
 #endif
   // What OpenBLAS falls back to on a processor younger than itself.
-  EXPECT_EQ(backend().identity().library.find("Prescott"), std::string::npos) << backend().identity().library;
+  const std::string library = backend().identity().library;
+  EXPECT_FALSE(more && library.find("Prescott") != std::string::npos) << library;
 }
 
 INSTANTIATE_TEST_SUITE_P(Built, EveryBackend, testing::ValuesIn(built_backends()),
