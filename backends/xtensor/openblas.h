@@ -4,7 +4,7 @@
 namespace attest {
 
 /// OpenBLAS picks its kernels by the processor's model number. One younger than the library gets those of 2004, with
-/// SSE3: less than half a fused attention's speed. Called before the first product, this picks by instruction set instead;
+/// SSE3: less than half the speed. Called before the first product, this picks by instruction set instead;
 /// $OPENBLAS_CORETYPE, where set, and a processor that OpenBLAS knows keep what they have.
 void choose_openblas_kernels();
 
