@@ -37,4 +37,9 @@ void choose_openblas_kernels() {
   gotoblas_dynamic_init();
 }
 
+bool openblas_multiplies_unpacked() {
+  const std::string_view core = openblas_get_corename();
+  return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids";
+}
+
 }  // namespace attest

@@ -8,4 +8,8 @@ namespace attest {
 /// $OPENBLAS_CORETYPE, where set, and a processor that OpenBLAS knows keep what they have.
 void choose_openblas_kernels();
 
+/// Whether small products are made without packing their operands first, as OpenBLAS 0.3.21 does with AVX-512 up to
+/// 10^6 multiply-adds.
+bool openblas_multiplies_unpacked();
+
 }  // namespace attest

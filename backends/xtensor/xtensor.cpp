@@ -114,6 +114,10 @@ struct XsimdSimd {
   static void store(T* to, const Vector& vector) { vector.store_unaligned(to); }
 };
 
+/// Whether P * V is made of small products that read V where it lies. Rows longer than these leave no room for a
+/// product's values in the nearest cache, and packing them pays.
+bool multiplies_unpacked(std::int64_t value_dim) { return value_dim <= 128 && openblas_multiplies_unpacked(); }
+
 template <class Real>
 class XtensorKernel {
   using Product = support::RegisterTile<XsimdSimd<Real>>;
@@ -129,7 +133,8 @@ class XtensorKernel {
         out_(shape(tile.queries, value_dim)),
         max_(std::array{static_cast<std::size_t>(tile.queries)}),
         sum_(std::array{static_cast<std::size_t>(tile.queries)}),
-        product_(std::array{static_cast<std::size_t>(value_dim)}) {}
+        product_(std::array{static_cast<std::size_t>(value_dim)}),
+        depth_(multiplies_unpacked(value_dim) ? kUnpackedDepth : tile.keys) {}
 
   void load_queries(support::Rows<Real> q, std::int64_t rows, Real scale, Real sink) {
     single_ = rows == 1;
@@ -198,12 +203,15 @@ class XtensorKernel {
       row(out_.data(), value_dim()) += product_;
       return;
     }
-    // The block's scores start at column 0; its rows lie a whole tile apart.
-    const auto weights = matrix(scores_.data(), block.rows, static_cast<std::int64_t>(scores_.shape(1)));
     auto out = matrix(out_.data() + block.row * value_dim(), block.rows, value_dim());
-    // gemm takes the inner extent from V: the rest of a score row is not read.
-    xt::blas::gemm(weights, matrix(v_ + block.key * value_dim(), block.keys, value_dim()), out, false, false, Real{1},
-                   Real{1});
+    for (std::int64_t j = 0; j < block.keys; j += depth_) {
+      // The block's scores start at column 0; its rows lie a whole tile apart. gemm takes the inner extent from V: the
+      // rest of a score row is not read.
+      const auto weights = matrix(scores_.data() + j, block.rows, static_cast<std::int64_t>(scores_.shape(1)));
+      const std::int64_t keys = std::min(depth_, block.keys - j);
+      xt::blas::gemm(weights, matrix(v_ + (block.key + j) * value_dim(), keys, value_dim()), out, false, false, Real{1},
+                     Real{1});
+    }
   }
 
   void add_product(std::int64_t r, Real weight, const Real* v) {
@@ -259,6 +267,10 @@ class XtensorKernel {
   /// products of a matrix with a vector, on keys and values where they lie.
   bool single_ = false;
   const Real* k_ = nullptr;
+  /// Keys of one product P * V: unpacked, few enough that their values stay in the nearest cache for all rows of the
+  /// block; else all.
+  static constexpr std::int64_t kUnpackedDepth = 64;
+  std::int64_t depth_;
 };
 
 class XtensorBackend : public Backend {
@@ -292,10 +304,13 @@ class XtensorBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Problem& problem) override {
     openblas_set_num_threads(1);
-    // BLAS likes large blocks; where keys are hidden, what a block computes in vain grows with it.
+    // A BLAS that packs likes large blocks; where keys are hidden, what a block computes in vain grows with it.
     support::TileShape tile = kTile;
-    if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded)
+    if (multiplies_unpacked(problem.value_dim)) {
+      tile.block = kUnpackedBlock;
+    } else if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) {
       tile.block = kTile.block / 2;
+    }
     if (problem.dtype == DType::f64) {
       return std::make_unique<support::FusedHostPlan<double, XtensorKernel<double>>>(problem, threads_, tile);
     }
@@ -304,8 +319,10 @@ class XtensorBackend : public Backend {
 
  private:
   static constexpr support::TileShape kTile{528, 512, 132};
+  static constexpr std::int64_t kUnpackedBlock = 24;
   // Packed queries: whole panels in a block, and in half of one.
   static_assert(kTile.block % (2 * support::RegisterTile<XsimdSimd<float>>::kRows) == 0);
+  static_assert(kUnpackedBlock % support::RegisterTile<XsimdSimd<float>>::kRows == 0);
   int threads_;
 };
 
