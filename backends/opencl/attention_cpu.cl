@@ -2,10 +2,26 @@
 //
 // A CPU wants long runs of wide vectors and no barriers. "Local" memory is just the work-item's scratch: the query tile,
 // K^T of one key tile in panels, V of one key tile, the scores of a block of rows, the output so far.
-// The host defines VW (lanes of a vector), REALV, INTV, AS_INTV, AS_REALV, VLOAD, VSTORE, and ROWS.
+// The host defines VW (lanes of a vector: 4, 8 or 16), REALV, INTV, AS_INTV and AS_REALV.
 
 #define PANEL (2 * VW)
 #define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+// The vector at an address in scratch, whose parts and rows all begin at whole vectors: vloadn and vstoren, which may
+// begin anywhere, are done in pieces of four by some compilers.
+#define VECTOR(at) (*(__local REALV*)(at))
+
+// The lanes of a vector to one, half by half.
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define ADDED(a, b) ((a) + (b))
+#define DEFINE_FOLD(name, op)                                                              \
+  inline REAL CAT_(name, 2)(CAT(REAL, 2) x) { return op(x.lo, x.hi); }                     \
+  inline REAL CAT_(name, 4)(CAT(REAL, 4) x) { return CAT_(name, 2)(op(x.lo, x.hi)); }      \
+  inline REAL CAT_(name, 8)(CAT(REAL, 8) x) { return CAT_(name, 4)(op(x.lo, x.hi)); }      \
+  inline REAL CAT_(name, 16)(CAT(REAL, 16) x) { return CAT_(name, 8)(op(x.lo, x.hi)); }
+DEFINE_FOLD(largest_of, LARGER)
+DEFINE_FOLD(sum_of, ADDED)
 
 inline int not_finite(REAL x) { return !(fabs(x) < (REAL)INFINITY); }
 
@@ -41,8 +57,8 @@ inline REALV exp_weights(REALV x) {
 #define ROW_STORE(r)                                                     \
   if (r < rows) {                                                        \
     __local REAL* to = c + r * ldc;                                      \
-    VSTORE(add ? VLOAD(0, to) + c##r##0 : c##r##0, 0, to);               \
-    VSTORE(add ? VLOAD(0, to + VW) + c##r##1 : c##r##1, 0, to + VW);     \
+    VECTOR(to) = add ? VECTOR(to) + c##r##0 : c##r##0;                   \
+    VECTOR(to + VW) = add ? VECTOR(to + VW) + c##r##1 : c##r##1;         \
   }
 
 inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c, int ldc,
@@ -50,7 +66,7 @@ inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ld
   ROW_DECLARE(0) ROW_DECLARE(1) ROW_DECLARE(2) ROW_DECLARE(3) ROW_DECLARE(4) ROW_DECLARE(5)
 #pragma unroll 4
   for (int t = 0; t < depth; ++t) {
-    const REALV b0 = VLOAD(0, b + t * ldb), b1 = VLOAD(0, b + t * ldb + VW);
+    const REALV b0 = VECTOR(b + t * ldb), b1 = VECTOR(b + t * ldb + VW);
     ROW_STEP(0) ROW_STEP(1) ROW_STEP(2) ROW_STEP(3) ROW_STEP(4) ROW_STEP(5)
   }
   ROW_STORE(0) ROW_STORE(1) ROW_STORE(2) ROW_STORE(3) ROW_STORE(4) ROW_STORE(5)
@@ -62,12 +78,10 @@ inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int 
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
 }
 
-#define SCRATCH                                                                                                        \
-  __local REAL *queries, __local REAL *panels, __local REAL *values, __local REAL *scores, __local REAL *sums,         \
-      __local REAL *softmax, __local int *suspects
-
 // One tile of queries. Tiles are counted with the last ones of all heads first: with a causal mask they are the longest.
-inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const int tile_keys, const long number, SCRATCH) {
+inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const int tile_keys, const long number,
+                        __local REAL* queries, __local REAL* panels, __local REAL* values, __local REAL* scores,
+                        __local REAL* sums, __local REAL* softmax, __local int* suspects) {
   const Problem* p = &problem;
   const int dim = (int)p->key_dim, columns = (int)p->value_dim;
   const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
@@ -115,13 +129,14 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
     const int padded_keys = (keys + PANEL - 1) / PANEL * PANEL;
     int bad = 0;
 
-    for (int j = 0; j < padded_keys; ++j) {
+    for (int j = 0; j < padded_keys; j += 4) {  // four keys side by side: single elements would be scattered
       __local REAL* panel = panels + j / PANEL * PANEL * dim + j % PANEL;
-      const Features key = key_features(p, tables, k, past_k, b, g, key0 + min(j, keys - 1));
-      if (key.step == 1) {
-        for (int t = 0; t < dim; ++t) panel[t * PANEL] = LOAD(key.from, t);
-      } else {
-        for (int t = 0; t < dim; ++t) panel[t * PANEL] = LOAD(key.from, t * key.step);
+      Features key[4];
+      for (int n = 0; n < 4; ++n) key[n] = key_features(p, tables, k, past_k, b, g, key0 + min(j + n, keys - 1));
+      for (int t = 0; t < dim; ++t) {
+        *(__local CAT(REAL, 4)*)(panel + t * PANEL) =
+            (CAT(REAL, 4))(LOAD(key[0].from, t * key[0].step), LOAD(key[1].from, t * key[1].step),
+                           LOAD(key[2].from, t * key[2].step), LOAD(key[3].from, t * key[3].step));
       }
     }
     for (int j = 0; j < keys; ++j) {
@@ -183,14 +198,10 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
         // NaN in a row makes its total NaN below, whatever the maximum becomes.
         REALV most = (REALV)(HIDDEN);
         for (int j = first; j < padded_last; j += VW) {
-          const REALV score = VLOAD(0, row + j);
-          most = score > most ? score : most;
+          const REALV score = VECTOR(row + j);
+          most = LARGER(score, most);
         }
-        REAL lanes[VW];
-        VSTORE(most, 0, lanes);
-        const REAL before = maxima[block + r];
-        REAL now = before;
-        for (int n = 0; n < VW; ++n) now = fmax(now, lanes[n]);
+        const REAL before = maxima[block + r], now = fmax(before, CAT(largest_of, VW)(most));
         __local REAL* o = sums + (block + r) * padded_columns;
         if (now == HIDDEN) {  // nothing seen yet, or nothing but NaN
           for (int j = first; j < last; ++j) {
@@ -202,19 +213,16 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
         if (before != now) {
           const REAL shrink = exp(before - now);
           totals[block + r] *= shrink;
-          for (int c = 0; c < padded_columns; c += VW) VSTORE(VLOAD(0, o + c) * shrink, 0, o + c);
+          for (int c = 0; c < padded_columns; c += VW) VECTOR(o + c) *= shrink;
           maxima[block + r] = now;
         }
         REALV total = (REALV)(0);
         for (int j = first; j < padded_last; j += VW) {
-          const REALV e = exp_weights(VLOAD(0, row + j) - now);
-          VSTORE(e, 0, row + j);
+          const REALV e = exp_weights(VECTOR(row + j) - now);
+          VECTOR(row + j) = e;
           total += e;
         }
-        VSTORE(total, 0, lanes);
-        REAL sum = 0;
-        for (int n = 0; n < VW; ++n) sum += lanes[n];
-        totals[block + r] += sum;
+        totals[block + r] += CAT(sum_of, VW)(total);
       }
 
       if (p->dropout) {
@@ -257,11 +265,13 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
 // of all, which would leave threads idle when tiles differ or a core is slowed down. The counter goes on from launch to
 // launch; `base` is where this one starts.
 __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, const int tile_keys,
-                         volatile __global uint* counter, const uint base, const uint tiles, SCRATCH) {
+                         volatile __global uint* counter, const uint base, const uint tiles, __local REAL* queries,
+                         __local REALV* panels, __local REALV* values, __local REALV* scores, __local REALV* sums,
+                         __local REAL* softmax, __local int* suspects) {
   for (;;) {
     const uint number = atomic_inc(counter) - base;
     if (number >= tiles) return;
-    attend_tile(COMMON_VALUES, tile_rows, block_rows, tile_keys, number, queries, panels, values, scores, sums, softmax,
-                suspects);
+    attend_tile(COMMON_VALUES, tile_rows, block_rows, tile_keys, number, queries, (__local REAL*)panels,
+                (__local REAL*)values, (__local REAL*)scores, (__local REAL*)sums, softmax, suspects);
   }
 }

@@ -21,7 +21,9 @@ using support::OpenClDevice;
 struct CpuTile {
   int rows, block, keys, lanes;
 
-  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : block(24), keys(256) {
+  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : block(24) {
+    // Each step over a tile of keys costs every row a rescaling. PoCL's local memory is a core's second-level cache.
+    keys = device.local_bytes() >= (std::size_t{1} << 20) ? 512 : 256;
     rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
     lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
     lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
@@ -68,7 +70,7 @@ std::string build_options(const Problem& p, const OpenClDevice& device, int lane
   const std::string real = is_double ? "double" : "float", integer = is_double ? "long" : "int";
   const std::string n = std::to_string(lanes);
   return support::type_options(p, device) + " -DVW=" + n + " -DREALV=" + real + n + " -DINTV=" + integer + n +
-         " -DAS_INTV=as_" + integer + n + " -DAS_REALV=as_" + real + n + " -DVLOAD=vload" + n + " -DVSTORE=vstore" + n;
+         " -DAS_INTV=as_" + integer + n + " -DAS_REALV=as_" + real + n;
 }
 
 class OpenClPlan : public Plan {
