@@ -53,7 +53,12 @@ inline REALV exp_weights(REALV x) {
 
 // Six rows against two vectors of columns: C (+)= A * B with C in registers.
 #define ROW_DECLARE(r) REALV c##r##0 = (REALV)(0), c##r##1 = (REALV)(0);
-#define ROW_STEP(r) { const REALV f = (REALV)(a[r * lda + t]); c##r##0 = fma(f, b0, c##r##0); c##r##1 = fma(f, b1, c##r##1); }
+#define ROW_STEP(r, t) { const REALV f = (REALV)(a[r * lda + (t)]); c##r##0 = fma(f, b0, c##r##0); c##r##1 = fma(f, b1, c##r##1); }
+#define STEP(t)                                                                                                       \
+  {                                                                                                                   \
+    const REALV b0 = VECTOR(b + (t) * ldb), b1 = VECTOR(b + (t) * ldb + VW);                                          \
+    ROW_STEP(0, t) ROW_STEP(1, t) ROW_STEP(2, t) ROW_STEP(3, t) ROW_STEP(4, t) ROW_STEP(5, t)                         \
+  }
 #define ROW_STORE(r)                                                     \
   if (r < rows) {                                                        \
     __local REAL* to = c + r * ldc;                                      \
@@ -64,11 +69,11 @@ inline REALV exp_weights(REALV x) {
 inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c, int ldc,
                    int rows, int add) {
   ROW_DECLARE(0) ROW_DECLARE(1) ROW_DECLARE(2) ROW_DECLARE(3) ROW_DECLARE(4) ROW_DECLARE(5)
-#pragma unroll 4
-  for (int t = 0; t < depth; ++t) {
-    const REALV b0 = VECTOR(b + t * ldb), b1 = VECTOR(b + t * ldb + VW);
-    ROW_STEP(0) ROW_STEP(1) ROW_STEP(2) ROW_STEP(3) ROW_STEP(4) ROW_STEP(5)
+  int t = 0;
+  for (; t + 4 <= depth; t += 4) {
+    STEP(t) STEP(t + 1) STEP(t + 2) STEP(t + 3)
   }
+  for (; t < depth; ++t) STEP(t)
   ROW_STORE(0) ROW_STORE(1) ROW_STORE(2) ROW_STORE(3) ROW_STORE(4) ROW_STORE(5)
 }
 
