@@ -88,15 +88,14 @@ class EigenKernel {
 
   void softmax(const support::Block& block) {
     const std::int64_t whole = Product::padded(block.keys);
-    for (std::int64_t r = block.row; r < block.row + block.rows; r += kLanes) {
-      const std::int64_t rows = std::min(kLanes, block.row + block.rows - r);
-      raise_maxima(block, r, rows, whole);
-      for (std::int64_t n = r; n < r + rows; ++n) {
-        Packet sum = Eigen::internal::pload<Packet>(&sum_(n, 0));
-        // Nothing seen yet, or nothing but NaN: any finite shift gives 0 for the one and NaN for the other.
-        exp_row(score_row(block, n), whole, max_[n] == kNothing ? Real{0} : max_[n], sum);
-        Eigen::internal::pstore(&sum_(n, 0), sum);
-      }
+    for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+      Real* row = score_row(block, r);
+      std::fill(row + block.keys, row + whole, kNothing);  // up to the next whole packet
+      raise_maximum(r, Eigen::internal::predux_max(max_of_row(row, whole)));
+      Packet sum = Eigen::internal::pload<Packet>(&sum_(r, 0));
+      // Nothing seen yet, or nothing but NaN: any finite shift gives 0 for the one and NaN for the other.
+      exp_row(row, whole, max_[r] == kNothing ? Real{0} : max_[r], sum);
+      Eigen::internal::pstore(&sum_(r, 0), sum);
     }
   }
 
@@ -144,33 +143,13 @@ class EigenKernel {
                                                            Eigen::OuterStride<>(rows.stride));
   }
 
-  /// Moves the maxima of rows [first, first + rows) on, rows <= kLanes, and shrinks what was summed under the old ones.
-  /// Scores between a block's keys and the next whole packet become hidden.
-  void raise_maxima(const support::Block& block, std::int64_t first, std::int64_t rows, std::int64_t whole) {
-    using namespace Eigen::internal;
-    PacketBlock<Packet, kLanes> lanes;
-    for (std::int64_t n = 0; n < kLanes; ++n) {
-      if (n >= rows) {
-        lanes.packet[n] = pset1<Packet>(kNothing);
-        continue;
-      }
-      Real* row = score_row(block, first + n);
-      std::fill(row + block.keys, row + whole, kNothing);
-      lanes.packet[n] = max_of_row(row, whole);
-    }
-    // Each row's maximum into a lane of its own.
-    ptranspose(lanes);
-    for (std::int64_t n = 1; n < kLanes; ++n) lanes.packet[0] = pmax(lanes.packet[0], lanes.packet[n]);
-    alignas(64) Real most[kLanes];
-    pstore(most, lanes.packet[0]);
-    for (std::int64_t n = 0; n < rows; ++n) {
-      Real& max = max_[first + n];
-      if (!(most[n] > max)) continue;
-      const Real shrink = std::exp(max - most[n]);  // 0 when there was nothing before
-      sum_.row(first + n) *= shrink;
-      out_.row(first + n) *= shrink;
-      max = most[n];
-    }
+  /// Moves a row's maximum on and shrinks what was summed under the old one.
+  void raise_maximum(std::int64_t r, Real most) {
+    if (!(most > max_[r])) return;
+    const Real shrink = std::exp(max_[r] - most);  // 0 when there was nothing before
+    sum_.row(r) *= shrink;
+    out_.row(r) *= shrink;
+    max_[r] = most;
   }
 
   std::int64_t value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile
@@ -221,7 +200,7 @@ class EigenBackend : public Backend {
   }
 
  private:
-  static constexpr support::TileShape kTile{528, 256, 24};
+  static constexpr support::TileShape kTile{528, 512, 24};
   static_assert(kTile.block % support::RegisterTile<EigenSimd<float>>::kRows == 0);  // packed queries: whole panels
   int threads_;
 };
