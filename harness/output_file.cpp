@@ -8,6 +8,7 @@ namespace attest {
 
 OutputFile::OutputFile(const std::filesystem::path& path)
     : path_(path), part_(path.string() + ".part" + std::to_string(getpid())) {
+  if (path_ == "-") throw UserError("-: standard output has the table; name a file to write to");
   std::error_code error;
   if (std::filesystem::is_directory(path_, error)) {
     throw UserError(path_.string() + ": is a folder; name a file to write to");

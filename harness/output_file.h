@@ -9,7 +9,7 @@ namespace attest {
 
 class OutputFile {
  public:
-  /// Opens "<path>.part". Throws UserError when that can't be written.
+  /// Opens "<path>.part". Throws UserError when that can't be written, and for "-": standard output is taken.
   explicit OutputFile(const std::filesystem::path& path);
   /// Removes the part file when finish() was not reached.
   ~OutputFile();
