@@ -36,19 +36,14 @@ if [ $# -gt 0 ]; then
 fi
 run_tests "$attest_build-test"
 
-# Clang compiles the checks of the sanitizers in half of GCC's time.
-sanitized=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-14 -DATTEST_BACKEND_OPENCL=OFF
-  -DATTEST_BACKEND_CLBLAST=OFF)
-
 # Address and undefined-behaviour sanitizers on everything but the drivers: OpenCL loads a compiler of its own, whose
-# allocations are not ours to judge.
-ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" "${sanitized[@]}" \
-  -DATTEST_SANITIZE=address,undefined
+# allocations are not ours to judge. Clang compiles their checks in half of GCC's time.
+ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" --preset asan-ubsan
 run_tests "$attest_build-asan" -L 'unit|smoke' -E format
 
 # The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
 # GCC's doesn't. OpenBLAS is not instrumented: what happens inside is not judged.
-ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" "${sanitized[@]}" -DATTEST_SANITIZE=thread
+ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" --preset tsan
 TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-14/lib/libarcher.so \
   run_tests "$attest_build-tsan" -L 'smoke|bugs'
 

@@ -54,9 +54,9 @@ constexpr double kShrinkSeconds = 2;
 
 /// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
 /// two sets of inputs and an output for each backend are in memory then.
-constexpr double kPreparedAhead = 64 << 20;
+constexpr double kSmallCaseBytes = 64 << 20;
 
-bool is_small(const Case& source) { return memory_needed(source.problem) <= kPreparedAhead; }
+bool is_small(const Case& source) { return memory_needed(source.problem) <= kSmallCaseBytes; }
 
 /// What is to do for one case.
 struct Task {
