@@ -14,22 +14,22 @@ flags="-std=c++20 -O2 -g1 -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sa
   -fsanitize-coverage-ignorelist=tests/fuzz/coverage_ignore.txt
   -DATTEST_VERSION=\"fuzz\" -DATTEST_SOURCE_DIR=\"$attest_root\" -DATTEST_DATA_DIR=\"$attest_root\""
 reference=$(ls reference/*.cpp)
-readers="harness/case.cpp harness/case_file.cpp harness/file_golden.cpp harness/index_tensors.cpp harness/safetensors.cpp
-  harness/inputs.cpp harness/fill.cpp harness/guarded_outputs.cpp harness/machine.cpp harness/output_file.cpp"
+readers="harness/cases/case.cpp harness/cases/case_file.cpp harness/cases/file_golden.cpp harness/cases/index_tensors.cpp harness/cases/safetensors.cpp
+  harness/cases/inputs.cpp harness/cases/fill.cpp harness/comparison/guarded_outputs.cpp harness/base/machine.cpp harness/base/output_file.cpp"
 cmake -DSOURCE="$attest_root" -DOUTPUT="$out/attest_build.h" -DDESCRIPTION=fuzz -P harness/build_description.cmake
 build() { # target, sources
   local target=$1
   shift
   local newest
-  newest=$(ls -t "tests/fuzz/$target.cpp" "$@" reference/*.h harness/*.h | head -n 1)
+  newest=$(ls -t "tests/fuzz/$target.cpp" "$@" reference/*.h harness/*/*.h | head -n 1)
   [ "$out/$target" -nt "$newest" ] || clang++-14 $flags "tests/fuzz/$target.cpp" "$@" -o "$out/$target" -lfmt
 }
 # The two large ones side by side.
 build case_file $reference $readers &
 large=$!
 build case_line $reference
-build safetensors harness/safetensors.cpp harness/output_file.cpp
-build results harness/benchmark_file.cpp harness/earlier_run.cpp harness/machine.cpp
+build safetensors harness/cases/safetensors.cpp harness/base/output_file.cpp
+build results harness/speed/benchmark_file.cpp harness/report/earlier_run.cpp harness/base/machine.cpp
 wait $large
 
 # One file per committed line, the small golden files, the head of each result, and what was found before.

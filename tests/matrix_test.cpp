@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "backends/registry.h"
-#include "harness/backend_set.h"
-#include "harness/refusals.h"
-#include "harness/run_case.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/verdict/prepared_case.h"
+#include "harness/verdict/refusals.h"
 
 namespace attest {
 namespace {

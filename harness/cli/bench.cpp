@@ -1,17 +1,17 @@
 // attest bench
-#include "harness/bench.h"
+#include "harness/speed/bench.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <optional>
 
-#include "harness/backend_set.h"
+#include "harness/base/machine.h"
+#include "harness/base/output_file.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
-#include "harness/machine.h"
-#include "harness/output_file.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
 
 namespace attest {
 namespace {

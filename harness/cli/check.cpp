@@ -10,18 +10,18 @@
 #include <regex>
 #include <utility>
 
-#include "harness/backend_set.h"
-#include "harness/case.h"
+#include "harness/base/parallel.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
-#include "harness/earlier_run.h"
-#include "harness/parallel.h"
-#include "harness/probe.h"
-#include "harness/refusals.h"
-#include "harness/report.h"
-#include "harness/run_case.h"
-#include "harness/shrink_case.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/probe/probe.h"
+#include "harness/report/earlier_run.h"
+#include "harness/report/report.h"
+#include "harness/search/shrink_case.h"
+#include "harness/verdict/prepared_case.h"
+#include "harness/verdict/refusals.h"
 
 namespace attest {
 namespace {

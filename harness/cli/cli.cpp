@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "harness/base/user_error.h"
 #include "harness/isolation/worker.h"
-#include "harness/user_error.h"
 #include "reference/nearest.h"
 
 namespace attest {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/interrupted.h"
+#include "harness/base/interrupted.h"
 #include "harness/isolation/isolated_backend.h"
 
 namespace CLI {

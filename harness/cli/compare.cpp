@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "harness/benchmark_file.h"
+#include "harness/base/quantile.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/quantile.h"
-#include "harness/speed_comparison.h"
-#include "harness/user_error.h"
+#include "harness/speed/benchmark_file.h"
+#include "harness/speed/speed_comparison.h"
 
 namespace attest {
 namespace {

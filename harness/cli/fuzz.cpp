@@ -1,13 +1,13 @@
 // attest fuzz: random cases against one backend.
-#include "harness/fuzz.h"
+#include "harness/search/fuzz.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "harness/backend_set.h"
+#include "harness/base/output_file.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/output_file.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
 
 namespace attest {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "harness/backend_set.h"
-#include "harness/case.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
 #include "harness/cli/cli.h"
-#include "harness/probe.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/probe/probe.h"
 #include "reference/nearest.h"
 
 namespace attest {

@@ -8,7 +8,7 @@
 #include <regex>
 #include <string>
 
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
 
 namespace attest {
 

@@ -1,10 +1,10 @@
 // attest shrink: the smallest case that still fails.
 #include <fmt/format.h>
 
-#include "harness/backend_set.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/shrink_case.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/search/shrink_case.h"
 #include "reference/case_line.h"
 
 namespace attest {

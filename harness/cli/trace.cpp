@@ -1,14 +1,14 @@
 // attest trace
-#include "harness/trace.h"
+#include "harness/trace/trace.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "harness/backend_set.h"
+#include "harness/base/output_file.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/language_model.h"
-#include "harness/output_file.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/trace/language_model.h"
 #include "reference/nearest.h"
 
 namespace attest {

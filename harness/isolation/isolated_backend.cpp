@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "harness/base/machine.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/worker.h"
-#include "harness/machine.h"
-#include "harness/verdict.h"
+#include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
 
 extern char** environ;

@@ -13,7 +13,7 @@
 #include <map>
 #include <memory>
 
-#include "harness/float_environment.h"
+#include "harness/base/float_environment.h"
 #include "harness/isolation/parcels.h"
 #include "reference/case_line.h"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "harness/backend_set.h"
-#include "harness/case.h"
-#include "harness/expectation.h"
-#include "harness/guarded_outputs.h"
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
+#include "harness/comparison/expectation.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "harness/isolation/backend_set.h"
 #include "reference/attention.h"
 #include "reference/linear_attention.h"
 #include "tests/audit/big_float.h"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "harness/case.h"
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
 #include "reference/case_line.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "harness/benchmark_file.h"
-#include "harness/earlier_run.h"
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
+#include "harness/report/earlier_run.h"
+#include "harness/speed/benchmark_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -1,11 +1,11 @@
 // libFuzzer target: any bytes are a tensor file or get one sentence; what was read can be looked at.
-#include "harness/safetensors.h"
+#include "harness/cases/safetensors.h"
 
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
 
 namespace attest::mutants {
 

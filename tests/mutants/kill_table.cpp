@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/compare.h"
-#include "harness/run_case.h"
+#include "harness/comparison/compare.h"
+#include "harness/verdict/prepared_case.h"
 #include "tests/mutants/rules.h"
 
 namespace attest::mutants {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/case.h"
+#include "harness/cases/case.h"
 
 namespace attest::mutants {
 

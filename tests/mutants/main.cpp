@@ -10,10 +10,10 @@
 #include <functional>
 
 #include "backends/registry.h"
-#include "harness/backend_set.h"
+#include "harness/base/quantile.h"
+#include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/quantile.h"
-#include "harness/user_error.h"
+#include "harness/isolation/backend_set.h"
 #include "tests/faulty/faulty.h"
 #include "tests/mutants/equivalent.h"
 #include "tests/mutants/kill_table.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/random_case.h"
+#include "harness/cases/random_case.h"
 #include "reference/case_line.h"
 
 int main(int argc, char** argv) {

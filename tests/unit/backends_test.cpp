@@ -1,8 +1,8 @@
 // Facts that must hold for every backend: metamorphic relations, and paths that one case line can't say.
 #include <cmath>
 
-#include "harness/fill.h"
-#include "harness/probe.h"
+#include "harness/cases/fill.h"
+#include "harness/probe/probe.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -1,5 +1,5 @@
 // Facts about bits: each is noticed when it is not so.
-#include "harness/bitwise.h"
+#include "harness/verdict/bitwise.h"
 
 #include <cmath>
 #include <functional>

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "harness/compare.h"
-#include "harness/waivers.h"
+#include "harness/comparison/compare.h"
+#include "harness/verdict/waivers.h"
 #include "reference/error_deviation.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/tampered.h"

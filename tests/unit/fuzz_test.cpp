@@ -1,6 +1,6 @@
 // Fuzzing: wrong backends are found and their failures told apart; a correct one is left in peace; a seed repeats
 // itself.
-#include "harness/fuzz.h"
+#include "harness/search/fuzz.h"
 
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"

@@ -2,12 +2,12 @@
 #include <cstring>
 #include <set>
 
-#include "harness/compare.h"
-#include "harness/fill.h"
-#include "harness/probe.h"
-#include "harness/refusals.h"
-#include "harness/roof.h"
-#include "harness/safetensors.h"
+#include "harness/cases/fill.h"
+#include "harness/cases/safetensors.h"
+#include "harness/comparison/compare.h"
+#include "harness/probe/probe.h"
+#include "harness/speed/roof.h"
+#include "harness/verdict/refusals.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "harness/backend_set.h"
-#include "harness/case.h"
-#include "harness/guarded_outputs.h"
-#include "harness/run_case.h"
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/verdict/prepared_case.h"
 #include "reference/attention.h"
 #include "reference/case_line.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "harness/inputs.h"
+#include "harness/cases/inputs.h"
 #include "harness/isolation/messages.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/shared_memory.h"

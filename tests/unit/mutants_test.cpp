@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "harness/user_error.h"
+#include "harness/base/user_error.h"
 #include "tests/mutants/equivalent.h"
 #include "tests/mutants/rules.h"
 

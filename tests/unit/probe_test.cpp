@@ -1,5 +1,5 @@
 // Statements of arithmetic are probed: a backend that says more than it does is found out.
-#include "harness/probe.h"
+#include "harness/probe/probe.h"
 
 #include <functional>
 

@@ -1,7 +1,7 @@
 // Files shrink as lines do: to numbers that a person can follow.
-#include "harness/shrink_file.h"
+#include "harness/search/shrink_file.h"
 
-#include "harness/shrink_case.h"
+#include "harness/search/shrink_case.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/tampered.h"
 #include "tests/unit/helpers.h"

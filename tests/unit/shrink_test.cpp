@@ -1,9 +1,9 @@
 // Shrinking: thirty failures of deliberately wrong backends become cases that a person can compute by hand.
-#include "harness/shrink.h"
+#include "harness/search/shrink.h"
 
 #include <map>
 
-#include "harness/shrink_case.h"
+#include "harness/search/shrink_case.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

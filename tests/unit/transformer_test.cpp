@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "harness/fill.h"
-#include "harness/language_model.h"
+#include "harness/cases/fill.h"
+#include "harness/trace/language_model.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -1,0 +1,370 @@
+// Cases from .safetensors files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/base/user_error.h"
+#include "harness/cases/case.h"
+#include "harness/cases/file_golden.h"
+#include "harness/cases/index_tensors.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+/// Builds the problem and the storage from a file's tensors; complains with the file's name in front.
+class FileCase {
+ public:
+  FileCase(TensorFile file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)), page_table_(find("page_table")) {}
+
+  Case build() {
+    Case result;
+    read_sizes();
+    result.problem = problem_;
+    result.label = name_;
+    result.from_file = true;
+    check_memory(problem_, name_);
+    result.inputs = read_inputs();
+    std::set<std::string> inputs = {
+        "q", "k", "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k", "page_table"};
+    for (const ExtraInput& spec : extra_inputs(problem_)) inputs.emplace(spec.name);
+    result.golden = read_golden(file_, name_, inputs);
+    return result;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const { throw UserError(name_ + ": " + message); }
+  std::string metadata(const std::string& key) const { return FileMetadata(file_, name_).text(key); }
+  double metadata_number(const std::string& key) const { return FileMetadata(file_, name_).number(key); }
+
+  const FileTensor& floating(const std::string& key) const {
+    const auto found = file_.tensors.find(key);
+    if (found == file_.tensors.end()) fail("tensor \"" + key + "\" is missing; q, k and v are needed");
+    if (!found->second.is_floating()) {
+      fail("tensor \"" + key + "\" has type " + found->second.dtype + "; F64, F32, F16 or BF16");
+    }
+    return found->second;
+  }
+
+  const FileTensor* find(const std::string& key) const {
+    const auto found = file_.tensors.find(key);
+    return found == file_.tensors.end() ? nullptr : &found->second;
+  }
+
+  static DType dtype_of(const FileTensor& tensor) {
+    return tensor.dtype == "F64"    ? DType::f64
+           : tensor.dtype == "F16"  ? DType::f16
+           : tensor.dtype == "BF16" ? DType::bf16
+                                    : DType::f32;
+  }
+
+  /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata), or
+  /// T,H,D for packed sequences.
+  Index4 extents(const std::string& key, const FileTensor& tensor) const {
+    const auto& n = tensor.shape;
+    Index4 shape{};
+    if (layout_ == Layout::thd) {
+      if (n.size() != 3) fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; layout thd is T,H,D");
+      shape = {1, n[1], n[0], n[2]};
+    } else if (n.size() == 2) {
+      shape = {1, 1, n[0], n[1]};
+    } else if (n.size() == 3) {
+      const std::int64_t heads = heads_of(key);
+      if (heads < 1 || n[2] % heads != 0) {
+        fail(fmt::format("tensor \"{}\": the last axis of {} does not hold {} heads", key, tensor.shape_text(), heads));
+      }
+      shape = {n[0], heads, n[1], n[2] / heads};
+    } else if (n.size() == 4) {
+      shape = {n[0], n[1], n[2], n[3]};
+      if (layout_ == Layout::blhd) std::swap(shape[1], shape[2]);
+    } else {
+      fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; 2, 3 or 4 axes are wanted");
+    }
+    return shape;
+  }
+
+  std::int64_t heads_of(const std::string& key) const {
+    const std::string name = key == "q" || metadata("kv_heads").empty() ? "heads" : "kv_heads";
+    if (metadata(name).empty()) return 1;
+    const double heads = metadata_number(name);
+    if (!(heads >= 1 && heads <= 65536 && heads == std::floor(heads))) fail("metadata heads is no head count");
+    return static_cast<std::int64_t>(heads);
+  }
+
+  void read_sizes() {
+    const std::string layout = metadata("layout");
+    if (layout == "blhd")
+      layout_ = Layout::blhd;
+    else if (layout == "bld")
+      layout_ = Layout::bld;
+    else if (layout == "thd")
+      layout_ = Layout::thd;
+    else if (!layout.empty() && layout != "bhld")
+      fail("metadata layout \"" + layout + "\"; bhld, blhd, bld or thd");
+
+    const FileTensor &q = floating("q"), &k = floating("k"), &v = floating("v");
+    const Index4 nq = extents("q", q);
+    Index4 nk = extents("k", k), nv = extents("v", v);
+    if (page_table_) {
+      page_size_ = nk[2];
+      pages_ = nk[0];
+      if (nv[0] != pages_) fail(fmt::format("the pages of k {} and v {} disagree", k.shape_text(), v.shape_text()));
+      if (page_table_->shape.size() != 2 || page_table_->shape[0] != nq[0] || layout_ == Layout::thd) {
+        fail(fmt::format("page_table {} and q {}: one row of pages for each batch is wanted, and no layout thd",
+                         page_table_->shape_text(), q.shape_text()));
+      }
+      if (page_size_ < 1) fail("pages of no rows");
+      nk[0] = nv[0] = nq[0];
+      nk[2] = page_table_->shape[1] * page_size_;
+      nv[2] = page_table_->shape[1] * nv[2];
+    }
+    const auto disagree = [&](const char* what, const char* a, const FileTensor& x, const char* b,
+                              const FileTensor& y) {
+      fail(fmt::format("{} of {} {} and {} {} disagree", what, a, x.shape_text(), b, y.shape_text()));
+    };
+    if (nq[0] != nk[0]) disagree("the batch", "q", q, "k", k);
+    if (nq[0] != nv[0]) disagree("the batch", "q", q, "v", v);
+    if (nk[1] != nv[1]) disagree("the heads", "k", k, "v", v);
+    if (nk[2] != nv[2]) disagree("the length", "k", k, "v", v);
+    if (nq[3] != nk[3]) disagree("the head dimension", "q", q, "k", k);
+    if (q.dtype != k.dtype) disagree("the type", "q", q, "k", k);
+    if (q.dtype != v.dtype) disagree("the type", "q", q, "v", v);
+    if (nk[1] == 0 ? nq[1] != 0 : nq[1] % nk[1] != 0) disagree("the heads", "q", q, "k", k);
+    if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
+
+    Problem p;
+    p.dtype = dtype_of(q);
+    p.batch = nq[0];
+    p.query_heads = nq[1];
+    p.key_heads = nk[1];
+    p.query_length = nq[2];
+    p.key_length = nk[2];
+    p.key_dim = nq[3];
+    p.value_dim = nv[3];
+    p.layout = layout_;
+    if (page_table_) p.page_size = page_size_;
+    if (layout_ == Layout::thd) read_starts(p);
+    read_past(p, nk[1]);
+    if (!metadata("scale").empty()) p.scale = metadata_number("scale");
+    read_mask_spec(p);
+    try {
+      problem_ = with_options(p, metadata("options"));
+    } catch (const CaseError& error) {
+      fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
+    }
+    if (problem_.layout != p.layout || (p.lengths && problem_.lengths != p.lengths) ||
+        problem_.page_size != p.page_size) {
+      fail("metadata options: layout, cumulative lengths and pages come from the file's tensors");
+    }
+    if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
+    if (!page_table_) return;
+    std::vector<std::int64_t> used;
+    for (std::int64_t b = 0; b < problem_.batch; ++b) used.push_back(page_count(problem_, b));
+    check_page_table(*page_table_, name_, used, pages_);
+  }
+
+  /// cu_seqlens_q and cu_seqlens_k: where each packed sequence begins, and the end.
+  void read_starts(Problem& p) const {
+    const FileTensor *q = find("cu_seqlens_q"), *k = find("cu_seqlens_k");
+    if (!q || !k) fail("layout thd needs cu_seqlens_q and cu_seqlens_k");
+    LengthSpec lengths{lengths_of_starts(*q, name_, "cu_seqlens_q", p.query_length),
+                       lengths_of_starts(*k, name_, "cu_seqlens_k", p.key_length)};
+    if (lengths.query.size() != lengths.key.size()) {
+      fail("cu_seqlens_q " + q->shape_text() + " and cu_seqlens_k " + k->shape_text() + " disagree");
+    }
+    const auto longest = [](const std::vector<std::int64_t>& list) {
+      return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+    };
+    p.batch = static_cast<std::int64_t>(lengths.key.size());
+    p.query_length = longest(lengths.query);
+    p.key_length = longest(lengths.key);
+    p.lengths = std::move(lengths);
+  }
+
+  /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
+  void read_past(Problem& p, std::int64_t heads) const {
+    const FileTensor *k = find("past_k"), *v = find("past_v");
+    if (!k && !v) return;
+    if (!k || !v) fail("past_k and past_v belong together; one is missing");
+    const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
+      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim ||
+          !t.is_floating() || dtype_of(t) != p.dtype) {
+        fail(fmt::format("{} {} of {} does not fit k and v: [{},{},P,{}] of their type is wanted", name, t.shape_text(),
+                         t.dtype, p.batch, heads, dim));
+      }
+    };
+    check("past_k", *k, p.key_dim);
+    check("past_v", *v, p.value_dim);
+    if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
+    p.past = k->shape[2];
+    p.key_length += p.past;
+  }
+
+  void read_mask_spec(Problem& p) {
+    const auto found = file_.tensors.find("mask");
+    if (found == file_.tensors.end()) return;
+    const FileTensor& tensor = found->second;
+    if (!tensor.is_floating() && tensor.dtype != "BOOL")
+      fail("mask has type " + tensor.dtype + "; BOOL or a floating type");
+    const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
+    MaskSpec spec;
+    spec.additive = tensor.is_floating();
+    spec.fill = Fill{spec.additive ? "normal" : "all", {}};
+    if (spec.additive) {
+      if (dtype_of(tensor) != p.dtype) spec.dtype = dtype_of(tensor);
+    }
+    const std::size_t axes = tensor.shape.size();
+    bool fits = axes <= 4;
+    for (std::size_t n = 0; fits && n < axes; ++n) {
+      const std::size_t axis = n + 4 - axes;
+      spec.kept[axis] = tensor.shape[n] != 1 || full[axis] == 1;
+      fits = tensor.shape[n] == 1 || tensor.shape[n] == full[axis];
+    }
+    if (!fits) {
+      fail(fmt::format("mask {} does not broadcast to [{},{},{},{}]", tensor.shape_text(), full[0], full[1], full[2],
+                       full[3]));
+    }
+    p.mask = spec;
+  }
+
+  TensorStorage read_tensor(TensorId id, const std::string& key) const {
+    const FileTensor& tensor = floating(key);
+    TensorStorage storage(problem_, id, problem_.dtype);
+    const Index4 n = storage.shape();
+    if (layout_ == Layout::thd) {  // T,H,D in the file as in storage
+      const std::vector<std::int64_t> starts = starts_of(problem_, id);
+      each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+        const std::int64_t row = starts[static_cast<std::size_t>(b)] + l;
+        if (row < starts[static_cast<std::size_t>(b) + 1])
+          storage.set(b, h, l, d, tensor.at((row * n[1] + h) * n[3] + d));
+      });
+      return storage;
+    }
+    // bhld keeps heads before positions in the file; blhd and bld keep positions first.
+    const bool heads_first = tensor.shape.size() == 4 && layout_ == Layout::bhld;
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const std::int64_t at =
+          heads_first ? ((b * n[1] + h) * n[2] + l) * n[3] + d : ((b * n[2] + l) * n[1] + h) * n[3] + d;
+      storage.set(b, h, l, d, tensor.at(at));
+    });
+    return storage;
+  }
+
+  CaseInputs read_inputs() const {
+    CaseInputs inputs;
+    const Problem& p = problem_;
+    make_small_inputs(p, inputs);
+    inputs.q = read_tensor(TensorId::q, "q");
+    if (page_table_) {
+      inputs.k = read_pages(TensorId::k, "k", inputs);
+      inputs.v = read_pages(TensorId::v, "v", inputs);
+    } else {
+      inputs.k = read_tensor(TensorId::k, "k");
+      inputs.v = read_tensor(TensorId::v, "v");
+    }
+    if (find("past_k")) {
+      inputs.past_k = read_dense("past_k");
+      inputs.past_v = read_dense("past_v");
+    }
+    for (const ExtraInput& spec : inputs.extra_specs) inputs.extra.push_back(read_extra(spec));
+    read_keep(inputs);
+    if (!p.mask) return inputs;
+    inputs.has_mask = true;
+    inputs.additive = p.mask->additive;
+    const FileTensor& tensor = file_.tensors.at("mask");
+    inputs.mask = p.mask->additive ? TensorStorage(p, TensorId::mask, p.mask_dtype()) : TensorStorage::boolean(p);
+    std::int64_t at = 0;
+    each_index(inputs.mask.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+      const double value = tensor.at(at++);
+      if (value == kInfinity) fail("mask holds +infinity, which no softmax can use");
+      if (p.mask->additive)
+        inputs.mask.set(b, h, i, j, value);
+      else
+        inputs.mask.set_byte(b, h, i, j, value != 0);
+    });
+    return inputs;
+  }
+
+  /// The pages that sequences use, in the shuffled order of this case's own table; a page that two share becomes two.
+  TensorStorage read_pages(TensorId id, const std::string& key, const CaseInputs& inputs) const {
+    const FileTensor& tensor = floating(key);
+    TensorStorage storage(problem_, id, problem_.dtype);
+    const Index4 n = storage.shape();
+    for (std::int64_t b = 0; b < problem_.batch; ++b) {
+      for (std::int64_t i = 0; i < page_count(problem_, b); ++i) {
+        const auto from = static_cast<std::int64_t>(page_table_->at(b * page_table_->shape[1] + i));
+        const std::int64_t to = inputs.pages[static_cast<std::size_t>(b * inputs.page_stride + i)];
+        each_index({1, n[1], n[2], n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
+          const std::int64_t row = layout_ == Layout::bhld ? h * n[2] + l : l * n[1] + h;
+          storage.set(to, h, l, d, tensor.at((from * n[1] * n[2] + row) * n[3] + d));
+        });
+      }
+    }
+    return storage;
+  }
+
+  TensorStorage read_dense(const std::string& key) const {
+    const FileTensor& tensor = floating(key);
+    TensorStorage storage({tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]}, problem_.dtype);
+    std::int64_t at = 0;
+    each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      storage.set(b, h, l, d, tensor.at(at++));
+    });
+    return storage;
+  }
+
+  /// An input of one operator: four axes, or B,L,H*D as q, k and v in the layout bld.
+  TensorStorage read_extra(const ExtraInput& spec) const {
+    const std::string name(spec.name);
+    const FileTensor* tensor = find(name);
+    const Index4& n = spec.shape;
+    const bool packed = tensor && tensor->shape.size() == 3;
+    const bool fits = tensor && tensor->is_floating() && dtype_of(*tensor) == problem_.dtype &&
+                      (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
+                              : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
+    if (!fits) {
+      fail(fmt::format("{} {}: [{},{},{},{}] of the type of q is wanted{}", name,
+                       tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", n[0], n[1], n[2], n[3],
+                       packed ? ", or with three axes B,L,H*D" : ""));
+    }
+    TensorStorage storage(n, problem_.dtype);
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const std::int64_t at = packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
+      storage.set(b, h, l, d, tensor->at(at));
+    });
+    return storage;
+  }
+
+  /// Dropout's decisions, when the file makes them.
+  void read_keep(CaseInputs& inputs) const {
+    const FileTensor* keep = find("keep");
+    if (!keep) return;
+    const Problem& p = problem_;
+    const std::int64_t wanted = p.batch * p.query_heads * p.query_length * p.key_length;
+    if (keep->size() != wanted || keep->is_floating()) {
+      fail(fmt::format("keep {} of {}: one BOOL for each of [{},{},{},{}] is wanted", keep->shape_text(), keep->dtype,
+                       p.batch, p.query_heads, p.query_length, p.key_length));
+    }
+    for (std::int64_t n = 0; n < wanted; ++n) inputs.keep.push_back(keep->at(n) != 0);
+  }
+
+  TensorFile file_;
+  std::string name_;
+  const FileTensor* page_table_;
+  std::int64_t page_size_ = 0, pages_ = 0;
+  Layout layout_ = Layout::bhld;
+  Problem problem_;
+};
+
+}  // namespace
+
+Case case_from_tensors(TensorFile file, const std::string& name) { return FileCase(std::move(file), name).build(); }
+
+Case case_from_file(const std::filesystem::path& path) {
+  return case_from_tensors(read_safetensors(path), path.string());
+}
+
+}  // namespace attest

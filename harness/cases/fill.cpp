@@ -1,0 +1,215 @@
+#include "harness/cases/fill.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Irwin-Hall: the sum of twelve 16-bit uniforms less six has mean 0 and variance 1, and is exact.
+double normal_from(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  std::int64_t sum = 0;
+  for (std::uint64_t word = 0; word < 3; ++word) {
+    const std::uint64_t bits = hash_words(seed, stream * 4 + word, index);
+    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<std::int64_t>((bits >> shift) & 0xffff);
+  }
+  return (static_cast<double>(sum) + 6.0 - 6.0 * 65536.0) / 65536.0;
+}
+
+std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+  return static_cast<std::uint64_t>(((a * shape[1] + b) * shape[2] + c) * shape[3] + d);
+}
+
+/// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values.
+Index4 logical_shape(const Problem& p, TensorId id) {
+  if (id == TensorId::k) return {p.batch, p.key_heads, p.key_length, p.key_dim};
+  if (id == TensorId::v) return {p.batch, p.key_heads, p.key_length, p.value_dim};
+  return shape_of(p, id);
+}
+
+constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
+
+}  // namespace
+
+std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return mix(mix(mix(seed) ^ stream) ^ index);
+}
+
+double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+TensorFill::TensorFill(const Problem& problem, TensorId id)
+    : id_(id), shape_(logical_shape(problem, id)), seed_(problem.seed) {
+  const Fill& fill = problem.tensor(id).fill ? *problem.tensor(id).fill : problem.fill;
+  const auto& known = tensor_fills();
+  const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
+  kind_ = static_cast<Kind>(found - known.begin());
+  // Subnormal, and as large as leaves room for a dozen standard deviations.
+  struct Range {
+    double tiny, huge;
+  };
+  constexpr Range ranges[] = {{0x1p-1050, 0x1p500}, {0x1p-140, 0x1p59}, {0x1p-19, 0x1p13}, {0x1p-130, 0x1p59}};
+  const Range range = ranges[static_cast<std::size_t>(problem.dtype)];
+  tiny_ = range.tiny;
+  switch (kind_) {
+    case Kind::spread: {
+      // Scores get the standard deviation x/2: scale * sqrt(Dqk) * amplitude^2 = x/2.
+      const double unit = std::fabs(problem.scale_value()) * std::sqrt(static_cast<double>(problem.key_dim));
+      const double wanted = std::fabs(fill.args[0]) / 2;
+      amplitude_ = id == TensorId::v || unit == 0 ? 1 : std::sqrt(wanted / unit);
+      break;
+    }
+    case Kind::constant: amplitude_ = fill.args[0]; break;
+    case Kind::denormal: amplitude_ = tiny_; break;
+    case Kind::huge: amplitude_ = range.huge; break;
+    default: break;
+  }
+}
+
+double TensorFill::normal(std::uint64_t index, std::uint64_t stream) const {
+  return normal_from(seed_, static_cast<std::uint64_t>(id_) * 8 + stream, index);
+}
+
+double TensorFill::uniform(std::uint64_t index, std::uint64_t stream) const {
+  return hash_uniform(hash_words(seed_, 1000 + static_cast<std::uint64_t>(id_) * 8 + stream, index));
+}
+
+double TensorFill::integer(std::uint64_t index, std::int64_t largest) const {
+  const auto span = static_cast<double>(2 * largest + 1);
+  return std::floor(uniform(index, 1) * span) - static_cast<double>(largest);
+}
+
+double TensorFill::cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const {
+  if (id_ == TensorId::v) return (l % 2 == 0 ? 1000.0 : -1000.0) + normal(index, 0);
+  const bool second = d % 2 == 1;
+  const double pair = normal(second ? index - 1 : index, 0) * 64;
+  if (!second) return pair;
+  // q repeats itself, k nearly negates itself: the pair's products all but cancel.
+  return id_ == TensorId::q ? pair : -pair * (1 + normal(index, 1) * 0x1p-10);
+}
+
+double TensorFill::mixed(std::uint64_t index, std::uint64_t row) const {
+  switch (hash_words(seed_, 2000 + static_cast<std::uint64_t>(id_), row) % 6) {
+    case 0: return normal(index, 0) * 16;
+    case 1: return 0;
+    case 2: return normal(index, 0) * tiny_;
+    case 3: return integer(index, 4);
+    case 4: return normal(index, 0) * 0x1p-20;
+    default: return normal(index, 0);
+  }
+}
+
+double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+  const std::uint64_t index = linear(shape_, b, h, l, d);
+  const std::uint64_t row = linear({shape_[0], shape_[1], shape_[2], 1}, b, h, l, 0);
+  switch (kind_) {
+    case Kind::normal: return normal(index, 0);
+    case Kind::uniform: return 2 * uniform(index, 0) - 1;
+    case Kind::spread: return normal(index, 0) * amplitude_;
+    case Kind::ties:
+      // Keys come in three kinds, so that every maximum is shared by many.
+      if (id_ == TensorId::k) return integer(linear(shape_, 0, 0, l % 3, d), 1);
+      return integer(index, id_ == TensorId::q ? 1 : 8);
+    case Kind::onehot: {
+      if (id_ == TensorId::v) return integer(index, 8);
+      const std::uint64_t hot = id_ == TensorId::k ? static_cast<std::uint64_t>(l) : hash_words(seed_, 3000, row);
+      return static_cast<std::int64_t>(hot % static_cast<std::uint64_t>(shape_[3])) == d ? 128 : 0;
+    }
+    case Kind::constant: return amplitude_;
+    case Kind::denormal: return normal(index, 0) * amplitude_;
+    case Kind::huge: return normal(index, 0) * amplitude_;
+    case Kind::integer: return integer(index, 4);
+    case Kind::cancel: return cancelling(index, l, d);
+    case Kind::mixed: return mixed(index, row);
+  }
+  return 0;
+}
+
+MaskFill::MaskFill(const Problem& problem)
+    : MaskFill(problem.mask->fill, problem.mask->additive, shape_of(problem, TensorId::mask), problem) {}
+
+MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
+    : fill_(fill),
+      additive_(additive),
+      shape_(shape),
+      seed_(problem.seed),
+      smallest_finite_(-largest_of(problem.mask_dtype())),
+      large_(problem.mask_dtype() == DType::f16 ? -30000 : -1e9) {}
+
+double MaskFill::uniform(std::uint64_t stream, std::uint64_t index) const {
+  return hash_uniform(hash_words(seed_, kMaskStream + stream, index));
+}
+
+double MaskFill::at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+  const std::uint64_t index = linear(shape_, b, h, i, j);
+  const std::string& name = fill_.name;
+  const double arg = fill_.args.empty() ? 0 : fill_.args[0];
+  const bool in_band = static_cast<double>(std::abs(i - j)) <= arg;
+  if (additive_) return name == "band" ? (in_band ? 0 : -kInfinity) : additive_at(arg, index);
+  if (name == "all") return 1;
+  if (name == "none") return 0;
+  if (name == "band") return in_band;
+  if (name == "rows") return uniform(1, linear({shape_[0], shape_[1], shape_[2], 1}, b, h, i, 0)) >= arg;
+  if (name == "blocks") {
+    const auto size = static_cast<std::int64_t>(arg);
+    return uniform(2, linear(shape_, b, h, i / size, j / size)) < 0.5;
+  }
+  return uniform(0, index) < arg;  // random(p): visible with probability p
+}
+
+double MaskFill::additive_at(double probability, std::uint64_t index) const {
+  const std::string& name = fill_.name;
+  const double value = normal_from(seed_, kMaskStream + 1, index);
+  if (name == "normal") return value;
+  const double draw = uniform(3, index);
+  if (name == "large") return draw < 0.5 ? large_ : value;
+  if (!(draw < probability)) return value;
+  return name == "neginf" ? -kInfinity : smallest_finite_;
+}
+
+std::vector<double> make_slopes(const Problem& p) {
+  if (!p.alibi) return {};
+  std::vector<double> slopes = p.alibi_slopes.empty() ? published_alibi_slopes(p.query_heads) : p.alibi_slopes;
+  if (accumulator_of(p.dtype) == DType::f32) {
+    for (double& slope : slopes) slope = static_cast<double>(static_cast<float>(slope));
+  }
+  return slopes;
+}
+
+std::vector<double> make_sinks(const Problem& p) {
+  if (!p.sinks) return {};
+  std::vector<double> sinks = p.sink_values;
+  for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.query_heads); ++h) {
+    sinks.push_back(normal_from(p.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
+  }
+  if (accumulator_of(p.dtype) == DType::f32) {
+    for (double& sink : sinks) sink = static_cast<double>(static_cast<float>(sink));
+  }
+  return sinks;
+}
+
+std::vector<std::int32_t> make_page_table(const Problem& p, std::int64_t& stride) {
+  // A shuffle of all pages (Fisher and Yates), dealt out in order.
+  std::vector<std::int32_t> pages(static_cast<std::size_t>(page_count(p)));
+  for (std::size_t n = 0; n < pages.size(); ++n) pages[n] = static_cast<std::int32_t>(n);
+  for (std::size_t n = pages.size(); n > 1; --n) {
+    std::swap(pages[n - 1], pages[hash_words(p.seed, kPageStream, n) % n]);
+  }
+  stride = (p.key_length + *p.page_size - 1) / *p.page_size;
+  std::vector<std::int32_t> table(static_cast<std::size_t>(p.batch * stride), -1);
+  std::size_t next = 0;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t n = 0; n < page_count(p, b); ++n) table[static_cast<std::size_t>(b * stride + n)] = pages[next++];
+  }
+  return table;
+}
+
+}  // namespace attest

@@ -1,0 +1,81 @@
+#include "harness/comparison/compare.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace attest {
+namespace {
+
+/// Error in units of the bound; infinity when the classes differ.
+double ratio(double got, double expected, double bound) {
+  if (bound == kInfinity)
+    return 0;  // the arithmetic may overflow here: nothing can be said, and `mistrusted` counts it
+  if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
+  if (std::isinf(expected)) return got == expected ? 0 : kInfinity;
+  if (!std::isfinite(got)) return kInfinity;
+  const double error = std::fabs(got - expected);
+  if (error == 0) return 0;
+  return bound > 0 ? error / bound : kInfinity;
+}
+
+}  // namespace
+
+void Comparison::element(const std::string& output, const std::array<std::int64_t, 4>& index, double got,
+                         double expected, double bound) {
+  ++compared_;
+  const double measured = ratio(got, expected, bound);
+  const bool wrong = !(measured <= 1);
+  if (wrong) ++failures_;
+  if (wrong && std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;
+  if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
+  if (!worst_ || measured > worst_ratio_) {
+    worst_ratio_ = measured;
+    worst_ = WorstElement{output, index, got, expected, bound};
+  }
+}
+
+std::string Comparison::cause() const {
+  if (!failed()) return "";
+  if (worst_ && std::isnan(worst_->expected)) return worst_->output + ": visible NaN was lost";
+  if (not_finite_ > 0) return worst_->output + ": NaN or infinity where a number is expected";
+  return worst_->output + ": outside the bound";
+}
+
+std::string Comparison::describe() const {
+  if (!worst_) return "nothing was compared";
+  const auto& i = worst_->index;
+  return fmt::format("{} of {} elements are wrong; the worst: {}[{},{},{},{}] = {:.9g}, expected {:.9g} within {:.3g}",
+                     failures_, compared_, worst_->output, i[0], i[1], i[2], i[3], worst_->got, worst_->expected,
+                     worst_->bound);
+}
+
+std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t producer, const GuardedOutputs& outputs) {
+  std::optional<Deviation> largest;
+  for (std::size_t n = 0; n < e.sampled.size(); ++n) {
+    const double sigma = e.deviations[producer][n];
+    const SampledOutput& at = e.sampled[n];
+    const RowIndex& row = e.rows[at.row];
+    const std::size_t element = at.row * (e.out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
+    if (!std::isfinite(sigma) || !std::isfinite(e.bounds[producer].out[element])) continue;
+    const double got = outputs.out(row.b, row.h, row.i, at.column);
+    const double expected = e.out[element], error = std::fabs(got - expected);
+    const double ratio = error == 0 ? 0 : error / sigma;
+    if (!largest || ratio > largest->ratio) {
+      largest = {ratio, {"o", {row.b, row.h, row.i, at.column}, got, expected, kSuspectDeviations * sigma}};
+    }
+  }
+  return largest;
+}
+
+Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
+                           const GuardedOutputs& outputs) {
+  Comparison comparison;
+  each_result(problem, expectation, bounds, outputs,
+              [&](const auto& output, const Index4& index, double got, double expected, double bound) {
+                comparison.element(output, index, got, expected, bound);
+              });
+  return comparison;
+}
+
+}  // namespace attest

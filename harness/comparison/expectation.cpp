@@ -1,0 +1,194 @@
+#include "harness/comparison/expectation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include "harness/base/parallel.h"
+#include "harness/cases/fill.h"
+
+namespace attest {
+namespace {
+
+/// Work below this many multiply-adds is not worth a second thread.
+constexpr double kWorthThreads = 5e5;
+
+struct Span {
+  std::size_t first, last;  ///< rows of one head
+};
+
+/// Cuts the sorted rows where the head changes, and further so that every thread has work.
+std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t most) {
+  std::vector<Span> spans;
+  std::size_t first = 0;
+  for (std::size_t n = 1; n <= rows.size(); ++n) {
+    const bool other_head = n == rows.size() || rows[n].b != rows[first].b || rows[n].h != rows[first].h;
+    if (other_head || n - first >= most) {
+      spans.push_back({first, n});
+      first = n;
+    }
+  }
+  return spans;
+}
+
+/// Query rows of batch b that exist.
+std::int64_t stored_rows(const Problem& p, std::int64_t b) {
+  return p.packed_sequences() ? p.query_count(b) : p.query_length;
+}
+
+/// Room for every row; stages only where asked for.
+void resize(RowValues& values, const Problem& p, std::size_t rows) {
+  values.out.resize(rows * static_cast<std::size_t>(p.value_dim));
+  values.lse.resize(rows);
+  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+    if (p.wants(kScoreStages[n])) values.stages[n].resize(rows * static_cast<std::size_t>(p.key_length));
+  }
+}
+
+/// Row r of each list becomes what `out`, `lse` and the four stages hold.
+void set_row(RowValues& values, std::size_t r, const std::vector<double>& out, double lse,
+             const std::array<const std::vector<double>*, 4>& stages) {
+  std::copy(out.begin(), out.end(), values.out.begin() + static_cast<std::ptrdiff_t>(r * out.size()));
+  values.lse[r] = lse;
+  for (std::size_t n = 0; n < stages.size(); ++n) {
+    if (values.stages[n].empty()) continue;
+    std::copy(stages[n]->begin(), stages[n]->end(),
+              values.stages[n].begin() + static_cast<std::ptrdiff_t>(r * stages[n]->size()));
+  }
+}
+
+/// Columns of row r that are sampled: all of few, else some that move on from row to row.
+std::vector<std::int64_t> sampled_columns(std::size_t r, std::int64_t columns) {
+  std::vector<std::int64_t> list;
+  const auto count = static_cast<std::int64_t>(kSampledColumns);
+  for (std::int64_t n = 0; n < std::min(count, columns); ++n) {
+    list.push_back((n * columns / count + static_cast<std::int64_t>(r)) % columns);
+  }
+  if (columns < count) std::iota(list.begin(), list.end(), 0);
+  return list;
+}
+
+/// biased as it is handed out: -inf where hidden.
+const std::vector<double>& hide(Row& row) {
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) row.biased[j] = -kInfinity;
+  }
+  return row.biased;
+}
+
+}  // namespace
+
+std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
+  const double total =
+      static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
+  const double per_row = row_operations(p);
+  std::vector<RowIndex> rows;
+  if (total * per_row <= budget) {
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        for (std::int64_t i = 0; i < stored_rows(p, b); ++i) rows.push_back({b, h, i});
+      }
+    }
+    return rows;
+  }
+  const auto wanted = static_cast<std::size_t>(std::clamp(budget / per_row, 16.0, total));
+  std::set<RowIndex> chosen;
+  const std::int64_t last = p.query_length - 1;
+  for (std::int64_t i : {std::int64_t{0}, last, std::min<std::int64_t>(63, last), std::min<std::int64_t>(64, last)}) {
+    chosen.insert({0, 0, i});
+    chosen.insert({p.batch - 1, p.query_heads - 1, i});
+  }
+  for (std::uint64_t n = 0; chosen.size() < wanted && n < 16 * wanted; ++n) {
+    const auto draw = [&](std::uint64_t stream, std::int64_t extent) {
+      return static_cast<std::int64_t>(hash_words(p.seed, stream, n) % static_cast<std::uint64_t>(extent));
+    };
+    std::int64_t i = draw(5002, p.query_length);
+    // Every other row lies beside an edge of a tile: one before, on, or one after a multiple of 16.
+    if (n % 2 == 1) i = std::clamp<std::int64_t>(i / 16 * 16 + draw(5003, 3) - 1, 0, last);
+    chosen.insert({draw(5000, p.batch), draw(5001, p.query_heads), i});
+  }
+  std::erase_if(chosen, [&](const RowIndex& row) { return row.i >= stored_rows(p, row.b); });
+  rows.assign(chosen.begin(), chosen.end());
+  return rows;
+}
+
+std::size_t Expectation::number_of(const Producer& producer) const {
+  const auto found = std::find(producers.begin(), producers.end(), producer);
+  if (found == producers.end()) throw std::logic_error("no bound was derived for this arithmetic");
+  return static_cast<std::size_t>(found - producers.begin());
+}
+
+Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
+                   double budget) {
+  Expectation e;
+  e.rows = rows_to_check(p, budget);
+  for (const Producer& producer : producers) {
+    if (std::find(e.producers.begin(), e.producers.end(), producer) == e.producers.end()) {
+      e.producers.push_back(producer);
+    }
+  }
+  resize(e, p, e.rows.size());
+  resize(e.own, p, e.rows.size());
+  e.bounds.resize(e.producers.size());
+  for (Bounds& bounds : e.bounds) resize(bounds, p, e.rows.size());
+
+  std::vector<Producer> all = {{reference_arithmetic(), DType::f64}};
+  all.insert(all.end(), e.producers.begin(), e.producers.end());
+  const auto bounds_of = [&](std::size_t n) -> Bounds& { return n == 0 ? e.own : e.bounds[n - 1]; };
+  const double work =
+      static_cast<double>(e.rows.size()) * row_operations(p) * static_cast<double>(2 + e.producers.size());
+  if (work < kWorthThreads) threads = 1;
+  const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
+  const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
+  std::vector<double> visible_pairs(spans.size());
+  // Sampled rows lie evenly among the checked ones, the first and the last with them.
+  const std::size_t sampled = p.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
+  std::vector<std::size_t> sample_rows(sampled);
+  for (std::size_t n = 0; n < sampled; ++n) {
+    sample_rows[n] = sampled == 1 ? 0 : n * (e.rows.size() - 1) / (sampled - 1);
+  }
+  std::vector<std::vector<std::vector<double>>> deviations(sampled);  // by sampled row, producer, column
+
+  parallel_for(spans.size(), threads, [&](std::size_t s) {
+    const Span span = spans[s];
+    const auto head = make_head_reference(p, inputs, e.rows[span.first].b, e.rows[span.first].h, all);
+    Row row;
+    RowBound bound;
+    for (std::size_t r = span.first; r < span.last; ++r) {
+      head->attend(e.rows[r].i, row);
+      visible_pairs[s] += static_cast<double>(row.visible_count);
+      for (std::size_t n = 0; n < all.size(); ++n) {
+        head->bound(n, row, bound);
+        set_row(bounds_of(n), r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
+      }
+      if (const auto found = std::lower_bound(sample_rows.begin(), sample_rows.end(), r);
+          found != sample_rows.end() && *found == r) {
+        deviations[static_cast<std::size_t>(found - sample_rows.begin())] =
+            head->deviations(row, sampled_columns(r, p.value_dim));
+      }
+      set_row(e, r, row.output, row.lse, {&row.raw, &row.capped, &hide(row), &row.weights});
+    }
+  });
+  for (double pairs : visible_pairs) e.visible_pairs += pairs;
+  e.deviations.resize(e.producers.size());
+  for (std::size_t n = 0; n < sampled; ++n) {
+    const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.value_dim);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      e.sampled.push_back({sample_rows[n], columns[c]});
+      const double own = deviations[n][0][c];
+      for (std::size_t m = 0; m < e.producers.size(); ++m) {
+        e.deviations[m].push_back(std::hypot(deviations[n][m + 1][c], own));
+      }
+    }
+  }
+  for (const PresentOutput& output : present_outputs(p)) {
+    PresentValues present = expect_present(p, inputs, output, all);
+    e.present.push_back(std::move(present.values));
+    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).present.push_back(std::move(present.bounds[n]));
+  }
+  return e;
+}
+
+}  // namespace attest

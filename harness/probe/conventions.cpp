@@ -1,0 +1,140 @@
+#include <cmath>
+
+#include "harness/probe/probe.h"
+#include "harness/probe/probe_problem.h"
+
+namespace attest {
+namespace {
+
+double identity(std::int64_t row, std::int64_t column) { return row == column ? 1 : 0; }
+
+std::string align(Backend& backend) {
+  // Row 0 of 2 against 5 keys sees 1 key from the top left corner, 4 from the bottom right.
+  const auto seen = [&](const char* corner) {
+    Probe probe("seq=2x5 dim=4/5 causal align=" + std::string(corner));
+    probe.set_v(identity);
+    probe.run(backend);
+    return probe.keys_seen(0);
+  };
+  const std::int64_t top = seen("top-left"), bottom = seen("bottom-right");
+  if (top == 1 && bottom == 4) return "as asked";
+  if (top == 1 && bottom == 1) return "top-left";
+  if (top == 4 && bottom == 4) return "bottom-right";
+  return "neither corner";
+}
+
+std::string window(Backend& backend) {
+  Probe probe("seq=9 dim=4/9 window=2:0");
+  probe.set_v(identity);
+  probe.run(backend);
+  const std::int64_t seen = probe.keys_seen(5);
+  return seen == 3 ? "W + 1 keys" : seen == 2 ? "W keys" : std::to_string(seen) + " keys for W = 2";
+}
+
+std::string mask_true(Backend& backend) {
+  Probe probe("seq=8 dim=4/8 mask=bool:11QK:random(0.5)");
+  probe.set_v(identity);
+  probe.run(backend);
+  int kept = 0, dropped = 0;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    for (std::int64_t j = 0; j < 8; ++j) ((probe.out(i, j) != 0) == probe.mask_at(i, j) ? kept : dropped) += 1;
+  }
+  return dropped == 0 ? "keep" : kept == 0 ? "drop" : "neither";
+}
+
+std::string class_of(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value == 0 ? "0" : "a number";
+}
+
+std::string empty_row(Backend& backend) {
+  Probe probe("seq=4 dim=4 mask=bool:11QK:none");
+  probe.set_v([](std::int64_t, std::int64_t) { return 2.0; });
+  probe.run(backend);
+  return probe.out(0, 0) == 2 ? "mean of v" : class_of(probe.out(0, 0));
+}
+
+std::string lse_of_empty_row(Backend& backend) {
+  Probe probe("seq=4 dim=4 mask=bool:11QK:none out=o,lse");
+  probe.run(backend);
+  return class_of(probe.lse(0));
+}
+
+std::string hidden_nan(Backend& backend) {
+  Probe probe("seq=7x40 dim=4 causal align=top-left poison=hidden:kv");
+  probe.run(backend);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    for (std::int64_t c = 0; c < 4; ++c) {
+      if (!std::isfinite(probe.out(i, c))) return "leaks";
+    }
+  }
+  return "stays out";
+}
+
+std::string lse_base(Backend& backend) {
+  // Eight equal scores of 0: the sum is 8.
+  Probe probe("seq=8 dim=4 out=o,lse");
+  probe.set_q(zero);
+  probe.run(backend);
+  if (std::fabs(probe.lse(0) - std::log(8.0)) < 1e-3) return "e";
+  return std::fabs(probe.lse(0) - 3) < 1e-3 ? "2" : "neither";
+}
+
+std::string softcap(Backend& backend) {
+  // Scores of 0: with the cap first the bias stays as it is, with the cap last none exceeds it.
+  Probe probe("seq=1x2 dim=4/2 mask=add:111K:normal softcap=0.001");
+  probe.set_q(zero);
+  probe.set_v(identity);
+  probe.run(backend);
+  return std::fabs(std::log(probe.out(0, 0) / probe.out(0, 1))) > 0.01 ? "before bias" : "after bias";
+}
+
+std::string softmax_f64(Backend& backend) {
+  Probe probe("dtype=f64 seq=1x3 dim=1/3 scale=1");
+  probe.set_q([](std::int64_t, std::int64_t) { return 1; });
+  probe.set_k([](std::int64_t l, std::int64_t) { return 0.1 * static_cast<double>(l); });
+  probe.set_v(identity);
+  probe.run(backend);
+  const double exact = 1 / (1 + std::exp(0.1) + std::exp(0.2));
+  return std::fabs(probe.out(0, 0) - exact) < 1e-12 ? "f64" : "f32";
+}
+
+std::string accumulation_f32(Backend& backend) {
+  // 2^24 + 1 + 1 + ... - 2^24: the ones are lost in f32, whatever the order of a few lanes, and kept in f64.
+  Probe probe("seq=1 dim=258 scale=1 out=o,lse");
+  probe.set_q([](std::int64_t, std::int64_t) { return 1; });
+  probe.set_k([](std::int64_t, std::int64_t d) { return d == 0 ? 0x1p26 : d == 257 ? -0x1p26 : 1.0; });
+  probe.run(backend);
+  return probe.lse(0) == 256 ? "f64" : "f32";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> convention_fields(const Conventions& c) {
+  return {{"align", c.align},
+          {"window", c.window},
+          {"mask_true", c.mask_true},
+          {"empty_row", c.empty_row},
+          {"hidden_nan", c.hidden_nan},
+          {"lse_base", c.lse_base},
+          {"lse_of_empty_row", c.lse_of_empty_row},
+          {"softcap", c.softcap},
+          {"softmax_f64", c.softmax_f64},
+          {"accumulation_f32", c.accumulation_f32}};
+}
+
+std::vector<ProbedStatement> probe_conventions(Backend& backend) {
+  static constexpr std::string (*probes[])(Backend&) = {align,       window,          mask_true,        empty_row,
+                                                        hidden_nan,  lse_base,        lse_of_empty_row, softcap,
+                                                        softmax_f64, accumulation_f32};
+  std::vector<ProbedStatement> findings;
+  std::size_t n = 0;
+  for (const auto& [name, stated] : convention_fields(backend.conventions())) {
+    const std::string observed = observe([&] { return probes[n++](backend); });
+    findings.push_back({name, stated, observed, stated == observed});
+  }
+  return findings;
+}
+
+}  // namespace attest

@@ -1,0 +1,50 @@
+// Random cases against one backend until time or count run out; failures are made small and told apart by cause.
+//
+// Half of the cases are drawn anew; the others are neighbours of those that came closest to their bound: a size one
+// larger or smaller, another fill, an option less. The sequence is a function of the seed and of what the backend
+// answers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/search/shrink_case.h"
+#include "harness/verdict/verdict.h"
+
+namespace attest {
+
+struct FuzzSettings {
+  double seconds = 60;
+  std::uint64_t count = 0;  ///< cases; 0: as many as there is time for
+  std::uint64_t seed = 0;
+  int threads = 1;
+  double most_operations = 4e6;  ///< of the reference, for one case
+};
+
+struct Finding {
+  Verdict failure;   ///< the first of its kind
+  ShrunkCase small;  ///< the smallest case that still fails
+  int count = 1;     ///< failures that look alike
+};
+
+struct FuzzResult {
+  std::uint64_t cases = 0, pass = 0, refused = 0, mistrusted = 0, failed = 0;
+  std::vector<Finding> findings;
+  std::set<std::string> options;                                       ///< met at all
+  std::map<std::pair<std::string, std::string>, std::uint64_t> pairs;  ///< met together, and how often
+  double closest = 0;                                                  ///< largest error/bound of a passing case
+  std::string closest_case;
+};
+
+/// Names of what a problem uses beyond the textbook: "causal", "key lengths", "f16", "Lq < Lk", ...
+std::vector<std::string> options_of(const Problem& problem);
+
+/// `progress` is told the result so far, now and then.
+FuzzResult fuzz(Backend& backend, const FuzzSettings& settings, const std::function<void(const FuzzResult&)>& progress);
+
+}  // namespace attest

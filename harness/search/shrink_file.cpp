@@ -1,0 +1,322 @@
+#include "harness/search/shrink_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "harness/base/user_error.h"
+#include "harness/search/shrink.h"
+#include "reference/case_line.h"
+#include "reference/philox.h"
+
+namespace attest {
+namespace {
+
+const char* type_name(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "F64";
+    case DType::f32: return "F32";
+    case DType::f16: return "F16";
+    case DType::bf16: return "BF16";
+  }
+  return "";
+}
+
+/// What a case line says besides sizes, data and where they lie.
+std::string options_of(const Problem& problem) {
+  std::istringstream tokens(print_case(problem));
+  std::string options;
+  for (std::string token; tokens >> token;) {
+    const std::string key = token.substr(0, token.find('='));
+    const std::string part = key.substr(key.find('.') + 1);
+    static const std::set<std::string> left_out = {"seq",     "dim",    "heads", "batch",  "dtype", "mask", "layout",
+                                                   "strides", "offset", "fill",  "poison", "seed",  "past"};
+    if (left_out.contains(key) || left_out.contains(part)) continue;
+    options += (options.empty() ? "" : " ") + token;
+  }
+  return options;
+}
+
+/// A tensor whose element (b, h, l, d) is value(b, h, l, d).
+template <class Value>
+FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
+  FileTensor tensor{type_name(dtype), {shape.begin(), shape.end()}, {}};
+  std::int64_t at = 0;
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(dtype));
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    store(tensor.bytes.data(), dtype, at++, value(b, h, l, d));
+  });
+  return tensor;
+}
+
+FileTensor dense(const ConstTensor& view) {
+  return filled(view.dtype, view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    return load(view.data, view.dtype, view.at(b, h, l, d));
+  });
+}
+
+/// Keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
+FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
+  const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
+  return filled(p.dtype, {p.batch, p.key_heads, p.key_length, dim},
+                [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+                  return j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0;
+                });
+}
+
+FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
+  const ConstTensor& q = inputs.q;
+  return filled(p.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
+                [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+                  return i < p.query_count(b) ? load(q.data, q.dtype, q.at(b, h, i, d)) : 0;
+                });
+}
+
+/// Dropout's decisions as a tensor: those given, or those that the seed draws.
+FileTensor decisions(const Inputs& inputs, const Problem& p) {
+  const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_length};
+  FileTensor tensor{"BOOL", {shape.begin(), shape.end()}, {}};
+  const std::uint64_t threshold = dropout_threshold(p.dropout);
+  std::size_t at = 0;
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    const bool keep = inputs.keep ? inputs.keep[at] != 0 : dropout_keeps(p.seed, threshold, b, h, i, j);
+    tensor.bytes.push_back(std::byte{keep});
+    ++at;
+  });
+  return tensor;
+}
+
+FileTensor dense(const MaskTensor& mask) {
+  if (mask.additive) return dense(ConstTensor{mask.data, mask.dtype, mask.shape, mask.strides});
+  FileTensor tensor{"BOOL", {mask.shape.begin(), mask.shape.end()}, {}};
+  each_index(mask.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    tensor.bytes.push_back(static_cast<const std::byte*>(mask.data)[mask.at(b, h, i, j)]);
+  });
+  return tensor;
+}
+
+/// Keeps the places of one axis for which `keep` says so; an axis of extent 1 is a broadcast and stays.
+void keep_of_axis(FileTensor& tensor, std::size_t axis, const std::function<bool(std::int64_t)>& keep) {
+  const std::vector<std::int64_t> shape = tensor.shape;
+  const std::int64_t extent = shape[axis];
+  if (tensor.size() == 0) return;
+  const std::size_t element = tensor.bytes.size() / static_cast<std::size_t>(tensor.size());
+  std::int64_t inner = 1, kept = 0;
+  for (std::size_t n = axis + 1; n < shape.size(); ++n) inner *= shape[n];
+  for (std::int64_t at = 0; at < extent; ++at) kept += keep(at);
+  std::vector<std::byte> bytes;
+  for (std::int64_t n = 0; n < tensor.size(); ++n) {
+    if (!keep(n / inner % extent)) continue;
+    const auto from = tensor.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(n) * element);
+    bytes.insert(bytes.end(), from, from + static_cast<std::ptrdiff_t>(element));
+  }
+  tensor.bytes = std::move(bytes);
+  tensor.shape[axis] = kept;
+}
+
+/// A size of the problem, and the axes of the tensors that have it, the one that tells it first.
+struct Size {
+  std::vector<std::pair<const char*, std::size_t>> axes;
+};
+enum : std::size_t { kBatch, kHeads, kNewKeys, kPastKeys, kQueries, kKeyDim, kValueDim };
+const std::array<Size, 7> kSizes = {{
+    {{{"q", 0}, {"k", 0}, {"v", 0}, {"mask", 0}, {"keep", 0}, {"past_k", 0}, {"past_v", 0}}},
+    {{{"k", 1}, {"q", 1}, {"v", 1}, {"mask", 1}, {"keep", 1}, {"past_k", 1}, {"past_v", 1}}},  // counted in groups
+    {{{"k", 2}, {"v", 2}, {"mask", 3}, {"keep", 3}}},
+    {{{"past_k", 2}, {"past_v", 2}, {"mask", 3}, {"keep", 3}}},
+    {{{"q", 2}, {"mask", 2}, {"keep", 2}}},
+    {{{"q", 3}, {"k", 3}, {"past_k", 3}}},
+    {{{"v", 3}, {"past_v", 3}}},
+}};
+
+class FileShrinker {
+ public:
+  FileShrinker(const TensorFile& failing, const std::function<bool(const Case&)>& fails,
+               const std::function<bool()>& go_on)
+      : fails_(fails), go_on_(go_on) {
+    result_.file = failing;
+  }
+
+  ShrunkFile run() {
+    try {
+      while (take_away() || drop_options() || plainer_numbers()) continue;
+    } catch (const OutOfTime&) {
+      result_.finished = false;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct OutOfTime {};
+
+  TensorFile& now() { return result_.file; }
+
+  /// Whether the candidate fails as well; then it is taken.
+  bool take(TensorFile candidate) {
+    if (!go_on_()) throw OutOfTime{};
+    ++result_.tried;
+    try {
+      if (!fails_(case_from_tensors(candidate, "candidate"))) return false;
+    } catch (const UserError&) {
+      return false;  // no case at all
+    }
+    now() = std::move(candidate);
+    return true;
+  }
+
+  bool take_away() {
+    bool any = false;
+    for (std::size_t size = 0; size < kSizes.size(); ++size) {
+      const std::int64_t least = size == kPastKeys ? 0 : 1;
+      for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
+        for (std::int64_t first = 0; first < extent(size) && extent(size) > least;) {
+          if (take(without(size, first, std::min(chunk, extent(size) - least))))
+            any = true;
+          else
+            first += chunk;
+        }
+      }
+    }
+    return any;
+  }
+
+  std::int64_t extent(std::size_t size) {
+    const auto& [name, axis] = kSizes[size].axes[0];
+    const auto found = now().tensors.find(name);
+    return found == now().tensors.end() ? 0 : found->second.shape[axis];
+  }
+
+  TensorFile without(std::size_t size, std::int64_t first, std::int64_t count) {
+    TensorFile file = now();
+    const std::int64_t groups = extent(kHeads), heads = file.tensors.at("q").shape[1], past = extent(kPastKeys);
+    for (const auto& [name, axis] : kSizes[size].axes) {
+      const auto found = file.tensors.find(name);
+      if (found == file.tensors.end()) continue;
+      FileTensor& tensor = found->second;
+      const bool broadcast = found->first == "mask" && tensor.shape[axis] == 1;
+      if (broadcast) continue;
+      const std::int64_t share = size == kHeads && tensor.shape[1] == heads ? heads / groups : 1;
+      const std::int64_t before = size == kNewKeys && axis == 3 ? past : 0;  // the past's columns come first
+      keep_of_axis(tensor, axis, [&](std::int64_t at) {
+        const std::int64_t place = at / share - before;
+        return place < first || place >= first + count;
+      });
+    }
+    if (size == kPastKeys && count == past) {
+      file.tensors.erase("past_k");
+      file.tensors.erase("past_v");
+    }
+    return file;
+  }
+
+  bool drop_options() {
+    bool any = false;
+    for (const char* name : {"mask", "keep"}) {
+      if (!now().tensors.contains(name)) continue;
+      TensorFile file = now();
+      file.tensors.erase(name);
+      any |= take(std::move(file));
+    }
+    for (bool smaller = true; smaller;) {
+      smaller = false;
+      Problem problem = case_from_tensors(now(), "now").problem;
+      problem.scale.reset();  // stands in the metadata of its own
+      const std::string options = options_of(problem);
+      for (const Problem& simpler : simpler_problems(problem)) {
+        TensorFile file = now();
+        file.metadata["options"] = options_of(simpler);
+        if (file.metadata["options"] == options || !take(std::move(file))) continue;
+        any = smaller = true;
+        break;
+      }
+    }
+    if (now().metadata.contains("scale")) {
+      TensorFile file = now();
+      file.metadata.erase("scale");
+      any |= take(std::move(file));
+    }
+    return any;
+  }
+
+  /// Each change makes a number plainer and never less plain, so that this ends.
+  bool plainer_numbers() {
+    constexpr std::int64_t kOneByOne = 512;
+    bool any = false;
+    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask"}) {
+      const auto found = now().tensors.find(name);
+      if (found == now().tensors.end() || !found->second.is_floating()) continue;
+      const std::int64_t size = found->second.size();
+      for (int form = 0; form < 3; ++form) any |= change(name, 0, size, form);
+      for (std::int64_t n = 0; size <= kOneByOne && n < size; ++n) {
+        for (int form = 0; form < 3; ++form) any |= change(name, n, n + 1, form);
+      }
+    }
+    return any;
+  }
+
+  /// Numbers [first, last) of a tensor: 0, 1, or without their fraction.
+  bool change(const char* name, std::int64_t first, std::int64_t last, int form) {
+    TensorFile file = now();
+    FileTensor& tensor = file.tensors.at(name);
+    const DType dtype = case_dtype(tensor);
+    bool changed = false;
+    for (std::int64_t n = first; n < last; ++n) {
+      const double value = tensor.at(n);
+      if (!std::isfinite(value) || value == 0 || (value == 1 && form > 0)) continue;
+      const double to = form == 0 ? 0 : form == 1 ? 1 : std::trunc(value);
+      if (form == 1 && last - first == 1 && std::fabs(value) < 1) continue;
+      changed |= to != value;
+      store(tensor.bytes.data(), dtype, n, to);
+    }
+    return changed && take(std::move(file));
+  }
+
+  static DType case_dtype(const FileTensor& tensor) {
+    return tensor.dtype == "F64"   ? DType::f64
+           : tensor.dtype == "F32" ? DType::f32
+           : tensor.dtype == "F16" ? DType::f16
+                                   : DType::bf16;
+  }
+
+  const std::function<bool(const Case&)>& fails_;
+  const std::function<bool()>& go_on_;
+  ShrunkFile result_;
+};
+
+}  // namespace
+
+std::optional<TensorFile> plain_file(const Case& source) {
+  const Problem& p = source.problem;
+  if (p.op != Op::attention || p.blocks) return std::nullopt;
+  std::optional<CaseInputs> made;
+  if (!source.inputs) made = make_inputs(p);
+  const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
+  const bool scattered = p.packed_sequences() || p.page_size;
+  TensorFile file;
+  file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q);
+  file.tensors["k"] = scattered ? dense_cached(inputs, p, Cache::keys) : dense(inputs.k);
+  file.tensors["v"] = scattered ? dense_cached(inputs, p, Cache::values) : dense(inputs.v);
+  if (p.past > 0 && !scattered) {
+    file.tensors["past_k"] = dense(inputs.past_k);
+    file.tensors["past_v"] = dense(inputs.past_v);
+  }
+  if (inputs.mask) file.tensors["mask"] = dense(*inputs.mask);
+  if (p.dropout > 0 || inputs.keep) file.tensors["keep"] = decisions(inputs, p);
+  Problem plain = p;
+  plain.layout = Layout::bhld;
+  plain.page_size.reset();
+  plain.scale.reset();
+  plain.sink_values.assign(inputs.sinks.begin(), inputs.sinks.end());  // a seed may have drawn them
+  file.metadata["options"] = options_of(plain);
+  file.metadata["scale"] = print_number(p.scale_value());
+  return file;
+}
+
+ShrunkFile shrink_file(const TensorFile& failing, const std::function<bool(const Case&)>& fails,
+                       const std::function<bool()>& go_on) {
+  return FileShrinker(failing, fails, go_on).run();
+}
+
+}  // namespace attest

@@ -1,0 +1,115 @@
+#include "harness/verdict/bitwise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "harness/comparison/expectation.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "reference/operator.h"
+
+namespace attest {
+namespace {
+
+/// Bits of every result of sequence b, whatever the layout.
+std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outputs, std::int64_t b) {
+  std::vector<std::uint64_t> bits;
+  const auto add = [&](double value) { bits.push_back(std::bit_cast<std::uint64_t>(value)); };
+  const std::int64_t rows = p.packed_sequences() ? p.query_count(b) : p.query_length;
+  for (std::int64_t h = 0; h < p.query_heads; ++h) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t c = 0; p.wants(Output::o) && c < p.value_dim; ++c) add(outputs.out(b, h, i, c));
+      if (p.wants(Output::lse)) add(outputs.lse(b, h, i));
+      for (Output stage : kScoreStages) {
+        for (std::int64_t j = 0; p.wants(stage) && j < p.key_length; ++j) add(outputs.stage(stage, b, h, i, j));
+      }
+    }
+  }
+  const std::vector<PresentOutput> present = present_outputs(p);
+  for (std::size_t n = 0; n < present.size(); ++n) {
+    Index4 shape = present[n].shape;
+    shape[0] = 1;
+    each_index(shape, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
+      add(outputs.present(n, b, h, l, d));
+    });
+  }
+  return bits;
+}
+
+std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outputs) {
+  std::vector<std::uint64_t> all;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    const auto one = bits_of(p, outputs, b);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> run_bits(Backend& backend, const Problem& p, const Inputs& inputs) {
+  GuardedOutputs outputs(p);
+  run_once(backend, p, inputs, outputs);
+  return bits_of(p, outputs);
+}
+
+bool same_in_every_run(Backend& backend, const Problem& p, const Inputs& inputs,
+                       const std::vector<std::uint64_t>& bits) {
+  const auto plan = backend.prepare(p);
+  for (int run = 0; run < 5; ++run) {
+    GuardedOutputs outputs(p);
+    plan->upload(inputs);
+    plan->run();
+    plan->download(outputs.views());
+    if (bits_of(p, outputs) != bits) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<OneSequence> one_sequence(const Problem& p, const Inputs& inputs, std::int64_t b) {
+  if (p.batch < 2 || p.packed_sequences() || (p.dropout > 0 && !inputs.keep)) return std::nullopt;
+  OneSequence one{p, inputs};
+  one.problem.batch = 1;
+  if (p.lengths) {
+    for (auto* list : {&one.problem.lengths->query, &one.problem.lengths->key}) {
+      if (!list->empty()) *list = {(*list)[static_cast<std::size_t>(b)]};
+    }
+  }
+  for (TensorSpec& spec : one.problem.tensors) spec.strides.reset();  // the views below say where things lie
+  const auto slice = [b](auto& tensor, std::size_t element) {
+    if (!tensor.data || tensor.shape[0] == 0) return;
+    tensor.data =
+        static_cast<const std::byte*>(tensor.data) + b * tensor.strides[0] * static_cast<std::int64_t>(element);
+    tensor.shape[0] = 1;
+  };
+  Inputs& in = one.inputs;
+  slice(in.q, size_of(in.q.dtype));
+  for (ConstTensor* t : {&in.k, &in.v, &in.past_k, &in.past_v, &in.decay, &in.beta, &in.state}) {
+    if (!in.pages) slice(*t, size_of(t->dtype));
+  }
+  if (in.mask) slice(*in.mask, in.mask->additive ? size_of(in.mask->dtype) : 1);
+  if (in.pages) in.pages->entries += b * in.pages->stride;
+  if (in.blocks) in.blocks->data += b * in.blocks->heads * in.blocks->rows * in.blocks->columns;
+  if (in.keep) in.keep += b * p.query_heads * p.query_length * p.key_length;
+  return one;
+}
+
+Bitwise bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& p, const Inputs& inputs) {
+  Bitwise facts;
+  GuardedOutputs outputs(p);
+  run_once(backend, p, inputs, outputs);
+  const std::vector<std::uint64_t> bits = bits_of(p, outputs);
+  facts.runs = same_in_every_run(backend, p, inputs, bits);
+  if (!others.empty()) {
+    facts.threads =
+        std::all_of(others.begin(), others.end(), [&](Backend* other) { return run_bits(*other, p, inputs) == bits; });
+  }
+  for (std::int64_t b : {std::int64_t{0}, p.batch - 1}) {
+    const auto one = one_sequence(p, inputs, b);
+    if (!one || backend.refuse(one->problem)) continue;
+    facts.batch = facts.batch.value_or(true) && run_bits(backend, one->problem, one->inputs) == bits_of(p, outputs, b);
+  }
+  return facts;
+}
+
+}  // namespace attest
