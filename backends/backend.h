@@ -17,7 +17,7 @@
 
 #include "reference/arithmetic.h"
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

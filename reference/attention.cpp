@@ -10,7 +10,7 @@ namespace {
 
 double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   if (!inputs.mask || !inputs.mask->additive) return 0;
-  return load(inputs.mask->data, inputs.mask->dtype, inputs.mask->at(b, h, i, j));
+  return load(inputs.mask->data, inputs.mask->dtype, inputs.mask->offset(b, h, i, j));
 }
 
 /// Rows of one head, dense and in float64; rows that are not stored stay 0.
@@ -25,7 +25,7 @@ std::vector<double> read_keys(const Problem& p, const Inputs& inputs, bool value
     const ConstTensor& tensor = place.past ? past : fresh;
     for (std::int64_t d = 0; d < dim; ++d) {
       rows[static_cast<std::size_t>(j * dim + d)] =
-          load(tensor.data, tensor.dtype, tensor.at(place.batch, h, place.row, d));
+          load(tensor.data, tensor.dtype, tensor.offset(place.batch, h, place.row, d));
     }
   }
   return rows;
@@ -44,7 +44,7 @@ bool visible(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_
   if (!in_band && at.key >= p.prefix) return false;
   if (inputs.blocks && !inputs.blocks->visible(b, h, i, j)) return false;
   if (inputs.mask && !inputs.mask->additive) {
-    return static_cast<const std::uint8_t*>(inputs.mask->data)[inputs.mask->at(b, h, i, j)] != 0;
+    return static_cast<const std::uint8_t*>(inputs.mask->data)[inputs.mask->offset(b, h, i, j)] != 0;
   }
   return additive_at(inputs, b, h, i, j) != -kInfinity;
 }
@@ -76,7 +76,7 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
 std::vector<double> Head::query_row(std::int64_t i) const {
   std::vector<double> q(static_cast<std::size_t>(problem_.key_dim));
   for (std::int64_t d = 0; d < problem_.key_dim; ++d) {
-    q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.at(b_, h_, i, d));
+    q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.offset(b_, h_, i, d));
   }
   return q;
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

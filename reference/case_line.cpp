@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "reference/find_fault.h"
 #include "reference/nearest.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -266,7 +268,7 @@ class Parser {
       if (spec.strides) {
         const Index4 given = *spec.strides;
         spec.strides.reset();
-        if (strides_of(p, static_cast<TensorId>(n)) != given) spec.strides = given;
+        if (place_of(p, static_cast<TensorId>(n)).strides != given) spec.strides = given;
       }
     }
     if (p.scale && *p.scale == 1.0 / std::sqrt(static_cast<double>(p.key_dim))) p.scale.reset();

@@ -9,7 +9,7 @@ namespace attest {
 namespace {
 
 double read(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-  return load(t.data, t.dtype, t.at(b, h, l, d));
+  return load(t.data, t.dtype, t.offset(b, h, l, d));
 }
 
 double norm(const std::vector<double>& v) {

@@ -22,7 +22,7 @@
 
 #include "reference/arithmetic.h"
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

@@ -111,6 +111,9 @@ struct Problem {
   /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
   std::int64_t query_count(std::int64_t b) const;
   std::int64_t key_count(std::int64_t b) const;
+  /// Of these, the queries and keys that have storage: packed sequences and pages leave out what lies beyond a length.
+  std::int64_t stored_queries(std::int64_t b) const { return packed_sequences() ? query_count(b) : query_length; }
+  std::int64_t stored_keys(std::int64_t b) const { return packed_sequences() || page_size ? key_count(b) : key_length; }
   /// Query i of batch b stands on the diagonal at key i + offset. Segments have their own: see locate().
   std::int64_t diagonal_offset(std::int64_t b) const;
   /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
@@ -138,9 +141,6 @@ Placement locate(const Problem& problem, std::int64_t b, std::int64_t i, std::in
 /// power of two), in double, by square roots and products alone.
 std::vector<double> published_alibi_slopes(std::int64_t heads);
 
-/// Row numbers at which packed sequences of these lengths begin, and their total: one more entry than lengths.
-std::vector<std::int64_t> starts_of(const Problem& problem, TensorId id);
-
 /// Pages of a paged cache: of batch b, and in all.
 std::int64_t page_count(const Problem& problem, std::int64_t b);
 std::int64_t page_count(const Problem& problem);
@@ -148,23 +148,5 @@ std::int64_t page_count(const Problem& problem);
 /// Blocks along queries and keys of a block mask.
 std::int64_t block_rows(const Problem& problem);
 std::int64_t block_columns(const Problem& problem);
-
-/// Extents of one tensor. A mask has extent 1 along its broadcast axes.
-Index4 shape_of(const Problem& problem, TensorId id);
-/// Element strides of one tensor, from its layout or as given. A mask's broadcast axes have stride 0.
-Index4 strides_of(const Problem& problem, TensorId id);
-/// Elements of storage from the first byte of the buffer to the last element, offset included.
-/// nullopt when that does not fit in 63 bits.
-std::optional<std::int64_t> storage_elements(const Problem& problem, TensorId id);
-
-/// Why this problem can't be a call (sizes that disagree, lists of the wrong length), as one sentence
-/// that names the key; nullopt when it can.
-struct Fault {
-  std::string key, message;
-};
-std::optional<Fault> find_fault(const Problem& problem);
-
-/// Multiply-adds of q*k and p*v over visible pairs are counted elsewhere; this is the dense count.
-double dense_multiply_adds(const Problem& problem);
 
 }  // namespace attest

@@ -11,7 +11,7 @@
 
 #include "reference/problem.h"
 #include "reference/projection.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

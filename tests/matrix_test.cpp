@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "backends/registry.h"
+#include "harness/cases/suites.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/refusals.h"

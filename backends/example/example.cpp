@@ -69,8 +69,8 @@ class ExamplePlan : public Plan {
     }
     if (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j)) return false;
     const auto& mask = inputs_.mask;
-    if (mask && !mask->additive) return static_cast<const std::uint8_t*>(mask->data)[mask->at(b, h, i, j)] != 0;
-    return !mask || load(mask->data, mask->dtype, mask->at(b, h, i, j)) != -kInfinity;
+    if (mask && !mask->additive) return static_cast<const std::uint8_t*>(mask->data)[mask->offset(b, h, i, j)] != 0;
+    return !mask || load(mask->data, mask->dtype, mask->offset(b, h, i, j)) != -kInfinity;
   }
 
   /// scale * <q, k>, the cap, then the biases.
@@ -89,7 +89,7 @@ class ExamplePlan : public Plan {
     }
     s.biased = s.capped;
     if (inputs_.mask && inputs_.mask->additive) {
-      s.biased += static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, inputs_.mask->at(b, h, i, j)));
+      s.biased += static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, inputs_.mask->offset(b, h, i, j)));
     }
     if (!inputs_.slopes.empty()) {
       const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);

@@ -34,6 +34,7 @@
 #include "backends/support/tiles.h"
 #include "backends/support/visibility.h"
 #include "reference/philox.h"
+#include "reference/work.h"
 
 namespace attest::support {
 
@@ -207,7 +208,7 @@ class FusedHostPlan : public Plan {
     constexpr DType kSame = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
     const std::int64_t columns = t.shape[3];
     if (t.dtype == kSame && (columns == 1 || t.strides[3] == 1)) {
-      return {static_cast<const Real*>(t.data) + t.at(b, h, first, 0), t.strides[2]};
+      return {static_cast<const Real*>(t.data) + t.offset(b, h, first, 0), t.strides[2]};
     }
     buffer.resize(static_cast<std::size_t>(count * columns));
     for (std::int64_t l = 0; l < count; ++l) read_row(t, b, h, first + l, buffer.data() + l * columns);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest::support {
 
@@ -33,7 +33,7 @@ void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t strid
 
 template <class Real>
 void read_row(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, Real* to) {
-  read_row(t.data, t.dtype, t.at(b, h, l, 0), t.strides[3], t.shape[3], to);
+  read_row(t.data, t.dtype, t.offset(b, h, l, 0), t.strides[3], t.shape[3], to);
 }
 
 template <class Real>
@@ -79,7 +79,7 @@ class HostResults {
       const MutableTensor& to = *outputs.present_state;
       const Real* from = state.data();
       each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        store(to.data, to.dtype, to.at(b, h, l, d), static_cast<double>(*from++));
+        store(to.data, to.dtype, to.offset(b, h, l, d), static_cast<double>(*from++));
       });
     }
     if (outputs.present_k) copy_present(inputs, Cache::keys, *outputs.present_k);
@@ -93,7 +93,7 @@ class HostResults {
  private:
   static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {
     if (t.shape[3] == 0) return;  // no keys: there may be no storage to point at either
-    const std::int64_t at = t.at(b, h, i, 0);
+    const std::int64_t at = t.offset(b, h, i, 0);
     if (t.dtype == DType::f32 && std::is_same_v<Real, float> && t.strides[3] == 1) {
       std::memcpy(static_cast<float*>(t.data) + at, from, static_cast<std::size_t>(t.shape[3]) * sizeof(Real));
       return;
@@ -104,7 +104,7 @@ class HostResults {
 
   static void copy_present(const Inputs& inputs, Cache cache, const MutableTensor& to) {
     each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-      store(to.data, to.dtype, to.at(b, h, j, d), load_cached(inputs, cache, b, h, j, d));
+      store(to.data, to.dtype, to.offset(b, h, j, d), load_cached(inputs, cache, b, h, j, d));
     });
   }
 

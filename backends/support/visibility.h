@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest::support {
 
@@ -108,7 +108,7 @@ class Visibility {
     if (!in_range || (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j))) return false;
     const auto& mask = inputs_.mask;
     if (!mask) return true;
-    const std::int64_t at = mask->at(b, h, i, j);
+    const std::int64_t at = mask->offset(b, h, i, j);
     if (!mask->additive) return static_cast<const std::uint8_t*>(mask->data)[at] != 0;
     return load(mask->data, mask->dtype, at) != -std::numeric_limits<double>::infinity();
   }
@@ -141,7 +141,7 @@ class Visibility {
   void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
                   Real* scores) const {
     const MaskTensor& mask = *inputs_.mask;
-    const std::int64_t at = mask.at(b, h, i, first), step = mask.strides[3];
+    const std::int64_t at = mask.offset(b, h, i, first), step = mask.strides[3];
     if (!mask.additive) {
       const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
       for (std::int64_t j = 0; j < n; ++j)

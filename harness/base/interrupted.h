@@ -8,4 +8,7 @@ namespace attest {
 /// Set by a signal; long loops look at it and finish what they write.
 extern std::atomic<bool> interrupted;
 
+/// From now on SIGINT and SIGTERM set `interrupted` instead of ending the program.
+void catch_interrupts();
+
 }  // namespace attest

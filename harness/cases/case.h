@@ -1,7 +1,6 @@
-// Where cases come from: a line, a .safetensors file, or a suite of both.
+// One case: a problem with its data, from a line or from a file.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,35 +35,7 @@ struct Case {
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.
 Case case_from_line(const std::string& line, const std::string& where = "");
-/// Tensors q, k, v; optional mask, past_k, past_v, keep; cu_seqlens_q and cu_seqlens_k (layout thd); page_table (k and
-/// v are then pages); decay, beta, past_state (linear attention); stages. Metadata scale,
-/// layout, heads, kv_heads, options (a case line without sizes), tolerance, relative_tolerance, producer, about.
-Case case_from_file(const std::filesystem::path& path);
-/// The same of a file in memory; `name` stands in messages.
-Case case_from_tensors(TensorFile file, const std::string& name);
 /// A line or, when it ends in .safetensors, a file.
 Case case_from_argument(const std::string& argument);
-
-struct Suite {
-  std::string name;
-  std::filesystem::path path;
-  std::string about;  ///< the first comment of the file
-};
-
-/// Suites installed with attest or in the source tree, by name. $ATTEST_CASES, if set, is looked in first.
-std::vector<Suite> find_suites();
-/// Throws UserError for an unknown name, suggesting the nearest.
-Suite find_suite(const std::string& name);
-std::vector<Case> load_suite(const Suite& suite);
-/// One case a line, # comments, blank lines. Duplicate lines are an error: a case counts once.
-std::vector<Case> load_case_file(const std::filesystem::path& path);
-
-/// Folder that holds `cases/`, `golden/` and `backends/`: the source tree's tests, or share/attest.
-std::filesystem::path data_folder(const std::string& what);
-
-/// About as many bytes as a case takes: inputs and outputs here and in a backend, and one head in float64.
-double memory_needed(const Problem& problem);
-/// Throws UserError when the case needs more memory than the machine has, saying how much.
-void check_memory(const Problem& problem, const std::string& label);
 
 }  // namespace attest

@@ -1,4 +1,5 @@
-// Cases from .safetensors files.
+#include "harness/cases/case_file.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,10 +7,13 @@
 #include <set>
 
 #include "harness/base/user_error.h"
-#include "harness/cases/case.h"
 #include "harness/cases/file_golden.h"
 #include "harness/cases/index_tensors.h"
+#include "harness/cases/memory.h"
 #include "reference/case_line.h"
+#include "reference/find_fault.h"
+#include "reference/operator_tensors.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -232,14 +236,13 @@ class FileCase {
 
   TensorStorage read_tensor(TensorId id, const std::string& key) const {
     const FileTensor& tensor = floating(key);
-    TensorStorage storage(problem_, id, problem_.dtype);
-    const Index4 n = storage.shape();
+    const TensorPlace place = place_of(problem_, id);
+    const Index4 n = place.shape;
+    TensorStorage storage(place, problem_.dtype);
     if (layout_ == Layout::thd) {  // T,H,D in the file as in storage
-      const std::vector<std::int64_t> starts = starts_of(problem_, id);
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        const std::int64_t row = starts[static_cast<std::size_t>(b)] + l;
-        if (row < starts[static_cast<std::size_t>(b) + 1])
-          storage.set(b, h, l, d, tensor.at((row * n[1] + h) * n[3] + d));
+        const std::int64_t row = place.starts[static_cast<std::size_t>(b)] + l;
+        if (l < place.rows(b)) storage.set(b, h, l, d, tensor.at((row * n[1] + h) * n[3] + d));
       });
       return storage;
     }
@@ -275,7 +278,8 @@ class FileCase {
     inputs.has_mask = true;
     inputs.additive = p.mask->additive;
     const FileTensor& tensor = file_.tensors.at("mask");
-    inputs.mask = p.mask->additive ? TensorStorage(p, TensorId::mask, p.mask_dtype()) : TensorStorage::boolean(p);
+    const TensorPlace place = place_of(p, TensorId::mask);
+    inputs.mask = p.mask->additive ? TensorStorage(place, p.mask_dtype()) : TensorStorage::boolean(place);
     std::int64_t at = 0;
     each_index(inputs.mask.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
       const double value = tensor.at(at++);
@@ -291,7 +295,7 @@ class FileCase {
   /// The pages that sequences use, in the shuffled order of this case's own table; a page that two share becomes two.
   TensorStorage read_pages(TensorId id, const std::string& key, const CaseInputs& inputs) const {
     const FileTensor& tensor = floating(key);
-    TensorStorage storage(problem_, id, problem_.dtype);
+    TensorStorage storage(place_of(problem_, id), problem_.dtype);
     const Index4 n = storage.shape();
     for (std::int64_t b = 0; b < problem_.batch; ++b) {
       for (std::int64_t i = 0; i < page_count(problem_, b); ++i) {
@@ -308,7 +312,8 @@ class FileCase {
 
   TensorStorage read_dense(const std::string& key) const {
     const FileTensor& tensor = floating(key);
-    TensorStorage storage({tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]}, problem_.dtype);
+    TensorStorage storage(dense_place({tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]}),
+                          problem_.dtype);
     std::int64_t at = 0;
     each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       storage.set(b, h, l, d, tensor.at(at++));
@@ -330,7 +335,7 @@ class FileCase {
                        tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", n[0], n[1], n[2], n[3],
                        packed ? ", or with three axes B,L,H*D" : ""));
     }
-    TensorStorage storage(n, problem_.dtype);
+    TensorStorage storage(dense_place(n), problem_.dtype);
     each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       const std::int64_t at = packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
       storage.set(b, h, l, d, tensor->at(at));

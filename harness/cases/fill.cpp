@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/case_line.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -33,7 +34,7 @@ std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::i
 Index4 logical_shape(const Problem& p, TensorId id) {
   if (id == TensorId::k) return {p.batch, p.key_heads, p.key_length, p.key_dim};
   if (id == TensorId::v) return {p.batch, p.key_heads, p.key_length, p.value_dim};
-  return shape_of(p, id);
+  return place_of(p, id).shape;
 }
 
 constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
@@ -134,7 +135,7 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
 }
 
 MaskFill::MaskFill(const Problem& problem)
-    : MaskFill(problem.mask->fill, problem.mask->additive, shape_of(problem, TensorId::mask), problem) {}
+    : MaskFill(problem.mask->fill, problem.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
 
 MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
     : fill_(fill),

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
-#include "harness/comparison/guarded_outputs.h"
-#include "reference/arithmetic.h"
 #include "reference/attention.h"
+#include "reference/operator_tensors.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -34,16 +33,11 @@ std::vector<char> keys_seen(const Problem& p, const Inputs& inputs, std::int64_t
 
 using SeenKeys = std::vector<std::vector<char>>;  ///< by batch and key head
 
-/// Keys of batch b that have storage.
-std::int64_t stored_keys(const Problem& p, std::int64_t b) {
-  return p.packed_sequences() || p.page_size ? p.key_count(b) : p.key_length;
-}
-
 void fill_queries(const Problem& p, TensorStorage& storage) {
   const TensorFill fill(p, TensorId::q);
   const Index4 n = storage.shape();
   for (std::int64_t b = 0; b < n[0]; ++b) {
-    const std::int64_t rows = p.packed_sequences() ? p.query_count(b) : n[2];
+    const std::int64_t rows = p.stored_queries(b);
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
         for (std::int64_t d = 0; d < n[3]; ++d) storage.set(b, h, l, d, fill.at(b, h, l, d));
@@ -65,7 +59,7 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
   for (int pass = seen ? 0 : 1; pass < 2; ++pass) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
-        for (std::int64_t l = 0; l < stored_keys(p, b); ++l) {
+        for (std::int64_t l = 0; l < p.stored_keys(b); ++l) {
           const bool hidden =
               seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
           if (hidden != (pass == 0)) continue;
@@ -104,7 +98,8 @@ void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen
 }
 
 void fill_mask(const Problem& p, CaseInputs& inputs) {
-  inputs.mask = p.mask->additive ? TensorStorage(p, TensorId::mask, p.mask_dtype()) : TensorStorage::boolean(p);
+  const TensorPlace place = place_of(p, TensorId::mask);
+  inputs.mask = p.mask->additive ? TensorStorage(place, p.mask_dtype()) : TensorStorage::boolean(place);
   const MaskFill fill(p);
   const Index4 n = inputs.mask.shape();
   for (std::int64_t b = 0; b < n[0]; ++b) {
@@ -129,48 +124,6 @@ void refuse_overflow(const TensorStorage& storage, const char* name, DType dtype
 }
 
 }  // namespace
-
-TensorStorage::TensorStorage(const Problem& problem, TensorId id, DType dtype)
-    : bytes_(static_cast<std::size_t>(*storage_elements(problem, id)) * size_of(dtype)),
-      dtype_(dtype),
-      element_size_(size_of(dtype)),
-      offset_(problem.tensor(id).offset),
-      shape_(shape_of(problem, id)),
-      strides_(strides_of(problem, id)) {
-  if (problem.packed_sequences() && id != TensorId::mask) {
-    starts_ = std::make_shared<const std::vector<std::int64_t>>(starts_of(problem, id));
-  }
-  fill_pattern(bytes_, dtype);
-}
-
-TensorStorage::TensorStorage(const Index4& shape, DType dtype)
-    : bytes_(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]) * size_of(dtype)),
-      dtype_(dtype),
-      element_size_(size_of(dtype)),
-      shape_(shape),
-      strides_{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1} {
-  fill_pattern(bytes_, dtype);
-}
-
-TensorStorage TensorStorage::boolean(const Problem& problem) {
-  TensorStorage storage;
-  storage.bytes_.assign(static_cast<std::size_t>(*storage_elements(problem, TensorId::mask)), std::byte{1});
-  storage.element_size_ = 1;
-  storage.offset_ = problem.tensor(TensorId::mask).offset;
-  storage.shape_ = shape_of(problem, TensorId::mask);
-  storage.strides_ = strides_of(problem, TensorId::mask);
-  return storage;
-}
-
-void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
-  if (std::isfinite(value) && std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
-    overflowed_ = value;
-  store(bytes_.data(), dtype_, at(b, h, l, d), value);
-}
-
-void TensorStorage::set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value) {
-  bytes_[static_cast<std::size_t>(at(b, h, i, j))] = std::byte{value};
-}
 
 Inputs CaseInputs::views() const {
   Inputs inputs{q.view(), k.view(), v.view(), std::nullopt};
@@ -230,12 +183,12 @@ void make_small_inputs(const Problem& p, CaseInputs& inputs) {
 
 CaseInputs make_inputs(const Problem& p) {
   CaseInputs inputs;
-  inputs.q = TensorStorage(p, TensorId::q, p.dtype);
-  inputs.k = TensorStorage(p, TensorId::k, p.dtype);
-  inputs.v = TensorStorage(p, TensorId::v, p.dtype);
+  inputs.q = TensorStorage(place_of(p, TensorId::q), p.dtype);
+  inputs.k = TensorStorage(place_of(p, TensorId::k), p.dtype);
+  inputs.v = TensorStorage(place_of(p, TensorId::v), p.dtype);
   if (p.past > 0 && !p.page_size) {  // pages hold the cached keys too
-    inputs.past_k = TensorStorage({p.batch, p.key_heads, p.past, p.key_dim}, p.dtype);
-    inputs.past_v = TensorStorage({p.batch, p.key_heads, p.past, p.value_dim}, p.dtype);
+    inputs.past_k = TensorStorage(dense_place({p.batch, p.key_heads, p.past, p.key_dim}), p.dtype);
+    inputs.past_v = TensorStorage(dense_place({p.batch, p.key_heads, p.past, p.value_dim}), p.dtype);
   }
   make_small_inputs(p, inputs);
   if (p.mask) {
@@ -252,7 +205,7 @@ CaseInputs make_inputs(const Problem& p) {
   }
   for (std::size_t n = 0; n < inputs.extra_specs.size(); ++n) {
     const ExtraInput& spec = inputs.extra_specs[n];
-    TensorStorage storage(spec.shape, p.dtype);
+    TensorStorage storage(dense_place(spec.shape), p.dtype);
     std::uint64_t index = 0;
     each_index(spec.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       storage.set(b, h, l, d, spec.low + (spec.high - spec.low) * hash_uniform(hash_words(p.seed, 6000 + n, index++)));
@@ -272,39 +225,6 @@ CaseInputs make_inputs(const Problem& p) {
   refuse_overflow(inputs.k, "k", p.dtype);
   refuse_overflow(inputs.v, "v", p.dtype);
   return inputs;
-}
-
-namespace {
-
-double elements_of(const Index4& shape) {
-  double elements = 1;
-  for (std::int64_t n : shape) elements *= static_cast<double>(n);
-  return elements;
-}
-
-}  // namespace
-
-double storage_bytes(const Problem& p) {
-  const auto element = static_cast<double>(size_of(p.dtype));
-  const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
-  double bytes = 0;
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-    bytes += element * static_cast<double>(*storage_elements(p, id));
-  }
-  if (p.mask) {
-    bytes += (p.mask->additive ? 8 : 1) * static_cast<double>(*storage_elements(p, TensorId::mask));
-  }
-  if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
-  const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
-  bytes += keys * static_cast<double>(p.past);
-  for (const PresentOutput& output : present_outputs(p)) bytes += element * elements_of(output.shape);
-  for (const ExtraInput& input : extra_inputs(p)) bytes += element * elements_of(input.shape);
-  const double pairs = b * hq * static_cast<double>(p.query_length) * static_cast<double>(p.key_length);
-  for (Output stage : {Output::raw, Output::capped, Output::biased, Output::weights}) {
-    if (p.wants(stage)) bytes += pairs * element;
-  }
-  if (p.page_size) bytes += 4 * b * (static_cast<double>(p.key_length) / static_cast<double>(*p.page_size) + 1);
-  return bytes;
 }
 
 }  // namespace attest

@@ -4,7 +4,8 @@
 #include <string>
 
 #include "reference/case_line.h"
-#include "reference/operator.h"
+#include "reference/tensor_place.h"
+#include "reference/work.h"
 
 namespace attest {
 namespace {
@@ -195,7 +196,7 @@ std::string stride_tokens(const Problem& p, Random& random, std::vector<int>& c)
   const std::vector<TensorId> ids = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
   const TensorId id = random.pick(ids, c);
   if (kind == 0) return "";
-  const Index4 n = shape_of(p, id);
+  const Index4 n = place_of(p, id).shape;
   Index4 s = {n[1] * n[2] * (n[3] + 3), n[2] * (n[3] + 3), n[3] + 3, 1};      // 1: rows with a gap
   if (kind == 2) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};  // features two apart
   if (kind == 3) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};              // transposed

@@ -9,6 +9,8 @@
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/memory.h"
+#include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
 #include "harness/isolation/backend_set.h"

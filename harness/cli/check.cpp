@@ -13,6 +13,8 @@
 #include "harness/base/parallel.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
+#include "harness/cases/memory.h"
+#include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/selection.h"
 #include "harness/isolation/backend_set.h"
@@ -20,6 +22,7 @@
 #include "harness/report/earlier_run.h"
 #include "harness/report/report.h"
 #include "harness/search/shrink_case.h"
+#include "harness/verdict/bitwise.h"
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/refusals.h"
 

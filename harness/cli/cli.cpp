@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
@@ -13,8 +12,6 @@
 #include "reference/nearest.h"
 
 namespace attest {
-
-std::atomic<bool> interrupted{false};
 
 Context CommonOptions::context() const {
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -38,8 +35,6 @@ std::optional<IsolationOptions> FuzzOptions::isolation() const {
 }
 
 namespace {
-
-void on_signal(int) { interrupted = true; }
 
 void add_common(CLI::App& app, CommonOptions& options) {
   app.add_option("--backend", options.backends, "Names, comma separated; default: all that can be had");
@@ -296,10 +291,7 @@ void reject_unknown_subcommand(int argc, const char* const* argv, const CLI::App
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  catch_interrupts();
   try {
     Parser parser;
     try {

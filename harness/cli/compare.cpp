@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "harness/base/quantile.h"
+#include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
 #include "harness/speed/benchmark_file.h"

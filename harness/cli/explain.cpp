@@ -7,8 +7,10 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 #include "harness/cli/cli.h"
+#include "harness/comparison/compare.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/attention.h"
 #include "reference/error_bound.h"
@@ -20,13 +22,7 @@ struct Element {
   RowIndex row;
   std::int64_t column;
   double got, expected, bound;
-  /// In units of the bound; infinite where the classes differ.
-  double ratio() const {
-    if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
-    if (got == expected) return 0;
-    const double r = std::fabs(got - expected) / bound;
-    return std::isnan(r) ? kInfinity : r;
-  }
+  double ratio() const { return error_in_bounds(got, expected, bound); }
 };
 
 std::string ranges_of(const std::vector<char>& seen) {
@@ -109,10 +105,7 @@ int run_explain(const ExplainOptions& options, std::span<const BackendEntry> reg
   const Arithmetic arithmetic = backend.arithmetic(p);
   GuardedOutputs outputs(p);
   try {
-    const auto plan = backend.prepare(p);
-    plan->upload(prepared.inputs());
-    plan->run();
-    plan->download(outputs.views());
+    walk_once(backend, p, prepared.inputs(), outputs);
   } catch (const std::exception& error) {
     fmt::print("nothing to explain: it threw: {}\n", error.what());
     return kFailed;

@@ -5,8 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/data_folder.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
+#include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"

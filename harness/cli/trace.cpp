@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "harness/base/data_folder.h"
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case_file.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/trace/language_model.h"

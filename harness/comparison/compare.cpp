@@ -5,10 +5,7 @@
 #include <cmath>
 
 namespace attest {
-namespace {
-
-/// Error in units of the bound; infinity when the classes differ.
-double ratio(double got, double expected, double bound) {
+double error_in_bounds(double got, double expected, double bound) {
   if (bound == kInfinity)
     return 0;  // the arithmetic may overflow here: nothing can be said, and `mistrusted` counts it
   if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
@@ -19,12 +16,10 @@ double ratio(double got, double expected, double bound) {
   return bound > 0 ? error / bound : kInfinity;
 }
 
-}  // namespace
-
 void Comparison::element(const std::string& output, const std::array<std::int64_t, 4>& index, double got,
                          double expected, double bound) {
   ++compared_;
-  const double measured = ratio(got, expected, bound);
+  const double measured = error_in_bounds(got, expected, bound);
   const bool wrong = !(measured <= 1);
   if (wrong) ++failures_;
   if (wrong && std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;

@@ -1,22 +1,28 @@
 // Comparison of one result with its expectation, element by element. Class first, then the bound; nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/verdict/verdict.h"
+#include "harness/comparison/worst_element.h"
 #include "reference/error_deviation.h"
+#include "reference/operator_tensors.h"
 
 namespace attest {
+
+/// How far one element is off, in units of its bound; infinity where the classes differ. Class first: equal infinities
+/// agree, an expected NaN accepts NaN or infinity, an expected finite value accepts neither. Where the bound is
+/// infinite nothing can be said, which is 0.
+double error_in_bounds(double got, double expected, double bound);
 
 /// What the elements compared so far add up to.
 class Comparison {
  public:
-  /// One element. Equal infinities pass; an expected NaN accepts NaN or infinity; an expected finite value never
-  /// does; then !(error <= bound) fails.
+  /// One element; it fails unless error_in_bounds is at most 1.
   void element(const std::string& output, const std::array<std::int64_t, 4>& index, double got, double expected,
                double bound);
 

@@ -8,6 +8,9 @@
 
 #include "harness/base/parallel.h"
 #include "harness/cases/fill.h"
+#include "reference/head_reference.h"
+#include "reference/operator_tensors.h"
+#include "reference/work.h"
 
 namespace attest {
 namespace {
@@ -31,11 +34,6 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t most
     }
   }
   return spans;
-}
-
-/// Query rows of batch b that exist.
-std::int64_t stored_rows(const Problem& p, std::int64_t b) {
-  return p.packed_sequences() ? p.query_count(b) : p.query_length;
 }
 
 /// Room for every row; stages only where asked for.
@@ -88,7 +86,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
-        for (std::int64_t i = 0; i < stored_rows(p, b); ++i) rows.push_back({b, h, i});
+        for (std::int64_t i = 0; i < p.stored_queries(b); ++i) rows.push_back({b, h, i});
       }
     }
     return rows;
@@ -109,7 +107,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
     if (n % 2 == 1) i = std::clamp<std::int64_t>(i / 16 * 16 + draw(5003, 3) - 1, 0, last);
     chosen.insert({draw(5000, p.batch), draw(5001, p.query_heads), i});
   }
-  std::erase_if(chosen, [&](const RowIndex& row) { return row.i >= stored_rows(p, row.b); });
+  std::erase_if(chosen, [&](const RowIndex& row) { return row.i >= p.stored_queries(row.b); });
   rows.assign(chosen.begin(), chosen.end());
   return rows;
 }

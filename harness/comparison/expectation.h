@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/operator.h"
+#include "reference/operator_tensors.h"
+#include "reference/problem.h"
+#include "reference/producer.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

@@ -2,17 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
 #include "reference/problem.h"
-#include "reference/view.h"
+#include "reference/tensor_place.h"
+#include "reference/tensors.h"
 
 namespace attest {
-
-/// Fills storage with a NaN whose payload nobody computes: untouched elements are recognised by it.
-void fill_pattern(std::vector<std::byte>& bytes, DType dtype);
 
 class GuardedOutputs {
  public:
@@ -38,13 +36,11 @@ class GuardedOutputs {
     std::string name;
     std::vector<std::byte> bytes;
     DType dtype = DType::f32;
-    std::int64_t first = 0;  ///< element at index 0, guard included
-    Index4 shape{}, strides{};
-    std::vector<std::int64_t> starts;  ///< packed sequences only
+    TensorPlace place;  ///< its offset holds the guard, too
 
     Tensor() = default;
-    Tensor(std::string name, DType dtype, const Index4& shape);  ///< dense
-    void allocate(std::int64_t elements);
+    /// `place` without guards.
+    Tensor(std::string name, DType dtype, TensorPlace place);
     MutableTensor view();
     double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const;
     std::string inspect() const;
@@ -58,8 +54,5 @@ class GuardedOutputs {
   std::vector<Tensor> present_;
   std::vector<std::optional<MutableTensor> Outputs::*> places_;  ///< of each present output
 };
-
-/// A new plan of the backend, walked once: prepare, upload, run, download. Throws what the backend throws.
-void run_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs);
 
 }  // namespace attest

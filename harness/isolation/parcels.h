@@ -7,7 +7,7 @@
 #include "harness/isolation/messages.h"
 #include "harness/isolation/shared_memory.h"
 #include "reference/arithmetic.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest {
 

@@ -6,6 +6,7 @@
 
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/plan_walk.h"
 #include "reference/case_line.h"
 
 namespace attest {
@@ -26,12 +27,12 @@ class Probe {
   void set_v(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.v, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const auto mask = *inputs_.views().mask;
-    return static_cast<const std::uint8_t*>(mask.data)[mask.at(0, 0, i, j)] != 0;
+    return static_cast<const std::uint8_t*>(mask.data)[mask.offset(0, 0, i, j)] != 0;
   }
 
   void run(Backend& backend) {
     if (backend.refuse(problem_)) throw Refused{};
-    run_once(backend, problem_, inputs_.views(), outputs_);
+    walk_once(backend, problem_, inputs_.views(), outputs_);
   }
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
   double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }

@@ -64,7 +64,7 @@ std::optional<Verdict> verdict_from(const Json& json) {
       if (!bitwise.contains(key) || !bitwise[key].is_boolean()) return std::nullopt;
       return bitwise[key].get<bool>();
     };
-    v.bitwise = Bitwise{fact("runs"), fact("threads"), fact("batch")};
+    v.bitwise = BitwiseFacts{fact("runs"), fact("threads"), fact("batch")};
   }
   v.rows_checked = json.value("rows_checked", std::int64_t{0});
   v.rows = json.value("rows", std::int64_t{0});

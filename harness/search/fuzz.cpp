@@ -9,6 +9,7 @@
 #include "harness/search/shrink.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
+#include "reference/find_fault.h"
 
 namespace attest {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reference/case_line.h"
+#include "reference/find_fault.h"
 
 namespace attest {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case_file.h"
 #include "harness/search/shrink.h"
 #include "harness/search/shrink_file.h"
 #include "harness/verdict/prepared_case.h"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/base/user_error.h"
+#include "harness/cases/case_file.h"
 #include "harness/search/shrink.h"
 #include "reference/case_line.h"
 #include "reference/philox.h"
@@ -53,7 +54,7 @@ FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
 
 FileTensor dense(const ConstTensor& view) {
   return filled(view.dtype, view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    return load(view.data, view.dtype, view.at(b, h, l, d));
+    return load(view.data, view.dtype, view.offset(b, h, l, d));
   });
 }
 
@@ -70,7 +71,7 @@ FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
   const ConstTensor& q = inputs.q;
   return filled(p.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
-                  return i < p.query_count(b) ? load(q.data, q.dtype, q.at(b, h, i, d)) : 0;
+                  return i < p.query_count(b) ? load(q.data, q.dtype, q.offset(b, h, i, d)) : 0;
                 });
 }
 
@@ -92,7 +93,7 @@ FileTensor dense(const MaskTensor& mask) {
   if (mask.additive) return dense(ConstTensor{mask.data, mask.dtype, mask.shape, mask.strides});
   FileTensor tensor{"BOOL", {mask.shape.begin(), mask.shape.end()}, {}};
   each_index(mask.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-    tensor.bytes.push_back(static_cast<const std::byte*>(mask.data)[mask.at(b, h, i, j)]);
+    tensor.bytes.push_back(static_cast<const std::byte*>(mask.data)[mask.offset(b, h, i, j)]);
   });
   return tensor;
 }

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/base/quantile.h"
+#include "harness/base/statistics.h"
+#include "harness/base/stopwatch.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
+#include "reference/tensor_place.h"
+#include "reference/work.h"
 
 namespace attest {
 namespace {
@@ -34,7 +38,7 @@ class Collector : public benchmark::BenchmarkReporter {
 double bytes_moved(const Problem& p) {
   const auto elements = [&](TensorId id) {
     double count = 1;
-    for (std::int64_t n : shape_of(p, id)) count *= static_cast<double>(n);
+    for (std::int64_t n : place_of(p, id).shape) count *= static_cast<double>(n);
     return count;
   };
   double bytes = 0;
@@ -89,11 +93,8 @@ double total_walk(const PreparedCase& prepared, Plan& plan) {
   std::vector<double> samples;
   for (int n = 0; n < 3; ++n) {
     GuardedOutputs outputs(prepared.problem());
-    samples.push_back(timed([&] {
-      plan.upload(prepared.inputs());
-      plan.run();
-      plan.download(outputs.views());
-    }));
+    const StepSeconds seconds = walk(plan, prepared.inputs(), &outputs);
+    samples.push_back(seconds.upload + seconds.run + seconds.download);
   }
   return quantile(samples, 0.5);
 }
@@ -126,7 +127,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
       if (const auto refusal = backend->refuse(source.problem))
         c.line.wrong = "refused: " + refusal->reason;
       else
-        c.plan = backend->prepare(source.problem);
+        c.plan = make_plan(*backend, source.problem);
       if (c.plan) c.line.wrong = verdict_of(prepared, c);
     } catch (const std::exception& error) {
       c.line.wrong = std::string("threw: ") + error.what();

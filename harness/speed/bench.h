@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/base/statistics.h"
 #include "harness/cases/case.h"
 #include "harness/speed/roof.h"
 

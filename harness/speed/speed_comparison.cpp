@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "harness/base/quantile.h"
+#include "harness/base/statistics.h"
 
 namespace attest {
 namespace {

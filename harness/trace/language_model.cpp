@@ -11,6 +11,8 @@
 #include "harness/cases/fill.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/plan_walk.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -94,15 +96,16 @@ AttentionCore core_of(Backend& backend, DType dtype) {
     p.dtype = dtype;
     if (const auto refusal = backend.refuse(p)) throw BackendError("refused: " + refusal->reason);
     // The projections are in float64; the core gets them in its own type.
-    TensorStorage storages[3] = {TensorStorage(p, TensorId::q, dtype), TensorStorage(p, TensorId::k, dtype),
-                                 TensorStorage(p, TensorId::v, dtype)};
+    TensorStorage storages[3] = {TensorStorage(place_of(p, TensorId::q), dtype),
+                                 TensorStorage(place_of(p, TensorId::k), dtype),
+                                 TensorStorage(place_of(p, TensorId::v), dtype)};
     const ConstTensor* from[3] = {&inputs.q, &inputs.k, &inputs.v};
     for (int t = 0; t < 3; ++t) {
       const Index4 n = from[t]->shape;
       for (std::int64_t h = 0; h < n[1]; ++h) {
         for (std::int64_t l = 0; l < n[2]; ++l) {
           for (std::int64_t d = 0; d < n[3]; ++d) {
-            storages[t].set(0, h, l, d, load(from[t]->data, from[t]->dtype, from[t]->at(0, h, l, d)));
+            storages[t].set(0, h, l, d, load(from[t]->data, from[t]->dtype, from[t]->offset(0, h, l, d)));
           }
         }
       }
@@ -112,7 +115,7 @@ AttentionCore core_of(Backend& backend, DType dtype) {
     own.k = storages[1].view();
     own.v = storages[2].view();
     GuardedOutputs outputs(p);
-    run_once(backend, p, own, outputs);
+    walk_once(backend, p, own, outputs);
     std::vector<double> out;
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       for (std::int64_t i = 0; i < p.query_length; ++i) {

@@ -6,7 +6,8 @@
 
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "reference/operator.h"
+#include "harness/verdict/plan_walk.h"
+#include "reference/operator_tensors.h"
 
 namespace attest {
 namespace {
@@ -15,9 +16,8 @@ namespace {
 std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outputs, std::int64_t b) {
   std::vector<std::uint64_t> bits;
   const auto add = [&](double value) { bits.push_back(std::bit_cast<std::uint64_t>(value)); };
-  const std::int64_t rows = p.packed_sequences() ? p.query_count(b) : p.query_length;
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
-    for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
       for (std::int64_t c = 0; p.wants(Output::o) && c < p.value_dim; ++c) add(outputs.out(b, h, i, c));
       if (p.wants(Output::lse)) add(outputs.lse(b, h, i));
       for (Output stage : kScoreStages) {
@@ -47,18 +47,16 @@ std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outpu
 
 std::vector<std::uint64_t> run_bits(Backend& backend, const Problem& p, const Inputs& inputs) {
   GuardedOutputs outputs(p);
-  run_once(backend, p, inputs, outputs);
+  walk_once(backend, p, inputs, outputs);
   return bits_of(p, outputs);
 }
 
 bool same_in_every_run(Backend& backend, const Problem& p, const Inputs& inputs,
                        const std::vector<std::uint64_t>& bits) {
-  const auto plan = backend.prepare(p);
+  const auto plan = make_plan(backend, p);
   for (int run = 0; run < 5; ++run) {
     GuardedOutputs outputs(p);
-    plan->upload(inputs);
-    plan->run();
-    plan->download(outputs.views());
+    walk(*plan, inputs, &outputs);
     if (bits_of(p, outputs) != bits) return false;
   }
   return true;
@@ -94,10 +92,10 @@ std::optional<OneSequence> one_sequence(const Problem& p, const Inputs& inputs, 
   return one;
 }
 
-Bitwise bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& p, const Inputs& inputs) {
-  Bitwise facts;
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& p, const Inputs& inputs) {
+  BitwiseFacts facts;
   GuardedOutputs outputs(p);
-  run_once(backend, p, inputs, outputs);
+  walk_once(backend, p, inputs, outputs);
   const std::vector<std::uint64_t> bits = bits_of(p, outputs);
   facts.runs = same_in_every_run(backend, p, inputs, bits);
   if (!others.empty()) {

@@ -4,8 +4,13 @@
 
 #include <cmath>
 
+#include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
+#include "harness/verdict/plan_walk.h"
+#include "reference/head_reference.h"
+#include "reference/operator_tensors.h"
 #include "reference/projection.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -23,7 +28,7 @@ struct IdentityValues {
     problem.tensor(TensorId::v) = TensorSpec{Layout::bhld, std::nullopt, 0, std::nullopt};
     problem.tensor(TensorId::out) = problem.tensor(TensorId::v);
     problem.outputs = {Output::o};
-    v = TensorStorage(problem, TensorId::v, problem.dtype);
+    v = TensorStorage(place_of(problem, TensorId::v), problem.dtype);
     for (std::int64_t b = 0; b < problem.batch; ++b) {
       for (std::int64_t h = 0; h < problem.key_heads; ++h) {
         for (std::int64_t j = 0; j < problem.key_length; ++j) {
@@ -46,16 +51,18 @@ void expect_shape(const Case& source, const std::string& name, const FileTensor&
   }
 }
 
-/// Query rows of all heads that exist: in packed sequences, those of their lengths.
+/// Query rows of all heads that have storage.
 std::int64_t stored_rows(const Problem& p) {
-  return p.query_heads * (p.packed_sequences() ? starts_of(p, TensorId::q).back() : p.batch * p.query_length);
+  std::int64_t rows = 0;
+  for (std::int64_t b = 0; b < p.batch; ++b) rows += p.query_heads * p.stored_queries(b);
+  return rows;
 }
 
 /// File index of element (b, h, i, c): positions come before heads in blhd and bld files.
-std::int64_t file_index(const Problem& p, const FileTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t i,
-                        std::int64_t c, std::int64_t columns, bool follows_layout) {
+std::int64_t file_index(const Problem& p, const TensorPlace& queries, const FileTensor& tensor, std::int64_t b,
+                        std::int64_t h, std::int64_t i, std::int64_t c, std::int64_t columns, bool follows_layout) {
   if (p.packed_sequences()) {
-    return ((starts_of(p, TensorId::q)[static_cast<std::size_t>(b)] + i) * p.query_heads + h) * columns + c;
+    return ((queries.starts[static_cast<std::size_t>(b)] + i) * p.query_heads + h) * columns + c;
   }
   const bool heads_first = !follows_layout || (p.layout == Layout::bhld && tensor.shape.size() == 4);
   return heads_first ? ((b * p.query_heads + h) * p.query_length + i) * columns + c
@@ -68,19 +75,12 @@ double tolerance_of(const Golden& golden, double value) {
   return golden.tolerance.value_or(0) + relative;
 }
 
-/// Sample variance, n - 1 in the denominator.
-double variance(const std::vector<double>& values) {
-  double mean = 0, sum = 0;
-  for (double v : values) mean += v / static_cast<double>(values.size());
-  for (double v : values) sum += (v - mean) * (v - mean);
-  return sum / static_cast<double>(values.size() - 1);
-}
-
 class ReferenceStages {
  public:
   ReferenceStages(const Case& source, const Inputs& inputs, Comparison& comparison)
       : source_(source),
         p_(source.problem),
+        queries_(place_of(p_, TensorId::q)),
         inputs_(inputs),
         comparison_(comparison),
         rows_(reference_rows(p_, inputs)) {
@@ -151,9 +151,9 @@ class ReferenceStages {
     std::size_t r = 0, at = 0;
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < (p_.packed_sequences() ? p_.query_count(b) : p_.query_length); ++i, ++r) {
+        for (std::int64_t i = 0; i < p_.stored_queries(b); ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
-            const double held = tensor->at(file_index(p_, *tensor, b, h, i, c, columns, follows_layout));
+            const double held = tensor->at(file_index(p_, queries_, *tensor, b, h, i, c, columns, follows_layout));
             comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
                                 tolerance(held) + (bounds ? (*bounds)[at] : 0));
           }
@@ -250,6 +250,7 @@ class ReferenceStages {
 
   const Case& source_;
   const Problem& p_;
+  TensorPlace queries_;
   const Inputs& inputs_;
   Comparison& comparison_;
   std::vector<Row> rows_;
@@ -268,7 +269,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   Comparison comparison;
   const Golden& golden = *source_.golden;
   const auto run = [&](const Problem& p, const Inputs& inputs, GuardedOutputs& outputs) {
-    run_once(backend, p, inputs, outputs);
+    walk_once(backend, p, inputs, outputs);
     std::vector<Producer> producers = {{backend.arithmetic(p), p.dtype}};
     if (golden.producer) producers.push_back({*golden.producer, p.dtype});
     return expect(p, inputs, producers, 2, kInfinity);
@@ -280,11 +281,12 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     if (found == golden.stages.end()) return;
     const FileTensor& tensor = found->second;
     expect_shape(source_, name, tensor, stored_rows(p) * columns);
+    const TensorPlace queries = place_of(p, TensorId::q);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
       for (std::int64_t c = 0; c < columns; ++c) {
         const std::size_t at = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
-        const double held = tensor.at(file_index(p, tensor, b, h, i, c, columns, follows_layout));
+        const double held = tensor.at(file_index(p, queries, tensor, b, h, i, c, columns, follows_layout));
         double bound = tolerance_of(golden, held) + bounds(e.own)[at];
         for (const Bounds& list : e.bounds) bound += bounds(list)[at];
         comparison.element(name, {b, h, i, c}, value(b, h, i, c), held, bound);

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include "harness/base/data_folder.h"
+#include "harness/base/text.h"
 #include "harness/cases/case.h"
 
 namespace attest {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
 
 bool is_file(const std::string& text) { return text.ends_with(".safetensors"); }
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
-#include "harness/base/float_environment.h"
+#include "harness/base/stopwatch.h"
+#include "harness/base/text.h"
+#include "harness/cases/memory.h"
 #include "harness/comparison/compare.h"
 #include "harness/verdict/golden.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/waivers.h"
+#include "reference/work.h"
 
 namespace attest {
 namespace {
@@ -32,27 +34,7 @@ void rehearse(Plan& plan, const Problem& problem, Inputs inputs) {
     mask.assign(bytes, inputs.mask->additive ? std::byte{0} : std::byte{1});
     inputs.mask->data = mask.data();
   }
-  plan.upload(inputs);
-  plan.run();
-}
-
-/// prepare, upload, run, download; each timed.
-void walk(Backend& backend, Plan* plan, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs,
-          StepSeconds& seconds) {
-  const FloatEnvironment environment;
-  std::unique_ptr<Plan> own;
-  if (!plan) {
-    seconds.prepare = timed([&] { own = backend.prepare(problem); });
-    if (!own) throw BackendError("prepare returned no plan");
-    plan = own.get();
-    rehearse(*plan, problem, inputs);
-  }
-  seconds.upload = timed([&] { plan->upload(inputs); });
-  seconds.run = timed([&] { plan->run(); });
-  if (const std::string changed = environment.changed(); !changed.empty()) {
-    throw CaseFault(Status::fail, changed, changed);
-  }
-  seconds.download = timed([&] { plan->download(outputs.views()); });
+  walk(plan, inputs, nullptr);
 }
 
 /// The second tier: within the bound, but so far off that independent roundings don't explain it.
@@ -90,17 +72,6 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
   return producers;
 }
 
-std::string shell_quoted(const std::string& text) {
-  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+") ==
-          std::string::npos &&
-      !text.empty()) {
-    return text;
-  }
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string repro_command(const Case& source, const std::string& backend) {
   const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
   return "attest check --backend " + backend + " " + what;
@@ -133,7 +104,15 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
     }
     const std::size_t producer = expectation_.number_of({backend.arithmetic(p), p.dtype});
     GuardedOutputs outputs(p);
-    walk(backend, plan, p, views_, outputs, verdict.seconds);
+    std::unique_ptr<Plan> own;
+    double prepare = 0;
+    if (!plan) {
+      prepare = timed([&] { own = make_plan(backend, p); });
+      plan = own.get();
+      rehearse(*plan, p, views_);
+    }
+    verdict.seconds = walk(*plan, views_, &outputs);
+    verdict.seconds.prepare = prepare;
     verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
 
     const Comparison comparison = compare_outputs(p, expectation_, expectation_.bounds[producer], outputs);

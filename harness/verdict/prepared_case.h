@@ -1,4 +1,4 @@
-// One case through one or more backends: inputs, reference, bounds, the walk through a plan, the verdict.
+// One case made ready for its backends: inputs, reference and bounds; and the verdict on each.
 #pragma once
 
 #include <memory>
@@ -47,16 +47,5 @@ class PreparedCase {
 
 /// How the command line repeats this verdict.
 std::string repro_command(const Case& source, const std::string& backend);
-
-/// Quotes for a POSIX shell when needed.
-std::string shell_quoted(const std::string& text);
-
-/// Runs `step` and returns its seconds.
-template <class Step>
-double timed(const Step& step) {
-  const auto start = std::chrono::steady_clock::now();
-  step();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace attest

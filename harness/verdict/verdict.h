@@ -1,13 +1,12 @@
 // The outcome of one case on one backend.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include "harness/verdict/bitwise.h"
+#include "harness/comparison/worst_element.h"
 #include "reference/types.h"
 
 namespace attest {
@@ -32,11 +31,11 @@ class CaseFault : public std::runtime_error {
   std::string cause_;
 };
 
-/// The element with the largest error in units of its bound.
-struct WorstElement {
-  std::string output;  ///< "o", "lse", or a stage of a walkthrough
-  std::array<std::int64_t, 4> index{};
-  double got = 0, expected = 0, bound = 0;
+/// Whether results have the same bits again; nothing where the question can't be put.
+struct BitwiseFacts {
+  std::optional<bool> runs;     ///< the same plan five times, and a new plan
+  std::optional<bool> threads;  ///< backends made for other numbers of threads
+  std::optional<bool> batch;    ///< the first and the last sequence of the batch, each alone
 };
 
 struct StepSeconds {
@@ -52,10 +51,10 @@ struct Verdict {
   std::string waiver;  ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
-  std::optional<WorstElement> worst;
+  std::optional<WorstElement> worst;       ///< in units of the bound, or of the standard deviation
   std::int64_t rows_checked = 0, rows = 0;
   StepSeconds seconds;
-  std::optional<Bitwise> bitwise;  ///< where it was asked for and the result was right
+  std::optional<BitwiseFacts> bitwise;  ///< where it was asked for and the result was right
   std::string repro;
 };
 

@@ -11,11 +11,14 @@
 #include "backends/registry.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
+#include "harness/cases/suites.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/verdict/plan_walk.h"
 #include "reference/attention.h"
 #include "reference/linear_attention.h"
+#include "reference/work.h"
 #include "tests/audit/big_float.h"
 
 namespace attest::audit {
@@ -112,7 +115,7 @@ class Audit {
     std::vector<GuardedOutputs> outputs;
     for (Backend* backend : takers) {
       outputs.emplace_back(p);
-      run_once(*backend, p, inputs, outputs.back());
+      walk_once(*backend, p, inputs, outputs.back());
     }
     line_ = source.label;
     ++lines_;
@@ -182,7 +185,7 @@ class Audit {
   static ExactRow linear_row(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t g = h / p.heads_per_group();
     const auto read = [&](const ConstTensor& t, std::int64_t head, std::int64_t l, std::int64_t d) {
-      return Big(load(t.data, t.dtype, t.at(b, head, l, d)));
+      return Big(load(t.data, t.dtype, t.offset(b, head, l, d)));
     };
     std::vector<std::vector<Big>> state(static_cast<std::size_t>(p.key_dim),
                                         std::vector<Big>(static_cast<std::size_t>(p.value_dim)));

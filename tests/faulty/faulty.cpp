@@ -190,7 +190,7 @@ class FaultyPlan : public Plan {
       Real bias = 0;
       if (inputs_.mask && fault_ != Fault::ignored_mask) {
         const std::int64_t mask_head = shift_heads_ ? (h + b) % p_.query_heads : h;
-        std::int64_t at = inputs_.mask->at(b, mask_head, i, j);
+        std::int64_t at = inputs_.mask->offset(b, mask_head, i, j);
         if (fault_ == Fault::mask_index_wraps) at = static_cast<std::int64_t>(static_cast<std::uint32_t>(2 * at) / 2);
         if (!inputs_.mask->additive) {
           if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) continue;

@@ -28,7 +28,7 @@ struct Mistake {
 template <class Change>
 void each_element(const MutableTensor& t, Change change) {
   each_index(t.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    const std::int64_t at = t.at(b, h, l, d);
+    const std::int64_t at = t.offset(b, h, l, d);
     store(t.data, t.dtype, at, change(load(t.data, t.dtype, at)));
   });
 }

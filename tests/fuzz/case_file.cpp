@@ -1,4 +1,6 @@
 // libFuzzer target: a tensor file as a case. Metadata, shapes, index tensors and options may say anything.
+#include "harness/cases/case_file.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -6,6 +8,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 #include "reference/case_line.h"
+#include "reference/find_fault.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/base/stopwatch.h"
 #include "harness/comparison/compare.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "tests/mutants/rules.h"
 
@@ -22,7 +24,7 @@ std::vector<Backend*> backends_of(const std::vector<Subject>& subjects) {
 std::map<std::string, Tensor> results_of(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
   GuardedOutputs outputs(p);
-  run_once(backend, p, prepared.inputs(), outputs);
+  walk_once(backend, p, prepared.inputs(), outputs);
   std::map<std::string, Tensor> tensors;
   const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), p.dtype});
   each_result(p, prepared.expectation(), bounds, outputs,

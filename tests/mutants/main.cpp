@@ -10,8 +10,10 @@
 #include <functional>
 
 #include "backends/registry.h"
-#include "harness/base/quantile.h"
+#include "harness/base/data_folder.h"
+#include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/backend_set.h"
 #include "tests/faulty/faulty.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "reference/arithmetic.h"
-#include "reference/view.h"
+#include "reference/tensors.h"
 
 namespace attest::mutants {
 namespace {

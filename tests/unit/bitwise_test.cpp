@@ -31,7 +31,7 @@ class Wavering : public Backend {
       plan_->download(outputs);
       if (!moves_()) return;
       const MutableTensor& o = outputs.out;
-      const std::int64_t last = o.at(o.shape[0] - 1, 0, 0, 0);
+      const std::int64_t last = o.offset(o.shape[0] - 1, 0, 0, 0);
       store(o.data, o.dtype, last, std::nextafter(static_cast<float>(load(o.data, o.dtype, last)), 9.0f));
     }
 
@@ -44,7 +44,7 @@ class Wavering : public Backend {
   std::function<bool(const Problem&)> moves_;
 };
 
-Bitwise facts(const std::string& line, Backend& backend, Backend* other) {
+BitwiseFacts facts(const std::string& line, Backend& backend, Backend* other) {
   const Problem p = parse_case(line);
   const CaseInputs inputs = make_inputs(p);
   std::vector<Backend*> others;
@@ -55,19 +55,19 @@ Bitwise facts(const std::string& line, Backend& backend, Backend* other) {
 TEST(Bitwise, EachFactIsNoticed) {
   const std::string line = "batch=3 seq=4 dim=3 lengths=4,2,3 out=o,lse";
   Wavering steady([](const Problem&) { return false; }), always([](const Problem&) { return true; });
-  const Bitwise all = facts(line, steady, &steady);
+  const BitwiseFacts all = facts(line, steady, &steady);
   EXPECT_TRUE(*all.runs && *all.threads && *all.batch);
 
   int runs = 0;
   Wavering sometimes([&](const Problem&) { return ++runs % 5 == 0; });
   EXPECT_FALSE(*facts(line, sometimes, &steady).runs);
 
-  const Bitwise threads = facts(line, steady, &always);
+  const BitwiseFacts threads = facts(line, steady, &always);
   EXPECT_TRUE(*threads.runs && *threads.batch);
   EXPECT_FALSE(*threads.threads);
 
   Wavering alone([](const Problem& p) { return p.batch == 1; });
-  const Bitwise batch = facts(line, alone, &steady);
+  const BitwiseFacts batch = facts(line, alone, &steady);
   EXPECT_TRUE(*batch.runs && *batch.threads);
   EXPECT_FALSE(*batch.batch);
 }

@@ -5,7 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "reference/operator.h"
+#include "harness/cases/case_file.h"
+#include "reference/head_reference.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -3,11 +3,14 @@
 #include <set>
 
 #include "harness/cases/fill.h"
+#include "harness/cases/memory.h"
 #include "harness/cases/safetensors.h"
+#include "harness/cases/suites.h"
 #include "harness/comparison/compare.h"
 #include "harness/probe/probe.h"
 #include "harness/speed/roof.h"
 #include "harness/verdict/refusals.h"
+#include "reference/work.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

@@ -1,7 +1,8 @@
 // Linear attention: values known by hand, relations that any implementation keeps, and the growth of its bound.
 #include <cmath>
 
-#include "reference/operator.h"
+#include "reference/head_reference.h"
+#include "reference/operator_tensors.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

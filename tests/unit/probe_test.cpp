@@ -74,10 +74,10 @@ class RoundingPlan : public Plan {
     plan_->download(outputs);
     const MutableTensor& o = outputs.out;
     for (std::int64_t i = 0; o.shape[3] == 2 && i < o.shape[2]; ++i) {
-      const double last = load(o.data, o.dtype, o.at(0, 0, i, 1));
+      const double last = load(o.data, o.dtype, o.offset(0, 0, i, 1));
       std::uint64_t rounded = 0;
-      store(&rounded, DType::bf16, 0, load(o.data, o.dtype, o.at(0, 0, i, 0)) / last);
-      store(o.data, o.dtype, o.at(0, 0, i, 0), load(&rounded, DType::bf16, 0) * last);
+      store(&rounded, DType::bf16, 0, load(o.data, o.dtype, o.offset(0, 0, i, 0)) / last);
+      store(o.data, o.dtype, o.offset(0, 0, i, 0), load(&rounded, DType::bf16, 0) * last);
     }
   }
 

@@ -1,6 +1,7 @@
 // Files shrink as lines do: to numbers that a person can follow.
 #include "harness/search/shrink_file.h"
 
+#include "harness/cases/case_file.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/tampered.h"
@@ -46,7 +47,7 @@ TEST(ShrinkFile, CachesAndDecisionsGoWhenTheyDontMatter) {
     bool negative = false;
     if (v.data) {
       each_index(v.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        negative |= load(v.data, v.dtype, v.at(b, h, l, d)) < 0;
+        negative |= load(v.data, v.dtype, v.offset(b, h, l, d)) < 0;
       });
     }
     return negative;
@@ -66,7 +67,7 @@ TEST(ShrinkFile, KeepsWhatMattersAndNothingElse) {
     const Inputs inputs = one.inputs->views();
     bool large = false;
     each_index(inputs.v.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      large |= load(inputs.v.data, inputs.v.dtype, inputs.v.at(b, h, l, d)) >= 2;
+      large |= load(inputs.v.data, inputs.v.dtype, inputs.v.offset(b, h, l, d)) >= 2;
     });
     return large && p.key_length > 1 && p.window_left != Problem::kUnbounded;
   };

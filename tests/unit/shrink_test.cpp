@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "harness/cases/suites.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"

@@ -1,7 +1,10 @@
 // What the committed suites promise about themselves.
+#include "harness/cases/suites.h"
+
 #include <algorithm>
 #include <set>
 
+#include "reference/work.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -5,6 +5,7 @@
 #include "backends/support/visibility.h"
 #include "problem_cl.h"
 #include "reference/philox.h"
+#include "reference/tensor_place.h"
 
 namespace attest::support {
 namespace {
@@ -50,7 +51,7 @@ std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& de
     if (id == TensorId::mask && !p.mask) continue;
     const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
     const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
-    const double bytes = static_cast<double>(*storage_elements(p, id)) * static_cast<double>(element);
+    const double bytes = static_cast<double>(*place_of(p, id).elements) * static_cast<double>(element);
     if (auto refusal = too_large(std::string(kTensorNames[static_cast<std::size_t>(id)]), bytes)) return refusal;
   }
   if (p.wants_scores()) {
@@ -111,7 +112,7 @@ void DeviceCall::write_tables(const Inputs& inputs) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (const ConstTensor* t : {&inputs.q, &inputs.k, &inputs.v}) {
       // A paged cache has pages where others have batches.
-      tables.push_back(inputs.pages && t != &inputs.q ? 0 : t->at(b, 0, 0, 0));
+      tables.push_back(inputs.pages && t != &inputs.q ? 0 : t->offset(b, 0, 0, 0));
     }
     tables.push_back(p.packed_sequences() ? p.query_count(b) : p.query_length);
     tables.push_back(p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length);
@@ -268,7 +269,7 @@ void DeviceCall::download(const Outputs& outputs) const {
         for (std::int64_t l = 0; l < rows; ++l) {
           const std::int64_t from = ((b * n[1] + h) * n[2] + l) * n[3];
           for (std::int64_t d = 0; d < n[3]; ++d) {
-            store(to.data, to.dtype, to.at(b, h, l, d), load(bytes.data(), type, from + d));
+            store(to.data, to.dtype, to.offset(b, h, l, d), load(bytes.data(), type, from + d));
           }
         }
       }

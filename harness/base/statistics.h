@@ -1,4 +1,4 @@
-// Quantiles of samples.
+// Quantiles and variance of samples.
 #pragma once
 
 #include <algorithm>
@@ -19,5 +19,14 @@ inline double quantile(std::vector<double> values, double q) {
 }
 
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+/// Sample variance, n - 1 in the denominator; 0 for fewer than two values.
+inline double variance(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  double mean = 0, sum = 0;
+  for (double v : values) mean += v / static_cast<double>(values.size());
+  for (double v : values) sum += (v - mean) * (v - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
 
 }  // namespace attest

@@ -1,0 +1,13 @@
+// Where the files that come with attest lie.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace attest {
+
+/// The folder of `what`: "cases", "golden" or "backends". Beside an installed program (share/attest), else in the
+/// tree that it was built from, else where this build of attest is installed.
+std::filesystem::path data_folder(const std::string& what);
+
+}  // namespace attest

@@ -1,0 +1,63 @@
+#include "harness/cases/memory.h"
+
+#include <fmt/format.h>
+
+#include "harness/base/machine.h"
+#include "harness/base/user_error.h"
+#include "reference/operator_tensors.h"
+#include "reference/tensor_place.h"
+
+namespace attest {
+namespace {
+
+/// A case that needs less than this is never refused: the harness itself takes more.
+constexpr double kAlwaysThere = 16 << 20;
+
+double elements_of(const Index4& shape) {
+  double elements = 1;
+  for (std::int64_t n : shape) elements *= static_cast<double>(n);
+  return elements;
+}
+
+}  // namespace
+
+double storage_bytes(const Problem& p) {
+  const auto element = static_cast<double>(size_of(p.dtype));
+  const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
+  double bytes = 0;
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+    bytes += element * static_cast<double>(*place_of(p, id).elements);
+  }
+  if (p.mask) {
+    bytes += (p.mask->additive ? 8 : 1) * static_cast<double>(*place_of(p, TensorId::mask).elements);
+  }
+  if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
+  const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
+  bytes += keys * static_cast<double>(p.past);
+  for (const PresentOutput& output : present_outputs(p)) bytes += element * elements_of(output.shape);
+  for (const ExtraInput& input : extra_inputs(p)) bytes += element * elements_of(input.shape);
+  const double pairs = b * hq * static_cast<double>(p.query_length) * static_cast<double>(p.key_length);
+  for (Output stage : {Output::raw, Output::capped, Output::biased, Output::weights}) {
+    if (p.wants(stage)) bytes += pairs * element;
+  }
+  if (p.page_size) bytes += 4 * b * (static_cast<double>(p.key_length) / static_cast<double>(*p.page_size) + 1);
+  return bytes;
+}
+
+double memory_needed(const Problem& problem) {
+  const double reference =
+      8.0 * static_cast<double>(problem.key_length) * static_cast<double>(problem.key_dim + problem.value_dim + 8);
+  return 2 * storage_bytes(problem) + reference;
+}
+
+void check_memory(const Problem& problem, const std::string& label) {
+  const double needed = memory_needed(problem);
+  if (needed < kAlwaysThere) return;
+  const double available = available_memory_bytes();
+  if (needed > available) {
+    throw UserError(fmt::format("\"{}\" needs about {:.1f} GiB of memory, {:.1f} GiB are available; make it smaller",
+                                label, needed / 0x1p30, available / 0x1p30));
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,75 @@
+#include "harness/cases/suites.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "harness/base/data_folder.h"
+#include "harness/base/text.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/case_file.h"
+#include "reference/nearest.h"
+
+namespace attest {
+
+namespace fs = std::filesystem;
+
+std::vector<Suite> find_suites() {
+  std::map<std::string, Suite> found;
+  std::vector<fs::path> folders = {data_folder("cases")};
+  if (const char* extra = std::getenv("ATTEST_CASES")) folders.insert(folders.begin(), extra);
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() != ".cases") continue;
+      Suite suite{entry.path().stem().string(), entry.path(), ""};
+      std::ifstream file(entry.path());
+      std::string line;
+      if (std::getline(file, line) && line.starts_with("#")) suite.about = trimmed(line.substr(1));
+      found.emplace(suite.name, suite);
+    }
+  }
+  std::vector<Suite> suites;
+  for (auto& [name, suite] : found) suites.push_back(std::move(suite));
+  return suites;
+}
+
+Suite find_suite(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Suite& suite : find_suites()) {
+    if (suite.name == name) return suite;
+    names.push_back(suite.name);
+  }
+  if (names.empty()) throw UserError("no suites found in " + data_folder("cases").string());
+  throw UserError("unknown suite \"" + name + "\"; nearest: " + nearest_name(name, names) +
+                  "; `attest list suites` shows all");
+}
+
+std::vector<Case> load_case_file(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) throw UserError(path.string() + ": can't be read");
+  std::vector<Case> cases;
+  std::map<std::string, int> lines;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const std::string where = fmt::format("{}:{}", path.filename().string(), number);
+    const std::string text = trimmed(line.substr(0, line.find('#')));
+    if (text.empty()) continue;
+    Case one = text.ends_with(".safetensors") ? case_from_file(fs::proximate(path.parent_path() / text))
+                                              : case_from_line(text, where);
+    one.where = where;
+    const auto [first, fresh] = lines.emplace(one.label, number);
+    if (!fresh) {
+      throw UserError(fmt::format("{}: the same case stands in line {} already", where, first->second));
+    }
+    cases.push_back(std::move(one));
+  }
+  if (file.bad()) throw UserError(path.string() + ": can't be read");
+  return cases;
+}
+
+std::vector<Case> load_suite(const Suite& suite) { return load_case_file(suite.path); }
+
+}  // namespace attest

@@ -1,0 +1,26 @@
+// Suites: files of case lines and of files' names, found by name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/cases/case.h"
+
+namespace attest {
+
+struct Suite {
+  std::string name;
+  std::filesystem::path path;
+  std::string about;  ///< the first comment of the file
+};
+
+/// Suites installed with attest or in the source tree, by name. $ATTEST_CASES, if set, is looked in first.
+std::vector<Suite> find_suites();
+/// Throws UserError for an unknown name, suggesting the nearest.
+Suite find_suite(const std::string& name);
+std::vector<Case> load_suite(const Suite& suite);
+/// One case a line, # comments, blank lines. Duplicate lines are an error: a case counts once.
+std::vector<Case> load_case_file(const std::filesystem::path& path);
+
+}  // namespace attest

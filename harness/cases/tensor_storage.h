@@ -1,0 +1,38 @@
+// One tensor's bytes, written element by element.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "reference/tensor_place.h"
+#include "reference/view.h"
+
+namespace attest {
+
+/// Owns its storage; views stay valid while it lives, also when it is moved. Storage outside the view holds NaN, so
+/// that reading it shows.
+class TensorStorage {
+ public:
+  TensorStorage() = default;
+  TensorStorage(TensorPlace place, DType dtype);
+  /// Bytes of a boolean mask, all 1.
+  static TensorStorage boolean(TensorPlace place);
+
+  ConstTensor view() const;
+  /// Rounded to nearest.
+  void set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value);
+  void set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value);
+  std::size_t bytes() const { return bytes_.size(); }
+  const Index4& shape() const { return place_.shape; }
+  /// A finite value that the type could only hold as an infinity, if there was one; else 0.
+  double overflowed() const { return overflowed_; }
+
+ private:
+  TensorPlace place_;
+  std::vector<std::byte> bytes_;
+  DType dtype_ = DType::f32;
+  std::size_t element_size_ = 4;
+  double overflowed_ = 0;
+};
+
+}  // namespace attest

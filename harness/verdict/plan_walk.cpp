@@ -1,0 +1,38 @@
+#include "harness/verdict/plan_walk.h"
+
+#include "harness/base/float_environment.h"
+#include "harness/base/stopwatch.h"
+
+namespace attest {
+namespace {
+
+void refuse_change(const FloatEnvironment& environment) {
+  const std::string changed = environment.changed();
+  if (!changed.empty()) throw CaseFault(Status::fail, changed, changed);
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> make_plan(Backend& backend, const Problem& problem) {
+  const FloatEnvironment environment;
+  std::unique_ptr<Plan> plan = backend.prepare(problem);
+  if (!plan) throw BackendError("prepare returned no plan");
+  refuse_change(environment);
+  return plan;
+}
+
+StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs) {
+  StepSeconds seconds;
+  const FloatEnvironment environment;
+  seconds.upload = timed([&] { plan.upload(inputs); });
+  seconds.run = timed([&] { plan.run(); });
+  refuse_change(environment);
+  if (outputs) seconds.download = timed([&] { plan.download(outputs->views()); });
+  return seconds;
+}
+
+void walk_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs) {
+  walk(*make_plan(backend, problem), inputs, &outputs);
+}
+
+}  // namespace attest

@@ -1,0 +1,22 @@
+// The walk of a plan: upload, run, download. Everything outside the timing loop of a benchmark goes through here.
+#pragma once
+
+#include <memory>
+
+#include "backends/backend.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/verdict.h"
+
+namespace attest {
+
+/// A plan of the backend for this problem. Throws what the backend throws, and CaseFault where it left the
+/// floating-point modes changed.
+std::unique_ptr<Plan> make_plan(Backend& backend, const Problem& problem);
+
+/// The three steps, each timed. With `outputs` null the result is left where it is. Throws as make_plan.
+StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs);
+
+/// A new plan, walked once.
+void walk_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs);
+
+}  // namespace attest

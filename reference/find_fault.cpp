@@ -1,0 +1,187 @@
+#include "reference/find_fault.h"
+
+#include <algorithm>
+
+#include "reference/tensor_place.h"
+
+namespace attest {
+namespace {
+
+__extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
+
+bool is_self_shaped(const Problem& p) {
+  return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads &&
+         p.key_dim == p.value_dim;
+}
+
+/// True when no two indices of the view share storage: sorted by stride, each axis steps past all before it.
+bool is_injective(const Index4& shape, const Index4& strides) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
+  for (int axis = 0; axis < 4; ++axis) {
+    if (shape[axis] > 1) axes.emplace_back(strides[axis], shape[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  Wide reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return false;
+    reach += static_cast<Wide>(stride) * (extent - 1);
+  }
+  return true;
+}
+
+std::optional<Fault> check_lengths(const Problem& p) {
+  if (!p.lengths) return std::nullopt;
+  const auto check = [&](const std::vector<std::int64_t>& list, std::int64_t limit,
+                         const char* what) -> std::optional<Fault> {
+    if (static_cast<std::int64_t>(list.size()) != p.batch) {
+      return Fault{"lengths", "one length per batch is needed: " + std::to_string(p.batch) + ", not " +
+                                  std::to_string(list.size())};
+    }
+    for (std::int64_t n : list) {
+      if (n > limit) {
+        return Fault{"lengths", std::to_string(n) + " is beyond " + what + " = " + std::to_string(limit)};
+      }
+    }
+    return std::nullopt;
+  };
+  if (auto fault = check(p.lengths->key, p.key_length, "Lk")) return fault;
+  if (!p.lengths->query.empty()) return check(p.lengths->query, p.query_length, "Lq");
+  return std::nullopt;
+}
+
+std::optional<Fault> check_segments(const Problem& p) {
+  if (!p.segments) return std::nullopt;
+  const auto& query = p.segments->query.empty() ? p.segments->key : p.segments->query;
+  if (query.size() != p.segments->key.size()) {
+    return Fault{"segments", "as many query segments as key segments are needed"};
+  }
+  const auto check = [](const std::vector<std::int64_t>& list, std::int64_t want,
+                        const char* what) -> std::optional<Fault> {
+    std::int64_t sum = 0;
+    for (std::int64_t n : list) {
+      if (__builtin_add_overflow(sum, n, &sum)) sum = -1;
+    }
+    if (sum == want) return std::nullopt;
+    return Fault{"segments", "the lengths must add up to " + std::string(what) + " = " + std::to_string(want)};
+  };
+  if (auto fault = check(query, p.query_length, "Lq")) return fault;
+  return check(p.segments->key, p.key_length, "Lk");
+}
+
+std::optional<Fault> check_combinations(const Problem& p) {
+  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
+    if (p.tensors[n].layout == Layout::thd) {
+      return Fault{std::string(kTensorNames[n]) + ".layout", "thd packs every tensor; say layout=thd"};
+    }
+  }
+  if (p.packed_sequences()) {
+    if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
+    for (const char* key : {"q", "k", "v", "out"}) {
+      const auto id =
+          static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
+      if (p.tensor(id).strides || p.tensor(id).layout) {
+        return Fault{std::string(key) + ".strides", "thd has no strides to choose"};
+      }
+    }
+    if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
+  }
+  if (p.page_size) {
+    if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
+    for (TensorId id : {TensorId::k, TensorId::v}) {
+      if (p.tensor(id).strides) return Fault{"paged", "a paged cache has no strides to choose"};
+    }
+  }
+  if (p.wants_scores() && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged"};
+  }
+  if (p.wants(Output::present) && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "present belongs to past: neither layout=thd nor paged"};
+  }
+  if (p.segments && p.past > 0) return Fault{"segments", "segments and past exclude each other"};
+  return std::nullopt;
+}
+
+/// Linear attention has no scores, so nothing that hides, biases or caps them.
+std::optional<Fault> check_linear(const Problem& p) {
+  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
+  if (p.op == Op::attention) {
+    if (p.decay_per_head) return Fault{"decay", "softmax attention has no decay; choose op=gated or op=gated_delta"};
+    if (p.beta_shared) return Fault{"beta", "softmax attention has no beta; choose op=delta or op=gated_delta"};
+    if (p.initial_state) return Fault{"state", "softmax attention has no state; choose op=linear or its kin"};
+    return std::nullopt;
+  }
+  const auto stranger = [&](const char* key) { return Fault{key, "op=" + op + " has no such option; leave it out"}; };
+  if (p.causal) return stranger("causal");
+  if (p.align != Align::top_left) return stranger("align");
+  if (p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded) return stranger("window");
+  if (p.prefix != 0) return stranger("prefix");
+  if (p.lengths) return stranger("lengths");
+  if (p.segments) return stranger("segments");
+  if (p.mask) return stranger("mask");
+  if (p.blocks) return stranger("blocks");
+  if (p.softcap) return stranger("softcap");
+  if (p.alibi) return stranger("alibi");
+  if (p.sinks) return stranger("sinks");
+  if (p.dropout != 0) return stranger("dropout");
+  if (p.past != 0) return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
+  if (p.page_size) return stranger("paged");
+  if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
+  if (!p.poison.empty()) return stranger("poison");
+  if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};
+  if (p.decay_per_head && !p.has_decay()) return stranger("decay");
+  if (p.beta_shared && !p.has_beta()) return stranger("beta");
+  return std::nullopt;
+}
+
+std::optional<Fault> check_storage(const Problem& p) {
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
+    const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
+    const TensorSpec& spec = p.tensor(id);
+    if (id == TensorId::mask && !p.mask) {
+      if (spec.strides || spec.offset != 0) return Fault{"mask.strides", "there is no mask to lay out"};
+      continue;
+    }
+    const TensorPlace place = place_of(p, id);
+    if (!place.elements) {
+      return Fault{spec.strides ? name + ".strides" : "seq",
+                   "the size of " + name + " does not fit in 63 bits; make it smaller"};
+    }
+    if (id == TensorId::out && spec.strides && !is_injective(place.shape, place.strides)) {
+      return Fault{"out.strides", "two elements of the output would share storage; give every axis room"};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Fault> find_fault(const Problem& p) {
+  if (p.key_heads == 0 ? p.query_heads != 0 : p.query_heads % p.key_heads != 0) {
+    return Fault{"heads", std::to_string(p.key_heads) + " key heads do not divide " + std::to_string(p.query_heads) +
+                              " query heads"};
+  }
+  if (p.layout == Layout::qkv && !is_self_shaped(p)) {
+    return Fault{"layout", "one packed qkv tensor needs equal lengths, heads and dims of q, k and v"};
+  }
+  if (p.past > p.key_length) {
+    return Fault{"past", std::to_string(p.past) + " cached keys are more than Lk = " + std::to_string(p.key_length)};
+  }
+  if (p.prefix > p.key_length) {
+    return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
+  }
+  if (auto fault = check_linear(p)) return fault;
+  if (auto fault = check_combinations(p)) return fault;
+  const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
+    if (list.empty() || static_cast<std::int64_t>(list.size()) == p.query_heads) return std::nullopt;
+    return Fault{key, "one number per query head is needed: " + std::to_string(p.query_heads) + ", not " +
+                          std::to_string(list.size())};
+  };
+  if (auto fault = per_head("alibi", p.alibi_slopes)) return fault;
+  if (auto fault = per_head("sinks", p.sink_values)) return fault;
+  if (auto fault = check_lengths(p)) return fault;
+  if (auto fault = check_segments(p)) return fault;
+  return check_storage(p);
+}
+
+}  // namespace attest

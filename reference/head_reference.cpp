@@ -1,0 +1,88 @@
+#include "reference/head_reference.h"
+
+#include <cmath>
+
+#include "reference/error_deviation.h"
+#include "reference/linear_attention.h"
+#include "reference/rounding.h"
+
+namespace attest {
+namespace {
+
+class SoftmaxHead : public HeadReference {
+ public:
+  SoftmaxHead(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+              const std::vector<Producer>& producers)
+      : head_(p, inputs, b, h), producers_(producers) {}
+
+  void attend(std::int64_t i, Row& row) override {
+    i_ = i;
+    head_.attend(i, row);
+  }
+  void bound(std::size_t n, const Row& row, RowBound& bound) override {
+    bound_row(head_, row, i_, producers_[n].arithmetic, producers_[n].stored, bound);
+  }
+  std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
+    const RowDeviation deviation(head_, row, i_, columns);
+    std::vector<std::vector<double>> lists;
+    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer.arithmetic, producer.stored));
+    return lists;
+  }
+
+ private:
+  Head head_;
+  std::int64_t i_ = 0;
+  std::vector<Producer> producers_;
+};
+
+class LinearHead : public HeadReference {
+ public:
+  LinearHead(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+             const std::vector<Producer>& producers)
+      : state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)), h_(h), producers_(producers) {}
+
+  void attend(std::int64_t i, Row& row) override {
+    while (state_.tokens() <= i) state_.step();
+    i_ = i;
+    state_.read(h_, i, row.output);
+    row.visible_count = i + 1;
+  }
+  void bound(std::size_t n, const Row& row, RowBound& bound) override {
+    state_.bound_read(n, h_, i_, bound.output);
+    const Storing storing(producers_[n].arithmetic, producers_[n].stored);
+    for (std::size_t m = 0; m < row.output.size(); ++m) {
+      bound.output[m] = storing.bound(std::fabs(row.output[m]), bound.output[m]);
+    }
+  }
+  std::vector<std::vector<double>> deviations(const Row&, std::span<const std::int64_t> columns) override {
+    return std::vector(producers_.size(), std::vector<double>(columns.size(), kInfinity));
+  }
+
+ private:
+  LinearState state_;
+  std::int64_t h_, i_ = 0;
+  std::vector<Producer> producers_;
+};
+
+}  // namespace
+
+std::unique_ptr<HeadReference> make_head_reference(const Problem& p, const Inputs& inputs, std::int64_t b,
+                                                   std::int64_t h, const std::vector<Producer>& producers) {
+  if (p.op == Op::attention) return std::make_unique<SoftmaxHead>(p, inputs, b, h, producers);
+  return std::make_unique<LinearHead>(p, inputs, b, h, producers);
+}
+
+std::vector<Row> reference_rows(const Problem& p, const Inputs& inputs) {
+  if (p.op == Op::attention) return attention(p, inputs).rows;
+  std::vector<Row> rows;
+  const std::vector<Producer> none;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const auto head = make_head_reference(p, inputs, b, h, none);
+      for (std::int64_t i = 0; i < p.query_length; ++i) head->attend(i, rows.emplace_back());
+    }
+  }
+  return rows;
+}
+
+}  // namespace attest

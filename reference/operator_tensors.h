@@ -1,0 +1,44 @@
+// The tensors that only some operators read or write.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "reference/problem.h"
+#include "reference/producer.h"
+#include "reference/tensors.h"
+
+namespace attest {
+
+/// An input besides q, k, v and what belongs to masks and caches. Case lines fill it with uniform numbers.
+struct ExtraInput {
+  std::string_view name;
+  ConstTensor Inputs::*place;
+  Index4 shape;  ///< as stored; axes of extent 1 are broadcast to `full`
+  Index4 full;
+  double low, high;
+};
+std::vector<ExtraInput> extra_inputs(const Problem& problem);
+
+/// What `out=present` asks for.
+struct PresentOutput {
+  std::string_view name;
+  std::optional<MutableTensor> Outputs::*place;
+  Index4 shape;
+  bool copied;  ///< from inputs, bit for bit
+};
+std::vector<PresentOutput> present_outputs(const Problem& problem);
+
+/// The elements of one present output in the order of its axes, and for each producer how far they may stray.
+struct PresentValues {
+  std::vector<double> values;
+  std::vector<std::vector<double>> bounds;
+};
+PresentValues expect_present(const Problem& problem, const Inputs& inputs, const PresentOutput& output,
+                             const std::vector<Producer>& producers);
+
+/// k as a fill gives it, divided by this: the delta rules want keys of about unit length.
+double key_divisor(const Problem& problem);
+
+}  // namespace attest

@@ -1,0 +1,115 @@
+#include "reference/tensor_place.h"
+
+namespace attest {
+namespace {
+
+std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& strides, std::int64_t offset) {
+  for (std::int64_t n : shape) {
+    if (n == 0) return offset;
+  }
+  std::int64_t last = offset;
+  for (int axis = 0; axis < 4; ++axis) {
+    std::int64_t step = 0;
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &step) || __builtin_add_overflow(last, step, &last)) {
+      return std::nullopt;
+    }
+  }
+  std::int64_t bytes = 0;
+  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, 8, &bytes)) return std::nullopt;
+  return last;
+}
+
+/// Row numbers at which packed sequences of these lengths begin, and their total.
+std::vector<std::int64_t> starts_of(const Problem& p, TensorId id) {
+  std::vector<std::int64_t> starts = {0};
+  const bool of_queries = id == TensorId::q || id == TensorId::out;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    starts.push_back(starts.back() + (of_queries ? p.query_count(b) : p.key_count(b)));
+  }
+  return starts;
+}
+
+Index4 shape_of(const Problem& p, TensorId id) {
+  switch (id) {
+    case TensorId::q: return {p.batch, p.query_heads, p.query_length, p.key_dim};
+    case TensorId::k:
+    case TensorId::v: {
+      const std::int64_t dim = id == TensorId::k ? p.key_dim : p.value_dim;
+      if (p.page_size) return {page_count(p), p.key_heads, *p.page_size, dim};
+      return {p.batch, p.key_heads, p.key_length - p.past, dim};
+    }
+    case TensorId::out: return {p.batch, p.query_heads, p.query_length, p.value_dim};
+    case TensorId::mask: break;
+  }
+  Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_length};
+  for (int axis = 0; axis < 4; ++axis) {
+    if (!p.mask || !p.mask->kept[axis]) shape[axis] = 1;
+  }
+  return shape;
+}
+
+Index4 strides_of(const Problem& p, TensorId id, const Index4& n) {
+  const TensorSpec& spec = p.tensor(id);
+  if (spec.strides) return *spec.strides;
+  if (id == TensorId::mask) {
+    Index4 strides = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+    for (int axis = 0; axis < 4; ++axis) {
+      if (!p.mask || !p.mask->kept[axis]) strides[axis] = 0;
+    }
+    return strides;
+  }
+  switch (spec.layout.value_or(p.layout)) {
+    case Layout::bhld: return {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+    // Packed sequences: one row after another, heads side by side; the batch's stride is not used.
+    case Layout::thd: return {0, n[3], n[1] * n[3], 1};
+    case Layout::blhd:
+    case Layout::bld: return {n[2] * n[1] * n[3], n[3], n[1] * n[3], 1};
+    // Packed tensors keep q, k and v (or k and v) of one position side by side; the output is plain.
+    case Layout::qkv:
+      if (id == TensorId::out) break;
+      return {n[2] * 3 * n[1] * n[3], n[3], 3 * n[1] * n[3], 1};
+    case Layout::kv:
+      if (id == TensorId::out || id == TensorId::q) break;
+      return {n[2] * 2 * n[1] * n[3], n[3], 2 * n[1] * n[3], 1};
+  }
+  return {n[2] * n[1] * n[3], n[3], n[1] * n[3], 1};
+}
+
+/// Strides of a dense tensor are products of its extents: sizes are checked before they are multiplied.
+bool fits(const Index4& shape) {
+  std::int64_t elements = 1;
+  for (std::int64_t n : shape) {
+    if (n > 0 && __builtin_mul_overflow(elements, n, &elements)) return false;
+  }
+  return elements <= std::int64_t{1} << 59;
+}
+
+Index4 dense_strides(const Index4& n) { return {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}; }
+
+}  // namespace
+
+TensorPlace place_of(const Problem& p, TensorId id) {
+  TensorPlace place;
+  place.shape = shape_of(p, id);
+  if (!fits(place.shape)) return place;
+  place.strides = strides_of(p, id, place.shape);
+  place.offset = p.tensor(id).offset;
+  Index4 stored = place.shape;
+  if (p.packed_sequences() && id != TensorId::mask) {
+    place.starts = starts_of(p, id);
+    stored[0] = 1;
+    stored[2] = place.starts.back();
+  }
+  place.elements = checked_extent(stored, place.strides, place.offset);
+  return place;
+}
+
+TensorPlace dense_place(const Index4& shape) {
+  TensorPlace place;
+  place.shape = shape;
+  place.strides = dense_strides(shape);
+  place.elements = checked_extent(shape, place.strides, 0);
+  return place;
+}
+
+}  // namespace attest

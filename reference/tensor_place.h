@@ -1,0 +1,40 @@
+// Where the elements of a tensor lie in its storage.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reference/problem.h"
+#include "reference/view.h"
+
+namespace attest {
+
+struct TensorPlace {
+  Index4 shape{};                    ///< a mask has extent 1 along its broadcast axes
+  Index4 strides{};                  ///< elements; 0 along a mask's broadcast axes
+  std::int64_t offset = 0;           ///< elements before the first
+  std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers, the last one their total
+  /// Elements of storage from its first to the last one that is used, offset included; nullopt when their bytes don't
+  /// fit in 63 bits.
+  std::optional<std::int64_t> elements;
+
+  const std::int64_t* starts_data() const { return starts.empty() ? nullptr : starts.data(); }
+  /// Rows of sequence b that have storage.
+  std::int64_t rows(std::int64_t b) const {
+    const auto n = static_cast<std::size_t>(b);
+    return starts.empty() ? shape[2] : starts[n + 1] - starts[n];
+  }
+  /// Element number of (b, h, l, d), counted from the beginning of the storage.
+  std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    return offset + element_at(strides, starts_data(), b, h, l, d);
+  }
+};
+
+/// Of a tensor of the problem, from its layout or as given.
+TensorPlace place_of(const Problem& problem, TensorId id);
+
+/// One element after the other, in the order of the axes.
+TensorPlace dense_place(const Index4& shape);
+
+}  // namespace attest
