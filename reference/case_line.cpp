@@ -41,14 +41,14 @@ struct Value {
   }
 };
 
-std::int64_t parse_integer(const Value& value, std::int64_t least, const std::string& what) {
+std::int64_t parse_integer(const Value& value, std::int64_t min, const std::string& what) {
   std::int64_t number = 0;
   const char* end = value.text.data() + value.text.size();
   const auto [stop, error] = std::from_chars(value.text.data(), end, number);
   if (error == std::errc::result_out_of_range) value.fail(quoted(value.text) + " is too large for " + what);
   if (error != std::errc() || stop != end) value.fail(quoted(value.text) + " is not " + what);
-  if (number < least) {
-    value.fail(what + " must be at least " + std::to_string(least) + ", not " + std::to_string(number));
+  if (number < min) {
+    value.fail(what + " must be at least " + std::to_string(min) + ", not " + std::to_string(number));
   }
   return number;
 }
@@ -155,12 +155,12 @@ LengthSpec parse_lengths(const Value& value, const std::string& what) {
   return spec;
 }
 
-std::pair<std::int64_t, std::int64_t> parse_pair(const Value& value, char separator, std::int64_t least,
+std::pair<std::int64_t, std::int64_t> parse_pair(const Value& value, char separator, std::int64_t min,
                                                  const std::string& what) {
   const std::vector<Value> parts = value.split(separator);
   if (parts.size() > 2) value.fail(quoted(value.text) + " is not " + what);
-  const std::int64_t first = parse_integer(parts[0], least, what);
-  return {first, parts.size() == 2 ? parse_integer(parts[1], least, what) : first};
+  const std::int64_t first = parse_integer(parts[0], min, what);
+  return {first, parts.size() == 2 ? parse_integer(parts[1], min, what) : first};
 }
 
 std::int64_t parse_window_side(const Value& value) {

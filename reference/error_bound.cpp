@@ -145,14 +145,14 @@ struct ColumnSums {
     for (std::size_t j = 0; j < row.seen.size(); ++j) {
       if (!row.seen[j]) continue;
       const double* v = head.value_row(static_cast<std::int64_t>(j));
-      const double off = errors.of_weight[j], most = row.weights[j] + off;
+      const double off = errors.of_weight[j], largest = row.weights[j] + off;
       const double factor = row.factors.empty() ? 1 : row.factors[j];
       for (std::size_t c = 0; c < columns; ++c) {
         const double value = factor * v[c];
         const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
         centred[c] += off * deviation;
         spread[c] = std::max(spread[c], deviation);
-        weighted[c] += most * magnitude;
+        weighted[c] += largest * magnitude;
         largest[c] = std::max(largest[c], magnitude);
         absolute[c] += magnitude;
       }
@@ -200,8 +200,8 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     if (!weights || std::isnan(row.weights[j])) continue;
     // The output's bound with V the identity.
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
-    const double most = std::max(w, 1 - w);
-    const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), most) : most;
+    const double larger = std::max(w, 1 - w);
+    const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
     const double product =
         c.gamma(n + c.blocks + c.division_roundings) * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
     const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w;

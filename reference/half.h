@@ -25,32 +25,32 @@ constexpr float bf16_to_float(std::uint16_t bits) {
 
 namespace detail {
 
-/// The upper bits of a positive finite double as a small float with `mantissa` bits and exponents from `least` on
-/// (of the smallest normal number); `infinity` when it rounds beyond the range.
-constexpr std::uint16_t round_small_float(double value, int mantissa, int least, std::uint16_t infinity) {
+/// The upper bits of a positive finite double as a small float with `mantissa` bits and exponents from `min_exponent`
+/// on (of the smallest normal number); `infinity` when it rounds beyond the range.
+constexpr std::uint16_t round_small_float(double value, int mantissa, int min_exponent, std::uint16_t infinity) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
   const int exponent = static_cast<int>(bits >> 52) - 1023;
-  if (exponent < least - mantissa - 1) return 0;  // below half of the smallest subnormal
+  if (exponent < min_exponent - mantissa - 1) return 0;  // below half of the smallest subnormal
   const std::uint64_t significand = (bits & 0xfffffffffffffULL) | 0x10000000000000ULL;
-  const int dropped = 52 - mantissa + (exponent < least ? least - exponent : 0);
+  const int dropped = 52 - mantissa + (exponent < min_exponent ? min_exponent - exponent : 0);
   std::uint64_t kept = significand >> dropped;
   const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1),
                       half = std::uint64_t{1} << (dropped - 1);
   if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
   // A normal number's significand carries its leading bit, which adds one to the exponent field.
-  const int biased = exponent < least ? 0 : exponent - least;
+  const int biased = exponent < min_exponent ? 0 : exponent - min_exponent;
   const std::uint64_t result = (static_cast<std::uint64_t>(biased) << mantissa) + kept;
   return result >= infinity ? infinity : static_cast<std::uint16_t>(result);
 }
 
-constexpr std::uint16_t to_small_float(double value, int mantissa, int least, std::uint16_t infinity) {
+constexpr std::uint16_t to_small_float(double value, int mantissa, int min_exponent, std::uint16_t infinity) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000u);
   const double magnitude = std::bit_cast<double>(bits & 0x7fffffffffffffffULL);
   if (magnitude != magnitude) return static_cast<std::uint16_t>(sign | infinity | (1u << (mantissa - 1)));
   if (std::bit_cast<std::uint64_t>(magnitude) == 0x7ff0000000000000ULL)
     return static_cast<std::uint16_t>(sign | infinity);
-  return static_cast<std::uint16_t>(sign | round_small_float(magnitude, mantissa, least, infinity));
+  return static_cast<std::uint16_t>(sign | round_small_float(magnitude, mantissa, min_exponent, infinity));
 }
 
 }  // namespace detail

@@ -153,10 +153,10 @@ BlockStages run_block(const Matrix& x, const Matrix* memory, const Block& block,
 std::vector<double> cross_entropy(const Matrix& logits, const std::vector<std::int64_t>& targets) {
   std::vector<double> losses;
   for (std::int64_t i = 0; i < logits.rows; ++i) {
-    double most = -kInfinity, sum = 0;
-    for (std::int64_t c = 0; c < logits.columns; ++c) most = std::max(most, logits.at(i, c));
-    for (std::int64_t c = 0; c < logits.columns; ++c) sum += std::exp(logits.at(i, c) - most);
-    losses.push_back(most + std::log(sum) - logits.at(i, targets.at(static_cast<std::size_t>(i))));
+    double max = -kInfinity, sum = 0;
+    for (std::int64_t c = 0; c < logits.columns; ++c) max = std::max(max, logits.at(i, c));
+    for (std::int64_t c = 0; c < logits.columns; ++c) sum += std::exp(logits.at(i, c) - max);
+    losses.push_back(max + std::log(sum) - logits.at(i, targets.at(static_cast<std::size_t>(i))));
   }
   return losses;
 }

@@ -151,9 +151,9 @@ class ClblastBackend : public Backend {
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
                          static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype)));
-    if (bytes > static_cast<double>(device_.most_allocation())) {
+    if (bytes > static_cast<double>(device_.max_allocation())) {
       return Refusal{"the score matrix needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
-                     " MiB, the device allocates at most " + std::to_string(device_.most_allocation() >> 20)};
+                     " MiB, the device allocates at most " + std::to_string(device_.max_allocation() >> 20)};
     }
     return std::nullopt;
   }

@@ -144,12 +144,12 @@ class EigenKernel {
   }
 
   /// Moves a row's maximum on and shrinks what was summed under the old one.
-  void raise_maximum(std::int64_t r, Real most) {
-    if (!(most > max_[r])) return;
-    const Real shrink = std::exp(max_[r] - most);  // 0 when there was nothing before
+  void raise_maximum(std::int64_t r, Real maximum) {
+    if (!(maximum > max_[r])) return;
+    const Real shrink = std::exp(max_[r] - maximum);  // 0 when there was nothing before
     sum_.row(r) *= shrink;
     out_.row(r) *= shrink;
-    max_[r] = most;
+    max_[r] = maximum;
   }
 
   std::int64_t value_dim_, loaded_ = 0;  ///< loaded_: keys of the tile

@@ -50,12 +50,12 @@ struct Block {
 template <class Real, class Kernel>
 class FusedHostPlan : public Plan {
  public:
-  FusedHostPlan(const Problem& problem, int threads, TileShape most)
-      : problem_(problem), tile_(most), results_(problem), visibility_(problem_, inputs_) {
-    tile_.queries = std::min(even_tile_rows(problem, threads, most.queries, most.block),
+  FusedHostPlan(const Problem& problem, int threads, TileShape max)
+      : problem_(problem), tile_(max), results_(problem), visibility_(problem_, inputs_) {
+    tile_.queries = std::min(even_tile_rows(problem, threads, max.queries, max.block),
                              std::max<std::int64_t>(problem.query_length, 1));
-    tile_.keys = std::min(most.keys, std::max<std::int64_t>(problem.key_length, 1));
-    tile_.block = std::min(most.block, tile_.queries);
+    tile_.keys = std::min(max.keys, std::max<std::int64_t>(problem.key_length, 1));
+    tile_.block = std::min(max.block, tile_.queries);
     tiles_per_head_ = (problem.query_length + tile_.queries - 1) / tile_.queries;
     tasks_ = problem.batch * problem.query_heads * tiles_per_head_;
     // Waking the team costs some microseconds, and its idle members spin.

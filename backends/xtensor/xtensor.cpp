@@ -28,20 +28,20 @@ template <class Real>
 Real row_max(const Real* row, std::size_t n) {
   using Batch = xsimd::batch<Real>;
   constexpr std::size_t kLanes = Batch::size;
-  Real most = -std::numeric_limits<Real>::infinity();
+  Real max = -std::numeric_limits<Real>::infinity();
   std::size_t j = 0;
   if (n >= 2 * kLanes) {
-    Batch first(most), second(most);
+    Batch first(max), second(max);
     for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
       first = xsimd::max(Batch::load_unaligned(row + j), first);
       second = xsimd::max(Batch::load_unaligned(row + j + kLanes), second);
     }
     alignas(64) Real lanes[kLanes];
     xsimd::max(first, second).store_aligned(lanes);
-    for (Real lane : lanes) most = std::max(most, lane);
+    for (Real lane : lanes) max = std::max(max, lane);
   }
-  for (; j < n; ++j) most = std::max(most, row[j]);
-  return most;
+  for (; j < n; ++j) max = std::max(max, row[j]);
+  return max;
 }
 
 /// exp for x <= 0: exactly 0 where the result would be subnormal, NaN for NaN. xsimd's own exp serves every argument

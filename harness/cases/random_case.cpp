@@ -71,14 +71,14 @@ std::string joined(const std::vector<std::int64_t>& list) {
 std::string extent_tokens(Random& random, std::vector<int>& c, const Sizes& n, bool packed, bool cached) {
   std::string text;
   const int lengths = packed ? 2 : random.pick(std::vector<int>{0, 0, 0, 1, 2}, c);  // none, keys, both
-  const auto draw = [&](std::int64_t most) {
+  const auto draw = [&](std::int64_t max) {
     std::vector<std::int64_t> list;
     for (std::int64_t b = 0; b < n.batch; ++b) {
       // The whole length now and then, and none at all.
       const std::size_t kind = random.below(5);
-      list.push_back(kind == 0   ? most
+      list.push_back(kind == 0   ? max
                      : kind == 1 ? 0
-                                 : static_cast<std::int64_t>(random.below(static_cast<std::size_t>(most) + 1)));
+                                 : static_cast<std::int64_t>(random.below(static_cast<std::size_t>(max) + 1)));
     }
     return list;
   };

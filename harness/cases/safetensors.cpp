@@ -11,9 +11,9 @@
 namespace attest {
 namespace {
 
-constexpr std::uint64_t kMostHeader = 16u << 20;  ///< bytes; real headers have a few kilobytes
-constexpr std::uintmax_t kMostFile = std::uintmax_t{8} << 30;
-constexpr std::size_t kMostTensors = 4096, kMostAxes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = 16u << 20;  ///< bytes; real headers have a few kilobytes
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{8} << 30;
+constexpr std::size_t kMaxTensors = 4096, kMaxAxes = 8;
 
 std::size_t element_size(const std::string& dtype) {
   if (dtype == "F64" || dtype == "I64") return 8;
@@ -37,7 +37,7 @@ class Reader {
   TensorFile read() {
     if (bytes_.size() < 8) fail("the file has " + std::to_string(bytes_.size()) + " bytes, too few for a header");
     const auto length = read_as<std::uint64_t>(bytes_.data());
-    if (length > kMostHeader) fail("the header claims " + std::to_string(length) + " bytes; 16 MiB are the limit");
+    if (length > kMaxHeaderBytes) fail("the header claims " + std::to_string(length) + " bytes; 16 MiB are the limit");
     if (length > bytes_.size() - 8) {
       fail("truncated: the header claims " + std::to_string(length) + " bytes, the file has " +
            std::to_string(bytes_.size() - 8));
@@ -46,7 +46,7 @@ class Reader {
     const char* text = reinterpret_cast<const char*>(bytes_.data()) + 8;
     const nlohmann::json header = nlohmann::json::parse(text, text + length, nullptr, false);
     if (!header.is_object()) fail("the header is not a JSON object");
-    if (header.size() > kMostTensors) fail("more than 4096 tensors");
+    if (header.size() > kMaxTensors) fail("more than 4096 tensors");
     TensorFile file;
     for (const auto& [key, value] : header.items()) {
       if (key == "__metadata__")
@@ -82,7 +82,7 @@ class Reader {
     if (size == 0)
       complain("type " + tensor.dtype.substr(0, 16) + " is not read; F64, F32, F16, BF16, BOOL, U8, I8, I32, I64 are");
     std::uint64_t bytes = size;
-    if (value["shape"].size() > kMostAxes) complain("more than 8 axes");
+    if (value["shape"].size() > kMaxAxes) complain("more than 8 axes");
     for (const auto& extent : value["shape"]) {
       if (!is_size(extent)) complain("the shape holds something that is not a size");
       const auto n = extent.get<std::uint64_t>();
@@ -147,7 +147,7 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) throw UserError(path.string() + ": no such file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > kMostFile) throw UserError(path.string() + ": larger than 8 GiB, or unreadable");
+  if (error || size > kMaxFileBytes) throw UserError(path.string() + ": larger than 8 GiB, or unreadable");
   std::vector<std::byte> bytes(static_cast<std::size_t>(size));
   std::ifstream file(path, std::ios::binary);
   if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {

@@ -1,130 +1,41 @@
 // attest explain: the worst elements of one case on one backend, and where their bounds come from.
-#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <memory>
 
-#include <algorithm>
-#include <cmath>
-
-#include "harness/base/user_error.h"
-#include "harness/cases/case.h"
-#include "harness/cli/cli.h"
-#include "harness/comparison/compare.h"
-#include "harness/comparison/guarded_outputs.h"
+#include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
-#include "harness/verdict/plan_walk.h"
-#include "harness/verdict/prepared_case.h"
-#include "reference/attention.h"
-#include "reference/error_bound.h"
+#include "harness/trace/explanation.h"
 
 namespace attest {
 namespace {
 
-struct Element {
-  RowIndex row;
-  std::int64_t column;
-  double got, expected, bound;
-  double ratio() const { return error_in_bounds(got, expected, bound); }
+struct ExplainOptions {
+  BackendOptions backend;
+  std::string what;
+  int elements = 3;
 };
 
-std::string ranges_of(const std::vector<char>& seen) {
-  std::string text;
-  int shown = 0;
-  for (std::size_t j = 0; j < seen.size(); ++j) {
-    if (!seen[j]) continue;
-    std::size_t last = j;
-    while (last + 1 < seen.size() && seen[last + 1]) ++last;
-    if (++shown > 8) return text + ", ...";
-    text += (text.empty() ? "" : ", ") + std::to_string(j) + (last > j ? "-" + std::to_string(last) : "");
-    j = last;
-  }
-  return text.empty() ? "none" : text;
-}
-
-void print_element(const Problem& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic) {
-  const auto [b, h, i] = e.row;
-  fmt::print("\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
-  fmt::print("  got       {:.9g}\n  expected  {:.17g}\n  error     {:.3g}\n  bound     {:.3g}   error/bound {:.3g}{}\n",
-             e.got, e.expected, std::fabs(e.got - e.expected), e.bound, e.ratio(), e.ratio() <= 1 ? "" : "   FAIL");
-  if (!p.has_scores()) return;
-  const Head head(p, inputs, b, h);
-  Row row;
-  head.attend(i, row);
-  fmt::print("  keys seen {} of {}: {}\n", row.visible_count, p.key_length, ranges_of(row.seen));
-  if (row.visible_count == 0) return;
-
-  RowBound bound;
-  bound_row(head, row, i, arithmetic, p.dtype, bound, e.column);
-  const RowBound::Terms& t = bound.terms;
-  fmt::print("  the bound, term by term\n");
-  fmt::print("    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n", t.score,
-             p.key_dim);
-  fmt::print("    weights      {:<10.3g} what that, exp and the running maximum do to the weights, summed\n", t.weight);
-  fmt::print("    centred      {:<10.3g} the weights' errors times the distance of each value from the output\n",
-             t.centred);
-  fmt::print("    products     {:<10.3g} rounding of P*V over {} keys\n", t.products, row.visible_count);
-  fmt::print("    division     {:<10.3g} rounding of the sum of weights and of the division by it\n", t.division);
-  fmt::print("    underflow    {:<10.3g} what numbers too small to be held may lose\n", t.underflow);
-  fmt::print("    storage      {:<10.3g} rounding to {} at the end\n", t.storage, name_of(p.dtype));
-  bound_row(head, row, i, reference_arithmetic(), DType::f64, bound);
-  fmt::print("    reference    {:<10.3g} the reference's own rounding in float64\n",
-             bound.output[static_cast<std::size_t>(e.column)]);
-
-  std::vector<std::size_t> order;
-  for (std::size_t j = 0; j < row.seen.size(); ++j) {
-    if (row.seen[j]) order.push_back(j);
-  }
-  const std::size_t shown = std::min<std::size_t>(order.size(), 5);
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
-                    [&](std::size_t a, std::size_t c) { return row.weights[a] > row.weights[c]; });
-  fmt::print("  heaviest keys\n    {:>6} {:>12} {:>12} {:>12} {:>12}\n", "key", "score", "with bias", "weight",
-             "value");
-  for (std::size_t n = 0; n < shown; ++n) {
-    const std::size_t j = order[n];
-    fmt::print("    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}\n", j, row.raw[j], row.biased[j], row.weights[j],
-               head.value_row(static_cast<std::int64_t>(j))[e.column]);
-  }
+int run(const ExplainOptions& options, std::span<const BackendEntry> registry) {
+  const std::vector<std::string> names = options.backend.one("explain looks at");
+  const Case source = case_from_argument(options.what);
+  const Context context = options.backend.context();
+  const BackendSet backends(registry, names, context);
+  const Verdict verdict = explain(source, *backends.all().front(), context.threads, options.elements);
+  if (verdict.status == Status::refused) return kNothingChecked;
+  return is_failure(verdict) ? kFailed : kOk;
 }
 
 }  // namespace
 
-int run_explain(const ExplainOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = split_names(options.common.backends);
-  if (names.size() != 1) throw UserError("explain looks at one backend: --backend NAME");
-  const Case source = case_from_argument(options.what);
-  const BackendSet backends(registry, names, options.common.context());
-  Backend& backend = *backends.all().front();
-  const Problem& p = source.problem;
-  if (const auto refusal = backend.refuse(p)) {
-    fmt::print("{} refuses this case: {}\n", names[0], refusal->reason);
-    return kNothingChecked;
-  }
-  const PreparedCase prepared(source, backends.all(), options.common.context().threads);
-  const Verdict verdict = prepared.check(backend);
-  fmt::print("{}\n{} on {}\n", source.label, backend.identity().library, backend.identity().device);
-  fmt::print("{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", verdict.reason);
-
-  const Arithmetic arithmetic = backend.arithmetic(p);
-  GuardedOutputs outputs(p);
-  try {
-    walk_once(backend, p, prepared.inputs(), outputs);
-  } catch (const std::exception& error) {
-    fmt::print("nothing to explain: it threw: {}\n", error.what());
-    return kFailed;
-  }
-  const Expectation& e = prepared.expectation();
-  const Bounds& bounds = e.bounds_for({arithmetic, p.dtype});
-  std::vector<Element> elements;
-  for (std::size_t r = 0; r < e.rows.size(); ++r) {
-    for (std::int64_t c = 0; c < p.value_dim; ++c) {
-      const std::size_t at = r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c);
-      elements.push_back({e.rows[r], c, outputs.out(e.rows[r].b, e.rows[r].h, e.rows[r].i, c), e.out[at],
-                          bounds.out[at] + e.own.out[at]});
-    }
-  }
-  const std::size_t shown = std::min<std::size_t>(elements.size(), static_cast<std::size_t>(options.elements));
-  std::partial_sort(elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(shown), elements.end(),
-                    [](const Element& a, const Element& b) { return a.ratio() > b.ratio(); });
-  for (std::size_t n = 0; n < shown; ++n) print_element(p, prepared.inputs(), elements[n], arithmetic);
-  return is_failure(verdict) ? kFailed : kOk;
+void add_explain(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ExplainOptions>();
+  auto* sub = app.add_subcommand("explain",
+                                 "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
+                                 "The worst elements of a case: got, expected, and the bound term by term.");
+  sub->add_option("case", options->what, "A case line or a .safetensors file")->required();
+  add_backend_options(*sub, options->backend);
+  sub->add_option("--elements", options->elements, "How many of the worst to show")->check(CLI::Range(1, 100));
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 
 }  // namespace attest

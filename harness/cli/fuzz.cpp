@@ -4,13 +4,26 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
-#include "harness/base/user_error.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 
 namespace attest {
 namespace {
+
+struct FuzzOptions {
+  BackendOptions backend;
+  IsolationFlags isolation;
+  double seconds = 60;
+  std::uint64_t count = 0, seed = 0;
+  std::string out;
+};
 
 void print_pairs(const FuzzResult& result) {
   const std::vector<std::string> names(result.options.begin(), result.options.end());
@@ -26,20 +39,17 @@ void print_pairs(const FuzzResult& result) {
   fmt::print("{}\n", rare);
 }
 
-}  // namespace
-
-int run_fuzz(const FuzzOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = split_names(options.common.backends);
-  if (names.size() != 1) throw UserError("fuzz looks at one backend: --backend NAME");
+int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
+  const std::vector<std::string> names = options.backend.one("fuzz looks at");
   std::optional<OutputFile> file;
   if (!options.out.empty()) file.emplace(options.out);
-  const BackendSet backends(registry, names, options.common.context(), options.isolation());
+  const BackendSet backends(registry, names, options.backend.context(), options.isolation.options());
   Backend& backend = *backends.all().front();
   FuzzSettings settings;
   settings.seconds = options.seconds;
   settings.count = options.count;
   settings.seed = options.seed;
-  settings.threads = options.common.context().threads;
+  settings.threads = options.backend.context().threads;
 
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const FuzzResult result = fuzz(backend, settings, [&](const FuzzResult& so_far) {
@@ -70,6 +80,24 @@ int run_fuzz(const FuzzOptions& options, std::span<const BackendEntry> registry)
     return kNothingChecked;
   }
   return kOk;
+}
+
+}  // namespace
+
+void add_fuzz(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<FuzzOptions>();
+  auto* sub = app.add_subcommand("fuzz",
+                                 "Example:\n  attest fuzz --backend mine --time 60s --seed 1\n\n"
+                                 "Random cases and neighbours of those closest to their bound; failures made small.");
+  add_backend_options(*sub, options->backend);
+  sub->add_option("--time", options->seconds, "For how long: 60s, 5m")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(0.01, 1e6));
+  sub->add_option("--count", options->count, "Stop after this many cases");
+  sub->add_option("--seed", options->seed, "The same seed, the same cases");
+  sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file");
+  add_isolation_options(*sub, options->isolation);
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 
 }  // namespace attest

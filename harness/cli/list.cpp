@@ -1,15 +1,16 @@
 // attest list
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/data_folder.h"
 #include "harness/base/user_error.h"
-#include "harness/cases/case.h"
 #include "harness/cases/suites.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
 #include "reference/nearest.h"
@@ -17,8 +18,15 @@
 namespace attest {
 namespace {
 
+struct ListOptions {
+  std::string what;
+  bool json = false;
+  std::vector<std::string> suites;
+  BackendOptions backend;
+};
+
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const BackendSet backends(registry, {}, options.common.context());
+  const BackendSet backends(registry, {}, options.backend.context());
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::json::array();
     for (const Backend* backend : backends.all()) {
@@ -42,7 +50,7 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
 /// What each backend says and what probing it shows; exit code 1 when a statement does not hold.
 int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOptions& options,
                   std::span<const BackendEntry> registry) {
-  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  const BackendSet backends(registry, options.backend.list(), options.backend.context());
   bool all_hold = true;
   for (Backend* backend : backends.all()) {
     fmt::print("{}\n", backend->identity().name);
@@ -67,7 +75,7 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   std::ifstream file(path);
   const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
   if (!field.is_object()) throw UserError(path.string() + ": can't be read");
-  const BackendSet backends(registry, split_names(options.common.backends), options.common.context());
+  const BackendSet backends(registry, options.backend.list(), options.backend.context());
   std::map<std::string, std::string> stated;
   for (const Backend* backend : backends.all()) {
     for (const auto& [name, value] : convention_fields(backend->conventions())) {
@@ -111,9 +119,7 @@ int list_cases(const ListOptions& options) {
   return kOk;
 }
 
-}  // namespace
-
-int run_list(const ListOptions& options, std::span<const BackendEntry> registry) {
+int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "backends") return list_backends(options, registry);
   if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
   if (options.what == "arithmetic") return list_findings(probe_arithmetic, options, registry);
@@ -123,6 +129,23 @@ int run_list(const ListOptions& options, std::span<const BackendEntry> registry)
   throw UserError("unknown list \"" + options.what + "\"; nearest: " +
                   nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic",
                                                                       "semantics", "suites", "cases"}));
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ListOptions>();
+  auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
+  sub->add_option("what", options->what,
+                  "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
+                  "suites or cases")
+      ->required();
+  sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
+  sub->add_option("--backend", options->backend.names,
+                  "Only these, separated by commas (conventions, arithmetic, semantics)");
+  sub->add_option("--suite", options->suites, "Suites whose cases to show");
+  sub->add_option("--device", options->backend.device, "Part of an OpenCL device's or platform's name");
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 
 }  // namespace attest

@@ -1,21 +1,30 @@
 // attest shrink: the smallest case that still fails.
 #include <fmt/format.h>
 
-#include "harness/base/user_error.h"
-#include "harness/cli/cli.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "harness/base/interrupted.h"
+#include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/search/shrink_case.h"
 #include "reference/case_line.h"
 
 namespace attest {
+namespace {
 
-int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = split_names(options.common.backends);
-  if (names.size() != 1) throw UserError("shrink looks at one backend: --backend NAME");
+struct ShrinkOptions {
+  BackendOptions backend;
+  std::string what, out = "smallest.safetensors";  ///< out: where a file's smallest case goes
+  double budget_seconds = 10;
+};
+
+int run(const ShrinkOptions& options, std::span<const BackendEntry> registry) {
+  const std::vector<std::string> names = options.backend.one("shrink looks at");
   const Case source = case_from_argument(options.what);
-  const BackendSet backends(registry, names, options.common.context());
+  const BackendSet backends(registry, names, options.backend.context());
   Backend& backend = *backends.all().front();
-  const int threads = options.common.context().threads;
+  const int threads = options.backend.context().threads;
 
   const Verdict before = check_line(source, backend, threads);
   if (!is_failure(before)) {
@@ -28,6 +37,20 @@ int run_shrink(const ShrinkOptions& options, std::span<const BackendEntry> regis
              shrunk.verdict.reason, shrunk.verdict.repro, shrunk.tried, shrunk.seconds,
              shrunk.finished ? "; none of the next smaller ones fails" : "; out of time, --budget gives more");
   return interrupted ? kInterrupted : kFailed;
+}
+
+}  // namespace
+
+void add_shrink(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ShrinkOptions>();
+  auto* sub = app.add_subcommand("shrink",
+                                 "Example:\n  attest shrink \"heads=8 seq=65x300 dim=64 softcap=30\" --backend mine\n\n"
+                                 "The smallest case that still fails, and the command that repeats it.");
+  sub->add_option("case", options->what, "A case line or .safetensors file on which the backend fails")->required();
+  sub->add_option("--out", options->out, "Where the smallest case of a file goes, as a file");
+  add_backend_options(*sub, options->backend);
+  sub->add_option("--budget", options->budget_seconds, "Seconds after which to stop")->check(CLI::Range(0.0, 3600.0));
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 
 }  // namespace attest

@@ -1,20 +1,29 @@
 // attest trace
 #include "harness/trace/trace.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "harness/base/data_folder.h"
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/trace/language_model.h"
 #include "reference/nearest.h"
 
 namespace attest {
 namespace {
+
+struct TraceOptions {
+  std::string what, json, svg;
+  bool causal = false;
+  BackendOptions backend;  ///< of language_model: the one that runs the attention core
+  std::string norm = "pre", positions = "sinusoidal", activation = "gelu", text;
+};
 
 /// The name of a walkthrough, or what check takes.
 Case find_case(const std::string& what) {
@@ -47,20 +56,17 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
   if (!options.text.empty()) settings.text = options.text;
   if (!options.json.empty() || !options.svg.empty())
     throw UserError("trace language_model prints; --json and --svg are for cases");
-  if (options.common.backends.empty()) {
+  if (options.backend.names.empty()) {
     trace_language_model(settings, nullptr);
     return kOk;
   }
-  const std::vector<std::string> names = split_names(options.common.backends);
-  if (names.size() != 1) throw UserError("trace runs one backend: --backend NAME");
-  const BackendSet backends(registry, names, options.common.context());
+  const std::vector<std::string> names = options.backend.one("trace runs");
+  const BackendSet backends(registry, names, options.backend.context());
   trace_language_model(settings, backends.all().front());
   return kOk;
 }
 
-}  // namespace
-
-int run_trace(const TraceOptions& options, std::span<const BackendEntry> registry) {
+int run(const TraceOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "language_model") return run_language_model(options, registry);
   Case source = find_case(options.what);
   if (source.from_file) source.label = std::filesystem::proximate(source.label).string();
@@ -79,6 +85,26 @@ int run_trace(const TraceOptions& options, std::span<const BackendEntry> registr
     json->finish();
   }
   return kOk;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<TraceOptions>();
+  auto* sub = app.add_subcommand("trace",
+                                 "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
+                                 "Walk through one case, stage by stage.");
+  sub->add_option("what", options->what, "A walkthrough's name, language_model, a case line or a .safetensors file")
+      ->required();
+  sub->add_flag("--causal", options->causal, "Add the causal mask");
+  sub->add_option("--json", options->json, "Write every stage to this file");
+  sub->add_option("--svg", options->svg, "Draw the weights, with and without the causal mask");
+  sub->add_option("--text", options->text, "language_model: the words");
+  sub->add_option("--norm", options->norm, "language_model: pre or post");
+  sub->add_option("--positions", options->positions, "language_model: sinusoidal or learned");
+  sub->add_option("--activation", options->activation, "language_model: gelu or relu");
+  sub->add_option("--backend", options->backend.names, "language_model: run the attention with this backend too");
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 
 }  // namespace attest

@@ -23,12 +23,12 @@ struct Span {
 };
 
 /// Cuts the sorted rows where the head changes, and further so that every thread has work.
-std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t most) {
+std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_rows) {
   std::vector<Span> spans;
   std::size_t first = 0;
   for (std::size_t n = 1; n <= rows.size(); ++n) {
     const bool other_head = n == rows.size() || rows[n].b != rows[first].b || rows[n].h != rows[first].h;
-    if (other_head || n - first >= most) {
+    if (other_head || n - first >= max_rows) {
       spans.push_back({first, n});
       first = n;
     }

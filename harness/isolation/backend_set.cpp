@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "harness/base/user_error.h"
+#include "harness/isolation/isolated_backend.h"
 #include "reference/nearest.h"
 
 namespace attest {

@@ -12,15 +12,11 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "harness/isolation/isolation_options.h"
 #include "harness/isolation/messages.h"
 #include "harness/isolation/shared_memory.h"
 
 namespace attest {
-
-struct IsolationOptions {
-  std::chrono::milliseconds limit{60'000};  ///< of one request
-  double memory_gib = 0;                    ///< of address space beyond what a worker starts with; 0: no limit
-};
 
 class IsolatedBackend : public Backend {
  public:

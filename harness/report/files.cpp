@@ -6,6 +6,7 @@
 #include <pugixml.hpp>
 
 #include "harness/base/machine.h"
+#include "harness/base/output_file.h"
 #include "harness/report/report.h"
 
 namespace attest {

@@ -9,7 +9,7 @@
 
 #include "backends/backend.h"
 #include "harness/base/output_file.h"
-#include "harness/isolation/backend_set.h"
+#include "harness/base/unavailable.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {

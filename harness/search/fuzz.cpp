@@ -14,15 +14,15 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kPool = 64;              ///< cases whose neighbours are tried
-constexpr double kShrinkSeconds = 2;           ///< for one failure
-constexpr std::size_t kMostShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
+constexpr std::size_t kPool = 64;             ///< cases whose neighbours are tried
+constexpr double kShrinkSeconds = 2;          ///< for one failure
+constexpr std::size_t kMaxShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
 
 /// A problem beside `from`: one size, fill, seed or option different. It may be no valid case.
 Problem neighbour(const Problem& from, Random& random) {
   Problem p = from;
-  const auto step = [&](std::int64_t& size, std::int64_t least) {
-    size = std::max<std::int64_t>(least, size + (random.below(2) == 0 ? 1 : -1));
+  const auto step = [&](std::int64_t& size, std::int64_t min) {
+    size = std::max<std::int64_t>(min, size + (random.below(2) == 0 ? 1 : -1));
   };
   switch (random.below(8)) {
     case 0: step(p.query_length, 0); break;
@@ -55,7 +55,7 @@ class Fuzzer {
   FuzzResult run(const std::function<void(const FuzzResult&)>& progress) {
     while (!interrupted && seconds() < settings_.seconds && (settings_.count == 0 || result_.cases < settings_.count)) {
       const Problem problem = next();
-      if (random_case_cost(problem) > settings_.most_operations || !seen_.insert(print_case(problem)).second) continue;
+      if (random_case_cost(problem) > settings_.max_operations || !seen_.insert(print_case(problem)).second) continue;
       one(problem);
       if (result_.cases % 64 == 0) progress(result_);
     }
@@ -122,14 +122,14 @@ class Fuzzer {
       pool_.emplace_back(close, problem);
       return;
     }
-    const auto least =
+    const auto farthest =
         std::min_element(pool_.begin(), pool_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    if (close > least->first) *least = {close, problem};
+    if (close > farthest->first) *farthest = {close, problem};
   }
 
   void found(const Case& source, Verdict verdict) {
     int& of_cause = causes_[verdict.cause];
-    if (++of_cause > static_cast<int>(kMostShrunkOfCause)) {
+    if (++of_cause > static_cast<int>(kMaxShrunkOfCause)) {
       // Enough of this cause were looked at closely; the rest are counted with its first.
       for (Finding& finding : result_.findings) {
         if (finding.failure.cause == verdict.cause) {

@@ -23,7 +23,7 @@ struct FuzzSettings {
   std::uint64_t count = 0;  ///< cases; 0: as many as there is time for
   std::uint64_t seed = 0;
   int threads = 1;
-  double most_operations = 4e6;  ///< of the reference, for one case
+  double max_operations = 4e6;  ///< of the reference, for one case
 };
 
 struct Finding {

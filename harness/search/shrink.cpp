@@ -32,9 +32,9 @@ void fit(Problem& p) {
   if (p.alibi_slopes.size() > heads) p.alibi_slopes.resize(heads);
   if (p.sink_values.size() > heads) p.sink_values.resize(heads);
   if (p.lengths) {
-    for (auto [list, most] : {std::pair{&p.lengths->query, p.query_length}, std::pair{&p.lengths->key, p.key_length}}) {
+    for (auto [list, max] : {std::pair{&p.lengths->query, p.query_length}, std::pair{&p.lengths->key, p.key_length}}) {
       if (list->size() > batch) list->resize(batch);
-      for (std::int64_t& n : *list) n = std::min(n, most);
+      for (std::int64_t& n : *list) n = std::min(n, max);
     }
   }
   p.past = std::min(p.past, p.key_length);
@@ -87,12 +87,12 @@ class Candidates {
   std::string line_;
 };
 
-/// One step for a number that wants to be `least`: there at once, half way, one less.
+/// One step for a number that wants to be `min`: there at once, half way, one less.
 template <class Set>
-void towards(Candidates& out, std::int64_t now, std::int64_t least, const Set& set) {
+void towards(Candidates& out, std::int64_t now, std::int64_t min, const Set& set) {
   std::set<std::int64_t> tried;
-  for (std::int64_t to : {least, least + 1, least + (now - least) / 2, now - 1}) {
-    if (to >= least && to < now && tried.insert(to).second) {
+  for (std::int64_t to : {min, min + 1, min + (now - min) / 2, now - 1}) {
+    if (to >= min && to < now && tried.insert(to).second) {
       out.add([&](Problem& p) { set(p, to); });
     }
   }

@@ -170,10 +170,10 @@ class FileShrinker {
   bool take_away() {
     bool any = false;
     for (std::size_t size = 0; size < kSizes.size(); ++size) {
-      const std::int64_t least = size == kPastKeys ? 0 : 1;
+      const std::int64_t min = size == kPastKeys ? 0 : 1;
       for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
-        for (std::int64_t first = 0; first < extent(size) && extent(size) > least;) {
-          if (take(without(size, first, std::min(chunk, extent(size) - least))))
+        for (std::int64_t first = 0; first < extent(size) && extent(size) > min;) {
+          if (take(without(size, first, std::min(chunk, extent(size) - min))))
             any = true;
           else
             first += chunk;

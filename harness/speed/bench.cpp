@@ -1,5 +1,6 @@
 #include "harness/speed/bench.h"
 
+#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/speed/google_runs.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
@@ -111,6 +113,7 @@ double BenchLine::spread() const {
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
                      const BenchSettings& settings) {
   BenchCase result;
+  const auto runs = std::make_shared<GoogleRuns>();
   result.case_line = source.label;
   const PreparedCase prepared(source, backends, settings.threads);
   // Other data of the same shape: a plan that keeps an old answer is found out.
@@ -164,7 +167,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
         c.line.seconds.push_back(seconds);
         run.counters["roof_fraction"] = flops / seconds / 1e9 / peak;
         run.counters["total_seconds"] = c.line.total_seconds;
-        result.runs.push_back(run);
+        runs->list.push_back(run);
       }
     }
     if (c.line.wrong.empty()) {
@@ -175,35 +178,8 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     result.lines.push_back(std::move(c.line));
   }
   benchmark::ClearRegisteredBenchmarks();
+  result.runs = runs;
   return result;
-}
-
-void print_bench_table(const BenchCase& result) {
-  fmt::print("\n{}\n", result.case_line);
-  fmt::print("  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
-             "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ratio", "to the fastest (quartiles)");
-  const BenchLine* fastest = nullptr;
-  for (const BenchLine& line : result.lines) {
-    if (line.wrong.empty() && (!fastest || line.median() < fastest->median())) fastest = &line;
-  }
-  std::vector<const BenchLine*> order;
-  for (const BenchLine& line : result.lines) order.push_back(&line);
-  std::stable_sort(order.begin(), order.end(), [](const BenchLine* a, const BenchLine* b) {
-    return a->wrong.empty() != b->wrong.empty() ? a->wrong.empty() : a->median() < b->median();
-  });
-  for (const BenchLine* line : order) {
-    if (!line->wrong.empty()) {
-      fmt::print("  {:<10} no speed: {}\n", line->backend, line->wrong);
-      continue;
-    }
-    const double low = quantile(line->seconds, 0.25) / quantile(fastest->seconds, 0.75);
-    const double high = quantile(line->seconds, 0.75) / quantile(fastest->seconds, 0.25);
-    const std::string range = line == fastest ? "" : fmt::format("({:.2f} to {:.2f})", low, high);
-    fmt::print("  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8.2f} {:>6.1f} {:>11.2g}  {:>5.2f}x {}\n",
-               line->backend, line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops,
-               line->roof_fraction, line->gbps, line->error_over_bound, line->median() / fastest->median(), range);
-  }
-  std::fflush(stdout);
 }
 
 }  // namespace attest

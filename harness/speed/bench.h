@@ -1,13 +1,11 @@
 // Timing of one case on several backends, interleaved, each checked before and after.
 #pragma once
 
-#include <benchmark/benchmark.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/base/statistics.h"
 #include "harness/cases/case.h"
 #include "harness/speed/roof.h"
 
@@ -18,6 +16,8 @@ struct BenchSettings {
   int repetitions = 9;
   double min_seconds = 0.1;
 };
+
+struct GoogleRuns;  // google_runs.h
 
 /// What the table shows for one backend on one case. `wrong` is empty for a result that was right before and after.
 struct BenchLine {
@@ -34,14 +34,11 @@ struct BenchLine {
 struct BenchCase {
   std::string case_line;
   std::vector<BenchLine> lines;
-  std::vector<benchmark::BenchmarkReporter::Run> runs;  ///< for Google Benchmark's JSON
+  std::shared_ptr<const GoogleRuns> runs;  ///< for its file (write_benchmark.h)
 };
 
 /// Runs Google Benchmark on the case. Useful work only: pairs that nobody sees don't count.
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
                      const BenchSettings& settings);
-
-/// Prints the comparison: time, speed, fraction of the roof, ratio to the fastest with its range.
-void print_bench_table(const BenchCase& result);
 
 }  // namespace attest

@@ -55,14 +55,14 @@ RatioInterval interval_of(std::vector<double> differences, const std::vector<dou
 
 /// Beyond this many samples a side, medians of neighbours stand for them: the exact counts would leave a double's
 /// range.
-constexpr std::size_t kMostSamples = 40;
+constexpr std::size_t kMaxSamples = 40;
 
 std::vector<double> thinned(const std::vector<double>& samples) {
-  if (samples.size() <= kMostSamples) return samples;
+  if (samples.size() <= kMaxSamples) return samples;
   std::vector<double> list;
-  for (std::size_t n = 0; n < kMostSamples; ++n) {
-    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(n * samples.size() / kMostSamples);
-    const auto last = samples.begin() + static_cast<std::ptrdiff_t>((n + 1) * samples.size() / kMostSamples);
+  for (std::size_t n = 0; n < kMaxSamples; ++n) {
+    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(n * samples.size() / kMaxSamples);
+    const auto last = samples.begin() + static_cast<std::ptrdiff_t>((n + 1) * samples.size() / kMaxSamples);
     list.push_back(median({first, last}));
   }
   return list;

@@ -24,7 +24,7 @@
 namespace attest::audit {
 namespace {
 
-constexpr double kMostOperations = 4e4;  ///< of the reference on one line
+constexpr double kMaxOperations = 4e4;  ///< of the reference on one line
 
 struct ExactRow {
   std::vector<Big> output;
@@ -96,7 +96,7 @@ class Audit {
   void line(const Case& source) {
     const Problem& p = source.problem;
     const double rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
-    if (!p.poison.empty() || rows * row_operations(p) > kMostOperations) return;
+    if (!p.poison.empty() || rows * row_operations(p) > kMaxOperations) return;
     CaseInputs made;
     try {
       made = make_inputs(p);

@@ -45,20 +45,20 @@ bool normalised_mean_square(const Tensor& t) {
   return error == 0 || error / length <= 5e-4;
 }
 
-/// The largest error is at most twice that of a plain implementation in the same types.
+/// The largest error is at largest twice that of a plain implementation in the same types.
 bool twice_the_baseline(const Tensor& t) {
-  double most = 0, allowed = 0;
+  double largest = 0, allowed = 0;
   for (std::size_t n = 0; n < t.got.size(); ++n) {
     if (!alike(t.got[n], t.expected[n])) {
       const double error = std::fabs(t.got[n] - t.expected[n]);
       if (!std::isfinite(error)) return false;
-      most = std::max(most, error);
+      largest = std::max(largest, error);
     }
     if (!alike(t.baseline[n], t.expected[n])) {
       allowed = std::max(allowed, 2 * std::fabs(t.baseline[n] - t.expected[n]));
     }
   }
-  return most <= allowed;
+  return largest <= allowed;
 }
 
 /// What benchdnn 3.9 does with a partition that holds a softmax on a GPU, read from its compare.cpp and

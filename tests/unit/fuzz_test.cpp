@@ -14,7 +14,7 @@ FuzzResult run(const std::string& name, std::uint64_t count, std::uint64_t seed)
   settings.seconds = 120;
   settings.count = count;
   settings.seed = seed;
-  settings.most_operations = 2e5;
+  settings.max_operations = 2e5;
   return fuzz(*backends.all().front(), settings, [](const FuzzResult&) {});
 }
 

@@ -46,7 +46,7 @@ TEST(Shrink, StopsWhenToldTo) {
 }
 
 /// The first case line of the suites on which each mistake fails, every time it is asked.
-std::map<std::string, Case> failures(const BackendSet& backends, std::size_t most) {
+std::map<std::string, Case> failures(const BackendSet& backends, std::size_t max_cases) {
   std::map<std::string, Case> found;
   for (const char* suite : {"linear", "matrix"}) {
     for (const Case& source : load_suite(find_suite(suite))) {
@@ -58,7 +58,7 @@ std::map<std::string, Case> failures(const BackendSet& backends, std::size_t mos
       for (Backend* backend : left) {
         const auto fails = [&] { return prepared.check(*backend).status == Status::fail; };
         if (fails() && fails() && fails()) found.emplace(backend->identity().name, source);
-        if (found.size() == most) return found;
+        if (found.size() == max_cases) return found;
       }
     }
   }
@@ -82,9 +82,9 @@ TEST(Shrink, ThirtyFailuresBecomeSmall) {
     std::printf("%-28s %5.2f s %4d  %s\n", one->first.c_str(), first.seconds, first.tried, first.source.label.c_str());
     one_head += p.query_heads == 1;
     // One mistake lies in the second tile of 32 keys and can't be smaller.
-    const std::int64_t most = one->first == "band_start_nan" ? 33 : 4;
-    EXPECT_LE(p.query_length, most) << one->first << ": " << first.source.label;
-    EXPECT_LE(p.key_length, most) << one->first << ": " << first.source.label;
+    const std::int64_t max_length = one->first == "band_start_nan" ? 33 : 4;
+    EXPECT_LE(p.query_length, max_length) << one->first << ": " << first.source.label;
+    EXPECT_LE(p.key_length, max_length) << one->first << ": " << first.source.label;
     // Each try costs milliseconds: this keeps a search under 5 s without timing it on a shared machine.
     EXPECT_LT(first.tried, 500) << one->first;
     // No option and no size is left that isn't needed, and a second search ends at the same line.

@@ -43,9 +43,9 @@ std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& de
     return Refusal{"f64: the device has no double precision"};
   }
   const auto too_large = [&](const std::string& what, double bytes) -> std::optional<Refusal> {
-    if (bytes <= static_cast<double>(device.most_allocation())) return std::nullopt;
+    if (bytes <= static_cast<double>(device.max_allocation())) return std::nullopt;
     return Refusal{what + " needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
-                   " MiB, the device allocates at most " + std::to_string(device.most_allocation() >> 20)};
+                   " MiB, the device allocates at most " + std::to_string(device.max_allocation() >> 20)};
   };
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
     if (id == TensorId::mask && !p.mask) continue;

@@ -125,7 +125,7 @@ OpenClDevice::OpenClDevice(const std::string& wanted) {
     queue_ = cl::CommandQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE);
     has_double_ = device_.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
     local_bytes_ = device_.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
-    most_allocation_ = device_.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
+    max_allocation_ = device_.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
     compute_units_ = static_cast<int>(device_.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     native_floats_ = static_cast<int>(device_.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>());
   });

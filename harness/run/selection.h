@@ -1,4 +1,4 @@
-// Which of the cases a command takes: --filter and --shard.
+// Which of the cases a run takes: its filter and its shard.
 #pragma once
 
 #include <fmt/format.h>

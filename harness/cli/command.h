@@ -1,0 +1,62 @@
+// What the commands share: how each adds itself to the command line, and options that several take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/cli/cli.h"
+#include "harness/isolation/isolation_options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace attest {
+
+/// One call of the program.
+struct Invocation {
+  std::span<const BackendEntry> registry;
+  std::vector<std::string> words;  ///< as typed, without the folders of one machine: for files of results
+  int exit_code = kOk;             ///< set by the command that ran
+};
+
+/// Each adds its subcommand with its options; the subcommand runs when parsing is complete.
+void add_bench(CLI::App& app, Invocation& invocation);
+void add_check(CLI::App& app, Invocation& invocation);
+void add_compare(CLI::App& app, Invocation& invocation);
+void add_explain(CLI::App& app, Invocation& invocation);
+void add_fuzz(CLI::App& app, Invocation& invocation);
+void add_list(CLI::App& app, Invocation& invocation);
+void add_mutants(CLI::App& app, Invocation& invocation);
+void add_shrink(CLI::App& app, Invocation& invocation);
+void add_trace(CLI::App& app, Invocation& invocation);
+void add_worker(CLI::App& app, Invocation& invocation);
+
+/// What every command that runs backends takes.
+struct BackendOptions {
+  std::string names;  ///< comma separated; empty means all
+  std::string device;
+  int threads = 0;  ///< 0: every core
+
+  Context context() const;
+  /// The names one by one. Throws UserError for an empty one.
+  std::vector<std::string> list() const;
+  /// The one backend that `command` looks at. Throws UserError unless exactly one is named.
+  std::vector<std::string> one(const std::string& command) const;
+};
+void add_backend_options(CLI::App& app, BackendOptions& options);
+
+/// --isolate and its limits.
+struct IsolationFlags {
+  bool isolate = false;
+  double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker
+
+  std::optional<IsolationOptions> options() const;
+};
+void add_isolation_options(CLI::App& app, IsolationFlags& flags);
+
+}  // namespace attest

@@ -1,0 +1,26 @@
+// The cases of a run, by where they were named.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/cases/case.h"
+
+namespace attest {
+
+struct CaseNames {
+  std::vector<std::string> suites;       ///< names of committed suites
+  std::vector<std::string> suite_files;  ///< paths of anyone's
+  std::vector<std::string> arguments;    ///< case lines and .safetensors files
+};
+
+struct CaseList {
+  std::string suite;       ///< empty for arguments
+  bool committed = false;  ///< found by name: its refusals are compared with the lists
+  std::vector<Case> cases;
+};
+
+/// Loaded in the order suites, files of suites, arguments; empty when nothing is named. Throws UserError.
+std::vector<CaseList> load_cases(const CaseNames& names);
+
+}  // namespace attest

@@ -1,0 +1,80 @@
+// A run of `check` as an object: which cases on which backends, in which order, looking ahead, going on from an earlier
+// run, making failures small, and telling reports. It knows no command line, prints nothing and opens no file of
+// results.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/isolation/backend_set.h"
+#include "harness/report/earlier_run.h"
+#include "harness/report/report.h"
+#include "harness/run/case_lists.h"
+#include "harness/run/failure_shrinking.h"
+#include "harness/run/selection.h"
+
+namespace attest {
+
+struct CheckSettings {
+  std::string filter, shard;            ///< as Filter and Shard read them
+  int threads = 1;                      ///< of the harness's own work
+  bool fail_fast = false;               ///< stop at the first failure
+  bool isolated = false;                ///< the backends run in processes of their own: small cases side by side
+  bool bitwise = false;                 ///< also ask whether right results have the same bits again
+  bool shrink = true;                   ///< make the first failures small
+  std::filesystem::path shrunk_folder;  ///< for the smallest files of failing files; empty: these are left as they are
+  std::vector<std::string> command;     ///< for the reports' header
+};
+
+/// What a run came to.
+struct CheckOutcome {
+  Counts counts;
+  std::vector<std::string> problems;  ///< of the run as a whole: unlisted refusals, statements that don't hold
+  std::vector<std::string> notes;     ///< what could not be made smaller, and why
+  std::size_t unshrunk_files = 0;     ///< failing files that were left as they are for want of a folder
+  bool interrupted = false;
+};
+
+class CheckRun {
+ public:
+  /// `backends` outlive the run. `other_threads`: the same backends made for other numbers of threads, for `bitwise`.
+  /// Verdicts of `earlier` are not found again. Throws UserError for a filter or shard that can't be read.
+  CheckRun(CheckSettings settings, std::vector<CaseList> cases, const BackendSet& backends,
+           const std::vector<BackendSet>& other_threads, EarlierRun earlier,
+           std::vector<std::unique_ptr<Report>> reports);
+  ~CheckRun();
+
+  /// Once. Ends early at an interrupt; the reports are complete either way.
+  CheckOutcome run();
+
+ private:
+  struct Task;
+
+  bool stop() const;
+  void begin();
+  Task plan(const CaseList& list, const Case& source) const;
+  void check(Task& task);
+  void record(const Task& task, Backend* backend, Verdict verdict);
+  std::vector<std::string> false_statements() const;
+  CheckOutcome finish();
+
+  CheckSettings settings_;
+  std::vector<CaseList> cases_;
+  const BackendSet& backends_;
+  const std::vector<BackendSet>& other_threads_;
+  EarlierRun earlier_;
+  std::vector<std::unique_ptr<Report>> reports_;
+  Filter filter_;
+  Shard shard_;
+  std::chrono::steady_clock::time_point started_;
+  std::vector<Verdict> committed_;  ///< of committed suites
+  FailureShrinking failures_;
+  Counts counts_;
+};
+
+}  // namespace attest

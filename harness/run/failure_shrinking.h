@@ -1,0 +1,42 @@
+// The first failures of a run that look different, made small.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/cases/case.h"
+#include "harness/verdict/verdict.h"
+
+namespace attest {
+
+class FailureShrinking {
+ public:
+  /// Failures of one backend with one cause look alike. Keeps references to both.
+  void remember(const Case& source, Backend& backend, const Verdict& verdict);
+
+  /// A few seconds for each. `found` is told every failure with the smallest case that fails like it. A file's smallest
+  /// case is written to `folder`; without one files are left alone.
+  void shrink_all(int threads, const std::filesystem::path& folder,
+                  const std::function<void(const Verdict& failure, const Verdict& small)>& found);
+
+  std::size_t unshrunk_files() const { return unshrunk_files_; }
+  /// What could not be made smaller, a sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Failure {
+    const Case* source;
+    Backend* backend;
+    Verdict verdict;
+  };
+  std::map<std::string, Failure> failures_;  ///< by backend and cause
+  std::size_t unshrunk_files_ = 0;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace attest
