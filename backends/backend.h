@@ -1,6 +1,6 @@
 // The whole contract between attest and an implementation of attention.
 //
-// A Backend is made once for what the user asked (threads, device). For each Problem that it accepts it makes a
+// A Backend is made once for what the user asked (threads, device). For each Call that it accepts it makes a
 // Plan, which owns everything the call needs. The harness then walks: upload, run, download; it may upload other
 // data and run the same plan again, and it runs plans of several backends in turn, never two at the same time.
 //
@@ -16,12 +16,12 @@
 #include <string_view>
 
 #include "reference/arithmetic.h"
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensors.h"
 
 namespace attest {
 
-/// Why a problem is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
+/// Why a call is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
 };
@@ -42,8 +42,8 @@ struct Conventions {
   std::string lse_base = "e";             ///< e, 2
   std::string lse_of_empty_row = "-inf";  ///< -inf, inf, nan, 0
   std::string softcap = "before bias";    ///< before bias, after bias, refused
-  std::string softmax_f64 = "f64";        ///< precision of the softmax of an f64 problem: f64, f32, refused
-  std::string accumulation_f32 = "f32";   ///< of the scores of an f32 problem: f32, f64
+  std::string softmax_f64 = "f64";        ///< precision of the softmax of an f64 call: f64, f32, refused
+  std::string accumulation_f32 = "f32";   ///< of the scores of an f32 call: f32, f64
 };
 
 /// Thrown by any step of a backend that cannot go on. The verdict of the case becomes `fail` with this message.
@@ -58,7 +58,7 @@ class BackendUnavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One Problem made ready. Owns its workspace. Used from one thread at a time.
+/// One Call made ready. Owns its workspace. Used from one thread at a time.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -92,22 +92,22 @@ class Backend {
 
   virtual Identity identity() const = 0;
 
-  /// nullopt is a promise to honour every option of the problem. Accepting and ignoring one is a failure.
-  virtual std::optional<Refusal> refuse(const Problem&) const { return std::nullopt; }
+  /// nullopt is a promise to honour every option of the call. Accepting and ignoring one is a failure.
+  virtual std::optional<Refusal> refuse(const Call&) const { return std::nullopt; }
 
-  /// How results for this problem are rounded. The error bound is derived from it.
-  virtual Arithmetic arithmetic(const Problem& problem) const = 0;
+  /// How results for this call are rounded. The error bound is derived from it.
+  virtual Arithmetic arithmetic(const Call& call) const = 0;
 
   virtual Conventions conventions() const { return {}; }
 
-  /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the problem.
-  virtual std::unique_ptr<Plan> prepare(const Problem& problem) = 0;
+  /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the call.
+  virtual std::unique_ptr<Plan> prepare(const Call& call) = 0;
 };
 
 /// For the `refuse` of a backend that does softmax attention alone.
-inline std::optional<Refusal> refuse_other_operators(const Problem& problem) {
-  if (problem.op == Op::attention) return std::nullopt;
-  return Refusal{"op=" + std::string(kOpNames[static_cast<std::size_t>(problem.op)]) + ": softmax attention alone"};
+inline std::optional<Refusal> refuse_other_operators(const Call& call) {
+  if (call.op == Op::attention) return std::nullopt;
+  return Refusal{"op=" + std::string(kOpNames[static_cast<std::size_t>(call.op)]) + ": softmax attention alone"};
 }
 
 /// One row of the registry. Either `make` is set or `unavailable` says why the backend was not built.

@@ -14,7 +14,7 @@ double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::in
 }
 
 /// Rows of one head, dense and in float64; rows that are not stored stay 0.
-std::vector<double> read_keys(const Problem& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
+std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
   const ConstTensor& fresh = values ? inputs.v : inputs.k;
   const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
@@ -33,14 +33,14 @@ std::vector<double> read_keys(const Problem& p, const Inputs& inputs, bool value
 
 }  // namespace
 
-bool visible(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   if (i >= p.query_count(b) || j >= p.key_count(b)) return false;
   const Placement at = locate(p, b, i, j);
   if (!at.same_segment) return false;
   bool in_band = true;
   if (p.causal && at.key > at.diagonal) in_band = false;
-  if (p.window_left != Problem::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
-  if (p.window_right != Problem::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
+  if (p.window_left != Call::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
+  if (p.window_right != Call::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
   if (!in_band && at.key >= p.prefix) return false;
   if (inputs.blocks && !inputs.blocks->visible(b, h, i, j)) return false;
   if (inputs.mask && !inputs.mask->additive) {
@@ -49,16 +49,16 @@ bool visible(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_
   return additive_at(inputs, b, h, i, j) != -kInfinity;
 }
 
-Head::Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h)
-    : problem_(problem),
+Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h)
+    : call_(call),
       inputs_(inputs),
       b_(b),
       h_(h),
-      keys_(read_keys(problem, inputs, false, b, h / problem.heads_per_group())),
-      values_(read_keys(problem, inputs, true, b, h / problem.heads_per_group())) {
-  for (std::int64_t j = 0; j < problem.key_length; ++j) {
+      keys_(read_keys(call, inputs, false, b, h / call.heads_per_group())),
+      values_(read_keys(call, inputs, true, b, h / call.heads_per_group())) {
+  for (std::int64_t j = 0; j < call.key_length; ++j) {
     double sum = 0;
-    for (std::int64_t t = 0; t < problem.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
+    for (std::int64_t t = 0; t < call.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
     key_abs_sums_.push_back(sum);
   }
 }
@@ -66,7 +66,7 @@ Head::Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::in
 Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
   Bias bias{additive_at(inputs_, b_, h_, i, j), 0};
   if (!inputs_.slopes.empty()) {
-    const Placement at = locate(problem_, b_, i, j);
+    const Placement at = locate(call_, b_, i, j);
     const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
     bias.alibi = -inputs_.slopes[static_cast<std::size_t>(h_)] * distance;
   }
@@ -74,18 +74,18 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
 }
 
 std::vector<double> Head::query_row(std::int64_t i) const {
-  std::vector<double> q(static_cast<std::size_t>(problem_.key_dim));
-  for (std::int64_t d = 0; d < problem_.key_dim; ++d) {
+  std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
+  for (std::int64_t d = 0; d < call_.key_dim; ++d) {
     q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.offset(b_, h_, i, d));
   }
   return q;
 }
 
 void Head::attend(std::int64_t i, Row& row) const {
-  const auto keys = static_cast<std::size_t>(problem_.key_length);
-  const auto key_dim = static_cast<std::size_t>(problem_.key_dim);
-  const auto value_dim = static_cast<std::size_t>(problem_.value_dim);
-  const double scale = problem_.scale_value();
+  const auto keys = static_cast<std::size_t>(call_.key_length);
+  const auto key_dim = static_cast<std::size_t>(call_.key_dim);
+  const auto value_dim = static_cast<std::size_t>(call_.value_dim);
+  const double scale = call_.scale_value();
   const std::vector<double> q = query_row(i);
 
   row.seen.assign(keys, 0);
@@ -114,10 +114,10 @@ void Head::attend(std::int64_t i, Row& row) const {
     }
     row.raw[j] = scale * dot;
     row.abs_products[j] = std::fabs(scale) * magnitude;
-    row.capped[j] = problem_.softcap ? *problem_.softcap * std::tanh(row.raw[j] / *problem_.softcap) : row.raw[j];
+    row.capped[j] = call_.softcap ? *call_.softcap * std::tanh(row.raw[j] / *call_.softcap) : row.raw[j];
     const Bias added = bias(i, static_cast<std::int64_t>(j));
     row.biased[j] = row.capped[j] + added.additive + added.alibi;
-    if (!visible(problem_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
+    if (!visible(call_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
     row.seen[j] = 1;
     ++row.visible_count;
     row.largest_product = std::max({row.largest_product, magnitude, row.abs_products[j]});
@@ -146,22 +146,22 @@ void Head::attend(std::int64_t i, Row& row) const {
 }
 
 void Head::dropout_factors(std::int64_t i, Row& row) const {
-  if (problem_.dropout == 0 && !inputs_.keep) return;
-  const std::uint64_t threshold = dropout_threshold(problem_.dropout);
-  const std::int64_t first = ((b_ * problem_.query_heads + h_) * problem_.query_length + i) * problem_.key_length;
-  for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+  if (call_.dropout == 0 && !inputs_.keep) return;
+  const std::uint64_t threshold = dropout_threshold(call_.dropout);
+  const std::int64_t first = ((b_ * call_.query_heads + h_) * call_.query_length + i) * call_.key_length;
+  for (std::int64_t j = 0; j < call_.key_length; ++j) {
     const bool keep =
-        inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(problem_.seed, threshold, b_, h_, i, j);
-    row.factors.push_back(keep ? 1 / (1 - problem_.dropout) : 0);
+        inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(call_.dropout_seed, threshold, b_, h_, i, j);
+    row.factors.push_back(keep ? 1 / (1 - call_.dropout) : 0);
   }
 }
 
-Attention attention(const Problem& problem, const Inputs& inputs) {
+Attention attention(const Call& call, const Inputs& inputs) {
   Attention result;
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
-      const Head head(problem, inputs, b, h);
-      const std::int64_t rows = problem.packed_sequences() ? problem.query_count(b) : problem.query_length;
+  for (std::int64_t b = 0; b < call.batch; ++b) {
+    for (std::int64_t h = 0; h < call.query_heads; ++h) {
+      const Head head(call, inputs, b, h);
+      const std::int64_t rows = call.packed_sequences() ? call.query_count(b) : call.query_length;
       for (std::int64_t i = 0; i < rows; ++i) head.attend(i, result.rows.emplace_back());
     }
   }

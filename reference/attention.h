@@ -15,14 +15,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensors.h"
 
 namespace attest {
 
 /// Whether query i of head h in batch b sees key j.
-bool visible(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i,
-             std::int64_t j);
+bool visible(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
 
 /// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw, capped and biased
 /// scores too, and weight 0. Keys that are not stored (beyond a length in packed or paged storage) count as 0.
@@ -45,7 +44,7 @@ struct Row {
 class Head {
  public:
   /// Keeps references to both; they outlive it.
-  Head(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h);
+  Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h);
 
   /// Fills `row`, reusing its storage. Any row may be asked for, in any order.
   void attend(std::int64_t i, Row& row) const;
@@ -56,29 +55,29 @@ class Head {
   };
   Bias bias(std::int64_t i, std::int64_t j) const;
 
-  const double* value_row(std::int64_t j) const { return values_.data() + j * problem_.value_dim; }
-  const double* key_row(std::int64_t j) const { return keys_.data() + j * problem_.key_dim; }
+  const double* value_row(std::int64_t j) const { return values_.data() + j * call_.value_dim; }
+  const double* key_row(std::int64_t j) const { return keys_.data() + j * call_.key_dim; }
   double key_abs_sum(std::int64_t j) const { return key_abs_sums_[static_cast<std::size_t>(j)]; }
   std::vector<double> query_row(std::int64_t i) const;
   std::int64_t batch() const { return b_; }
   std::int64_t head() const { return h_; }
-  const Problem& problem() const { return problem_; }
+  const Call& call() const { return call_; }
   const Inputs& inputs() const { return inputs_; }
 
  private:
   void dropout_factors(std::int64_t i, Row& row) const;
 
-  const Problem& problem_;
+  const Call& call_;
   const Inputs& inputs_;
   std::int64_t b_, h_;
   std::vector<double> keys_, values_;  ///< Lk x Dqk and Lk x Dv
   std::vector<double> key_abs_sums_;   ///< sum_t |k_jt|
 };
 
-/// Dense result of a whole problem, for small cases: traces, unit tests, walkthroughs.
+/// Dense result of a whole call, for small cases: traces, unit tests, walkthroughs.
 struct Attention {
   std::vector<Row> rows;  ///< in the order b, h, i
 };
-Attention attention(const Problem& problem, const Inputs& inputs);
+Attention attention(const Call& call, const Inputs& inputs);
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ Problem parse_case(std::string_view line);
 Problem with_options(const Problem& sizes, std::string_view tokens);
 
 std::string print_case(const Problem& problem);
+
+/// As the canonical line says it; nullopt where it is no case.
+std::optional<Problem> canonical(const Problem& problem);
 
 /// Shortest text that reads back as the same double.
 std::string print_number(double value);

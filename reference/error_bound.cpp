@@ -18,7 +18,7 @@ struct Constants {
   double gamma(double k) const { return k * u / (1 - k * u); }
 };
 
-Constants constants_of(const Problem& p, const Arithmetic& a, DType stored) {
+Constants constants_of(const Call& p, const Arithmetic& a, DType stored) {
   Constants c{};
   c.u = unit_roundoff(a.accumulator);
   c.e_exp = 2 * c.u * a.exp_ulps;
@@ -57,7 +57,7 @@ struct ScoreErrors {
 
 ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::size_t j, const Arithmetic& a,
                          const Constants& c) {
-  const Problem& p = head.problem();
+  const Call& p = head.call();
   const auto d = static_cast<double>(p.key_dim);
   ScoreErrors errors;
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
@@ -145,14 +145,14 @@ struct ColumnSums {
     for (std::size_t j = 0; j < row.seen.size(); ++j) {
       if (!row.seen[j]) continue;
       const double* v = head.value_row(static_cast<std::int64_t>(j));
-      const double off = errors.of_weight[j], largest = row.weights[j] + off;
+      const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
       const double factor = row.factors.empty() ? 1 : row.factors[j];
       for (std::size_t c = 0; c < columns; ++c) {
         const double value = factor * v[c];
         const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
         centred[c] += off * deviation;
         spread[c] = std::max(spread[c], deviation);
-        weighted[c] += largest * magnitude;
+        weighted[c] += heaviest * magnitude;
         largest[c] = std::max(largest[c], magnitude);
         absolute[c] += magnitude;
       }
@@ -179,7 +179,7 @@ namespace {
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
 void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c,
                   const WeightErrors* weights, RowBound& bound) {
-  const Problem& p = head.problem();
+  const Call& p = head.call();
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
@@ -219,7 +219,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   bound.output.assign(row.output.size(), 0.0);
   bound.lse = 0;
   bound.terms = {};
-  const Problem& p = head.problem();
+  const Call& p = head.call();
   const Constants c = constants_of(p, a, stored);
   const bool wants_scores = p.wants_scores();
   if (row.visible_count == 0) {

@@ -17,7 +17,7 @@ namespace attest {
 struct RowBound {
   std::vector<double> output;  ///< Dv entries
   double lse = 0;
-  /// Lk entries each, only where the problem asks for that output.
+  /// Lk entries each, only where the call asks for that output.
   std::vector<double> raw, capped, biased, weights;
 
   // The terms, for `attest explain`, at the output column asked for.

@@ -58,7 +58,7 @@ constexpr double kSmallestTerm = 0x1p-400;
 
 RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std::span<const std::int64_t> columns)
     : head_(head), row_(row), columns_(columns.begin(), columns.end()), shared_(columns.size()) {
-  const Problem& p = head.problem();
+  const Call& p = head.call();
   const auto dim = static_cast<std::size_t>(p.key_dim);
   const double scale = p.scale_value();
   const std::vector<double> q = head.query_row(i);
@@ -97,7 +97,7 @@ bool RowDeviation::claims(const Arithmetic& a) const {
 
 /// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
 std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
-  const Problem& p = head_.problem();
+  const Call& p = head_.call();
   const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
   const double blocks = blocks_of(a, p.key_length);
   const double stores =
@@ -153,7 +153,7 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
   if (row_.sink != -kInfinity) {  // one more key, first of all, whose value is 0 and whose score is exact
     pulled = -std::exp(row_.sink - row_.lse) * o;
     variance += square(pulled) * (square(row_.max - row_.sink) + square(2 * a.exp_ulps) +
-                                  4 * blocks_of(a, head_.problem().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
+                                  4 * blocks_of(a, head_.call().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
   }
   for (std::size_t m = 0; m < keys_.size(); ++m) {
     const std::size_t j = keys_[m].j;

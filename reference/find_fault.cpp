@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference/options.h"
 #include "reference/tensor_place.h"
 
 namespace attest {
@@ -9,7 +10,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
 
-bool is_self_shaped(const Problem& p) {
+bool is_self_shaped(const Call& p) {
   return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads &&
          p.key_dim == p.value_dim;
 }
@@ -30,7 +31,7 @@ bool is_injective(const Index4& shape, const Index4& strides) {
   return true;
 }
 
-std::optional<Fault> check_lengths(const Problem& p) {
+std::optional<Fault> check_lengths(const Call& p) {
   if (!p.lengths) return std::nullopt;
   const auto check = [&](const std::vector<std::int64_t>& list, std::int64_t limit,
                          const char* what) -> std::optional<Fault> {
@@ -50,7 +51,7 @@ std::optional<Fault> check_lengths(const Problem& p) {
   return std::nullopt;
 }
 
-std::optional<Fault> check_segments(const Problem& p) {
+std::optional<Fault> check_segments(const Call& p) {
   if (!p.segments) return std::nullopt;
   const auto& query = p.segments->query.empty() ? p.segments->key : p.segments->query;
   if (query.size() != p.segments->key.size()) {
@@ -69,7 +70,7 @@ std::optional<Fault> check_segments(const Problem& p) {
   return check(p.segments->key, p.key_length, "Lk");
 }
 
-std::optional<Fault> check_combinations(const Problem& p) {
+std::optional<Fault> check_combinations(const Call& p) {
   for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
     if (p.tensors[n].layout == Layout::thd) {
       return Fault{std::string(kTensorNames[n]) + ".layout", "thd packs every tensor; say layout=thd"};
@@ -102,39 +103,38 @@ std::optional<Fault> check_combinations(const Problem& p) {
   return std::nullopt;
 }
 
-/// Linear attention has no scores, so nothing that hides, biases or caps them.
-std::optional<Fault> check_linear(const Problem& p) {
-  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
-  if (p.op == Op::attention) {
-    if (p.decay_per_head) return Fault{"decay", "softmax attention has no decay; choose op=gated or op=gated_delta"};
-    if (p.beta_shared) return Fault{"beta", "softmax attention has no beta; choose op=delta or op=gated_delta"};
-    if (p.initial_state) return Fault{"state", "softmax attention has no state; choose op=linear or its kin"};
-    return std::nullopt;
+/// "op=gated or op=gated_delta", "op=linear or its kin".
+std::string operators_with(const Option& option) {
+  std::string list;
+  std::size_t count = 0;
+  for (std::size_t n = 0; n < kOpNames.size(); ++n) {
+    if (!option.has(static_cast<Op>(n))) continue;
+    list += (count++ == 0 ? "op=" : " or op=") + std::string(kOpNames[n]);
   }
-  const auto stranger = [&](const char* key) { return Fault{key, "op=" + op + " has no such option; leave it out"}; };
-  if (p.causal) return stranger("causal");
-  if (p.align != Align::top_left) return stranger("align");
-  if (p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded) return stranger("window");
-  if (p.prefix != 0) return stranger("prefix");
-  if (p.lengths) return stranger("lengths");
-  if (p.segments) return stranger("segments");
-  if (p.mask) return stranger("mask");
-  if (p.blocks) return stranger("blocks");
-  if (p.softcap) return stranger("softcap");
-  if (p.alibi) return stranger("alibi");
-  if (p.sinks) return stranger("sinks");
-  if (p.dropout != 0) return stranger("dropout");
-  if (p.past != 0) return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
-  if (p.page_size) return stranger("paged");
+  return count + 1 == kOpNames.size() ? "op=linear or its kin" : list;
+}
+
+/// Options that the operator doesn't have.
+std::optional<Fault> check_operator(const Problem& p) {
+  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
+  if (p.op != Op::attention && p.past != 0) {
+    return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
+  }
+  for (const Option* option : set_options(p)) {
+    if (option->has(p.op)) continue;
+    if (p.op == Op::attention) {
+      return Fault{option->key, "softmax attention has no " + option->key + "; choose " + operators_with(*option)};
+    }
+    return Fault{option->key, "op=" + op + " has no such option; leave it out"};
+  }
+  if (p.op == Op::attention) return std::nullopt;
+  // Linear attention has no scores.
   if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
-  if (!p.poison.empty()) return stranger("poison");
   if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};
-  if (p.decay_per_head && !p.has_decay()) return stranger("decay");
-  if (p.beta_shared && !p.has_beta()) return stranger("beta");
   return std::nullopt;
 }
 
-std::optional<Fault> check_storage(const Problem& p) {
+std::optional<Fault> check_storage(const Call& p) {
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
     const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
     const TensorSpec& spec = p.tensor(id);
@@ -170,7 +170,7 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (p.prefix > p.key_length) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
   }
-  if (auto fault = check_linear(p)) return fault;
+  if (auto fault = check_operator(p)) return fault;
   if (auto fault = check_combinations(p)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
     if (list.empty() || static_cast<std::int64_t>(list.size()) == p.query_heads) return std::nullopt;

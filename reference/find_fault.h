@@ -1,4 +1,4 @@
-// Whether a problem can be a call at all.
+// Whether a call can be a call at all.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,7 @@ namespace {
 
 class SoftmaxHead : public HeadReference {
  public:
-  SoftmaxHead(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+  SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
               const std::vector<Producer>& producers)
       : head_(p, inputs, b, h), producers_(producers) {}
 
@@ -37,7 +37,7 @@ class SoftmaxHead : public HeadReference {
 
 class LinearHead : public HeadReference {
  public:
-  LinearHead(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+  LinearHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
              const std::vector<Producer>& producers)
       : state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)), h_(h), producers_(producers) {}
 
@@ -66,13 +66,13 @@ class LinearHead : public HeadReference {
 
 }  // namespace
 
-std::unique_ptr<HeadReference> make_head_reference(const Problem& p, const Inputs& inputs, std::int64_t b,
-                                                   std::int64_t h, const std::vector<Producer>& producers) {
+std::unique_ptr<HeadReference> make_head_reference(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                                                   const std::vector<Producer>& producers) {
   if (p.op == Op::attention) return std::make_unique<SoftmaxHead>(p, inputs, b, h, producers);
   return std::make_unique<LinearHead>(p, inputs, b, h, producers);
 }
 
-std::vector<Row> reference_rows(const Problem& p, const Inputs& inputs) {
+std::vector<Row> reference_rows(const Call& p, const Inputs& inputs) {
   if (p.op == Op::attention) return attention(p, inputs).rows;
   std::vector<Row> rows;
   const std::vector<Producer> none;

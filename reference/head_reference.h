@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reference/attention.h"
+#include "reference/call.h"
 #include "reference/error_bound.h"
-#include "reference/problem.h"
 #include "reference/producer.h"
 #include "reference/tensors.h"
 
@@ -27,11 +27,11 @@ class HeadReference {
   virtual std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) = 0;
 };
 
-/// Keeps references to the problem and the inputs; they outlive it.
-std::unique_ptr<HeadReference> make_head_reference(const Problem& problem, const Inputs& inputs, std::int64_t b,
+/// Keeps references to the call and the inputs; they outlive it.
+std::unique_ptr<HeadReference> make_head_reference(const Call& call, const Inputs& inputs, std::int64_t b,
                                                    std::int64_t h, const std::vector<Producer>& producers);
 
-/// Every row of a small problem, in the order b, h, i.
-std::vector<Row> reference_rows(const Problem& problem, const Inputs& inputs);
+/// Every row of a small call, in the order b, h, i.
+std::vector<Row> reference_rows(const Call& call, const Inputs& inputs);
 
 }  // namespace attest

@@ -33,9 +33,9 @@ constexpr double kEvaluation = 1 + 0x1p-38;
 
 }  // namespace
 
-LinearState::LinearState(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t key_head,
+LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t key_head,
                          const std::vector<Arithmetic>& arithmetics)
-    : problem_(p), inputs_(inputs), b_(b), key_head_(key_head), arithmetics_(arithmetics) {
+    : call_(p), inputs_(inputs), b_(b), key_head_(key_head), arithmetics_(arithmetics) {
   const auto keys = static_cast<std::size_t>(p.key_dim), columns = static_cast<std::size_t>(p.value_dim);
   state_.resize(keys * columns);
   for (std::int64_t d = 0; inputs.state.data && d < p.key_dim; ++d) {
@@ -56,14 +56,14 @@ void LinearState::read_token() {
   for (std::size_t d = 0; d < token_.key.size(); ++d) {
     const auto at = static_cast<std::int64_t>(d);
     token_.key[d] = attest::read(inputs_.k, b_, key_head_, t, at);
-    if (!problem_.has_decay()) continue;
+    if (!call_.has_decay()) continue;
     token_.decay_log[d] = attest::read(inputs_.decay, b_, key_head_, t, at);
     token_.decay[d] = std::exp(token_.decay_log[d]);
   }
   for (std::size_t m = 0; m < token_.value.size(); ++m) {
     token_.value[m] = attest::read(inputs_.v, b_, key_head_, t, static_cast<std::int64_t>(m));
   }
-  if (problem_.has_beta()) token_.beta = attest::read(inputs_.beta, b_, key_head_, t, 0);
+  if (call_.has_beta()) token_.beta = attest::read(inputs_.beta, b_, key_head_, t, 0);
 }
 
 void LinearState::step() {
@@ -79,7 +79,7 @@ void LinearState::step() {
     }
   }
   for (std::size_t m = 0; m < columns; ++m) {
-    token_.difference[m] = problem_.has_beta() ? token_.value[m] - retrieved[m] : token_.value[m];
+    token_.difference[m] = call_.has_beta() ? token_.value[m] - retrieved[m] : token_.value[m];
   }
   for (std::size_t d = 0; d < keys; ++d) {
     for (std::size_t m = 0; m < columns; ++m) {
@@ -96,7 +96,7 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
   const double u = limits.u, eta = limits.eta;
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
-  const bool delta = problem_.has_beta(), gated = problem_.has_decay();
+  const bool delta = call_.has_beta(), gated = call_.has_decay();
   const double beta = std::fabs(token_.beta), key_norm = norm(token_.key) * kEvaluation;
   // The norm of what carries an old error on: the decay, then I - beta k k^T.
   const double decay_norm = gated ? *std::max_element(token_.decay.begin(), token_.decay.end()) : 1;
@@ -163,7 +163,7 @@ void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& outp
     const double q = attest::read(inputs_.q, b_, h, i, static_cast<std::int64_t>(d));
     for (std::size_t m = 0; m < columns; ++m) output[m] += q * state_[d * columns + m];
   }
-  for (double& o : output) o *= problem_.scale_value();
+  for (double& o : output) o *= call_.scale_value();
 }
 
 void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std::vector<double>& bound) const {
@@ -171,7 +171,7 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   const Error& error = errors_[a];
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
-  const double scale = std::fabs(problem_.scale_value());
+  const double scale = std::fabs(call_.scale_value());
   std::vector<double> query(keys);
   for (std::size_t d = 0; d < keys; ++d) {
     query[d] = std::fabs(attest::read(inputs_.q, b_, h, i, static_cast<std::int64_t>(d)));

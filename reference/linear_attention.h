@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "reference/arithmetic.h"
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensors.h"
 
 namespace attest {
@@ -29,8 +29,8 @@ namespace attest {
 /// The state of one key head and, for each arithmetic, the error it may have gathered.
 class LinearState {
  public:
-  /// Keeps references to the problem and the inputs; they outlive it. Token 0 is still to come.
-  LinearState(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t key_head,
+  /// Keeps references to the call and the inputs; they outlive it. Token 0 is still to come.
+  LinearState(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t key_head,
               const std::vector<Arithmetic>& arithmetics);
 
   /// Takes the next token.
@@ -60,7 +60,7 @@ class LinearState {
   void read_token();
   void carry_error(const Arithmetic& a, const std::vector<double>& before, Error& error) const;
 
-  const Problem& problem_;
+  const Call& call_;
   const Inputs& inputs_;
   std::int64_t b_, key_head_, tokens_ = 0;
   std::vector<Arithmetic> arithmetics_;

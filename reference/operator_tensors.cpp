@@ -1,35 +1,64 @@
 #include "reference/operator_tensors.h"
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reference/linear_attention.h"
+#include "reference/options.h"
 #include "reference/rounding.h"
 
 namespace attest {
 
-std::vector<ExtraInput> extra_inputs(const Problem& p) {
+namespace {
+
+/// What the rules of linear attention read besides; options say how they are broadcast.
+constexpr InputTensor kDecay = {
+    "decay", &Inputs::decay, {Axis::batch, Axis::key_heads, Axis::queries, Axis::key_dim}, -1, 0};
+constexpr InputTensor kBeta = {"beta", &Inputs::beta, {Axis::batch, Axis::key_heads, Axis::queries, Axis::one}, 0, 1};
+
+Index4 extents_of(const Call& p, const std::array<Axis, 4>& axes) {
+  Index4 shape{};
+  for (std::size_t n = 0; n < 4; ++n) shape[n] = extent_of(p, axes[n]);
+  return shape;
+}
+
+}  // namespace
+
+std::vector<ExtraInput> extra_inputs(const Call& p) {
   std::vector<ExtraInput> list;
-  const Index4 rows = {p.batch, p.key_heads, p.query_length, 1};
+  const auto add = [&](const InputTensor& tensor, const std::array<Axis, 4>& stored) {
+    list.push_back({tensor.name, tensor.place, stored, extents_of(p, stored), extents_of(p, tensor.axes), tensor.low,
+                    tensor.high});
+  };
   if (p.has_decay()) {
-    Index4 full = rows;
-    full[3] = p.key_dim;
-    list.push_back({"decay", &Inputs::decay, p.decay_per_head ? rows : full, full, -1, 0});
+    std::array<Axis, 4> stored = kDecay.axes;
+    if (p.decay_per_head) stored[3] = Axis::one;
+    add(kDecay, stored);
   }
   if (p.has_beta()) {
-    const Index4 shared = {p.batch, std::min<std::int64_t>(p.key_heads, 1), p.query_length, 1};
-    list.push_back({"beta", &Inputs::beta, p.beta_shared ? shared : rows, rows, 0, 1});
+    std::array<Axis, 4> stored = kBeta.axes;
+    if (p.beta_shared) stored[1] = Axis::one;
+    add(kBeta, stored);
+    if (p.key_heads == 0) list.back().shape[1] = 0;
   }
-  if (p.initial_state) {
-    const Index4 shape = {p.batch, p.key_heads, p.key_dim, p.value_dim};
-    list.push_back({"past_state", &Inputs::state, shape, shape, -1, 1});
+  const Problem problem = problem_of(p);
+  for (const Option& option : options()) {
+    if (option.input && option.is_set(problem)) add(*option.input, option.input->axes);
   }
   return list;
 }
 
-double key_divisor(const Problem& p) { return p.has_beta() ? std::sqrt(static_cast<double>(p.key_dim)) : 1; }
+std::vector<InputTensor> input_tensors() {
+  std::vector<InputTensor> list = {kDecay, kBeta};
+  for (const Option& option : options()) {
+    if (option.input) list.push_back(*option.input);
+  }
+  return list;
+}
 
-std::vector<PresentOutput> present_outputs(const Problem& p) {
+double key_divisor(const Call& p) { return p.has_beta() ? std::sqrt(static_cast<double>(p.key_dim)) : 1; }
+
+std::vector<PresentOutput> present_outputs(const Call& p) {
   if (!p.wants(Output::present)) return {};
   if (p.op != Op::attention) {
     return {{"present_state", &Outputs::present_state, {p.batch, p.key_heads, p.key_dim, p.value_dim}, false}};
@@ -50,7 +79,7 @@ PresentValues expect_cache(const Inputs& inputs, const PresentOutput& output) {
   return present;
 }
 
-PresentValues expect_state(const Problem& p, const Inputs& inputs, const std::vector<Producer>& producers) {
+PresentValues expect_state(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers) {
   PresentValues present;
   present.bounds.resize(producers.size());
   for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -72,7 +101,7 @@ PresentValues expect_state(const Problem& p, const Inputs& inputs, const std::ve
 
 }  // namespace
 
-PresentValues expect_present(const Problem& p, const Inputs& inputs, const PresentOutput& output,
+PresentValues expect_present(const Call& p, const Inputs& inputs, const PresentOutput& output,
                              const std::vector<Producer>& producers) {
   if (p.op != Op::attention) return expect_state(p, inputs, producers);
   PresentValues present = expect_cache(inputs, output);

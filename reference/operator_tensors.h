@@ -1,25 +1,32 @@
 // The tensors that only some operators read or write.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
+#include "reference/option.h"
 #include "reference/producer.h"
 #include "reference/tensors.h"
 
 namespace attest {
 
-/// An input besides q, k, v and what belongs to masks and caches. Case lines fill it with uniform numbers.
+/// An input besides q, k, v and what belongs to masks and caches.
 struct ExtraInput {
   std::string_view name;
   ConstTensor Inputs::*place;
-  Index4 shape;  ///< as stored; axes of extent 1 are broadcast to `full`
+  std::array<Axis, 4> axes;  ///< as stored
+  Index4 shape;              ///< as stored; axes of extent 1 are broadcast to `full`
   Index4 full;
-  double low, high;
+  double low, high;  ///< case lines fill it with numbers in between
 };
-std::vector<ExtraInput> extra_inputs(const Problem& problem);
+/// Those of this call.
+std::vector<ExtraInput> extra_inputs(const Call& call);
+
+/// All that any call may have.
+std::vector<InputTensor> input_tensors();
 
 /// What `out=present` asks for.
 struct PresentOutput {
@@ -28,17 +35,17 @@ struct PresentOutput {
   Index4 shape;
   bool copied;  ///< from inputs, bit for bit
 };
-std::vector<PresentOutput> present_outputs(const Problem& problem);
+std::vector<PresentOutput> present_outputs(const Call& call);
 
 /// The elements of one present output in the order of its axes, and for each producer how far they may stray.
 struct PresentValues {
   std::vector<double> values;
   std::vector<std::vector<double>> bounds;
 };
-PresentValues expect_present(const Problem& problem, const Inputs& inputs, const PresentOutput& output,
+PresentValues expect_present(const Call& call, const Inputs& inputs, const PresentOutput& output,
                              const std::vector<Producer>& producers);
 
 /// k as a fill gives it, divided by this: the delta rules want keys of about unit length.
-double key_divisor(const Problem& problem);
+double key_divisor(const Call& call);
 
 }  // namespace attest

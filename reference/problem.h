@@ -1,30 +1,18 @@
-// A Problem is one attention call, described completely: sizes, options, layouts and the data to fill in.
+// A Problem is one call together with the data to fill its tensors with. Wherever a call is wanted, a problem will do.
 //
-// Its text form is the case line (case_line.h). Everything here is a plain value; two problems are
-// equal exactly when their canonical lines are.
+// Its text form is the case line (case_line.h). Everything here is a plain value; two problems are equal exactly when
+// their canonical lines are.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "reference/types.h"
+#include "reference/call.h"
 
 namespace attest {
-
-enum class Align : std::uint8_t { top_left, bottom_right };
-enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
-enum class TensorId : std::uint8_t { q, k, v, mask, out };
-/// Softmax attention, or a rule by which linear attention writes its state (linear_attention.h).
-enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
-inline constexpr std::array<std::string_view, 5> kOpNames = {"attention", "linear", "gated", "delta", "gated_delta"};
-
-inline constexpr std::array<std::string_view, 5> kTensorNames = {"q", "k", "v", "mask", "out"};
-inline constexpr std::array<std::string_view, 6> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv", "thd"};
 
 /// A named generator of data with its numbers: `normal`, `spread(88)`, `band(32)`.
 struct Fill {
@@ -33,120 +21,33 @@ struct Fill {
   bool operator==(const Fill&) const = default;
 };
 
-struct MaskSpec {
-  bool additive = false;
-  std::array<bool, 4> kept{};  ///< B, H, Q, K: false where the axis is broadcast
+/// What stands in the tensors of a call: a function of these and of the element's index alone.
+struct TestData {
   Fill fill;
-  std::optional<DType> dtype;  ///< additive only; unset means the problem's
-  bool operator==(const MaskSpec&) const = default;
-};
-
-struct TensorSpec {
-  std::optional<Layout> layout;
-  std::optional<Index4> strides;  ///< elements, axes b, h, l, d
-  std::int64_t offset = 0;        ///< elements before the first
-  std::optional<Fill> fill;
-  bool operator==(const TensorSpec&) const = default;
-};
-
-struct BlockSpec {
-  std::int64_t rows = 1, columns = 1;
-  Fill fill;
-  bool operator==(const BlockSpec&) const = default;
-};
-
-/// Key lengths per batch, or lengths of segments; `query` is empty when only keys were given.
-struct LengthSpec {
-  std::vector<std::int64_t> query, key;
-  bool operator==(const LengthSpec&) const = default;
-};
-
-enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
-inline constexpr std::array<std::string_view, 7> kOutputNames = {"o",      "lse",    "weights", "raw",
-                                                                 "capped", "biased", "present"};
-
-struct Problem {
-  static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
-
-  Op op = Op::attention;
-  DType dtype = DType::f32;  ///< storage of q, k, v and out
-  std::int64_t batch = 1;
-  std::int64_t query_heads = 1, key_heads = 1;
-  std::int64_t query_length = 0, key_length = 0;
-  std::int64_t key_dim = 1, value_dim = 1;
-  std::optional<double> scale;  ///< unset: 1/sqrt(key_dim)
-  bool causal = false;
-  Align align = Align::top_left;
-  std::int64_t window_left = kUnbounded, window_right = kUnbounded;
-  std::int64_t prefix = 0;
-  std::optional<LengthSpec> lengths, segments;
-  std::optional<MaskSpec> mask;
-  std::optional<BlockSpec> blocks;
-  std::optional<double> softcap;
-  bool alibi = false;
-  std::vector<double> alibi_slopes;
-  bool sinks = false;
-  std::vector<double> sink_values;
-  double dropout = 0;
-  std::int64_t past = 0;
-  std::optional<std::int64_t> page_size;
-  bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
-  bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
-  bool initial_state = false;   ///< and a state to start from instead of zeros
-  std::vector<Output> outputs = {Output::o};
-  Layout layout = Layout::bhld;
-  std::array<TensorSpec, 5> tensors{};  ///< by TensorId
-  Fill fill;
-  std::string poison;  ///< empty, or "hidden:kv" and the like
+  std::array<std::optional<Fill>, 3> own_fills{};  ///< of q, k, v where it is not `fill`
+  Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
+  std::string poison;                              ///< empty, or "hidden:kv" and the like
   std::uint64_t seed = 0;
+
+  bool operator==(const TestData&) const = default;
+
+  /// Of q, k or v.
+  const Fill& fill_of(TensorId id) const {
+    const std::optional<Fill>& own = own_fills[static_cast<std::size_t>(id)];
+    return own ? *own : fill;
+  }
+};
+
+struct Problem : Call {
+  TestData data;
 
   bool operator==(const Problem&) const = default;
 
-  const TensorSpec& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
-  TensorSpec& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
-  bool wants(Output output) const;
-
-  double scale_value() const;
-  std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
-  /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
-  std::int64_t query_count(std::int64_t b) const;
-  std::int64_t key_count(std::int64_t b) const;
-  /// Of these, the queries and keys that have storage: packed sequences and pages leave out what lies beyond a length.
-  std::int64_t stored_queries(std::int64_t b) const { return packed_sequences() ? query_count(b) : query_length; }
-  std::int64_t stored_keys(std::int64_t b) const { return packed_sequences() || page_size ? key_count(b) : key_length; }
-  /// Query i of batch b stands on the diagonal at key i + offset. Segments have their own: see locate().
-  std::int64_t diagonal_offset(std::int64_t b) const;
-  /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
-  bool packed_sequences() const { return layout == Layout::thd; }
-  /// Any of raw, capped, biased, weights.
-  bool wants_scores() const;
-  DType mask_dtype() const;
-  /// Whether the operator has a score for each query and key.
-  bool has_scores() const { return op == Op::attention; }
-  /// Which inputs the rule of linear attention has; both false for softmax attention.
-  bool has_decay() const { return op == Op::gated || op == Op::gated_delta; }
-  bool has_beta() const { return op == Op::delta || op == Op::gated_delta; }
-  /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
-  bool uses_diagonal() const;
+  /// The seed of the data, and of dropout where the call has it.
+  void set_seed(std::uint64_t seed) {
+    data.seed = seed;
+    dropout_seed = dropout > 0 ? seed : 0;
+  }
 };
-
-/// Where a query and a key stand to each other once segments are taken apart.
-struct Placement {
-  bool same_segment = true;
-  std::int64_t diagonal = 0, key = 0;  ///< within the segment; `key == diagonal` is on the diagonal
-};
-Placement locate(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j);
-
-/// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no
-/// power of two), in double, by square roots and products alone.
-std::vector<double> published_alibi_slopes(std::int64_t heads);
-
-/// Pages of a paged cache: of batch b, and in all.
-std::int64_t page_count(const Problem& problem, std::int64_t b);
-std::int64_t page_count(const Problem& problem);
-
-/// Blocks along queries and keys of a block mask.
-std::int64_t block_rows(const Problem& problem);
-std::int64_t block_columns(const Problem& problem);
 
 }  // namespace attest

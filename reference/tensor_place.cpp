@@ -20,7 +20,7 @@ std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& st
 }
 
 /// Row numbers at which packed sequences of these lengths begin, and their total.
-std::vector<std::int64_t> starts_of(const Problem& p, TensorId id) {
+std::vector<std::int64_t> starts_of(const Call& p, TensorId id) {
   std::vector<std::int64_t> starts = {0};
   const bool of_queries = id == TensorId::q || id == TensorId::out;
   for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -29,7 +29,7 @@ std::vector<std::int64_t> starts_of(const Problem& p, TensorId id) {
   return starts;
 }
 
-Index4 shape_of(const Problem& p, TensorId id) {
+Index4 shape_of(const Call& p, TensorId id) {
   switch (id) {
     case TensorId::q: return {p.batch, p.query_heads, p.query_length, p.key_dim};
     case TensorId::k:
@@ -48,7 +48,7 @@ Index4 shape_of(const Problem& p, TensorId id) {
   return shape;
 }
 
-Index4 strides_of(const Problem& p, TensorId id, const Index4& n) {
+Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
   const TensorSpec& spec = p.tensor(id);
   if (spec.strides) return *spec.strides;
   if (id == TensorId::mask) {
@@ -88,7 +88,7 @@ Index4 dense_strides(const Index4& n) { return {n[1] * n[2] * n[3], n[2] * n[3],
 
 }  // namespace
 
-TensorPlace place_of(const Problem& p, TensorId id) {
+TensorPlace place_of(const Call& p, TensorId id) {
   TensorPlace place;
   place.shape = shape_of(p, id);
   if (!fits(place.shape)) return place;

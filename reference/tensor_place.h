@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/view.h"
 
 namespace attest {
@@ -31,8 +31,8 @@ struct TensorPlace {
   }
 };
 
-/// Of a tensor of the problem, from its layout or as given.
-TensorPlace place_of(const Problem& problem, TensorId id);
+/// Of a tensor of the call, from its layout or as given.
+TensorPlace place_of(const Call& call, TensorId id);
 
 /// One element after the other, in the order of the axes.
 TensorPlace dense_place(const Index4& shape);

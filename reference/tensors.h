@@ -44,7 +44,7 @@ struct PageTable {
 };
 
 /// What an attention call reads. Shapes: q B,Hq,Lq,Dqk; k B,Hkv,Lk,Dqk; v B,Hkv,Lk,Dv. With `past` cached keys,
-/// past_k and past_v hold those and k and v the Lk - past new ones. Only what the problem asks for is set.
+/// past_k and past_v hold those and k and v the Lk - past new ones. Only what the call asks for is set.
 struct Inputs {
   ConstTensor q, k, v;
   std::optional<MaskTensor> mask;

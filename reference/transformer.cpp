@@ -32,9 +32,9 @@ void add_to_rows(Matrix& m, const std::vector<double>& bias) {
 
 }  // namespace
 
-std::vector<double> reference_core(const Problem& problem, const Inputs& inputs) {
+std::vector<double> reference_core(const Call& call, const Inputs& inputs) {
   std::vector<double> out;
-  for (const Row& row : attention(problem, inputs).rows) out.insert(out.end(), row.output.begin(), row.output.end());
+  for (const Row& row : attention(call, inputs).rows) out.insert(out.end(), row.output.begin(), row.output.end());
   return out;
 }
 
@@ -45,7 +45,7 @@ Matrix multi_head_attention(const Matrix& x, const Matrix& memory, const MultiHe
       k.columns % shape.key_heads != 0 || v.columns % shape.key_heads != 0) {
     throw std::invalid_argument("the projections don't hold that many heads");
   }
-  Problem p;
+  Call p;
   p.dtype = DType::f64;
   p.query_heads = shape.query_heads;
   p.key_heads = shape.key_heads;

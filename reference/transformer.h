@@ -9,17 +9,17 @@
 #include <optional>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/projection.h"
 #include "reference/tensors.h"
 
 namespace attest {
 
 /// Runs one attention call with B = 1 and returns o in the order h, i, c.
-using AttentionCore = std::function<std::vector<double>(const Problem&, const Inputs&)>;
+using AttentionCore = std::function<std::vector<double>(const Call&, const Inputs&)>;
 
 /// The reference itself as a core.
-std::vector<double> reference_core(const Problem& problem, const Inputs& inputs);
+std::vector<double> reference_core(const Call& call, const Inputs& inputs);
 
 struct MultiHeadShape {
   std::int64_t query_heads = 1, key_heads = 1;

@@ -8,12 +8,12 @@ namespace attest {
 namespace {
 
 /// Keys that row i of batch b sees when neither segments nor masks decide: the band, and the prefix outside it.
-std::int64_t count_in_band(const Problem& p, std::int64_t b, std::int64_t i) {
+std::int64_t count_in_band(const Call& p, std::int64_t b, std::int64_t i) {
   const std::int64_t diagonal = i + p.diagonal_offset(b), keys = p.key_count(b);
   std::int64_t first = 0, last = keys;
   if (p.causal) last = std::min(last, diagonal + 1);
   if (p.window_right < keys - diagonal) last = std::min(last, diagonal + p.window_right + 1);
-  if (p.window_left != Problem::kUnbounded) first = std::max(first, diagonal - p.window_left);
+  if (p.window_left != Call::kUnbounded) first = std::max(first, diagonal - p.window_left);
   last = std::max(first, last);
   const std::int64_t prefix = std::min(p.prefix, keys);
   const std::int64_t shared = std::max<std::int64_t>(std::min(last, prefix) - first, 0);
@@ -22,7 +22,7 @@ std::int64_t count_in_band(const Problem& p, std::int64_t b, std::int64_t i) {
 
 }  // namespace
 
-double count_visible_pairs(const Problem& p, const Inputs& inputs) {
+double count_visible_pairs(const Call& p, const Inputs& inputs) {
   // Without a mask every head sees the same.
   const bool by_head = inputs.mask || inputs.blocks, simple = !by_head && !p.segments;
   double pairs = 0;
@@ -37,7 +37,7 @@ double count_visible_pairs(const Problem& p, const Inputs& inputs) {
   return by_head ? pairs : pairs * static_cast<double>(p.query_heads);
 }
 
-double useful_operations(const Problem& p, const Inputs& inputs) {
+double useful_operations(const Call& p, const Inputs& inputs) {
   if (p.op == Op::attention) {
     return 2 * count_visible_pairs(p, inputs) * static_cast<double>(p.key_dim + p.value_dim);
   }
@@ -47,12 +47,12 @@ double useful_operations(const Problem& p, const Inputs& inputs) {
   return tokens * state * (2 * static_cast<double>(p.query_heads) + written * static_cast<double>(p.key_heads));
 }
 
-double row_operations(const Problem& p) {
+double row_operations(const Call& p) {
   if (p.op != Op::attention) return 4 * static_cast<double>(p.key_dim) * static_cast<double>(p.value_dim);
   return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) * static_cast<double>(p.key_dim + p.value_dim);
 }
 
-double dense_multiply_adds(const Problem& p) {
+double dense_multiply_adds(const Call& p) {
   return static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length) *
          static_cast<double>(p.key_length) * static_cast<double>(p.key_dim + p.value_dim);
 }

@@ -23,7 +23,7 @@ void check_clblast(clblast::StatusCode status, const char* what) {
 template <class Real>
 class ClblastPlan : public Plan {
  public:
-  ClblastPlan(const Problem& p, OpenClDevice& device, const cl::Program& program)
+  ClblastPlan(const Call& p, OpenClDevice& device, const cl::Program& program)
       : p_(p),
         device_(device),
         call_(p, device, program),
@@ -127,7 +127,7 @@ class ClblastPlan : public Plan {
                   what);
   }
 
-  const Problem p_;
+  const Call p_;
   OpenClDevice& device_;
   support::DeviceCall call_;
   cl::Kernel pack_queries_, pack_keys_, softmax_, add_flagged_;
@@ -147,7 +147,7 @@ class ClblastBackend : public Backend {
     return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()};
   }
 
-  std::optional<Refusal> refuse(const Problem& p) const override {
+  std::optional<Refusal> refuse(const Call& p) const override {
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
                          static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype)));
@@ -158,7 +158,7 @@ class ClblastBackend : public Backend {
     return std::nullopt;
   }
 
-  Arithmetic arithmetic(const Problem& p) const override {
+  Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(p.dtype);
     a.exp_ulps = a.log_ulps = 3;  // OpenCL 1.2, table 7.2
@@ -169,7 +169,7 @@ class ClblastBackend : public Backend {
     return a;
   }
 
-  std::unique_ptr<Plan> prepare(const Problem& p) override {
+  std::unique_ptr<Plan> prepare(const Call& p) override {
     const std::string options = support::type_options(p, device_);
     auto found = programs_.find(options);
     if (found == programs_.end()) {

@@ -175,7 +175,7 @@ class EigenBackend : public Backend {
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
-  Arithmetic arithmetic(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = kPacketExpUlps;
@@ -187,7 +187,7 @@ class EigenBackend : public Backend {
     return a;
   }
 
-  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+  std::unique_ptr<Plan> prepare(const Call& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
     if (problem.op != Op::attention) {
       if (problem.dtype == DType::f64) return std::make_unique<EigenLinearPlan<double>>(problem, threads_);

@@ -16,7 +16,7 @@ namespace attest {
 template <class Real>
 class EigenLinearPlan : public Plan {
  public:
-  EigenLinearPlan(const Problem& problem, int threads) : p_(problem), threads_(threads), results_(problem) {
+  EigenLinearPlan(const Call& problem, int threads) : p_(problem), threads_(threads), results_(problem) {
     results_.state.resize(static_cast<std::size_t>(p_.batch * p_.key_heads * p_.key_dim * p_.value_dim));
   }
 
@@ -67,7 +67,7 @@ class EigenLinearPlan : public Plan {
     }
   }
 
-  const Problem p_;
+  const Call p_;
   int threads_;
   Inputs inputs_{};
   support::HostResults<Real> results_;

@@ -20,7 +20,7 @@ constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
 template <class Real>
 class ExamplePlan : public Plan {
  public:
-  explicit ExamplePlan(const Problem& problem)
+  explicit ExamplePlan(const Call& problem)
       : p_(problem),
         keys_(static_cast<std::size_t>(problem.key_length * problem.key_dim)),
         values_(static_cast<std::size_t>(problem.key_length * problem.value_dim)),
@@ -63,7 +63,7 @@ class ExamplePlan : public Plan {
     if (i >= p_.query_count(b) || j >= p_.key_count(b) || !at.same_segment) return false;
     if (at.key >= p_.prefix) {  // a prefix is seen by everyone in its segment
       if (p_.causal && at.key > at.diagonal) return false;
-      if (p_.window_left != Problem::kUnbounded && at.key < at.diagonal - p_.window_left) return false;
+      if (p_.window_left != Call::kUnbounded && at.key < at.diagonal - p_.window_left) return false;
       // Compared before adding: the diagonal may lie left of the first key, and the side may be unbounded.
       if (p_.window_right < p_.key_length - at.diagonal && at.key > at.diagonal + p_.window_right) return false;
     }
@@ -156,11 +156,11 @@ class ExamplePlan : public Plan {
     if (p_.dropout == 0 && !inputs_.keep) return Real{1};
     const bool keep = inputs_.keep
                           ? inputs_.keep[((b * p_.query_heads + h) * p_.query_length + i) * p_.key_length + j] != 0
-                          : dropout_keeps(p_.seed, dropout_threshold(p_.dropout), b, h, i, j);
+                          : dropout_keeps(p_.dropout_seed, dropout_threshold(p_.dropout), b, h, i, j);
     return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
   }
 
-  const Problem p_;
+  const Call p_;
   Inputs inputs_{};
   std::vector<Real> keys_, values_, query_, scores_;
   std::vector<char> seen_;
@@ -173,7 +173,7 @@ class ExampleBackend : public Backend {
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
 
-  Arithmetic arithmetic(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = a.log_ulps = 1;  // glibc's expf, exp, logf and log are below 1 ulp
@@ -181,7 +181,7 @@ class ExampleBackend : public Backend {
     return a;
   }
 
-  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+  std::unique_ptr<Plan> prepare(const Call& problem) override {
     if (problem.op != Op::attention) {
       if (problem.dtype == DType::f64) return std::make_unique<example::LinearPlan<double>>(problem);
       return std::make_unique<example::LinearPlan<float>>(problem);

@@ -14,7 +14,7 @@ namespace attest::example {
 template <class Real>
 class LinearPlan : public Plan {
  public:
-  explicit LinearPlan(const Problem& problem)
+  explicit LinearPlan(const Call& problem)
       : p_(problem),
         key_(static_cast<std::size_t>(problem.key_dim)),
         query_(key_.size()),
@@ -91,7 +91,7 @@ class LinearPlan : public Plan {
     }
   }
 
-  const Problem p_;
+  const Call p_;
   Inputs inputs_{};
   std::vector<Real> key_, query_, decay_, value_;
   support::HostResults<Real> results_;

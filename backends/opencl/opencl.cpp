@@ -21,7 +21,7 @@ using support::OpenClDevice;
 struct CpuTile {
   int rows, block, keys, lanes;
 
-  CpuTile(const Problem& p, const OpenClDevice& device, std::size_t element) : block(24) {
+  CpuTile(const Call& p, const OpenClDevice& device, std::size_t element) : block(24) {
     // Each step over a tile of keys costs every row a rescaling. PoCL's local memory is a core's second-level cache.
     keys = device.local_bytes() >= (std::size_t{1} << 20) ? 512 : 256;
     rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
@@ -42,12 +42,12 @@ struct CpuTile {
     }
   }
 
-  std::int64_t padded_columns(const Problem& p) const {
+  std::int64_t padded_columns(const Call& p) const {
     const std::int64_t panel = 2 * lanes;
     return (p.value_dim + panel - 1) / panel * panel;
   }
 
-  std::array<std::size_t, 7> parts(const Problem& p, std::size_t element) const {
+  std::array<std::size_t, 7> parts(const Call& p, std::size_t element) const {
     const auto size = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * element; };
     return {size(rows * p.key_dim),
             size(keys * p.key_dim),
@@ -58,14 +58,14 @@ struct CpuTile {
             static_cast<std::size_t>(keys) * sizeof(cl_int)};
   }
 
-  std::size_t bytes(const Problem& p, std::size_t element) const {
+  std::size_t bytes(const Call& p, std::size_t element) const {
     std::size_t sum = 0;
     for (std::size_t part : parts(p, element)) sum += part;
     return sum + 1024;
   }
 };
 
-std::string build_options(const Problem& p, const OpenClDevice& device, int lanes) {
+std::string build_options(const Call& p, const OpenClDevice& device, int lanes) {
   const bool is_double = p.dtype == DType::f64;
   const std::string real = is_double ? "double" : "float", integer = is_double ? "long" : "int";
   const std::string n = std::to_string(lanes);
@@ -75,7 +75,7 @@ std::string build_options(const Problem& p, const OpenClDevice& device, int lane
 
 class OpenClPlan : public Plan {
  public:
-  OpenClPlan(const Problem& problem, OpenClDevice& device, const cl::Program& program, bool gpu)
+  OpenClPlan(const Call& problem, OpenClDevice& device, const cl::Program& program, bool gpu)
       : device_(device),
         kernel_(program, gpu ? "attend_gpu" : "attend_cpu"),
         gpu_(gpu),
@@ -164,11 +164,11 @@ class OpenClBackend : public Backend {
     return {"opencl", device_.library(), device_.name() + (gpu_ ? " (GPU kernel)" : " (CPU kernel)")};
   }
 
-  std::optional<Refusal> refuse(const Problem& problem) const override {
+  std::optional<Refusal> refuse(const Call& problem) const override {
     return support::refuse_on_device(problem, device_);
   }
 
-  Arithmetic arithmetic(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = a.log_ulps = 3;  // what OpenCL 1.2 guarantees (table 7.2); our own polynomial is better
@@ -179,7 +179,7 @@ class OpenClBackend : public Backend {
     return a;
   }
 
-  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+  std::unique_ptr<Plan> prepare(const Call& problem) override {
     const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).lanes;
     const std::string options = build_options(problem, device_, lanes);
     auto found = programs_.find(options);
@@ -191,7 +191,7 @@ class OpenClBackend : public Backend {
   }
 
  private:
-  std::int64_t key_block(const Problem& problem) const {
+  std::int64_t key_block(const Call& problem) const {
     try {
       return CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).keys;
     } catch (const BackendError&) {

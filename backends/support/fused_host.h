@@ -50,7 +50,7 @@ struct Block {
 template <class Real, class Kernel>
 class FusedHostPlan : public Plan {
  public:
-  FusedHostPlan(const Problem& problem, int threads, TileShape max)
+  FusedHostPlan(const Call& problem, int threads, TileShape max)
       : problem_(problem), tile_(max), results_(problem), visibility_(problem_, inputs_) {
     tile_.queries = std::min(even_tile_rows(problem, threads, max.queries, max.block),
                              std::max<std::int64_t>(problem.query_length, 1));
@@ -94,7 +94,7 @@ class FusedHostPlan : public Plan {
 
  private:
   struct Worker {
-    Worker(const Problem& problem, TileShape tile) : kernel(tile, problem.key_dim, problem.value_dim) {
+    Worker(const Call& problem, TileShape tile) : kernel(tile, problem.key_dim, problem.value_dim) {
       queries.reserve(static_cast<std::size_t>(tile.queries * problem.key_dim));
       keys.reserve(static_cast<std::size_t>(tile.keys * problem.key_dim));
       values.reserve(static_cast<std::size_t>(tile.keys * problem.value_dim));
@@ -197,7 +197,7 @@ class FusedHostPlan : public Plan {
         inputs_.keep ? inputs_.keep + static_cast<std::int64_t>(results_.row(b, h, i)) * problem_.key_length + first
                      : nullptr;
     for (std::int64_t j = 0; j < n; ++j) {
-      const bool keep = given ? given[j] != 0 : dropout_keeps(problem_.seed, threshold, b, h, i, first + j);
+      const bool keep = given ? given[j] != 0 : dropout_keeps(problem_.dropout_seed, threshold, b, h, i, first + j);
       weights[j] *= keep ? factor : Real{0};
     }
   }
@@ -330,7 +330,7 @@ class FusedHostPlan : public Plan {
                                  : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
   }
 
-  const Problem problem_;
+  const Call problem_;
   TileShape tile_;
   Inputs inputs_{};
   HostResults<Real> results_;

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensors.h"
 
 namespace attest::support {
@@ -39,7 +39,7 @@ void read_row(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t
 template <class Real>
 class HostResults {
  public:
-  explicit HostResults(const Problem& p) : problem_(p) {
+  explicit HostResults(const Call& p) : problem_(p) {
     const std::int64_t rows = p.batch * p.query_heads * p.query_length;
     out.resize(static_cast<std::size_t>(rows * p.value_dim));
     lse.resize(static_cast<std::size_t>(rows));
@@ -59,7 +59,7 @@ class HostResults {
   }
 
   void download(const Inputs& inputs, const Outputs& outputs) const {
-    const Problem& p = problem_;
+    const Call& p = problem_;
     for (std::int64_t b = 0; b < p.batch; ++b) {
       const std::int64_t rows = p.packed_sequences() ? p.query_count(b) : p.query_length;
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -108,7 +108,7 @@ class HostResults {
     });
   }
 
-  const Problem problem_;
+  const Call problem_;
 };
 
 }  // namespace attest::support

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 
 namespace attest::support {
 
@@ -40,7 +40,7 @@ bool has_non_finite(Rows<Real> rows, std::int64_t count, std::int64_t columns) {
 
 /// Rows of a query tile, whole blocks of `block` and about `max_rows` at the most: the tiles of a head are alike, and
 /// small enough that each of `workers` gets several.
-inline std::int64_t even_tile_rows(const Problem& problem, int workers, std::int64_t max_rows, std::int64_t block) {
+inline std::int64_t even_tile_rows(const Call& problem, int workers, std::int64_t max_rows, std::int64_t block) {
   constexpr std::int64_t kTasksForEach = 8, kMinBlocks = 4;
   const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t rows = std::max<std::int64_t>(problem.query_length, 1);

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensors.h"
 
 namespace attest::support {
@@ -33,7 +33,7 @@ struct RowKeys {
 
 class Visibility {
  public:
-  Visibility(const Problem& problem, const Inputs& inputs) : problem_(problem), inputs_(inputs) {
+  Visibility(const Call& problem, const Inputs& inputs) : problem_(problem), inputs_(inputs) {
     if (!problem.segments) return;
     const auto& keys = problem.segments->key;
     const auto& queries = problem.segments->query.empty() ? keys : problem.segments->query;
@@ -49,7 +49,7 @@ class Visibility {
   }
 
   RowKeys row(std::int64_t b, std::int64_t i) const {
-    const Problem& p = problem_;
+    const Call& p = problem_;
     RowKeys row;
     Segment s{0, 0, p.query_count(b), p.key_count(b)};
     if (!segments_.empty()) s = segments_[segment_of_row_[static_cast<std::size_t>(i)]];
@@ -60,7 +60,7 @@ class Visibility {
     if (i >= p.query_count(b)) return row;  // padding sees nothing
 
     std::int64_t first = 0, last = s.keys;
-    if (p.window_left != Problem::kUnbounded) first = std::clamp<std::int64_t>(diagonal - p.window_left, 0, s.keys);
+    if (p.window_left != Call::kUnbounded) first = std::clamp<std::int64_t>(diagonal - p.window_left, 0, s.keys);
     const std::int64_t right = p.causal ? 0 : p.window_right;
     if (right < s.keys - diagonal) last = std::clamp<std::int64_t>(diagonal + right + 1, 0, s.keys);
     const std::int64_t end = p.key_count(b);
@@ -166,7 +166,7 @@ class Visibility {
     }
   }
 
-  const Problem& problem_;
+  const Call& problem_;
   const Inputs& inputs_;
   std::vector<Segment> segments_;
   std::vector<std::size_t> segment_of_row_;

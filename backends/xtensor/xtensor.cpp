@@ -289,9 +289,9 @@ class XtensorBackend : public Backend {
         "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
 
-  std::optional<Refusal> refuse(const Problem& problem) const override { return refuse_other_operators(problem); }
+  std::optional<Refusal> refuse(const Call& problem) const override { return refuse_other_operators(problem); }
 
-  Arithmetic arithmetic(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = 2;
@@ -302,13 +302,13 @@ class XtensorBackend : public Backend {
     return a;
   }
 
-  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+  std::unique_ptr<Plan> prepare(const Call& problem) override {
     openblas_set_num_threads(1);
     // A BLAS that packs likes large blocks; where keys are hidden, what a block computes in vain grows with it.
     support::TileShape tile = kTile;
     if (multiplies_unpacked(problem.value_dim)) {
       tile.block = kUnpackedBlock;
-    } else if (problem.window_left != Problem::kUnbounded || problem.window_right != Problem::kUnbounded) {
+    } else if (problem.window_left != Call::kUnbounded || problem.window_right != Call::kUnbounded) {
       tile.block = kTile.block / 2;
     }
     if (problem.dtype == DType::f64) {

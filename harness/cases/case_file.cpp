@@ -216,9 +216,9 @@ class FileCase {
     const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
     MaskSpec spec;
     spec.additive = tensor.is_floating();
-    spec.fill = Fill{spec.additive ? "normal" : "all", {}};
+    p.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
     if (spec.additive) {
-      if (dtype_of(tensor) != p.dtype) spec.dtype = dtype_of(tensor);
+      if (dtype_of(tensor) != p.dtype) p.mask_type = dtype_of(tensor);
     }
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;

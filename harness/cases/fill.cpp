@@ -48,8 +48,8 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 TensorFill::TensorFill(const Problem& problem, TensorId id)
-    : id_(id), shape_(logical_shape(problem, id)), seed_(problem.seed) {
-  const Fill& fill = problem.tensor(id).fill ? *problem.tensor(id).fill : problem.fill;
+    : id_(id), shape_(logical_shape(problem, id)), seed_(problem.data.seed) {
+  const Fill& fill = problem.data.fill_of(id);
   const auto& known = tensor_fills();
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
   kind_ = static_cast<Kind>(found - known.begin());
@@ -135,13 +135,13 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
 }
 
 MaskFill::MaskFill(const Problem& problem)
-    : MaskFill(problem.mask->fill, problem.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
+    : MaskFill(problem.data.mask_fill, problem.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
 
 MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
     : fill_(fill),
       additive_(additive),
       shape_(shape),
-      seed_(problem.seed),
+      seed_(problem.data.seed),
       smallest_finite_(-largest_of(problem.mask_dtype())),
       large_(problem.mask_dtype() == DType::f16 ? -30000 : -1e9) {}
 
@@ -189,7 +189,7 @@ std::vector<double> make_sinks(const Problem& p) {
   if (!p.sinks) return {};
   std::vector<double> sinks = p.sink_values;
   for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.query_heads); ++h) {
-    sinks.push_back(normal_from(p.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
+    sinks.push_back(normal_from(p.data.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
   }
   if (accumulator_of(p.dtype) == DType::f32) {
     for (double& sink : sinks) sink = static_cast<double>(static_cast<float>(sink));
@@ -202,7 +202,7 @@ std::vector<std::int32_t> make_page_table(const Problem& p, std::int64_t& stride
   std::vector<std::int32_t> pages(static_cast<std::size_t>(page_count(p)));
   for (std::size_t n = 0; n < pages.size(); ++n) pages[n] = static_cast<std::int32_t>(n);
   for (std::size_t n = pages.size(); n > 1; --n) {
-    std::swap(pages[n - 1], pages[hash_words(p.seed, kPageStream, n) % n]);
+    std::swap(pages[n - 1], pages[hash_words(p.data.seed, kPageStream, n) % n]);
   }
   stride = (p.key_length + *p.page_size - 1) / *p.page_size;
   std::vector<std::int32_t> table(static_cast<std::size_t>(p.batch * stride), -1);

@@ -81,7 +81,7 @@ void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.key_heads; ++h) {
       const auto head = static_cast<std::uint64_t>(b * p.key_heads + h);
-      const std::uint64_t bits = hash_words(p.seed, 4000 + stream, head);
+      const std::uint64_t bits = hash_words(p.data.seed, 4000 + stream, head);
       for (std::int64_t step = 0; step < p.key_length; ++step) {
         const std::int64_t l = static_cast<std::int64_t>((bits + static_cast<std::uint64_t>(step)) %
                                                          static_cast<std::uint64_t>(p.key_length));
@@ -170,7 +170,7 @@ void make_small_inputs(const Problem& p, CaseInputs& inputs) {
   if (p.blocks) {
     BlockMask& extents = inputs.block_extents;
     extents = {nullptr, p.query_heads, block_rows(p), block_columns(p), p.blocks->rows, p.blocks->columns};
-    const MaskFill fill(p.blocks->fill, false, {p.batch, extents.heads, extents.rows, extents.columns}, p);
+    const MaskFill fill(p.data.block_fill, false, {p.batch, extents.heads, extents.rows, extents.columns}, p);
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < extents.heads; ++h) {
         for (std::int64_t i = 0; i < extents.rows; ++i) {
@@ -198,7 +198,7 @@ CaseInputs make_inputs(const Problem& p) {
     refuse_overflow(inputs.mask, "the mask", p.mask_dtype());
   }
   SeenKeys seen;
-  if (!p.poison.empty()) {
+  if (!p.data.poison.empty()) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t g = 0; g < p.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
     }
@@ -208,13 +208,14 @@ CaseInputs make_inputs(const Problem& p) {
     TensorStorage storage(dense_place(spec.shape), p.dtype);
     std::uint64_t index = 0;
     each_index(spec.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      storage.set(b, h, l, d, spec.low + (spec.high - spec.low) * hash_uniform(hash_words(p.seed, 6000 + n, index++)));
+      storage.set(b, h, l, d,
+                  spec.low + (spec.high - spec.low) * hash_uniform(hash_words(p.data.seed, 6000 + n, index++)));
     });
     inputs.extra.push_back(std::move(storage));
   }
   const auto poisons = [&](const char* kind, const char* letter) {
-    const std::size_t colon = p.poison.find(':');
-    return p.poison.starts_with(kind) && p.poison.find(letter, colon) != std::string::npos;
+    const std::size_t colon = p.data.poison.find(':');
+    return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
   };
   fill_queries(p, inputs.q);
   fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);

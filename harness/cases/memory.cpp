@@ -21,7 +21,7 @@ double elements_of(const Index4& shape) {
 
 }  // namespace
 
-double storage_bytes(const Problem& p) {
+double storage_bytes(const Call& p) {
   const auto element = static_cast<double>(size_of(p.dtype));
   const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
   double bytes = 0;
@@ -44,14 +44,14 @@ double storage_bytes(const Problem& p) {
   return bytes;
 }
 
-double memory_needed(const Problem& problem) {
+double memory_needed(const Call& call) {
   const double reference =
-      8.0 * static_cast<double>(problem.key_length) * static_cast<double>(problem.key_dim + problem.value_dim + 8);
-  return 2 * storage_bytes(problem) + reference;
+      8.0 * static_cast<double>(call.key_length) * static_cast<double>(call.key_dim + call.value_dim + 8);
+  return 2 * storage_bytes(call) + reference;
 }
 
-void check_memory(const Problem& problem, const std::string& label) {
-  const double needed = memory_needed(problem);
+void check_memory(const Call& call, const std::string& label) {
+  const double needed = memory_needed(call);
   if (needed < kAlwaysThere) return;
   const double available = available_memory_bytes();
   if (needed > available) {

@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 
 namespace attest {
 
 /// Bytes of storage that a case needs in the harness and, as a rule, once more in a backend.
-double storage_bytes(const Problem& problem);
+double storage_bytes(const Call& call);
 
 /// About as many bytes as a case takes: inputs and outputs here and in a backend, and one head in float64.
-double memory_needed(const Problem& problem);
+double memory_needed(const Call& call);
 /// Throws UserError when the case needs more memory than the machine has, saying how much.
-void check_memory(const Problem& problem, const std::string& label);
+void check_memory(const Call& call, const std::string& label);
 
 }  // namespace attest

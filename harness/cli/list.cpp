@@ -14,6 +14,7 @@
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
 #include "reference/nearest.h"
+#include "reference/options.h"
 
 namespace attest {
 namespace {
@@ -100,6 +101,17 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   return kOk;
 }
 
+/// The case language, key by key.
+int list_options() {
+  for (const Option& option : options()) {
+    const std::string token = option.takes_value() ? option.key + (option.stands_alone ? "[=" : "=") + option.value +
+                                                         (option.stands_alone ? "]" : "")
+                                                   : option.key;
+    fmt::print("{:<44} {}\n", token, option.about);
+  }
+  return kOk;
+}
+
 int list_suites() {
   for (const Suite& suite : find_suites()) {
     fmt::print("{:<14} {:>5} cases  {}\n", suite.name, load_suite(suite).size(), suite.about);
@@ -124,11 +136,12 @@ int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
   if (options.what == "arithmetic") return list_findings(probe_arithmetic, options, registry);
   if (options.what == "semantics") return list_semantics(options, registry);
+  if (options.what == "options") return list_options();
   if (options.what == "suites") return list_suites();
   if (options.what == "cases") return list_cases(options);
   throw UserError("unknown list \"" + options.what + "\"; nearest: " +
                   nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic",
-                                                                      "semantics", "suites", "cases"}));
+                                                                      "semantics", "options", "suites", "cases"}));
 }
 
 }  // namespace
@@ -138,7 +151,7 @@ void add_list(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
   sub->add_option("what", options->what,
                   "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
-                  "suites or cases")
+                  "options (the case language), suites or cases")
       ->required();
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,

@@ -63,10 +63,10 @@ std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t pro
   return largest;
 }
 
-Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
+Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;
-  each_result(problem, expectation, bounds, outputs,
+  each_result(call, expectation, bounds, outputs,
               [&](const auto& output, const Index4& index, double got, double expected, double bound) {
                 comparison.element(output, index, got, expected, bound);
               });

@@ -45,10 +45,10 @@ class Comparison {
   std::optional<WorstElement> worst_;
 };
 
-/// Calls visit(output name, index, got, expected, bound) for every element that the problem asks for and the
+/// Calls visit(output name, index, got, expected, bound) for every element that the call asks for and the
 /// expectation covers.
 template <class Visit>
-void each_result(const Problem& p, const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs,
+void each_result(const Call& p, const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs,
                  const Visit& visit) {
   const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
   const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse);
@@ -90,8 +90,8 @@ struct Deviation {
 std::optional<Deviation> largest_deviation(const Expectation& expectation, std::size_t producer,
                                            const GuardedOutputs& outputs);
 
-/// Every output that the problem asks for.
-Comparison compare_outputs(const Problem& problem, const Expectation& expectation, const Bounds& bounds,
+/// Every output that the call asks for.
+Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs);
 
 }  // namespace attest

@@ -100,7 +100,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   }
   for (std::uint64_t n = 0; chosen.size() < wanted && n < 16 * wanted; ++n) {
     const auto draw = [&](std::uint64_t stream, std::int64_t extent) {
-      return static_cast<std::int64_t>(hash_words(p.seed, stream, n) % static_cast<std::uint64_t>(extent));
+      return static_cast<std::int64_t>(hash_words(p.data.seed, stream, n) % static_cast<std::uint64_t>(extent));
     };
     std::int64_t i = draw(5002, p.query_length);
     // Every other row lies beside an edge of a tile: one before, on, or one after a multiple of 16.

@@ -57,7 +57,7 @@ void GuardedOutputs::each(Self& self, const Visit& visit) {
   for (auto& tensor : self.present_) visit(tensor);
 }
 
-GuardedOutputs::GuardedOutputs(const Problem& p) {
+GuardedOutputs::GuardedOutputs(const Call& p) {
   out_ = Tensor("o", p.dtype, place_of(p, TensorId::out));
   if (p.wants(Output::lse)) {
     TensorPlace place = dense_place({p.batch, p.query_heads, p.query_length, 1});

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call.h"
 #include "reference/tensor_place.h"
 #include "reference/tensors.h"
 
@@ -14,7 +14,7 @@ namespace attest {
 
 class GuardedOutputs {
  public:
-  explicit GuardedOutputs(const Problem& problem);
+  explicit GuardedOutputs(const Call& call);
 
   Outputs views();
   double out(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) const { return out_.at(b, h, i, c); }

@@ -16,6 +16,7 @@
 #include "harness/isolation/worker.h"
 #include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
+#include "reference/options.h"
 
 extern char** environ;
 
@@ -177,9 +178,9 @@ void IsolatedBackend::expect_message(Received received, const std::string& what)
   throw CaseFault(Status::crashed, "crashed", text_of_end(status) + " in " + step);
 }
 
-const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Problem& problem) const {
+const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
   constexpr std::size_t kMostAnswers = 4;  // a case is looked at while the one before runs, and then again
-  std::string line = print_case(problem);
+  std::string line = print_case(problem_of(call));
   const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
   if (known != answers_.end()) {
     if (!known->fault) return *known;
@@ -206,9 +207,9 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Problem& proble
   return answer;
 }
 
-std::optional<Refusal> IsolatedBackend::refuse(const Problem& problem) const { return answer_for(problem).refusal; }
+std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const { return answer_for(call).refusal; }
 
-Arithmetic IsolatedBackend::arithmetic(const Problem& problem) const { return answer_for(problem).arithmetic; }
+Arithmetic IsolatedBackend::arithmetic(const Call& call) const { return answer_for(call).arithmetic; }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
 /// case. The worker notes in shared memory which of them it is in.
@@ -289,9 +290,9 @@ class IsolatedBackend::RemotePlan : public Plan {
   std::optional<std::chrono::nanoseconds> device_time_;
 };
 
-std::unique_ptr<Plan> IsolatedBackend::prepare(const Problem& problem) {
+std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
   need_worker("prepare");
-  return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem));
+  return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem_of(call)));
 }
 
 }  // namespace attest

@@ -26,9 +26,9 @@ class IsolatedBackend : public Backend {
 
   Identity identity() const override { return identity_; }
   Conventions conventions() const override { return conventions_; }
-  std::optional<Refusal> refuse(const Problem& problem) const override;
-  Arithmetic arithmetic(const Problem& problem) const override;
-  std::unique_ptr<Plan> prepare(const Problem& problem) override;
+  std::optional<Refusal> refuse(const Call& call) const override;
+  Arithmetic arithmetic(const Call& call) const override;
+  std::unique_ptr<Plan> prepare(const Call& call) override;
 
  private:
   class Worker;
@@ -47,7 +47,7 @@ class IsolatedBackend : public Backend {
   /// Anything but a message ends the worker and throws CaseFault.
   void expect_message(Received received, const std::string& what) const;
   std::string step_of(const std::string& what) const;
-  const Answer& answer_for(const Problem& problem) const;
+  const Answer& answer_for(const Call& call) const;
 
   std::string name_;
   Context context_;

@@ -1,17 +1,31 @@
 #include "harness/isolation/parcels.h"
 
 #include <cstring>
+#include <string>
+#include <vector>
+
+#include "reference/operator_tensors.h"
 
 namespace attest {
 namespace {
 
 struct NamedInput {
-  const char* name;
+  std::string name;
   ConstTensor Inputs::*place;
 };
-constexpr NamedInput kInputs[] = {{"q", &Inputs::q},           {"k", &Inputs::k},           {"v", &Inputs::v},
-                                  {"past_k", &Inputs::past_k}, {"past_v", &Inputs::past_v}, {"decay", &Inputs::decay},
-                                  {"beta", &Inputs::beta},     {"state", &Inputs::state}};
+
+const std::vector<NamedInput>& named_inputs() {
+  static const std::vector<NamedInput> list = [] {
+    std::vector<NamedInput> names = {{"q", &Inputs::q},
+                                     {"k", &Inputs::k},
+                                     {"v", &Inputs::v},
+                                     {"past_k", &Inputs::past_k},
+                                     {"past_v", &Inputs::past_v}};
+    for (const InputTensor& tensor : input_tensors()) names.push_back({std::string(tensor.name), tensor.place});
+    return names;
+  }();
+  return list;
+}
 
 struct NamedNumbers {
   const char* name;
@@ -46,13 +60,13 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
 }  // namespace
 
 InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(offset) {
-  for (const NamedInput& one : kInputs) {
+  for (const NamedInput& one : named_inputs()) {
     const ConstTensor& tensor = inputs.*one.place;
     if (!tensor.data) continue;
     Json& entry = description_[one.name] = tensor_json(add(one.name, tensor.data, span_bytes(tensor)), tensor);
     if (tensor.starts) {
       const auto bytes = static_cast<std::size_t>(tensor.shape[0] + 1) * sizeof(std::int64_t);
-      entry["starts"] = add(std::string("cu_seqlens of ") + one.name, tensor.starts, bytes);
+      entry["starts"] = add("cu_seqlens of " + one.name, tensor.starts, bytes);
     }
   }
   if (const auto& mask = inputs.mask) {
@@ -101,7 +115,7 @@ void InputParcel::copy_to(SharedFile& file) const {
 
 UnpackedInputs::UnpackedInputs(const Json& d, const GuardedArea& area) {
   const auto at = [&](const Json& entry) { return area.data(entry.at("region").get<std::size_t>()); };
-  for (const NamedInput& one : kInputs) {
+  for (const NamedInput& one : named_inputs()) {
     if (!d.contains(one.name)) continue;
     const Json& entry = d.at(one.name);
     ConstTensor& to = inputs.*one.place;

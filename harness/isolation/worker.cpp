@@ -82,9 +82,9 @@ class Worker {
                 c.softmax_f64, c.accumulation_f32}}};
     }
     if (what == "refuse") {
-      const Problem problem = problem_of(request);
-      if (const auto refusal = backend_->refuse(problem)) return {{"refusal", refusal->reason}};
-      return {{"arithmetic", backend_->arithmetic(problem)}};
+      const Call call = call_of(request);
+      if (const auto refusal = backend_->refuse(call)) return {{"refusal", refusal->reason}};
+      return {{"arithmetic", backend_->arithmetic(call)}};
     }
     if (what == "run") return run(request);
     if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));
@@ -96,7 +96,7 @@ class Worker {
   }
 
  private:
-  static Problem problem_of(const Json& request) { return parse_case(request.at("case").get<std::string>()); }
+  static Call call_of(const Json& request) { return parse_case(request.at("case").get<std::string>()); }
 
   /// A plan with what its views point at.
   struct Held {
@@ -120,7 +120,7 @@ class Worker {
   void prepare(const Json& request) {
     note_step("prepare");
     Held held;
-    held.plan = backend_->prepare(problem_of(request));
+    held.plan = backend_->prepare(call_of(request));
     if (!held.plan) throw BackendError("prepare returned no plan");
     plans_.insert_or_assign(request.at("plan").get<int>(), std::move(held));
   }

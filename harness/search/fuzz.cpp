@@ -5,11 +5,12 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
 #include "harness/search/shrink.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
-#include "reference/find_fault.h"
+#include "reference/options.h"
 
 namespace attest {
 namespace {
@@ -18,33 +19,24 @@ constexpr std::size_t kPool = 64;             ///< cases whose neighbours are tr
 constexpr double kShrinkSeconds = 2;          ///< for one failure
 constexpr std::size_t kMaxShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
 
-/// A problem beside `from`: one size, fill, seed or option different. It may be no valid case.
+/// A problem beside `from`: one size, option or type different. It may be no case.
 Problem neighbour(const Problem& from, Random& random) {
   Problem p = from;
-  const auto step = [&](std::int64_t& size, std::int64_t min) {
-    size = std::max<std::int64_t>(min, size + (random.below(2) == 0 ? 1 : -1));
-  };
-  switch (random.below(8)) {
-    case 0: step(p.query_length, 0); break;
-    case 1: step(p.key_length, 0); break;
-    case 2: step(p.key_dim, 1); break;
-    case 3: step(p.value_dim, 1); break;
-    case 4: p.seed = random.below(1000); break;
-    case 5: {
-      const FillName& fill = tensor_fills()[random.below(tensor_fills().size())];
-      const double sizes[] = {0.25, 1, 8, 88, 300};
-      p.fill = {std::string(fill.name), {}};
-      if (fill.arguments == 1) p.fill.args = {sizes[random.below(5)]};
-      break;
-    }
-    case 6: {
-      const std::vector<Problem> simpler = simpler_problems(p);
-      if (!simpler.empty()) p = simpler[random.below(simpler.size())];
-      break;
-    }
-    default: p.dtype = static_cast<DType>(random.below(4)); break;
+  if (random.below(2) == 0) {
+    std::int64_t Call::*const sizes[] = {&Call::query_length, &Call::key_length, &Call::key_dim, &Call::value_dim};
+    const std::size_t n = random.below(4);
+    const std::int64_t min = n < 2 ? 0 : 1, step = random.below(2) == 0 ? 1 : -1;
+    p.*sizes[n] = std::max(min, p.*sizes[n] + step);
+    return p;
   }
-  return p;
+  if (random.below(4) == 0) {
+    const std::vector<Problem> simpler = simpler_problems(p);
+    return simpler.empty() ? p : simpler[random.below(simpler.size())];
+  }
+  const Option& option = random.pick(options());
+  const std::optional<std::string> value = option.has(p.op) ? random_value(option, p, random) : std::nullopt;
+  if (!value) return p;
+  return with_option(p, option, *value).value_or(p);
 }
 
 class Fuzzer {
@@ -67,16 +59,10 @@ class Fuzzer {
 
   Problem next() {
     if (!pool_.empty() && random_.below(2) == 0) {
-      const Problem p = neighbour(pool_[random_.below(pool_.size())].second, random_);
-      if (!find_fault(p)) {
-        try {
-          return parse_case(print_case(p));
-        } catch (const CaseError&) {
-          return random_softmax_case(random_).problem;  // no such case: something new instead
-        }
-      }
+      // Where the neighbour is no case: something new instead.
+      return canonical(neighbour(pool_[random_.below(pool_.size())].second, random_)).value_or(random_case(random_));
     }
-    return random_.below(16) == 0 ? random_linear_case(random_).problem : random_softmax_case(random_).problem;
+    return random_case(random_);
   }
 
   void one(const Problem& problem) {
@@ -109,7 +95,7 @@ class Fuzzer {
   }
 
   void meet(const Problem& problem) {
-    const std::vector<std::string> names = options_of(problem);
+    const std::vector<std::string> names = covered_classes(problem);
     result_.options.insert(names.begin(), names.end());
     for (std::size_t a = 0; a < names.size(); ++a) {
       for (std::size_t b = a + 1; b < names.size(); ++b) ++result_.pairs[std::minmax(names[a], names[b])];
@@ -139,7 +125,7 @@ class Fuzzer {
       }
     }
     ShrunkCase small = shrink_case(source, backend_, settings_.threads, kShrinkSeconds);
-    const auto kind = [](const ShrunkCase& one) { return options_of(one.source.problem); };
+    const auto kind = [](const ShrunkCase& one) { return covered_classes(one.source.problem); };
     for (Finding& finding : result_.findings) {
       if (finding.failure.cause == verdict.cause && kind(finding.small) == kind(small)) {
         ++finding.count;
@@ -162,50 +148,11 @@ class Fuzzer {
 
 }  // namespace
 
-std::vector<std::string> options_of(const Problem& p) {
+std::vector<std::string> covered_classes(const Problem& problem) {
   std::vector<std::string> names;
-  const auto add = [&](bool present, std::string name) {
-    if (present) names.push_back(std::move(name));
-  };
-  add(p.op != Op::attention, "op=" + std::string(kOpNames[static_cast<std::size_t>(p.op)]));
-  add(p.dtype != DType::f32, std::string(name_of(p.dtype)));
-  add(p.batch > 1, "batch");
-  add(p.query_heads > 1, "heads");
-  add(p.heads_per_group() > 1, "grouped heads");
-  add(p.query_length < p.key_length, "Lq < Lk");
-  add(p.query_length > p.key_length, "Lq > Lk");
-  add(p.query_length == 0 || p.key_length == 0, "empty");
-  add(p.key_dim != p.value_dim, "Dqk != Dv");
-  add(p.scale.has_value(), "scale");
-  add(p.causal, "causal");
-  add(p.align == Align::bottom_right, "bottom-right");
-  add(p.window_left != Problem::kUnbounded, "window left");
-  add(p.window_right != Problem::kUnbounded, "window right");
-  add(p.prefix > 0, "prefix");
-  add(p.lengths.has_value(), "key lengths");
-  add(p.lengths && !p.lengths->query.empty(), "query lengths");
-  add(p.segments.has_value(), "segments");
-  add(p.mask && !p.mask->additive, "boolean mask");
-  add(p.mask && p.mask->additive, "additive mask");
-  add(p.blocks.has_value(), "blocks");
-  add(p.softcap.has_value(), "softcap");
-  add(p.alibi, "alibi");
-  add(p.sinks, "sinks");
-  add(p.dropout > 0, "dropout");
-  add(p.past > 0, "past");
-  add(p.page_size.has_value(), "paged");
-  add(p.initial_state, "state");
-  add(p.decay_per_head, "decay=head");
-  add(p.beta_shared, "beta=one");
-  for (Output output : p.outputs) {
-    add(output != Output::o, "out " + std::string(kOutputNames[static_cast<std::size_t>(output)]));
+  for (const Option* option : set_options(problem)) {
+    for (std::string& name : option->covered(problem)) names.push_back(std::move(name));
   }
-  add(p.layout != Layout::bhld, "layout " + std::string(kLayoutNames[static_cast<std::size_t>(p.layout)]));
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    add(p.tensors[n].strides.has_value(), std::string(kTensorNames[n]) + ".strides");
-  }
-  add(p.fill.name != "normal", "fill " + p.fill.name);
-  add(!p.poison.empty(), "poison");
   return names;
 }
 

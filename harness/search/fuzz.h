@@ -41,8 +41,8 @@ struct FuzzResult {
   std::string closest_case;
 };
 
-/// Names of what a problem uses beyond the textbook: "causal", "key lengths", "f16", "Lq < Lk", ...
-std::vector<std::string> options_of(const Problem& problem);
+/// What a problem covers beyond the textbook, by the table of options: "causal", "dtype=f16", "Lq < Lk", ...
+std::vector<std::string> covered_classes(const Problem& problem);
 
 /// `progress` is told the result so far, now and then.
 FuzzResult fuzz(Backend& backend, const FuzzSettings& settings, const std::function<void(const FuzzResult&)>& progress);

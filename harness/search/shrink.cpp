@@ -1,12 +1,14 @@
 #include "harness/search/shrink.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 
+#include "harness/cases/option_values.h"
 #include "reference/case_line.h"
-#include "reference/find_fault.h"
+#include "reference/options.h"
 
 namespace attest {
 namespace {
@@ -24,35 +26,6 @@ const std::vector<Fill>& plain_fills() {
   return fills;
 }
 
-/// Makes what depends on sizes fit them: lists, lengths, segments, counts of keys.
-void fit(Problem& p) {
-  if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
-  if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
-  const auto heads = static_cast<std::size_t>(p.query_heads), batch = static_cast<std::size_t>(p.batch);
-  if (p.alibi_slopes.size() > heads) p.alibi_slopes.resize(heads);
-  if (p.sink_values.size() > heads) p.sink_values.resize(heads);
-  if (p.lengths) {
-    for (auto [list, max] : {std::pair{&p.lengths->query, p.query_length}, std::pair{&p.lengths->key, p.key_length}}) {
-      if (list->size() > batch) list->resize(batch);
-      for (std::int64_t& n : *list) n = std::min(n, max);
-    }
-  }
-  p.past = std::min(p.past, p.key_length);
-  p.prefix = std::min(p.prefix, p.key_length);
-  if (p.segments) {
-    // Segments are cut from the end.
-    for (auto [list, total] :
-         {std::pair{&p.segments->query, p.query_length}, std::pair{&p.segments->key, p.key_length}}) {
-      std::int64_t room = total;
-      for (std::int64_t& n : *list) {
-        n = std::min(n, room);
-        room -= n;
-      }
-      if (!list->empty()) list->back() += room;
-    }
-  }
-}
-
 class Candidates {
  public:
   explicit Candidates(const Problem& from) : from_(from), line_(print_case(from)) {}
@@ -63,7 +36,7 @@ class Candidates {
     for (const bool keep_strides : {true, false}) {
       Problem p = from_;
       change(p);
-      fit(p);
+      fit_to_sizes(p);
       for (TensorSpec& spec : p.tensors) {
         if (!keep_strides) spec.strides.reset();
       }
@@ -74,82 +47,40 @@ class Candidates {
 
  private:
   bool take(const Problem& p) {
-    if (find_fault(p)) return false;
-    try {
-      const Problem canonical = parse_case(print_case(p));
-      if (print_case(canonical) != line_) list.push_back(canonical);
-      return true;
-    } catch (const CaseError&) {
-      return false;
-    }
+    const std::optional<Problem> taken = canonical(p);
+    if (taken && print_case(*taken) != line_) list.push_back(*taken);
+    return taken.has_value();
   }
+
   const Problem& from_;
   std::string line_;
 };
 
-/// One step for a number that wants to be `min`: there at once, half way, one less.
 template <class Set>
 void towards(Candidates& out, std::int64_t now, std::int64_t min, const Set& set) {
-  std::set<std::int64_t> tried;
-  for (std::int64_t to : {min, min + 1, min + (now - min) / 2, now - 1}) {
-    if (to >= min && to < now && tried.insert(to).second) {
-      out.add([&](Problem& p) { set(p, to); });
-    }
-  }
+  for (std::int64_t to : steps_towards(min, now)) out.add([&](Problem& p) { set(p, to); });
 }
 
+/// Options left out, the last of the table first: they change the least of what comes before them.
 void drop_options(const Problem& now, Candidates& out) {
+  const std::span<const Option> table = options();
+  for (auto option = table.rbegin(); option != table.rend(); ++option) {
+    if (option->droppable && option->is_set(now)) out.add([&](Problem& p) { option->drop(p); });
+  }
+  // Halves of options, and two that need each other.
   const auto drop = [&](bool present, const auto& change) {
     if (present) out.add(change);
   };
-  drop(now.mask.has_value(), [](Problem& p) {
-    p.mask.reset();
-    p.tensor(TensorId::mask) = {};
-  });
-  drop(now.blocks.has_value(), [](Problem& p) { p.blocks.reset(); });
-  drop(now.segments.has_value(), [](Problem& p) { p.segments.reset(); });
-  drop(now.lengths.has_value(), [](Problem& p) { p.lengths.reset(); });
   drop(now.lengths && !now.lengths->query.empty(), [](Problem& p) { p.lengths->query.clear(); });
-  drop(now.packed_sequences(), [](Problem& p) { p.layout = Layout::bhld; });
   drop(now.packed_sequences(), [](Problem& p) {
     p.layout = Layout::bhld;
     p.lengths.reset();
   });
-  drop(now.page_size.has_value(), [](Problem& p) { p.page_size.reset(); });
-  drop(now.past > 0, [](Problem& p) { p.past = 0; });
-  drop(now.dropout != 0, [](Problem& p) { p.dropout = 0; });
-  drop(now.sinks, [](Problem& p) {
-    p.sinks = false;
-    p.sink_values.clear();
-  });
-  drop(now.alibi, [](Problem& p) {
-    p.alibi = false;
-    p.alibi_slopes.clear();
-  });
-  drop(now.softcap.has_value(), [](Problem& p) { p.softcap.reset(); });
-  drop(now.prefix > 0, [](Problem& p) { p.prefix = 0; });
-  drop(now.window_left != Problem::kUnbounded, [](Problem& p) { p.window_left = Problem::kUnbounded; });
-  drop(now.window_right != Problem::kUnbounded, [](Problem& p) { p.window_right = Problem::kUnbounded; });
-  drop(now.causal, [](Problem& p) { p.causal = false; });
-  drop(now.align == Align::bottom_right, [](Problem& p) { p.align = Align::top_left; });
-  drop(now.scale.has_value(), [](Problem& p) { p.scale.reset(); });
-  drop(now.initial_state, [](Problem& p) { p.initial_state = false; });
-  drop(now.decay_per_head, [](Problem& p) { p.decay_per_head = false; });
-  drop(now.beta_shared, [](Problem& p) { p.beta_shared = false; });
-  drop(!now.poison.empty(), [](Problem& p) { p.poison.clear(); });
-  drop(now.outputs.size() > 1, [](Problem& p) { p.outputs = {Output::o}; });
+  drop(now.window_left != Call::kUnbounded, [](Problem& p) { p.window_left = Call::kUnbounded; });
+  drop(now.window_right != Call::kUnbounded, [](Problem& p) { p.window_right = Call::kUnbounded; });
   for (Output one : now.outputs) {
     drop(now.outputs.size() > 1, [one](Problem& p) { std::erase(p.outputs, one); });
   }
-  drop(now.layout != Layout::bhld, [](Problem& p) { p.layout = Layout::bhld; });
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    drop(now.tensors[n].layout.has_value(), [n](Problem& p) { p.tensors[n].layout.reset(); });
-    drop(now.tensors[n].strides.has_value(), [n](Problem& p) { p.tensors[n].strides.reset(); });
-    drop(now.tensors[n].offset != 0, [n](Problem& p) { p.tensors[n].offset = 0; });
-    const auto& own = now.tensors[n].fill;
-    drop(own && fill_rank(now.fill) <= fill_rank(*own), [n](Problem& p) { p.tensors[n].fill.reset(); });
-  }
-  drop(now.dtype != DType::f32, [](Problem& p) { p.dtype = DType::f32; });
 }
 
 void shrink_sizes(const Problem& now, Candidates& out) {
@@ -175,14 +106,20 @@ void shrink_sizes(const Problem& now, Candidates& out) {
 }
 
 void shrink_values(const Problem& now, Candidates& out) {
+  for (const Option& option : options()) {
+    if (!option.droppable) continue;  // sizes have steps of their own
+    for (const std::string& value : simpler_values(option, now)) {
+      out.add([&](Problem& p) {
+        option.drop(p);
+        option.parse(p, {value, 1});
+      });
+    }
+  }
   const auto side = [&](std::int64_t value, auto member) {
-    if (value != Problem::kUnbounded) towards(out, value, 0, [member](Problem& p, std::int64_t n) { p.*member = n; });
+    if (value != Call::kUnbounded) towards(out, value, 0, [member](Problem& p, std::int64_t n) { p.*member = n; });
   };
-  side(now.window_left, &Problem::window_left);
-  side(now.window_right, &Problem::window_right);
-  towards(out, now.prefix, 1, [](Problem& p, std::int64_t n) { p.prefix = n; });
-  towards(out, now.past, 1, [](Problem& p, std::int64_t n) { p.past = n; });
-  if (now.page_size) towards(out, *now.page_size, 1, [](Problem& p, std::int64_t n) { p.page_size = n; });
+  side(now.window_left, &Call::window_left);
+  side(now.window_right, &Call::window_right);
   const auto lists = [&](const std::optional<LengthSpec>& spec, const auto& of) {
     for (const bool keys : {false, true}) {
       const std::vector<std::int64_t> list = !spec ? std::vector<std::int64_t>{} : keys ? spec->key : spec->query;
@@ -203,43 +140,33 @@ void shrink_values(const Problem& now, Candidates& out) {
   if (now.blocks) {
     towards(out, now.blocks->rows, 1, [](Problem& p, std::int64_t n) { p.blocks->rows = n; });
     towards(out, now.blocks->columns, 1, [](Problem& p, std::int64_t n) { p.blocks->columns = n; });
-    if (now.blocks->fill.name != "none") out.add([](Problem& p) { p.blocks->fill = {"none", {}}; });
+    if (now.data.block_fill.name != "none") out.add([](Problem& p) { p.data.block_fill = {"none", {}}; });
   }
   if (now.mask) {
     for (std::size_t axis = 0; axis < 4; ++axis) {
       if (now.mask->kept[axis]) out.add([axis](Problem& p) { p.mask->kept[axis] = false; });
     }
-    if (now.mask->dtype) out.add([](Problem& p) { p.mask->dtype.reset(); });
-    if (!now.mask->additive && now.mask->fill.name != "none") out.add([](Problem& p) { p.mask->fill = {"none", {}}; });
-    if (now.mask->additive && now.mask->fill.name != "normal") {
-      out.add([](Problem& p) { p.mask->fill = {"normal", {}}; });
+    if (!now.mask->additive && now.data.mask_fill.name != "none")
+      out.add([](Problem& p) { p.data.mask_fill = {"none", {}}; });
+    if (now.mask->additive && now.data.mask_fill.name != "normal") {
+      out.add([](Problem& p) { p.data.mask_fill = {"normal", {}}; });
     }
   }
-  const auto round_list = [&](const std::vector<double>& list, auto member) {
-    for (std::size_t n = 0; n < list.size(); ++n) {
-      for (double to : {0.0, 1.0, std::trunc(list[n])}) {
-        if (std::fabs(to) < std::fabs(list[n])) out.add([=](Problem& p) { (p.*member)[n] = to; });
-      }
-    }
-  };
-  round_list(now.alibi_slopes, &Problem::alibi_slopes);
-  round_list(now.sink_values, &Problem::sink_values);
-  if (now.softcap && *now.softcap != 1) out.add([](Problem& p) { p.softcap = 1; });
-  if (now.scale && *now.scale != 1) out.add([](Problem& p) { p.scale = 1; });
-  if (now.dropout != 0 && now.dropout != 0.5) out.add([](Problem& p) { p.dropout = 0.5; });
 }
 
 void plainer_data(const Problem& now, Candidates& out) {
   for (const Fill& fill : plain_fills()) {
-    if (fill_rank(fill) < fill_rank(now.fill)) out.add([&](Problem& p) { p.fill = fill; });
+    if (fill_rank(fill) < fill_rank(now.data.fill)) out.add([&](Problem& p) { p.data.fill = fill; });
   }
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
-    const Fill held = now.tensor(id).fill.value_or(now.fill);
+    const auto n = static_cast<std::size_t>(id);
+    const std::optional<Fill>& own = now.data.own_fills[n];
+    if (own && fill_rank(now.data.fill) <= fill_rank(*own)) out.add([n](Problem& p) { p.data.own_fills[n].reset(); });
     for (const Fill& fill : plain_fills()) {
-      if (fill_rank(fill) < fill_rank(held)) out.add([&](Problem& p) { p.tensor(id).fill = fill; });
+      if (fill_rank(fill) < fill_rank(now.data.fill_of(id))) out.add([&](Problem& p) { p.data.own_fills[n] = fill; });
     }
   }
-  if (now.seed != 0) out.add([](Problem& p) { p.seed = 0; });
+  if (now.data.seed != 0) out.add([](Problem& p) { p.set_seed(0); });
 }
 
 }  // namespace

@@ -4,12 +4,13 @@
 #include <array>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "harness/search/shrink.h"
 #include "reference/case_line.h"
+#include "reference/operator_tensors.h"
+#include "reference/options.h"
 #include "reference/philox.h"
 
 namespace attest {
@@ -25,19 +26,13 @@ const char* type_name(DType dtype) {
   return "";
 }
 
-/// What a case line says besides sizes, data and where they lie.
-std::string options_of(const Problem& problem) {
-  std::istringstream tokens(print_case(problem));
-  std::string options;
-  for (std::string token; tokens >> token;) {
-    const std::string key = token.substr(0, token.find('='));
-    const std::string part = key.substr(key.find('.') + 1);
-    static const std::set<std::string> left_out = {"seq",     "dim",    "heads", "batch",  "dtype", "mask", "layout",
-                                                   "strides", "offset", "fill",  "poison", "seed",  "past"};
-    if (left_out.contains(key) || left_out.contains(part)) continue;
-    options += (options.empty() ? "" : " ") + token;
+/// What the metadata of a file with dense tensors say.
+std::string metadata_options(const Problem& problem) {
+  std::string text;
+  for (const Option* option : set_options(problem)) {
+    if (option->in_files == InFiles::said) text += (text.empty() ? "" : " ") + token_of(*option, problem);
   }
-  return options;
+  return text;
 }
 
 /// A tensor whose element (b, h, l, d) is value(b, h, l, d).
@@ -82,7 +77,7 @@ FileTensor decisions(const Inputs& inputs, const Problem& p) {
   const std::uint64_t threshold = dropout_threshold(p.dropout);
   std::size_t at = 0;
   each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-    const bool keep = inputs.keep ? inputs.keep[at] != 0 : dropout_keeps(p.seed, threshold, b, h, i, j);
+    const bool keep = inputs.keep ? inputs.keep[at] != 0 : dropout_keeps(p.dropout_seed, threshold, b, h, i, j);
     tensor.bytes.push_back(std::byte{keep});
     ++at;
   });
@@ -131,6 +126,20 @@ const std::array<Size, 7> kSizes = {{
     {{{"q", 3}, {"k", 3}, {"past_k", 3}}},
     {{{"v", 3}, {"past_v", 3}}},
 }};
+
+bool has_size(Axis axis, std::size_t size) {
+  switch (axis) {
+    case Axis::one: return false;
+    case Axis::batch: return size == kBatch;
+    case Axis::query_heads:
+    case Axis::key_heads: return size == kHeads;
+    case Axis::queries: return size == kQueries;
+    case Axis::keys: return size == kNewKeys || size == kPastKeys;
+    case Axis::key_dim: return size == kKeyDim;
+    case Axis::value_dim: return size == kValueDim;
+  }
+  return false;
+}
 
 class FileShrinker {
  public:
@@ -189,17 +198,30 @@ class FileShrinker {
     return found == now().tensors.end() ? 0 : found->second.shape[axis];
   }
 
+  /// The axes of the file's tensors that have this size.
+  std::vector<std::pair<std::string, std::size_t>> axes_of(std::size_t size) {
+    std::vector<std::pair<std::string, std::size_t>> list(kSizes[size].axes.begin(), kSizes[size].axes.end());
+    for (const InputTensor& tensor : input_tensors()) {
+      for (std::size_t axis = 0; axis < 4; ++axis) {
+        if (has_size(tensor.axes[axis], size)) list.emplace_back(tensor.name, axis);
+      }
+    }
+    return list;
+  }
+
   TensorFile without(std::size_t size, std::int64_t first, std::int64_t count) {
     TensorFile file = now();
     const std::int64_t groups = extent(kHeads), heads = file.tensors.at("q").shape[1], past = extent(kPastKeys);
-    for (const auto& [name, axis] : kSizes[size].axes) {
+    for (const auto& [name, axis] : axes_of(size)) {
       const auto found = file.tensors.find(name);
       if (found == file.tensors.end()) continue;
       FileTensor& tensor = found->second;
-      const bool broadcast = found->first == "mask" && tensor.shape[axis] == 1;
+      const bool given = name == "q" || name == "k" || name == "v";  // the others may be broadcast
+      const bool broadcast = !given && tensor.shape[axis] == 1;
       if (broadcast) continue;
       const std::int64_t share = size == kHeads && tensor.shape[1] == heads ? heads / groups : 1;
-      const std::int64_t before = size == kNewKeys && axis == 3 ? past : 0;  // the past's columns come first
+      const bool is_new = name == "k" || name == "v";
+      const std::int64_t before = size == kNewKeys && !is_new ? past : 0;  // the past's columns come first
       keep_of_axis(tensor, axis, [&](std::int64_t at) {
         const std::int64_t place = at / share - before;
         return place < first || place >= first + count;
@@ -224,10 +246,10 @@ class FileShrinker {
       smaller = false;
       Problem problem = case_from_tensors(now(), "now").problem;
       problem.scale.reset();  // stands in the metadata of its own
-      const std::string options = options_of(problem);
+      const std::string options = metadata_options(problem);
       for (const Problem& simpler : simpler_problems(problem)) {
         TensorFile file = now();
-        file.metadata["options"] = options_of(simpler);
+        file.metadata["options"] = metadata_options(simpler);
         if (file.metadata["options"] == options || !take(std::move(file))) continue;
         any = smaller = true;
         break;
@@ -304,13 +326,18 @@ std::optional<TensorFile> plain_file(const Case& source) {
     file.tensors["past_v"] = dense(inputs.past_v);
   }
   if (inputs.mask) file.tensors["mask"] = dense(*inputs.mask);
+  for (const ExtraInput& extra : extra_inputs(p)) {
+    ConstTensor stored = inputs.*extra.place;
+    stored.shape = extra.shape;
+    file.tensors[std::string(extra.name)] = dense(stored);
+  }
   if (p.dropout > 0 || inputs.keep) file.tensors["keep"] = decisions(inputs, p);
   Problem plain = p;
   plain.layout = Layout::bhld;
   plain.page_size.reset();
   plain.scale.reset();
   plain.sink_values.assign(inputs.sinks.begin(), inputs.sinks.end());  // a seed may have drawn them
-  file.metadata["options"] = options_of(plain);
+  file.metadata["options"] = metadata_options(plain);
   file.metadata["scale"] = print_number(p.scale_value());
   return file;
 }

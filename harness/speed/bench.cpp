@@ -118,7 +118,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   const PreparedCase prepared(source, backends, settings.threads);
   // Other data of the same shape: a plan that keeps an old answer is found out.
   Case changed = source;
-  changed.problem.seed += 1;
+  changed.problem.set_seed(source.problem.data.seed + 1);
   changed.label = print_case(changed.problem);
   const PreparedCase other(changed, backends, settings.threads);
 

@@ -91,8 +91,8 @@ double mean(const std::vector<double>& values) {
 }  // namespace
 
 AttentionCore core_of(Backend& backend, DType dtype) {
-  return [&backend, dtype](const Problem& asked, const Inputs& inputs) {
-    Problem p = asked;
+  return [&backend, dtype](const Call& asked, const Inputs& inputs) {
+    Call p = asked;
     p.dtype = dtype;
     if (const auto refusal = backend.refuse(p)) throw BackendError("refused: " + refusal->reason);
     // The projections are in float64; the core gets them in its own type.

@@ -13,7 +13,7 @@ namespace attest {
 namespace {
 
 /// Bits of every result of sequence b, whatever the layout.
-std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outputs, std::int64_t b) {
+std::vector<std::uint64_t> bits_of(const Call& p, const GuardedOutputs& outputs, std::int64_t b) {
   std::vector<std::uint64_t> bits;
   const auto add = [&](double value) { bits.push_back(std::bit_cast<std::uint64_t>(value)); };
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -36,7 +36,7 @@ std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outpu
   return bits;
 }
 
-std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outputs) {
+std::vector<std::uint64_t> bits_of(const Call& p, const GuardedOutputs& outputs) {
   std::vector<std::uint64_t> all;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const auto one = bits_of(p, outputs, b);
@@ -45,13 +45,13 @@ std::vector<std::uint64_t> bits_of(const Problem& p, const GuardedOutputs& outpu
   return all;
 }
 
-std::vector<std::uint64_t> run_bits(Backend& backend, const Problem& p, const Inputs& inputs) {
+std::vector<std::uint64_t> run_bits(Backend& backend, const Call& p, const Inputs& inputs) {
   GuardedOutputs outputs(p);
   walk_once(backend, p, inputs, outputs);
   return bits_of(p, outputs);
 }
 
-bool same_in_every_run(Backend& backend, const Problem& p, const Inputs& inputs,
+bool same_in_every_run(Backend& backend, const Call& p, const Inputs& inputs,
                        const std::vector<std::uint64_t>& bits) {
   const auto plan = make_plan(backend, p);
   for (int run = 0; run < 5; ++run) {
@@ -64,16 +64,16 @@ bool same_in_every_run(Backend& backend, const Problem& p, const Inputs& inputs,
 
 }  // namespace
 
-std::optional<OneSequence> one_sequence(const Problem& p, const Inputs& inputs, std::int64_t b) {
+std::optional<OneSequence> one_sequence(const Call& p, const Inputs& inputs, std::int64_t b) {
   if (p.batch < 2 || p.packed_sequences() || (p.dropout > 0 && !inputs.keep)) return std::nullopt;
   OneSequence one{p, inputs};
-  one.problem.batch = 1;
+  one.call.batch = 1;
   if (p.lengths) {
-    for (auto* list : {&one.problem.lengths->query, &one.problem.lengths->key}) {
+    for (auto* list : {&one.call.lengths->query, &one.call.lengths->key}) {
       if (!list->empty()) *list = {(*list)[static_cast<std::size_t>(b)]};
     }
   }
-  for (TensorSpec& spec : one.problem.tensors) spec.strides.reset();  // the views below say where things lie
+  for (TensorSpec& spec : one.call.tensors) spec.strides.reset();  // the views below say where things lie
   const auto slice = [b](auto& tensor, std::size_t element) {
     if (!tensor.data || tensor.shape[0] == 0) return;
     tensor.data =
@@ -82,9 +82,10 @@ std::optional<OneSequence> one_sequence(const Problem& p, const Inputs& inputs, 
   };
   Inputs& in = one.inputs;
   slice(in.q, size_of(in.q.dtype));
-  for (ConstTensor* t : {&in.k, &in.v, &in.past_k, &in.past_v, &in.decay, &in.beta, &in.state}) {
+  for (ConstTensor* t : {&in.k, &in.v, &in.past_k, &in.past_v}) {
     if (!in.pages) slice(*t, size_of(t->dtype));
   }
+  for (const InputTensor& tensor : input_tensors()) slice(in.*tensor.place, size_of((in.*tensor.place).dtype));
   if (in.mask) slice(*in.mask, in.mask->additive ? size_of(in.mask->dtype) : 1);
   if (in.pages) in.pages->entries += b * in.pages->stride;
   if (in.blocks) in.blocks->data += b * in.blocks->heads * in.blocks->rows * in.blocks->columns;
@@ -92,7 +93,7 @@ std::optional<OneSequence> one_sequence(const Problem& p, const Inputs& inputs, 
   return one;
 }
 
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& p, const Inputs& inputs) {
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& p, const Inputs& inputs) {
   BitwiseFacts facts;
   GuardedOutputs outputs(p);
   walk_once(backend, p, inputs, outputs);
@@ -104,8 +105,8 @@ BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, c
   }
   for (std::int64_t b : {std::int64_t{0}, p.batch - 1}) {
     const auto one = one_sequence(p, inputs, b);
-    if (!one || backend.refuse(one->problem)) continue;
-    facts.batch = facts.batch.value_or(true) && run_bits(backend, one->problem, one->inputs) == bits_of(p, outputs, b);
+    if (!one || backend.refuse(one->call)) continue;
+    facts.batch = facts.batch.value_or(true) && run_bits(backend, one->call, one->inputs) == bits_of(p, outputs, b);
   }
   return facts;
 }

@@ -7,19 +7,19 @@
 
 #include "backends/backend.h"
 #include "harness/verdict/verdict.h"
-#include "reference/problem.h"
+#include "reference/call.h"
 
 namespace attest {
 
 /// `others` are the same backend made for other numbers of threads. Throws what the backends throw.
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& problem,
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call,
                            const Inputs& inputs);
 
-/// The inputs of sequence b alone, and its problem; nothing when a sequence can't stand alone.
+/// The inputs of sequence b alone, and its call; nothing when a sequence can't stand alone.
 struct OneSequence {
-  Problem problem;
+  Call call;
   Inputs inputs;
 };
-std::optional<OneSequence> one_sequence(const Problem& problem, const Inputs& inputs, std::int64_t b);
+std::optional<OneSequence> one_sequence(const Call& call, const Inputs& inputs, std::int64_t b);
 
 }  // namespace attest

@@ -25,7 +25,7 @@ struct IdentityValues {
 
   explicit IdentityValues(const Problem& original) : problem(original) {
     problem.value_dim = original.key_length;
-    problem.tensor(TensorId::v) = TensorSpec{Layout::bhld, std::nullopt, 0, std::nullopt};
+    problem.tensor(TensorId::v) = TensorSpec{Layout::bhld, std::nullopt, 0};
     problem.tensor(TensorId::out) = problem.tensor(TensorId::v);
     problem.outputs = {Output::o};
     v = TensorStorage(place_of(problem, TensorId::v), problem.dtype);

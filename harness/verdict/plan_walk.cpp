@@ -13,9 +13,9 @@ void refuse_change(const FloatEnvironment& environment) {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_plan(Backend& backend, const Problem& problem) {
+std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call) {
   const FloatEnvironment environment;
-  std::unique_ptr<Plan> plan = backend.prepare(problem);
+  std::unique_ptr<Plan> plan = backend.prepare(call);
   if (!plan) throw BackendError("prepare returned no plan");
   refuse_change(environment);
   return plan;
@@ -31,8 +31,8 @@ StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs) {
   return seconds;
 }
 
-void walk_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs) {
-  walk(*make_plan(backend, problem), inputs, &outputs);
+void walk_once(Backend& backend, const Call& call, const Inputs& inputs, GuardedOutputs& outputs) {
+  walk(*make_plan(backend, call), inputs, &outputs);
 }
 
 }  // namespace attest

@@ -9,14 +9,14 @@
 
 namespace attest {
 
-/// A plan of the backend for this problem. Throws what the backend throws, and CaseFault where it left the
+/// A plan of the backend for this call. Throws what the backend throws, and CaseFault where it left the
 /// floating-point modes changed.
-std::unique_ptr<Plan> make_plan(Backend& backend, const Problem& problem);
+std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call);
 
 /// The three steps, each timed. With `outputs` null the result is left where it is. Throws as make_plan.
 StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs);
 
 /// A new plan, walked once.
-void walk_once(Backend& backend, const Problem& problem, const Inputs& inputs, GuardedOutputs& outputs);
+void walk_once(Backend& backend, const Call& call, const Inputs& inputs, GuardedOutputs& outputs);
 
 }  // namespace attest

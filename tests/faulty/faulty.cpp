@@ -94,8 +94,7 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
 template <class Real>
 class FaultyPlan : public Plan {
  public:
-  FaultyPlan(const Problem& problem, Fault fault, std::vector<double>& last)
-      : p_(problem), fault_(fault), last_(last) {}
+  FaultyPlan(const Call& problem, Fault fault, std::vector<double>& last) : p_(problem), fault_(fault), last_(last) {}
 
   void upload(const Inputs& inputs) override {
     inputs_ = inputs;
@@ -163,12 +162,12 @@ class FaultyPlan : public Plan {
     const std::int64_t diagonal = i + offset();
     if (p_.causal && j > diagonal + (fault_ == Fault::mask_off_by_one ? 1 : 0)) return false;
     if (fault_ == Fault::window_ignored_without_mask && !inputs_.mask) return true;
-    if (p_.window_left != Problem::kUnbounded &&
+    if (p_.window_left != Call::kUnbounded &&
         diagonal - j > p_.window_left - (fault_ == Fault::window_off_by_one ? 1 : 0)) {
       return false;
     }
     if (fault_ == Fault::right_zero_is_unbounded && p_.window_right == 0) return true;
-    return p_.window_right == Problem::kUnbounded || j - diagonal <= p_.window_right;
+    return p_.window_right == Call::kUnbounded || j - diagonal <= p_.window_right;
   }
 
   void attend(std::int64_t b, std::int64_t h, std::int64_t i, std::size_t row) {
@@ -263,7 +262,7 @@ class FaultyPlan : public Plan {
     last_ = stale ? std::vector<double>{} : fresh;
   }
 
-  const Problem p_;
+  const Call p_;
   Fault fault_;
   std::vector<double>& last_;
   bool shift_heads_ = false;
@@ -277,14 +276,14 @@ class FaultyBackend : public Backend {
   Identity identity() const override {
     return {std::string(kDescriptions[static_cast<std::size_t>(fault_)].name), "deliberately wrong", "CPU"};
   }
-  Arithmetic arithmetic(const Problem& p) const override {
+  Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = p.dtype;
     a.exp_ulps = a.log_ulps = 1;
     return a;
   }
   /// These loops know the textbook and softcap; tampered.cpp has the rest.
-  std::optional<Refusal> refuse(const Problem& p) const override {
+  std::optional<Refusal> refuse(const Call& p) const override {
     if (p.op != Op::attention || size_of(p.dtype) == 2 || (p.mask && size_of(p.mask_dtype()) == 2) || p.prefix != 0 ||
         p.lengths || p.segments || p.blocks || p.alibi || p.sinks || p.dropout != 0 || p.past != 0 || p.page_size ||
         p.wants_scores() || p.wants(Output::present)) {
@@ -292,7 +291,7 @@ class FaultyBackend : public Backend {
     }
     return std::nullopt;
   }
-  std::unique_ptr<Plan> prepare(const Problem& p) override {
+  std::unique_ptr<Plan> prepare(const Call& p) override {
     if (p.dtype == DType::f64) return std::make_unique<FaultyPlan<double>>(p, fault_, last_);
     return std::make_unique<FaultyPlan<float>>(p, fault_, last_);
   }

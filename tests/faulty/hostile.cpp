@@ -126,12 +126,12 @@ class HostileBackend : public Backend {
       : name_(std::move(name)), attack_(attack), inner_(faulty::faulty_backends().front().make(context)) {}
 
   Identity identity() const override { return {name_, "an attack on the harness", "CPU"}; }
-  Arithmetic arithmetic(const Problem& problem) const override { return inner_->arithmetic(problem); }
-  std::optional<Refusal> refuse(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override { return inner_->arithmetic(problem); }
+  std::optional<Refusal> refuse(const Call& problem) const override {
     if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);
     return inner_->refuse(problem);
   }
-  std::unique_ptr<Plan> prepare(const Problem& problem) override {
+  std::unique_ptr<Plan> prepare(const Call& problem) override {
     if (attack_ == Attack::crashes_in_prepare) raise(SIGFPE);
     return std::make_unique<HostilePlan>(inner_->prepare(problem), attack_, calls_);
   }

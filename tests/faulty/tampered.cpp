@@ -20,9 +20,9 @@ struct ChangedInputs {
 
 struct Mistake {
   std::string_view name, text;
-  void (*change_problem)(Problem&) = nullptr;
-  void (*change_inputs)(const Problem&, ChangedInputs&) = nullptr;
-  void (*change_outputs)(const Problem&, const Outputs&) = nullptr;
+  void (*change_problem)(Call&) = nullptr;
+  void (*change_inputs)(const Call&, ChangedInputs&) = nullptr;
+  void (*change_outputs)(const Call&, const Outputs&) = nullptr;
 };
 
 template <class Change>
@@ -34,33 +34,33 @@ void each_element(const MutableTensor& t, Change change) {
 }
 
 constexpr std::array kMistakes = {
-    Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Problem& p) { p.softcap.reset(); }},
+    Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Call& p) { p.softcap.reset(); }},
     Mistake{"scale_a_little_off", "the scale is a hundred-thousandth too large",
-            [](Problem& p) { p.scale = p.scale_value() * (1 + 1e-5); }},
+            [](Call& p) { p.scale = p.scale_value() * (1 + 1e-5); }},
     Mistake{"decay_dropped", "linear attention without its decay",
-            [](Problem& p) {
+            [](Call& p) {
               p.op = p.op == Op::gated ? Op::linear : p.op == Op::gated_delta ? Op::delta : p.op;
               p.decay_per_head = false;
             }},
     Mistake{"delta_dropped", "linear attention that adds where it should overwrite",
-            [](Problem& p) {
+            [](Call& p) {
               p.op = p.op == Op::delta ? Op::linear : p.op == Op::gated_delta ? Op::gated : p.op;
               p.beta_shared = false;
             }},
     Mistake{"state_dropped", "linear attention that always starts from zeros",
-            [](Problem& p) { p.initial_state = false; }},
+            [](Call& p) { p.initial_state = false; }},
     Mistake{"decay_of_the_first_dimension", "one decay for all key dimensions", nullptr,
-            [](const Problem&, ChangedInputs& c) { c.inputs.decay.strides[3] = 0; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.decay.strides[3] = 0; }},
     Mistake{"beta_of_the_first_head", "one beta for all heads", nullptr,
-            [](const Problem&, ChangedInputs& c) { c.inputs.beta.strides[1] = 0; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.beta.strides[1] = 0; }},
     Mistake{"state_never_written", "an empty state is handed out", nullptr, nullptr,
-            [](const Problem&, const Outputs& outputs) {
+            [](const Call&, const Outputs& outputs) {
               if (outputs.present_state) each_element(*outputs.present_state, [](double) { return 0.0; });
             }},
     Mistake{"alibi_dropped", "ALiBi is accepted and ignored (26)", nullptr,
-            [](const Problem&, ChangedInputs& c) { c.inputs.slopes = {}; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.slopes = {}; }},
     Mistake{"alibi_for_powers_of_two", "the slopes of 2^(-8i/n) for any head count", nullptr,
-            [](const Problem& p, ChangedInputs& c) {
+            [](const Call& p, ChangedInputs& c) {
               if (!p.alibi || !p.alibi_slopes.empty()) return;
               for (std::int64_t h = 1; h <= p.query_heads; ++h) {
                 c.slopes.push_back(std::exp2(-8.0 * static_cast<double>(h) / static_cast<double>(p.query_heads)));
@@ -68,41 +68,41 @@ constexpr std::array kMistakes = {
               c.inputs.slopes = c.slopes;
             }},
     Mistake{"alibi_heads_reversed", "slopes given to the wrong heads", nullptr,
-            [](const Problem&, ChangedInputs& c) {
+            [](const Call&, ChangedInputs& c) {
               c.slopes.assign(c.inputs.slopes.rbegin(), c.inputs.slopes.rend());
               c.inputs.slopes = c.slopes;
             }},
     Mistake{"sinks_dropped", "sinks are accepted and ignored (26)", nullptr,
-            [](const Problem&, ChangedInputs& c) { c.inputs.sinks = {}; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.sinks = {}; }},
     Mistake{"sink_of_head_0", "every head uses the first head's sink", nullptr,
-            [](const Problem&, ChangedInputs& c) {
+            [](const Call&, ChangedInputs& c) {
               if (c.inputs.sinks.empty()) return;
               c.sinks.assign(c.inputs.sinks.size(), c.inputs.sinks[0]);
               c.inputs.sinks = c.sinks;
             }},
     Mistake{"key_lengths_dropped", "key lengths are accepted and ignored (18)",
-            [](Problem& p) {
+            [](Call& p) {
               if (p.lengths && !p.packed_sequences() && !p.page_size) {
                 std::fill(p.lengths->key.begin(), p.lengths->key.end(), p.key_length);
               }
             }},
     Mistake{"query_lengths_dropped", "padding rows attend like any other",
-            [](Problem& p) {
+            [](Call& p) {
               if (p.lengths && !p.packed_sequences()) p.lengths->query.clear();
             }},
     Mistake{"anchor_ignores_lengths", "bottom-right anchored at Lk, not at the batch's length (18)",
-            [](Problem& p) {
+            [](Call& p) {
               const std::int64_t offset = p.key_length - p.query_length;
               if (p.lengths && p.align == Align::bottom_right && offset > 0 && !p.segments) p.past = offset;
             }},
-    Mistake{"segments_dropped", "documents see each other (26)", [](Problem& p) { p.segments.reset(); }},
-    Mistake{"prefix_dropped", "the prefix is accepted and ignored (26)", [](Problem& p) { p.prefix = 0; }},
+    Mistake{"segments_dropped", "documents see each other (26)", [](Call& p) { p.segments.reset(); }},
+    Mistake{"prefix_dropped", "the prefix is accepted and ignored (26)", [](Call& p) { p.prefix = 0; }},
     Mistake{"prefix_off_by_one", "one key of the prefix too few",
-            [](Problem& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
+            [](Call& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
     Mistake{"blocks_dropped", "the block mask is accepted and ignored (26)", nullptr,
-            [](const Problem&, ChangedInputs& c) { c.inputs.blocks.reset(); }},
+            [](const Call&, ChangedInputs& c) { c.inputs.blocks.reset(); }},
     Mistake{"blocks_of_head_0", "every head uses the first head's blocks", nullptr,
-            [](const Problem& p, ChangedInputs& c) {
+            [](const Call& p, ChangedInputs& c) {
               if (!c.inputs.blocks) return;
               const auto size = static_cast<std::size_t>(c.inputs.blocks->rows * c.inputs.blocks->columns);
               for (std::int64_t n = 0; n < p.batch * p.query_heads; ++n) {
@@ -110,17 +110,17 @@ constexpr std::array kMistakes = {
               }
               c.inputs.blocks->data = c.blocks.data();
             }},
-    Mistake{"dropout_dropped", "dropout is accepted and ignored (26)", [](Problem& p) { p.dropout = 0; }},
+    Mistake{"dropout_dropped", "dropout is accepted and ignored (26)", [](Call& p) { p.dropout = 0; }},
     Mistake{"dropout_of_another_seed", "keep decisions drawn from seed + 1",
-            [](Problem& p) {
-              if (p.dropout > 0) ++p.seed;
+            [](Call& p) {
+              if (p.dropout > 0) ++p.dropout_seed;
             }},
     Mistake{"past_has_no_offset", "cached keys without their place on the diagonal (18)",
-            [](Problem& p) {
+            [](Call& p) {
               if (!p.page_size) p.past = 0;
             }},
     Mistake{"pages_in_order", "the page table is ignored", nullptr,
-            [](const Problem& p, ChangedInputs& c) {
+            [](const Call& p, ChangedInputs& c) {
               if (!c.inputs.pages) return;
               c.pages.resize(static_cast<std::size_t>(p.batch * c.inputs.pages->stride));
               const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
@@ -129,22 +129,22 @@ constexpr std::array kMistakes = {
               c.inputs.pages->entries = c.pages.data();
             }},
     Mistake{"raw_after_cap", "raw scores are handed out capped (the ONNX evaluator's mode 0)", nullptr, nullptr,
-            [](const Problem& p, const Outputs& o) {
+            [](const Call& p, const Outputs& o) {
               if (!o.raw || !p.softcap) return;
               each_element(*o.raw, [&](double x) { return *p.softcap * std::tanh(x / *p.softcap); });
             }},
     Mistake{"biased_keeps_hidden", "biased scores of hidden keys are a large finite number", nullptr, nullptr,
-            [](const Problem&, const Outputs& o) {
+            [](const Call&, const Outputs& o) {
               if (o.biased) each_element(*o.biased, [](double x) { return x == -kInfinity ? -1e4 : x; });
             }},
     Mistake{"bf16_truncates", "16-bit results are cut off, not rounded", nullptr, nullptr,
-            [](const Problem& p, const Outputs& o) {
+            [](const Call& p, const Outputs& o) {
               // One ulp towards zero for half of them is what cutting off does on average.
               if (p.dtype != DType::bf16 || p.packed_sequences()) return;
               each_element(o.out, [n = 0](double x) mutable { return ++n % 2 == 0 ? x * (1 - 0x1p-7) : x; });
             }},
     Mistake{"present_without_past", "present keys begin with zeros instead of the cache", nullptr, nullptr,
-            [](const Problem& p, const Outputs& o) {
+            [](const Call& p, const Outputs& o) {
               if (!o.present_k) return;
               MutableTensor cached = *o.present_k;
               cached.shape[2] = p.past;
@@ -154,7 +154,7 @@ constexpr std::array kMistakes = {
 
 class TamperedPlan : public Plan {
  public:
-  TamperedPlan(const Mistake& mistake, const Problem& asked, std::unique_ptr<Plan> plan)
+  TamperedPlan(const Mistake& mistake, const Call& asked, std::unique_ptr<Plan> plan)
       : mistake_(mistake), asked_(asked), plan_(std::move(plan)) {}
 
   void upload(const Inputs& inputs) override {
@@ -171,7 +171,7 @@ class TamperedPlan : public Plan {
 
  private:
   const Mistake& mistake_;
-  const Problem asked_;
+  const Call asked_;
   ChangedInputs changed_;
   std::unique_ptr<Plan> plan_;
 };
@@ -185,9 +185,9 @@ class TamperedBackend : public Backend {
     if (!honest_) throw BackendUnavailable("example was not built");
   }
   Identity identity() const override { return {std::string(mistake_.name), "deliberately wrong", "CPU"}; }
-  Arithmetic arithmetic(const Problem& p) const override { return honest_->arithmetic(p); }
-  std::unique_ptr<Plan> prepare(const Problem& p) override {
-    Problem changed = p;
+  Arithmetic arithmetic(const Call& p) const override { return honest_->arithmetic(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override {
+    Call changed = p;
     if (mistake_.change_problem) mistake_.change_problem(changed);
     return std::make_unique<TamperedPlan>(mistake_, p, honest_->prepare(changed));
   }

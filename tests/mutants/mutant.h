@@ -23,13 +23,13 @@ class MutantBackend : public Backend {
       : name_(std::move(name)), linear_(linear), original_(example_entry().make({1, ""})) {}
 
   Identity identity() const override { return {name_, "a changed copy of example", "CPU, 1 thread"}; }
-  Arithmetic arithmetic(const Problem& problem) const override { return original_->arithmetic(problem); }
-  std::optional<Refusal> refuse(const Problem& problem) const override {
+  Arithmetic arithmetic(const Call& problem) const override { return original_->arithmetic(problem); }
+  std::optional<Refusal> refuse(const Call& problem) const override {
     if (problem.dtype == DType::f64) return Refusal{"mutants accumulate in f32"};
     if ((problem.op != Op::attention) != linear_) return Refusal{"the mutated kernel is the other operator's"};
     return original_->refuse(problem);
   }
-  std::unique_ptr<Plan> prepare(const Problem& problem) override { return std::make_unique<MutatedPlan>(problem); }
+  std::unique_ptr<Plan> prepare(const Call& problem) override { return std::make_unique<MutatedPlan>(problem); }
 
  private:
   std::string name_;

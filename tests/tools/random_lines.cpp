@@ -1,8 +1,8 @@
 // Prints random case lines over everything that this version computes, a function of the seed alone.
 //
 //   random_lines COUNT SEED             lines at random, for false-alarm runs
-//   random_lines COUNT SEED pairwise    lines chosen so that every pair of choices meets: how matrix.cases was made
-//   random_lines COUNT SEED linear      the same for linear attention alone: how linear.cases was made
+//   random_lines COUNT SEED pairwise    lines chosen so that many pairs of options with their values meet
+//   random_lines COUNT SEED linear      the same for linear attention alone
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -11,6 +11,7 @@
 
 #include "harness/cases/random_case.h"
 #include "reference/case_line.h"
+#include "reference/options.h"
 
 int main(int argc, char** argv) {
   using namespace attest;
@@ -23,27 +24,27 @@ int main(int argc, char** argv) {
   Random random(std::strtoull(argv[2], nullptr, 10));
   const bool pairwise = argc == 4;
   std::set<std::string> printed;
-  std::set<std::vector<int>> pairs;
-  const auto pairs_of = [](const std::vector<int>& c) {
-    std::vector<std::vector<int>> list;
-    for (std::size_t a = 0; a < c.size(); ++a) {
-      for (std::size_t b = a + 1; b < c.size(); ++b) {
-        list.push_back({static_cast<int>(a), c[a], static_cast<int>(b), c[b]});
-      }
+  std::set<std::string> pairs;
+  const auto pairs_of = [](const Problem& problem) {
+    std::vector<std::string> tokens, list;
+    for (const Option* option : set_options(problem)) tokens.push_back(token_of(*option, problem));
+    for (std::size_t a = 0; a < tokens.size(); ++a) {
+      for (std::size_t b = a + 1; b < tokens.size(); ++b) list.push_back(tokens[a] + " " + tokens[b]);
     }
     return list;
   };
   while (printed.size() < count) {
-    Candidate best;
+    Problem best;
     std::size_t best_new = 0;
     for (int tries = 0; tries < (pairwise ? 40 : 1); ++tries) {
-      const bool linear = mode == "linear" || (mode.empty() && random.below(16) == 0);
-      Candidate c = linear ? random_linear_case(random) : random_softmax_case(random);
+      Problem c = mode == "linear" ? random_linear_case(random)
+                  : mode.empty()   ? random_case(random)
+                                   : random_softmax_case(random);
       // A line should cost a moment: 4 million multiply-adds at most.
-      if (random_case_cost(c.problem) > 4e6) continue;
+      if (random_case_cost(c) > 4e6) continue;
       std::size_t fresh = 1;
       if (pairwise) {
-        for (const auto& pair : pairs_of(c.choices)) fresh += !pairs.contains(pair);
+        for (const auto& pair : pairs_of(c)) fresh += !pairs.contains(pair);
       }
       if (fresh > best_new) {
         best_new = fresh;
@@ -51,10 +52,10 @@ int main(int argc, char** argv) {
       }
     }
     if (best_new == 0) continue;
-    const std::string line = print_case(best.problem);
+    const std::string line = print_case(best);
     if (!printed.insert(line).second) continue;
-    for (const auto& pair : pairs_of(best.choices)) pairs.insert(pair);
+    for (const auto& pair : pairs_of(best)) pairs.insert(pair);
     std::printf("%s\n", line.c_str());
   }
-  if (pairwise) std::fprintf(stderr, "%zu pairs of choices met\n", pairs.size());
+  if (pairwise) std::fprintf(stderr, "%zu pairs of options with their values met\n", pairs.size());
 }

@@ -15,8 +15,8 @@ class Wavering : public Backend {
   explicit Wavering(std::function<bool(const Problem&)> moves)
       : set_(registered_backends(), {"example"}, {1, ""}), moves_(std::move(moves)) {}
   Identity identity() const override { return honest().identity(); }
-  Arithmetic arithmetic(const Problem& p) const override { return honest().arithmetic(p); }
-  std::unique_ptr<Plan> prepare(const Problem& p) override {
+  Arithmetic arithmetic(const Call& p) const override { return honest().arithmetic(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<WaveringPlan>(honest().prepare(p), [this, p] { return moves_(p); });
   }
 

@@ -14,13 +14,13 @@ class Liar : public Backend {
   Liar(const char* name, std::function<void(Arithmetic&)> lie)
       : set_(registered_backends(), {name}, {1, ""}), lie_(std::move(lie)) {}
   Identity identity() const override { return honest().identity(); }
-  std::optional<Refusal> refuse(const Problem& p) const override { return honest().refuse(p); }
-  Arithmetic arithmetic(const Problem& p) const override {
+  std::optional<Refusal> refuse(const Call& p) const override { return honest().refuse(p); }
+  Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a = honest().arithmetic(p);
     lie_(a);
     return a;
   }
-  std::unique_ptr<Plan> prepare(const Problem& p) override { return honest().prepare(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
 
  private:
   Backend& honest() const { return *set_.all().front(); }
@@ -88,7 +88,7 @@ class RoundingPlan : public Plan {
 class RoundsWeights : public Liar {
  public:
   RoundsWeights() : Liar("example", [](Arithmetic&) {}) {}
-  std::unique_ptr<Plan> prepare(const Problem& p) override { return std::make_unique<RoundingPlan>(Liar::prepare(p)); }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<RoundingPlan>(Liar::prepare(p)); }
 };
 
 TEST(ProbeArithmetic, FindsWeightsOfFewerBits) {

@@ -28,7 +28,7 @@ constexpr std::array<Output, 4> kStages = {Output::raw, Output::capped, Output::
 
 std::string problem_source() { return kProblemSource; }
 
-std::string type_options(const Problem& p, const OpenClDevice& device) {
+std::string type_options(const Call& p, const OpenClDevice& device) {
   std::string options =
       std::string("-cl-std=CL1.2 -DREAL=") + (p.dtype == DType::f64 ? "double -DREAL_IS_DOUBLE" : "float");
   if (p.dtype == DType::f16) options += " -DSTORE_F16";
@@ -36,7 +36,7 @@ std::string type_options(const Problem& p, const OpenClDevice& device) {
   return options + (device.has_double() ? " -DHAS_DOUBLE" : "");
 }
 
-std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& device) {
+std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& device) {
   if (auto refusal = refuse_other_operators(p)) return refusal;
   const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
@@ -62,7 +62,7 @@ std::optional<Refusal> refuse_on_device(const Problem& p, const OpenClDevice& de
   return std::nullopt;
 }
 
-DeviceCall::DeviceCall(const Problem& p, OpenClDevice& device, const cl::Program& program)
+DeviceCall::DeviceCall(const Call& p, OpenClDevice& device, const cl::Program& program)
     : problem_(p),
       device_(device),
       element_(size_of(accumulator_of(p.dtype))),
@@ -107,7 +107,7 @@ void DeviceCall::write(cl::Buffer& buffer, std::size_t slot, const void* data, s
 }
 
 void DeviceCall::write_tables(const Inputs& inputs) {
-  const Problem& p = problem_;
+  const Call& p = problem_;
   std::vector<cl_long> tables;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (const ConstTensor* t : {&inputs.q, &inputs.k, &inputs.v}) {
@@ -139,7 +139,7 @@ void DeviceCall::write_tables(const Inputs& inputs) {
 }
 
 void DeviceCall::upload(const Inputs& inputs) {
-  const Problem& p = problem_;
+  const Call& p = problem_;
   checked([&] {
     const auto tensor = [&](std::size_t slot, cl::Buffer& buffer, const ConstTensor& t) {
       write(buffer, slot, t.data, t.data ? span_bytes(t) : 0);
@@ -202,7 +202,7 @@ void DeviceCall::upload(const Inputs& inputs) {
     d.rows_per_block = inputs.blocks->rows_per_block;
     d.keys_per_block = inputs.blocks->keys_per_block;
   }
-  d.seed = p.seed;
+  d.seed = p.dropout_seed;
   d.drop_below = dropout_threshold(p.dropout);
 }
 

@@ -25,10 +25,10 @@ struct DeviceProblem {
 };
 
 /// What no OpenCL backend can do on this device: doubles, tensors beyond its allocations.
-std::optional<Refusal> refuse_on_device(const Problem& problem, const OpenClDevice& device);
+std::optional<Refusal> refuse_on_device(const Call& problem, const OpenClDevice& device);
 
 /// Compiler options for the problem's types.
-std::string type_options(const Problem& problem, const OpenClDevice& device);
+std::string type_options(const Call& problem, const OpenClDevice& device);
 
 /// Kernel source that every OpenCL backend begins with: problem.cl.
 std::string problem_source();
@@ -36,7 +36,7 @@ std::string problem_source();
 class DeviceCall {
  public:
   /// Allocates everything but the inputs. `program` was built from problem_source() and more.
-  DeviceCall(const Problem& problem, OpenClDevice& device, const cl::Program& program);
+  DeviceCall(const Call& problem, OpenClDevice& device, const cl::Program& program);
 
   /// Copies the inputs as they lie.
   void upload(const Inputs& inputs);
@@ -46,7 +46,7 @@ class DeviceCall {
   void enqueue_rest();
   void download(const Outputs& outputs) const;
 
-  const Problem& problem() const { return problem_; }
+  const Call& problem() const { return problem_; }
   /// Elements of a result: rows of q times Dv, and so on.
   std::size_t rows() const { return rows_count_; }
   const cl::Buffer& out() const { return out_.inside(); }
@@ -57,7 +57,7 @@ class DeviceCall {
   void write_tables(const Inputs& inputs);
   std::vector<GuardedBuffer*> results_of_call();
 
-  const Problem problem_;
+  const Call problem_;
   OpenClDevice& device_;
   DeviceProblem fields_{};
   std::size_t element_, rows_count_, key_rows_;

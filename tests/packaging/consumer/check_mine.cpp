@@ -13,7 +13,7 @@ using namespace attest;
 /// Plain float attention without options: what a kernel may look like on its first day.
 class MyPlan : public Plan {
  public:
-  explicit MyPlan(const Problem& problem) : p_(problem) {}
+  explicit MyPlan(const Call& call) : p_(call) {}
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
   void run() override {
     out_.assign(static_cast<std::size_t>(p_.query_length * p_.value_dim), 0.0f);
@@ -45,7 +45,7 @@ class MyPlan : public Plan {
   }
 
  private:
-  Problem p_;
+  Call p_;
   Inputs inputs_;
   std::vector<float> out_;
 };
@@ -53,23 +53,21 @@ class MyPlan : public Plan {
 class MyBackend : public Backend {
  public:
   Identity identity() const override { return {"mine", "my kernels 0.1", "CPU"}; }
-  std::optional<Refusal> refuse(const Problem& p) const override {
-    Problem plain;
+  std::optional<Refusal> refuse(const Call& p) const override {
+    Call plain;
     plain.query_length = p.query_length;
     plain.key_length = p.key_length;
     plain.key_dim = p.key_dim;
     plain.value_dim = p.value_dim;
-    plain.seed = p.seed;
-    plain.fill = p.fill;
     if (p.key_length > 0 && p == plain) return std::nullopt;
     return Refusal{"one head without options is all there is so far"};
   }
-  Arithmetic arithmetic(const Problem&) const override {
+  Arithmetic arithmetic(const Call&) const override {
     Arithmetic a;
     a.exp_ulps = 1;
     return a;
   }
-  std::unique_ptr<Plan> prepare(const Problem& p) override { return std::make_unique<MyPlan>(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<MyPlan>(p); }
 };
 
 }  // namespace

@@ -1,34 +1,34 @@
-#include "reference/problem.h"
+#include "reference/call.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace attest {
 
-bool Problem::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
+bool Call::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
 
-double Problem::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
+double Call::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
 
-std::int64_t Problem::query_count(std::int64_t b) const {
+std::int64_t Call::query_count(std::int64_t b) const {
   const auto at = static_cast<std::size_t>(b);
   return lengths && at < lengths->query.size() ? lengths->query[at] : query_length;
 }
 
-std::int64_t Problem::key_count(std::int64_t b) const {
+std::int64_t Call::key_count(std::int64_t b) const {
   const auto at = static_cast<std::size_t>(b);
   return lengths && at < lengths->key.size() ? lengths->key[at] : key_length;
 }
 
-std::int64_t Problem::diagonal_offset(std::int64_t b) const {
+std::int64_t Call::diagonal_offset(std::int64_t b) const {
   if (past > 0) return past;
   return align == Align::bottom_right ? key_count(b) - query_count(b) : 0;
 }
 
-bool Problem::wants_scores() const {
+bool Call::wants_scores() const {
   return wants(Output::raw) || wants(Output::capped) || wants(Output::biased) || wants(Output::weights);
 }
 
-Placement locate(const Problem& p, std::int64_t b, std::int64_t i, std::int64_t j) {
+Placement locate(const Call& p, std::int64_t b, std::int64_t i, std::int64_t j) {
   if (!p.segments) return {true, i + p.diagonal_offset(b), j};
   const auto& keys = p.segments->key;
   const auto& queries = p.segments->query.empty() ? keys : p.segments->query;
@@ -63,9 +63,9 @@ std::vector<double> published_alibi_slopes(std::int64_t heads) {
   return slopes;
 }
 
-std::int64_t page_count(const Problem& p, std::int64_t b) { return (p.key_count(b) + *p.page_size - 1) / *p.page_size; }
+std::int64_t page_count(const Call& p, std::int64_t b) { return (p.key_count(b) + *p.page_size - 1) / *p.page_size; }
 
-std::int64_t page_count(const Problem& p) {
+std::int64_t page_count(const Call& p) {
   std::int64_t pages = 0;
   if (!p.lengths) {
     return __builtin_mul_overflow(p.batch, page_count(p, 0), &pages) ? std::numeric_limits<std::int64_t>::max() : pages;
@@ -74,13 +74,11 @@ std::int64_t page_count(const Problem& p) {
   return pages;
 }
 
-std::int64_t block_rows(const Problem& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
-std::int64_t block_columns(const Problem& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
+std::int64_t block_rows(const Call& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
+std::int64_t block_columns(const Call& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
 
-DType Problem::mask_dtype() const { return mask && mask->dtype ? *mask->dtype : dtype; }
+DType Call::mask_dtype() const { return mask_type.value_or(dtype); }
 
-bool Problem::uses_diagonal() const {
-  return causal || alibi || window_left != kUnbounded || window_right != kUnbounded;
-}
+bool Call::uses_diagonal() const { return causal || alibi || window_left != kUnbounded || window_right != kUnbounded; }
 
 }  // namespace attest

@@ -1,0 +1,134 @@
+#include "harness/cases/option_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+std::vector<double> numbers_in(const std::string& text) {
+  return text.empty() ? std::vector<double>{} : parse_numbers({text, 1}, "a number");
+}
+
+/// Each number of a list towards 0, 1 or a whole one.
+std::vector<std::string> simpler_lists(const std::vector<double>& list) {
+  std::vector<std::string> texts;
+  for (std::size_t n = 0; n < list.size(); ++n) {
+    for (double to : {0.0, 1.0, std::trunc(list[n])}) {
+      if (!(std::fabs(to) < std::fabs(list[n]))) continue;
+      std::vector<double> simpler = list;
+      simpler[n] = to;
+      texts.push_back(joined(simpler, print_number));
+    }
+  }
+  return texts;
+}
+
+/// Segments are cut from the end, and the last one takes what is left.
+void fit_segments(std::vector<std::int64_t>& list, std::int64_t total) {
+  std::int64_t room = total;
+  for (std::int64_t& n : list) {
+    n = std::min(n, room);
+    room -= n;
+  }
+  if (!list.empty()) list.back() += room;
+}
+
+void fit_lengths(std::vector<std::int64_t>& list, std::size_t batch, std::int64_t max) {
+  if (list.size() > batch) list.resize(batch);
+  for (std::int64_t& n : list) n = std::min(n, max);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> steps_towards(std::int64_t min, std::int64_t now) {
+  std::vector<std::int64_t> steps;
+  for (std::int64_t to : {min, min + 1, min + (now - min) / 2, now - 1}) {
+    if (to >= min && to < now && std::find(steps.begin(), steps.end(), to) == steps.end()) steps.push_back(to);
+  }
+  return steps;
+}
+
+std::vector<std::string> simpler_values(const Option& option, const Problem& problem) {
+  const std::optional<std::string> now = option.print(problem);
+  if (!now || now->empty()) return {};
+  std::vector<std::string> texts;
+  switch (option.kind) {
+    case OptionKind::integer:
+      for (std::int64_t to : steps_towards(std::max<std::int64_t>(option.min, 1), std::stoll(*now))) {
+        texts.push_back(integer_text(to));
+      }
+      break;
+    case OptionKind::number:
+      if (!option.samples.empty() && *now != option.samples.front()) texts.push_back(option.samples.front());
+      break;
+    case OptionKind::numbers_per_head: return simpler_lists(numbers_in(*now));
+    case OptionKind::flag:
+    case OptionKind::name:
+    case OptionKind::tensor:
+    case OptionKind::composite: break;
+  }
+  return texts;
+}
+
+std::optional<std::string> random_sample(const Option& option, const Problem& problem, Random& random) {
+  if (option.samples.empty()) return std::nullopt;
+  const std::string& sample = random.pick(option.samples);
+  if (option.kind == OptionKind::integer && option.at_most) {
+    return integer_text(std::min<std::int64_t>(std::stoll(sample), extent_of(problem, *option.at_most)));
+  }
+  if (option.kind != OptionKind::numbers_per_head || sample.empty()) return sample;
+  std::string list = sample;
+  for (std::int64_t h = 1; h < problem.query_heads; ++h) {
+    const std::string& next = random.pick(option.samples);
+    list += "," + (next.empty() ? sample : next);
+  }
+  return list;
+}
+
+void fit_to_sizes(Problem& p) {
+  if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
+  if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
+  for (const Option& option : options()) {
+    const std::optional<std::string> now = option.print(p);
+    if (!now || now->empty()) continue;
+    if (option.kind == OptionKind::numbers_per_head) {
+      std::vector<double> list = numbers_in(*now);
+      if (list.size() <= static_cast<std::size_t>(p.query_heads)) continue;
+      list.resize(static_cast<std::size_t>(p.query_heads));
+      option.drop(p);
+      option.parse(p, {joined(list, print_number), 1});
+    } else if (option.at_most && std::stoll(*now) > extent_of(p, *option.at_most)) {
+      option.parse(p, {integer_text(extent_of(p, *option.at_most)), 1});
+    }
+  }
+  if (p.lengths) {
+    fit_lengths(p.lengths->query, static_cast<std::size_t>(p.batch), p.query_length);
+    fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);
+  }
+  if (p.segments) {
+    fit_segments(p.segments->query, p.query_length);
+    fit_segments(p.segments->key, p.key_length);
+  }
+  if (!p.mask) {
+    p.mask_type.reset();
+    p.tensor(TensorId::mask) = {};
+    p.data.mask_fill = {};
+  }
+  if (!p.blocks) p.data.block_fill = {};
+}
+
+std::optional<Problem> with_option(const Problem& problem, const Option& option, const std::string& value) {
+  Problem changed = problem;
+  try {
+    option.drop(changed);
+    option.parse(changed, {value, 1});
+  } catch (const CaseError&) {
+    return std::nullopt;
+  }
+  return canonical(changed);
+}
+
+}  // namespace attest

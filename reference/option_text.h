@@ -1,0 +1,74 @@
+// Values of options as text: how each kind of value is read, with the column of what is wrong, and printed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reference/case_line.h"
+#include "reference/nearest.h"
+#include "reference/problem.h"
+
+namespace attest {
+
+/// A value in a case line, with the column at which it starts.
+struct OptionText {
+  std::string_view text;
+  std::size_t column = 1;
+
+  /// Throws CaseError at this column.
+  [[noreturn]] void fail(const std::string& message) const;
+
+  /// Parts between separators; each knows its own column. No separator: one part.
+  std::vector<OptionText> split(char separator) const;
+};
+
+std::string quoted(std::string_view text);
+
+// Readers. `what` names the value in messages: "a batch size". All throw CaseError.
+
+std::int64_t parse_integer(const OptionText& value, std::int64_t min, const std::string& what);
+double parse_number(const OptionText& value, const std::string& what);
+std::vector<double> parse_numbers(const OptionText& value, const std::string& what);
+/// "a" or "a<separator>b"; one number stands for both.
+std::pair<std::int64_t, std::int64_t> parse_pair(const OptionText& value, char separator, std::int64_t min,
+                                                 const std::string& what);
+/// "5,9" for keys alone, or "q:5,9/k:8,8".
+LengthSpec parse_lengths(const OptionText& value, const std::string& what);
+std::int64_t parse_window_side(const OptionText& value);
+std::uint64_t parse_seed(const OptionText& value);
+Index4 parse_strides(const OptionText& value, bool zero_allowed);
+/// Letters of BHQK, each kept or 1.
+std::array<bool, 4> parse_mask_axes(const OptionText& value);
+/// "name" or "name(1,2)" with numbers in the range that the fill takes.
+Fill parse_fill(const OptionText& value, const std::vector<FillName>& known);
+
+/// The place of a name in a list.
+template <class Names>
+std::size_t parse_name(const OptionText& value, const Names& names, const std::string& what) {
+  for (std::size_t n = 0; n < std::size(names); ++n) {
+    if (value.text == names[n]) return n;
+  }
+  value.fail(quoted(value.text) + " is no " + what + "; nearest: " + nearest_name(value.text, names));
+}
+
+// Printers, the inverse.
+
+template <class List, class Print>
+std::string joined(const List& list, const Print& print) {
+  std::string text;
+  for (const auto& item : list) text += (text.empty() ? "" : ",") + print(item);
+  return text;
+}
+std::string integer_text(std::int64_t value);
+std::string pair_text(std::int64_t first, std::int64_t second, char separator);
+std::string fill_text(const Fill& fill);
+std::string window_side_text(std::int64_t side);
+std::string lengths_text(const LengthSpec& spec);
+std::string mask_axes_text(const std::array<bool, 4>& kept);
+
+}  // namespace attest
