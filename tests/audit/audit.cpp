@@ -35,7 +35,7 @@ struct ExactRow {
 
 /// One row of softmax attention. Which keys are seen, and which weights dropout keeps, is the reference's word.
 ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
-  const Problem& p = head.problem();
+  const Problem& p = head.call();
   const std::vector<double> query = head.query_row(i);
   const std::size_t keys = row.seen.size();
   ExactRow exact;
@@ -96,7 +96,7 @@ class Audit {
   void line(const Case& source) {
     const Problem& p = source.problem;
     const double rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
-    if (!p.poison.empty() || rows * row_operations(p) > kMaxOperations) return;
+    if (!p.data.poison.empty() || rows * row_operations(p) > kMaxOperations) return;
     CaseInputs made;
     try {
       made = make_inputs(p);

@@ -12,7 +12,7 @@ namespace {
 /// The example backend, one element of whose result moves by a rounding when `moves` says so.
 class Wavering : public Backend {
  public:
-  explicit Wavering(std::function<bool(const Problem&)> moves)
+  explicit Wavering(std::function<bool(const Call&)> moves)
       : set_(registered_backends(), {"example"}, {1, ""}), moves_(std::move(moves)) {}
   Identity identity() const override { return honest().identity(); }
   Arithmetic arithmetic(const Call& p) const override { return honest().arithmetic(p); }
@@ -41,7 +41,7 @@ class Wavering : public Backend {
   };
   Backend& honest() const { return *set_.all().front(); }
   BackendSet set_;
-  std::function<bool(const Problem&)> moves_;
+  std::function<bool(const Call&)> moves_;
 };
 
 BitwiseFacts facts(const std::string& line, Backend& backend, Backend* other) {

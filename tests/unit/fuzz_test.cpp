@@ -50,10 +50,10 @@ TEST(Fuzz, ASeedRepeatsItself) {
   }
 }
 
-TEST(Fuzz, OptionsAreNamed) {
-  EXPECT_TRUE(options_of(parse_case("seq=4 dim=4")).empty());
-  EXPECT_EQ(options_of(parse_case("dtype=f16 seq=4x8 dim=4 causal align=bottom-right out=o,lse")),
-            (std::vector<std::string>{"f16", "Lq < Lk", "causal", "bottom-right", "out lse"}));
+TEST(Fuzz, CoveredClassesAreNamed) {
+  EXPECT_TRUE(covered_classes(parse_case("seq=4 dim=4")).empty());
+  EXPECT_EQ(covered_classes(parse_case("dtype=f16 seq=4x8 dim=4 causal align=bottom-right out=o,lse")),
+            (std::vector<std::string>{"dtype=f16", "Lq < Lk", "causal", "align=bottom-right", "out=lse"}));
 }
 
 }  // namespace
