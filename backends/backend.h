@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/identity.h"
 #include "reference/arithmetic.h"
 #include "reference/problem.h"
 #include "reference/tensors.h"
@@ -24,11 +25,6 @@ namespace attest {
 /// Why a problem is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
-};
-
-/// What stands beside every number: the library with its version, and the device it ran on.
-struct Identity {
-  std::string name, library, device;
 };
 
 /// What a backend does where the field disagrees; the harness probes each statement. The defaults are attest's own

@@ -9,7 +9,7 @@
 
 #include "backends/backend.h"
 #include "harness/base/interrupted.h"
-#include "harness/isolation/isolated_backend.h"
+#include "harness/isolation/isolation_options.h"
 
 namespace CLI {
 class App;

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/isolation/isolated_backend.h"
+#include "harness/base/unavailable.h"
+#include "harness/isolation/isolation_options.h"
 
 namespace attest {
-
-struct Unavailable {
-  std::string name, reason;
-};
 
 class BackendSet {
  public:

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "harness/base/float_environment.h"
+#include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
 #include "reference/case_line.h"
 

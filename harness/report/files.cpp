@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
 #include "harness/base/machine.h"
+#include "harness/base/output_file.h"
 #include "harness/report/report.h"
 
 namespace attest {

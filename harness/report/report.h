@@ -1,15 +1,14 @@
 // What a run of `check` leaves behind: lines on the console, JSON Lines, JUnit.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
-#include "harness/base/output_file.h"
-#include "harness/isolation/backend_set.h"
+#include "backends/identity.h"
+#include "harness/base/unavailable.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
