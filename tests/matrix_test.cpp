@@ -24,7 +24,7 @@ class CaseTest : public testing::Test {
     if (prepared.has_golden()) expect_passes(prepared.check_reference());
     const Verdict verdict = prepared.check(*backend_);
     expect_passes(verdict);
-    RecordProperty("verdict", name_of(verdict.status));
+    RecordProperty("verdict", std::string(name_of(verdict.status)));
     const std::vector<std::string> problems = compare_refusals({verdict});
     EXPECT_TRUE(problems.empty()) << problems.front();
   }
