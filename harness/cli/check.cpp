@@ -23,8 +23,8 @@
 #include "harness/report/report.h"
 #include "harness/search/shrink_case.h"
 #include "harness/verdict/bitwise.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/prepared_case.h"
-#include "harness/verdict/refusals.h"
 
 namespace attest {
 namespace {

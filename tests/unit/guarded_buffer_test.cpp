@@ -3,6 +3,7 @@
 #include "backends/support/opencl/guarded_buffer.h"
 
 #include <array>
+#include <cmath>
 
 #include "tests/unit/helpers.h"
 

@@ -9,7 +9,7 @@
 #include "harness/comparison/compare.h"
 #include "harness/probe/probe.h"
 #include "harness/speed/roof.h"
-#include "harness/verdict/refusals.h"
+#include "harness/verdict/committed_lists.h"
 #include "reference/work.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
