@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/conventions.h"
 #include "backends/identity.h"
 #include "reference/arithmetic.h"
 #include "reference/problem.h"
@@ -25,21 +26,6 @@ namespace attest {
 /// Why a problem is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
-};
-
-/// What a backend does where the field disagrees; the harness probes each statement. The defaults are attest's own
-/// semantics. A backend whose library differs says so here, and translates or refuses what it can't do.
-struct Conventions {
-  std::string align = "as asked";         ///< of the causal diagonal when Lq != Lk: as asked, top-left, bottom-right
-  std::string window = "W + 1 keys";      ///< that left = W shows: W + 1 keys, W keys
-  std::string mask_true = "keep";         ///< in a boolean mask: keep, drop
-  std::string empty_row = "0";            ///< output of a row that sees nothing: 0, nan, mean of v
-  std::string hidden_nan = "stays out";   ///< NaN in a key that no row sees: stays out, leaks
-  std::string lse_base = "e";             ///< e, 2
-  std::string lse_of_empty_row = "-inf";  ///< -inf, inf, nan, 0
-  std::string softcap = "before bias";    ///< before bias, after bias, refused
-  std::string softmax_f64 = "f64";        ///< precision of the softmax of an f64 problem: f64, f32, refused
-  std::string accumulation_f32 = "f32";   ///< of the scores of an f32 problem: f32, f64
 };
 
 /// Thrown by any step of a backend that cannot go on. The verdict of the case becomes `fail` with this message.

@@ -63,8 +63,9 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     const Json reply = ask({{"do", "identity"}});
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
                  reply.at("device").get<std::string>()};
-    const auto c = reply.at("conventions").get<std::vector<std::string>>();
-    conventions_ = {c.at(0), c.at(1), c.at(2), c.at(3), c.at(4), c.at(5), c.at(6), c.at(7), c.at(8), c.at(9)};
+    for (const auto& [field, member] : kConventionFields) {
+      conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
+    }
   } catch (const CaseFault& fault) {
     throw BackendUnavailable(fault.what());
   }
