@@ -89,7 +89,7 @@ class Backend {
 /// For the `refuse` of a backend that does softmax attention alone.
 inline std::optional<Refusal> refuse_other_operators(const Problem& problem) {
   if (problem.op == Op::attention) return std::nullopt;
-  return Refusal{"op=" + std::string(kOpNames[static_cast<std::size_t>(problem.op)]) + ": softmax attention alone"};
+  return Refusal{"op=" + std::string(name_of(problem.op)) + ": softmax attention alone"};
 }
 
 /// One row of the registry. Either `make` is set or `unavailable` says why the backend was not built.

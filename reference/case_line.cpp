@@ -75,15 +75,18 @@ std::vector<double> parse_numbers(const Value& value, const std::string& what) {
   return list;
 }
 
-template <class E, class Array>
-E parse_name(const Value& value, const Array& names, const std::string& what) {
-  for (std::size_t n = 0; n < std::size(names); ++n) {
-    if (value.text == names[n]) return static_cast<E>(n);
-  }
+/// Which of `names` the value is.
+template <class Array>
+std::size_t parse_choice(const Value& value, const Array& names, const std::string& what) {
+  const auto found = std::find(names.begin(), names.end(), value.text);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   value.fail(quoted(value.text) + " is no " + what + "; nearest: " + nearest_name(value.text, names));
 }
 
-constexpr std::array<Text, 4> kTypeNames = {"f64", "f32", "f16", "bf16"};
+template <NamedEnum E>
+E parse_name(const Value& value, const std::string& what) {
+  return values_of<E>()[parse_choice(value, kNames<E>, what)];
+}
 
 Fill parse_fill(const Value& value, const std::vector<FillName>& known) {
   const std::size_t open = value.text.find('(');
@@ -133,7 +136,7 @@ MaskSpec parse_mask(const Value& value) {
   const std::vector<Value> parts = value.split(':');
   if (parts.size() != 3) value.fail("mask=kind:axes:fill is wanted, as bool:BHQK:random(0.5) or add:1H1K:normal");
   MaskSpec mask;
-  mask.additive = parse_name<int>(parts[0], std::array<Text, 2>{"bool", "add"}, "kind of mask") == 1;
+  mask.additive = parse_choice(parts[0], std::array<Text, 2>{"bool", "add"}, "kind of mask") == 1;
   mask.kept = parse_mask_axes(parts[1]);
   mask.fill = parse_fill(parts[2], mask.additive ? additive_mask_fills() : boolean_mask_fills());
   check_fill_range(parts[2], mask.fill);
@@ -261,14 +264,14 @@ class Parser {
   /// Values that repeat the default are the default: equal problems print equal lines.
   void drop_defaults() {
     Problem& p = problem_;
-    for (std::size_t n = 0; n < 5; ++n) {
-      TensorSpec& spec = p.tensors[n];
+    for (TensorId id : values_of<TensorId>()) {
+      TensorSpec& spec = p.tensor(id);
       if (spec.layout == p.layout) spec.layout.reset();
       if (spec.fill == p.fill) spec.fill.reset();
       if (spec.strides) {
         const Index4 given = *spec.strides;
         spec.strides.reset();
-        if (place_of(p, static_cast<TensorId>(n)).strides != given) spec.strides = given;
+        if (place_of(p, id).strides != given) spec.strides = given;
       }
     }
     if (p.scale && *p.scale == 1.0 / std::sqrt(static_cast<double>(p.key_dim))) p.scale.reset();
@@ -286,8 +289,8 @@ class Parser {
 
 void Parser::define_keys() {
   Problem& p = problem_;
-  key("op", [&](const Value& v) { p.op = parse_name<Op>(v, kOpNames, "operator"); });
-  key("dtype", [&](const Value& v) { p.dtype = parse_name<DType>(v, kTypeNames, "type"); });
+  key("op", [&](const Value& v) { p.op = parse_name<Op>(v, "operator"); });
+  key("dtype", [&](const Value& v) { p.dtype = parse_name<DType>(v, "type"); });
   key("batch", [&](const Value& v) { p.batch = parse_integer(v, 0, "a batch size"); });
   key("heads", [&](const Value& v) {
     std::tie(p.query_heads, p.key_heads) = parse_pair(v, '/', 0, "a head count H or Hq/Hkv");
@@ -299,9 +302,7 @@ void Parser::define_keys() {
   });
   key("scale", [&](const Value& v) { p.scale = parse_number(v, "scale"); });
   flag("causal", [&] { p.causal = true; });
-  key("align", [&](const Value& v) {
-    p.align = parse_name<Align>(v, std::array<Text, 2>{"top-left", "bottom-right"}, "alignment");
-  });
+  key("align", [&](const Value& v) { p.align = parse_name<Align>(v, "alignment"); });
   key("window", [&](const Value& v) {
     const std::vector<Value> parts = v.split(':');
     if (parts.size() != 2) v.fail("window=left:right is wanted, each a number or inf");
@@ -312,7 +313,7 @@ void Parser::define_keys() {
   key("lengths", [&](const Value& v) { p.lengths = parse_lengths(v, "a length"); });
   key("segments", [&](const Value& v) { p.segments = parse_lengths(v, "a segment length"); });
   key("mask", [&](const Value& v) { p.mask = parse_mask(v); });
-  key("mask.dtype", [&](const Value& v) { mask_dtype_ = parse_name<DType>(v, kTypeNames, "type"); });
+  key("mask.dtype", [&](const Value& v) { mask_dtype_ = parse_name<DType>(v, "type"); });
   key("blocks", [&](const Value& v) {
     const std::vector<Value> parts = v.split(':');
     if (parts.size() != 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
@@ -343,20 +344,20 @@ void Parser::define_keys() {
   key("past", [&](const Value& v) { p.past = parse_integer(v, 0, "a count of cached keys"); });
   key("paged", [&](const Value& v) { p.page_size = parse_integer(v, 1, "a page size"); });
   key("decay", [&](const Value& v) {
-    p.decay_per_head = parse_name<int>(v, std::array<Text, 2>{"dim", "head"}, "decay") == 1;
+    p.decay_per_head = parse_choice(v, std::array<Text, 2>{"dim", "head"}, "decay") == 1;
   });
   key("beta", [&](const Value& v) {
-    p.beta_shared = parse_name<int>(v, std::array<Text, 2>{"head", "one"}, "beta") == 1;
+    p.beta_shared = parse_choice(v, std::array<Text, 2>{"head", "one"}, "beta") == 1;
   });
   flag("state", [&] { p.initial_state = true; });
   key("out", [&](const Value& v) {
     std::set<Output> wanted;
     for (const Value& part : v.split(',')) {
-      if (!wanted.insert(parse_name<Output>(part, kOutputNames, "output")).second) part.fail("listed twice");
+      if (!wanted.insert(parse_name<Output>(part, "output")).second) part.fail("listed twice");
     }
     p.outputs.assign(wanted.begin(), wanted.end());
   });
-  key("layout", [&](const Value& v) { p.layout = parse_name<Layout>(v, kLayoutNames, "layout"); });
+  key("layout", [&](const Value& v) { p.layout = parse_name<Layout>(v, "layout"); });
   define_tensor_keys();
   key("fill", [&](const Value& v) {
     p.fill = parse_fill(v, tensor_fills());
@@ -365,7 +366,7 @@ void Parser::define_keys() {
   key("poison", [&](const Value& v) {
     static constexpr std::array<Text, 6> kinds = {"hidden:k",  "hidden:v",  "hidden:kv",
                                                   "visible:k", "visible:v", "visible:kv"};
-    p.poison = std::string(kinds[parse_name<std::size_t>(v, kinds, "poison")]);
+    p.poison = std::string(kinds[parse_choice(v, kinds, "poison")]);
   });
   key("seed", [&](const Value& v) {
     const char* end = v.text.data() + v.text.size();
@@ -375,14 +376,13 @@ void Parser::define_keys() {
 }
 
 void Parser::define_tensor_keys() {
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    const std::string prefix = std::string(kTensorNames[n]) + ".";
-    const auto id = static_cast<TensorId>(n);
-    TensorSpec& spec = problem_.tensors[n];
+  for (TensorId id : values_of<TensorId>()) {
+    const std::string prefix = std::string(name_of(id)) + ".";
+    TensorSpec& spec = problem_.tensor(id);
     key(prefix + "strides", [&spec, id](const Value& v) { spec.strides = parse_strides(v, id != TensorId::out); });
     key(prefix + "offset", [&spec](const Value& v) { spec.offset = parse_integer(v, 0, "an offset"); });
     if (id == TensorId::mask) continue;
-    key(prefix + "layout", [&spec](const Value& v) { spec.layout = parse_name<Layout>(v, kLayoutNames, "layout"); });
+    key(prefix + "layout", [&spec](const Value& v) { spec.layout = parse_name<Layout>(v, "layout"); });
     if (id == TensorId::out) continue;
     key(prefix + "fill", [&spec](const Value& v) {
       spec.fill = parse_fill(v, tensor_fills());

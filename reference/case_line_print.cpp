@@ -51,10 +51,7 @@ class Line {
 void print_visibility(const Problem& p, Line& line) {
   if (p.causal) line.flag("causal");
   const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
-  if (p.align == Align::bottom_right)
-    line.value("align", "bottom-right");
-  else if (required)
-    line.value("align", "top-left");
+  if (p.align != Align::top_left || required) line.value("align", std::string(name_of(p.align)));
   if (p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded) {
     line.value("window", side_text(p.window_left) + ":" + side_text(p.window_right));
   }
@@ -87,16 +84,14 @@ void print_scores(const Problem& p, Line& line) {
 }
 
 void print_tensors(const Problem& p, Line& line) {
-  if (p.layout != Layout::bhld) line.value("layout", std::string(kLayoutNames[static_cast<std::size_t>(p.layout)]));
+  if (p.layout != Layout::bhld) line.value("layout", std::string(name_of(p.layout)));
   const auto each = [&](const char* suffix, const auto& print) {
-    for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-      const std::string text = print(p.tensors[n]);
-      if (!text.empty()) line.value(std::string(kTensorNames[n]) + suffix, text);
+    for (TensorId id : values_of<TensorId>()) {
+      const std::string text = print(p.tensor(id));
+      if (!text.empty()) line.value(std::string(name_of(id)) + suffix, text);
     }
   };
-  each(".layout", [](const TensorSpec& t) {
-    return t.layout ? std::string(kLayoutNames[static_cast<std::size_t>(*t.layout)]) : std::string();
-  });
+  each(".layout", [](const TensorSpec& t) { return t.layout ? std::string(name_of(*t.layout)) : std::string(); });
   each(".strides", [](const TensorSpec& t) { return t.strides ? join(*t.strides, integer) : std::string(); });
   each(".offset", [](const TensorSpec& t) { return t.offset != 0 ? integer(t.offset) : std::string(); });
   if (p.fill != Fill{}) line.value("fill", fill_text(p.fill));
@@ -113,7 +108,7 @@ std::string print_number(double value) {
 
 std::string print_case(const Problem& p) {
   Line line;
-  if (p.op != Op::attention) line.value("op", std::string(kOpNames[static_cast<std::size_t>(p.op)]));
+  if (p.op != Op::attention) line.value("op", std::string(name_of(p.op)));
   if (p.dtype != DType::f32) line.value("dtype", std::string(name_of(p.dtype)));
   if (p.batch != 1) line.value("batch", integer(p.batch));
   if (p.query_heads != 1 || p.key_heads != 1) line.value("heads", pair_text(p.query_heads, p.key_heads, "/"));
@@ -123,7 +118,7 @@ std::string print_case(const Problem& p) {
   print_visibility(p, line);
   print_scores(p, line);
   if (p.outputs != std::vector<Output>{Output::o}) {
-    line.value("out", join(p.outputs, [](Output o) { return std::string(kOutputNames[static_cast<std::size_t>(o)]); }));
+    line.value("out", join(p.outputs, [](Output o) { return std::string(name_of(o)); }));
   }
   print_tensors(p, line);
   if (!p.poison.empty()) line.value("poison", p.poison);

@@ -70,18 +70,16 @@ std::optional<Fault> check_segments(const Problem& p) {
 }
 
 std::optional<Fault> check_combinations(const Problem& p) {
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    if (p.tensors[n].layout == Layout::thd) {
-      return Fault{std::string(kTensorNames[n]) + ".layout", "thd packs every tensor; say layout=thd"};
+  for (TensorId id : values_of<TensorId>()) {
+    if (p.tensor(id).layout == Layout::thd) {
+      return Fault{std::string(name_of(id)) + ".layout", "thd packs every tensor; say layout=thd"};
     }
   }
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
-    for (const char* key : {"q", "k", "v", "out"}) {
-      const auto id =
-          static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
+    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
       if (p.tensor(id).strides || p.tensor(id).layout) {
-        return Fault{std::string(key) + ".strides", "thd has no strides to choose"};
+        return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }
     if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
@@ -104,7 +102,7 @@ std::optional<Fault> check_combinations(const Problem& p) {
 
 /// Linear attention has no scores, so nothing that hides, biases or caps them.
 std::optional<Fault> check_linear(const Problem& p) {
-  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
+  const std::string op(name_of(p.op));
   if (p.op == Op::attention) {
     if (p.decay_per_head) return Fault{"decay", "softmax attention has no decay; choose op=gated or op=gated_delta"};
     if (p.beta_shared) return Fault{"beta", "softmax attention has no beta; choose op=delta or op=gated_delta"};
@@ -135,8 +133,8 @@ std::optional<Fault> check_linear(const Problem& p) {
 }
 
 std::optional<Fault> check_storage(const Problem& p) {
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
-    const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
+  for (TensorId id : values_of<TensorId>()) {
+    const std::string name(name_of(id));
     const TensorSpec& spec = p.tensor(id);
     if (id == TensorId::mask && !p.mask) {
       if (spec.strides || spec.offset != 0) return Fault{"mask.strides", "there is no mask to lay out"};

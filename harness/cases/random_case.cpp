@@ -206,7 +206,7 @@ std::string stride_tokens(const Problem& p, Random& random, std::vector<int>& c)
     if (kind < 4 && stride == 0) stride = 1;
   }
   if (id == TensorId::out && kind >= 4) return "";
-  std::string text = " " + std::string(kTensorNames[static_cast<std::size_t>(id)]) + ".strides=";
+  std::string text = " " + std::string(name_of(id)) + ".strides=";
   for (std::size_t axis = 0; axis < 4; ++axis) text += (axis ? "," : "") + std::to_string(s[axis]);
   return text;
 }

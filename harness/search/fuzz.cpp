@@ -42,7 +42,7 @@ Problem neighbour(const Problem& from, Random& random) {
       if (!simpler.empty()) p = simpler[random.below(simpler.size())];
       break;
     }
-    default: p.dtype = static_cast<DType>(random.below(4)); break;
+    default: p.dtype = values_of<DType>()[random.below(values_of<DType>().size())]; break;
   }
   return p;
 }
@@ -167,7 +167,7 @@ std::vector<std::string> options_of(const Problem& p) {
   const auto add = [&](bool present, std::string name) {
     if (present) names.push_back(std::move(name));
   };
-  add(p.op != Op::attention, "op=" + std::string(kOpNames[static_cast<std::size_t>(p.op)]));
+  add(p.op != Op::attention, "op=" + std::string(name_of(p.op)));
   add(p.dtype != DType::f32, std::string(name_of(p.dtype)));
   add(p.batch > 1, "batch");
   add(p.query_heads > 1, "heads");
@@ -178,7 +178,7 @@ std::vector<std::string> options_of(const Problem& p) {
   add(p.key_dim != p.value_dim, "Dqk != Dv");
   add(p.scale.has_value(), "scale");
   add(p.causal, "causal");
-  add(p.align == Align::bottom_right, "bottom-right");
+  add(p.align != Align::top_left, std::string(name_of(p.align)));
   add(p.window_left != Problem::kUnbounded, "window left");
   add(p.window_right != Problem::kUnbounded, "window right");
   add(p.prefix > 0, "prefix");
@@ -198,11 +198,11 @@ std::vector<std::string> options_of(const Problem& p) {
   add(p.decay_per_head, "decay=head");
   add(p.beta_shared, "beta=one");
   for (Output output : p.outputs) {
-    add(output != Output::o, "out " + std::string(kOutputNames[static_cast<std::size_t>(output)]));
+    add(output != Output::o, "out " + std::string(name_of(output)));
   }
-  add(p.layout != Layout::bhld, "layout " + std::string(kLayoutNames[static_cast<std::size_t>(p.layout)]));
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    add(p.tensors[n].strides.has_value(), std::string(kTensorNames[n]) + ".strides");
+  add(p.layout != Layout::bhld, "layout " + std::string(name_of(p.layout)));
+  for (TensorId id : values_of<TensorId>()) {
+    add(p.tensor(id).strides.has_value(), std::string(name_of(id)) + ".strides");
   }
   add(p.fill.name != "normal", "fill " + p.fill.name);
   add(!p.poison.empty(), "poison");

@@ -142,12 +142,12 @@ void drop_options(const Problem& now, Candidates& out) {
     drop(now.outputs.size() > 1, [one](Problem& p) { std::erase(p.outputs, one); });
   }
   drop(now.layout != Layout::bhld, [](Problem& p) { p.layout = Layout::bhld; });
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    drop(now.tensors[n].layout.has_value(), [n](Problem& p) { p.tensors[n].layout.reset(); });
-    drop(now.tensors[n].strides.has_value(), [n](Problem& p) { p.tensors[n].strides.reset(); });
-    drop(now.tensors[n].offset != 0, [n](Problem& p) { p.tensors[n].offset = 0; });
-    const auto& own = now.tensors[n].fill;
-    drop(own && fill_rank(now.fill) <= fill_rank(*own), [n](Problem& p) { p.tensors[n].fill.reset(); });
+  for (TensorId id : values_of<TensorId>()) {
+    drop(now.tensor(id).layout.has_value(), [id](Problem& p) { p.tensor(id).layout.reset(); });
+    drop(now.tensor(id).strides.has_value(), [id](Problem& p) { p.tensor(id).strides.reset(); });
+    drop(now.tensor(id).offset != 0, [id](Problem& p) { p.tensor(id).offset = 0; });
+    const auto& own = now.tensor(id).fill;
+    drop(own && fill_rank(now.fill) <= fill_rank(*own), [id](Problem& p) { p.tensor(id).fill.reset(); });
   }
   drop(now.dtype != DType::f32, [](Problem& p) { p.dtype = DType::f32; });
 }

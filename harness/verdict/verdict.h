@@ -15,8 +15,8 @@ namespace attest {
 enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout };
 
 template <>
-inline constexpr auto kNames<Status> = std::to_array<std::string_view>({"pass", "fail", "refused", "mistrusted",
-                                                                        "suspect", "crashed", "timeout"});
+inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "mistrusted", "suspect", "crashed",
+                                                  "timeout");
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {
