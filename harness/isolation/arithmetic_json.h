@@ -1,8 +1,7 @@
 // Arithmetic as a worker sends it. Every field must be named here: one left out arrives as its default.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "harness/isolation/messages.h"
 #include "reference/arithmetic.h"
 
 namespace attest {
