@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 
+#include "backends/conventions.h"
+#include "backends/identity.h"
 #include "reference/arithmetic.h"
 #include "reference/call.h"
 #include "reference/tensors.h"
@@ -24,26 +26,6 @@ namespace attest {
 /// Why a call is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
-};
-
-/// What stands beside every number: the library with its version, and the device it ran on.
-struct Identity {
-  std::string name, library, device;
-};
-
-/// What a backend does where the field disagrees; the harness probes each statement. The defaults are attest's own
-/// semantics. A backend whose library differs says so here, and translates or refuses what it can't do.
-struct Conventions {
-  std::string align = "as asked";         ///< of the causal diagonal when Lq != Lk: as asked, top-left, bottom-right
-  std::string window = "W + 1 keys";      ///< that left = W shows: W + 1 keys, W keys
-  std::string mask_true = "keep";         ///< in a boolean mask: keep, drop
-  std::string empty_row = "0";            ///< output of a row that sees nothing: 0, nan, mean of v
-  std::string hidden_nan = "stays out";   ///< NaN in a key that no row sees: stays out, leaks
-  std::string lse_base = "e";             ///< e, 2
-  std::string lse_of_empty_row = "-inf";  ///< -inf, inf, nan, 0
-  std::string softcap = "before bias";    ///< before bias, after bias, refused
-  std::string softmax_f64 = "f64";        ///< precision of the softmax of an f64 call: f64, f32, refused
-  std::string accumulation_f32 = "f32";   ///< of the scores of an f32 call: f32, f64
 };
 
 /// Thrown by any step of a backend that cannot go on. The verdict of the case becomes `fail` with this message.
@@ -107,7 +89,7 @@ class Backend {
 /// For the `refuse` of a backend that does softmax attention alone.
 inline std::optional<Refusal> refuse_other_operators(const Call& call) {
   if (call.op == Op::attention) return std::nullopt;
-  return Refusal{"op=" + std::string(kOpNames[static_cast<std::size_t>(call.op)]) + ": softmax attention alone"};
+  return Refusal{"op=" + std::string(name_of(call.op)) + ": softmax attention alone"};
 }
 
 /// One row of the registry. Either `make` is set or `unavailable` says why the backend was not built.

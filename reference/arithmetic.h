@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "reference/names.h"
 #include "reference/types.h"
 
 namespace attest {
@@ -14,12 +15,16 @@ enum class Division : std::uint8_t {
   opencl_division,    ///< OpenCL's 2.5 ulps
   opencl_reciprocal,  ///< OpenCL's reciprocal, then a product
 };
+template <>
+inline constexpr auto kNames<Division> = name_table("ieee", "reciprocal", "opencl_division", "opencl_reciprocal");
 
 enum class ScalePlacement : std::uint8_t {
   score,         ///< the rounded scale multiplies q, k or the score, once
   folded_log2e,  ///< scale*log2(e) is one factor (base 2 only)
   split_root,    ///< sqrt(scale) multiplies both q and k
 };
+template <>
+inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e", "split_root");
 
 struct Arithmetic {
   DType accumulator = DType::f32;     ///< of every sum; f32 or f64

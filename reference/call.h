@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "reference/names.h"
 #include "reference/types.h"
 
 namespace attest {
@@ -18,10 +18,18 @@ enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
 enum class TensorId : std::uint8_t { q, k, v, mask, out };
 /// Softmax attention, or a rule by which linear attention writes its state (linear_attention.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
-inline constexpr std::array<std::string_view, 5> kOpNames = {"attention", "linear", "gated", "delta", "gated_delta"};
+enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
 
-inline constexpr std::array<std::string_view, 5> kTensorNames = {"q", "k", "v", "mask", "out"};
-inline constexpr std::array<std::string_view, 6> kLayoutNames = {"bhld", "blhd", "bld", "qkv", "kv", "thd"};
+template <>
+inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
+template <>
+inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
+template <>
+inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "out");
+template <>
+inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
+template <>
+inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present");
 
 struct MaskSpec {
   bool additive = false;
@@ -46,10 +54,6 @@ struct LengthSpec {
   std::vector<std::int64_t> query, key;
   bool operator==(const LengthSpec&) const = default;
 };
-
-enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
-inline constexpr std::array<std::string_view, 7> kOutputNames = {"o",      "lse",    "weights", "raw",
-                                                                 "capped", "biased", "present"};
 
 struct Call {
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
@@ -83,7 +87,7 @@ struct Call {
   bool initial_state = false;   ///< and a state to start from instead of zeros
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
-  std::array<TensorSpec, 5> tensors{};  ///< by TensorId
+  std::array<TensorSpec, kNames<TensorId>.size()> tensors{};  ///< by TensorId
 
   bool operator==(const Call&) const = default;
 

@@ -101,13 +101,13 @@ class Parser {
   /// Values that repeat the default are the default: equal problems print equal lines.
   void drop_defaults() {
     Problem& p = problem_;
-    for (std::size_t n = 0; n < 5; ++n) {
-      TensorSpec& spec = p.tensors[n];
+    for (TensorId id : values_of<TensorId>()) {
+      TensorSpec& spec = p.tensor(id);
       if (spec.layout == p.layout) spec.layout.reset();
       if (spec.strides) {
         const Index4 given = *spec.strides;
         spec.strides.reset();
-        if (place_of(p, static_cast<TensorId>(n)).strides != given) spec.strides = given;
+        if (place_of(p, id).strides != given) spec.strides = given;
       }
     }
     for (std::optional<Fill>& own : p.data.own_fills) {

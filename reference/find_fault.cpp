@@ -71,18 +71,16 @@ std::optional<Fault> check_segments(const Call& p) {
 }
 
 std::optional<Fault> check_combinations(const Call& p) {
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    if (p.tensors[n].layout == Layout::thd) {
-      return Fault{std::string(kTensorNames[n]) + ".layout", "thd packs every tensor; say layout=thd"};
+  for (TensorId id : values_of<TensorId>()) {
+    if (p.tensor(id).layout == Layout::thd) {
+      return Fault{std::string(name_of(id)) + ".layout", "thd packs every tensor; say layout=thd"};
     }
   }
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
-    for (const char* key : {"q", "k", "v", "out"}) {
-      const auto id =
-          static_cast<TensorId>(std::find(kTensorNames.begin(), kTensorNames.end(), key) - kTensorNames.begin());
+    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
       if (p.tensor(id).strides || p.tensor(id).layout) {
-        return Fault{std::string(key) + ".strides", "thd has no strides to choose"};
+        return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }
     if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
@@ -107,16 +105,15 @@ std::optional<Fault> check_combinations(const Call& p) {
 std::string operators_with(const Option& option) {
   std::string list;
   std::size_t count = 0;
-  for (std::size_t n = 0; n < kOpNames.size(); ++n) {
-    if (!option.has(static_cast<Op>(n))) continue;
-    list += (count++ == 0 ? "op=" : " or op=") + std::string(kOpNames[n]);
+  for (Op op : values_of<Op>()) {
+    if (option.has(op)) list += (count++ == 0 ? "op=" : " or op=") + std::string(name_of(op));
   }
-  return count + 1 == kOpNames.size() ? "op=linear or its kin" : list;
+  return count + 1 == values_of<Op>().size() ? "op=linear or its kin" : list;
 }
 
 /// Options that the operator doesn't have.
 std::optional<Fault> check_operator(const Problem& p) {
-  const std::string op(kOpNames[static_cast<std::size_t>(p.op)]);
+  const std::string op(name_of(p.op));
   if (p.op != Op::attention && p.past != 0) {
     return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
   }
@@ -136,7 +133,7 @@ std::optional<Fault> check_operator(const Problem& p) {
 
 std::optional<Fault> check_storage(const Call& p) {
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
-    const std::string name(kTensorNames[static_cast<std::size_t>(id)]);
+    const std::string name(name_of(id));
     const TensorSpec& spec = p.tensor(id);
     if (id == TensorId::mask && !p.mask) {
       if (spec.strides || spec.offset != 0) return Fault{"mask.strides", "there is no mask to lay out"};

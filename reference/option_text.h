@@ -56,6 +56,11 @@ std::size_t parse_name(const OptionText& value, const Names& names, const std::s
   value.fail(quoted(value.text) + " is no " + what + "; nearest: " + nearest_name(value.text, names));
 }
 
+template <NamedEnum E>
+E parse_enum(const OptionText& value, const std::string& what) {
+  return values_of<E>()[parse_name(value, kNames<E>, what)];
+}
+
 // Printers, the inverse.
 
 template <class List, class Print>

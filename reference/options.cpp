@@ -10,8 +10,6 @@ bool is_softmax(Op op) { return op == Op::attention; }
 bool is_linear(Op op) { return op != Op::attention; }
 bool any_number(double) { return true; }
 
-constexpr std::array<std::string_view, 4> kTypeNames = {"f64", "f32", "f16", "bf16"};
-
 Option composite(std::string key, std::string how, std::string few_words) {
   Option option;
   option.key = std::move(key);
@@ -48,9 +46,8 @@ Option align() {
   // Where the diagonal matters and the lengths differ it is said, whichever it is.
   option.print = [](const Problem& p) -> std::optional<std::string> {
     const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
-    if (p.align == Align::bottom_right) return "bottom-right";
-    if (required) return "top-left";
-    return std::nullopt;
+    if (p.align == Align::top_left && !required) return std::nullopt;
+    return std::string(name_of(p.align));
   };
   return option;
 }
@@ -115,9 +112,7 @@ Option mask() {
 Option mask_type() {
   Option option = composite("mask.dtype", "f64|f32|f16|bf16", "of an additive mask; the call's type otherwise");
   option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) {
-    p.mask_type = static_cast<DType>(parse_name(v, kTypeNames, "type"));
-  };
+  option.parse = [](Problem& p, const OptionText& v) { p.mask_type = parse_enum<DType>(v, "type"); };
   option.print = [](const Problem& p) -> std::optional<std::string> {
     if (!p.mask || !p.mask_type) return std::nullopt;
     return std::string(name_of(*p.mask_type));
@@ -152,9 +147,9 @@ Option blocks() {
 Option out() {
   Option option = composite("out", "o,lse,...", "results: o lse weights raw capped biased present");
   option.parse = [](Problem& p, const OptionText& v) {
-    std::array<bool, kOutputNames.size()> wanted{};
+    std::array<bool, kNames<Output>.size()> wanted{};
     for (const OptionText& part : v.split(',')) {
-      bool& one = wanted[parse_name(part, kOutputNames, "output")];
+      bool& one = wanted[static_cast<std::size_t>(parse_enum<Output>(part, "output"))];
       if (one) part.fail("listed twice");
       one = true;
     }
@@ -165,7 +160,7 @@ Option out() {
   };
   option.print = [](const Problem& p) -> std::optional<std::string> {
     if (p.outputs == std::vector<Output>{Output::o}) return std::nullopt;
-    return joined(p.outputs, [](Output o) { return std::string(kOutputNames[static_cast<std::size_t>(o)]); });
+    return joined(p.outputs, [](Output o) { return std::string(name_of(o)); });
   };
   option.copy = [](Problem& to, const Problem& from) { to.outputs = from.outputs; };
   return option;
@@ -173,46 +168,43 @@ Option out() {
 
 /// An option of one tensor: "q.strides".
 template <class T>
-Option of_tensor(std::size_t tensor, const char* suffix, T TensorSpec::*member, std::string how,
-                 std::string few_words) {
-  Option option = composite(std::string(kTensorNames[tensor]) + suffix, std::move(how), std::move(few_words));
+Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std::string how, std::string few_words) {
+  Option option = composite(std::string(name_of(tensor)) + suffix, std::move(how), std::move(few_words));
   option.files(InFiles::unsaid);
-  option.copy = [=](Problem& to, const Problem& from) { to.tensors[tensor].*member = from.tensors[tensor].*member; };
+  option.copy = [=](Problem& to, const Problem& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
   return option;
 }
 
-Option layout_of(std::size_t tensor) {
+Option layout_of(TensorId tensor) {
   Option option = of_tensor(tensor, ".layout", &TensorSpec::layout, "bhld|blhd|bld|qkv|kv", "of this tensor alone");
-  option.parse = [=](Problem& p, const OptionText& v) {
-    p.tensors[tensor].layout = static_cast<Layout>(parse_name(v, kLayoutNames, "layout"));
-  };
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).layout = parse_enum<Layout>(v, "layout"); };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
-    const auto& layout = p.tensors[tensor].layout;
+    const auto& layout = p.tensor(tensor).layout;
     if (!layout) return std::nullopt;
-    return std::string(kLayoutNames[static_cast<std::size_t>(*layout)]);
+    return std::string(name_of(*layout));
   };
   return option;
 }
 
-Option strides_of(std::size_t tensor) {
-  const bool is_output = static_cast<TensorId>(tensor) == TensorId::out;
+Option strides_of(TensorId tensor) {
+  const bool is_output = tensor == TensorId::out;
   Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
                             is_output ? "in elements" : "in elements, 0 for a broadcast axis");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensors[tensor].strides = parse_strides(v, !is_output); };
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !is_output); };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
-    const auto& strides = p.tensors[tensor].strides;
+    const auto& strides = p.tensor(tensor).strides;
     if (!strides) return std::nullopt;
     return joined(*strides, integer_text);
   };
   return option;
 }
 
-Option offset_of(std::size_t tensor) {
+Option offset_of(TensorId tensor) {
   Option option = of_tensor(tensor, ".offset", &TensorSpec::offset, "n", "elements before the first");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensors[tensor].offset = parse_integer(v, 0, "an offset"); };
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).offset = parse_integer(v, 0, "an offset"); };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
-    if (p.tensors[tensor].offset == 0) return std::nullopt;
-    return integer_text(p.tensors[tensor].offset);
+    if (p.tensor(tensor).offset == 0) return std::nullopt;
+    return integer_text(p.tensor(tensor).offset);
   };
   return option;
 }
@@ -237,16 +229,20 @@ Option fill() {
   return option.covers([](const Problem& p) { return std::vector<std::string>{"fill=" + p.data.fill.name}; });
 }
 
-Option fill_of(std::size_t tensor) {
-  Option option = data_option(std::string(kTensorNames[tensor]) + ".fill", "name or name(x)", "of this tensor alone");
+Option fill_of(TensorId tensor) {
+  Option option = data_option(std::string(name_of(tensor)) + ".fill", "name or name(x)", "of this tensor alone");
   option.files(InFiles::unsaid);
-  option.parse = [=](Problem& p, const OptionText& v) { p.data.own_fills[tensor] = parse_fill(v, tensor_fills()); };
+  option.parse = [=](Problem& p, const OptionText& v) {
+    p.data.own_fills[static_cast<std::size_t>(tensor)] = parse_fill(v, tensor_fills());
+  };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
-    const auto& own = p.data.own_fills[tensor];
+    const auto& own = p.data.own_fills[static_cast<std::size_t>(tensor)];
     if (!own) return std::nullopt;
     return fill_text(*own);
   };
-  option.copy = [=](Problem& to, const Problem& from) { to.data.own_fills[tensor] = from.data.own_fills[tensor]; };
+  option.copy = [=](Problem& to, const Problem& from) {
+    to.data.own_fills[static_cast<std::size_t>(tensor)] = from.data.own_fills[static_cast<std::size_t>(tensor)];
+  };
   return option;
 }
 
@@ -315,7 +311,7 @@ Classes mask_covered(const Problem& p) { return {p.mask->additive ? "mask=add" :
 Classes outputs_covered(const Problem& p) {
   Classes names;
   for (Output output : p.outputs) {
-    if (output != Output::o) names.push_back("out=" + std::string(kOutputNames[static_cast<std::size_t>(output)]));
+    if (output != Output::o) names.push_back("out=" + std::string(name_of(output)));
   }
   return names;
 }
@@ -324,8 +320,8 @@ Classes outputs_covered(const Problem& p) {
 std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
-    name_option("op", &Call::op, kOpNames, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
-    name_option("dtype", &Call::dtype, kTypeNames, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
+    name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
+    name_option("dtype", &Call::dtype, kNames<DType>, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered),
@@ -353,16 +349,14 @@ std::vector<Option> make_table() {
     tensor_option("state", &Call::initial_state, {"past_state", &Inputs::state, {Axis::batch, Axis::key_heads, Axis::key_dim, Axis::value_dim}, -1, 1}).values("", "a state to start from").only(is_linear),
 
     out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered),
-    name_option("layout", &Call::layout, kLayoutNames, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
+    name_option("layout", &Call::layout, kNames<Layout>, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
   };
-  const auto each = [&](const auto& make) {
-    for (std::size_t tensor = 0; tensor < kTensorNames.size(); ++tensor) make(static_cast<TensorId>(tensor), tensor);
-  };
-  each([&](TensorId id, std::size_t n) { if (id != TensorId::mask) rows.push_back(layout_of(n).tried({"blhd", "bld"}).often(12)); });
-  each([&](TensorId, std::size_t n) { rows.push_back(strides_of(n).often(9)); });
-  each([&](TensorId, std::size_t n) { rows.push_back(offset_of(n).tried({"1", "3", "7"}).often(12)); });
+  const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
+  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(strides_of(id).often(9));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed"}).often(2));
-  each([&](TensorId id, std::size_t n) { if (id != TensorId::mask && id != TensorId::out) rows.push_back(fill_of(n)); });
+  for (TensorId id : inputs) rows.push_back(fill_of(id));
   rows.push_back(poison());
   rows.push_back(seed());
   return rows;

@@ -7,16 +7,15 @@
 #include <limits>
 #include <string_view>
 
+#include "reference/names.h"
+
 namespace attest {
 
 enum class DType : std::uint8_t { f64, f32, f16, bf16 };
+template <>
+inline constexpr auto kNames<DType> = name_table("f64", "f32", "f16", "bf16");
 
 constexpr std::size_t size_of(DType type) { return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2; }
-
-constexpr std::string_view name_of(DType type) {
-  constexpr std::string_view names[] = {"f64", "f32", "f16", "bf16"};
-  return names[static_cast<int>(type)];
-}
 
 /// The type of sums, of lse, and of the small tensors (slopes, sinks) that go with a storage type.
 constexpr DType accumulator_of(DType stored) { return stored == DType::f64 ? DType::f64 : DType::f32; }

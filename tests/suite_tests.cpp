@@ -9,8 +9,8 @@
 #include "backends/registry.h"
 #include "harness/cases/suites.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/prepared_case.h"
-#include "harness/verdict/refusals.h"
 
 namespace attest {
 namespace {
@@ -24,7 +24,7 @@ class CaseTest : public testing::Test {
     if (prepared.has_golden()) expect_passes(prepared.check_reference());
     const Verdict verdict = prepared.check(*backend_);
     expect_passes(verdict);
-    RecordProperty("verdict", name_of(verdict.status));
+    RecordProperty("verdict", std::string(name_of(verdict.status)));
     const std::vector<std::string> problems = compare_refusals({verdict});
     EXPECT_TRUE(problems.empty()) << problems.front();
   }

@@ -58,13 +58,6 @@ class FileCase {
     return found == file_.tensors.end() ? nullptr : &found->second;
   }
 
-  static DType dtype_of(const FileTensor& tensor) {
-    return tensor.dtype == "F64"    ? DType::f64
-           : tensor.dtype == "F16"  ? DType::f16
-           : tensor.dtype == "BF16" ? DType::bf16
-                                    : DType::f32;
-  }
-
   /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata), or
   /// T,H,D for packed sequences.
   Index4 extents(const std::string& key, const FileTensor& tensor) const {
@@ -140,7 +133,7 @@ class FileCase {
     if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
 
     Problem p;
-    p.dtype = dtype_of(q);
+    p.dtype = *q.floating_type();
     p.batch = nq[0];
     p.query_heads = nq[1];
     p.key_heads = nk[1];
@@ -195,7 +188,7 @@ class FileCase {
     if (!k || !v) fail("past_k and past_v belong together; one is missing");
     const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
       if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim ||
-          !t.is_floating() || dtype_of(t) != p.dtype) {
+          t.floating_type() != p.dtype) {
         fail(fmt::format("{} {} of {} does not fit k and v: [{},{},P,{}] of their type is wanted", name, t.shape_text(),
                          t.dtype, p.batch, heads, dim));
       }
@@ -217,9 +210,7 @@ class FileCase {
     MaskSpec spec;
     spec.additive = tensor.is_floating();
     p.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
-    if (spec.additive) {
-      if (dtype_of(tensor) != p.dtype) p.mask_type = dtype_of(tensor);
-    }
+    if (spec.additive && tensor.floating_type() != p.dtype) p.mask_type = tensor.floating_type();
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;
     for (std::size_t n = 0; fits && n < axes; ++n) {
@@ -327,7 +318,7 @@ class FileCase {
     const FileTensor* tensor = find(name);
     const Index4& n = spec.shape;
     const bool packed = tensor && tensor->shape.size() == 3;
-    const bool fits = tensor && tensor->is_floating() && dtype_of(*tensor) == problem_.dtype &&
+    const bool fits = tensor && tensor->floating_type() == problem_.dtype &&
                       (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
                               : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
     if (!fits) {

@@ -107,8 +107,8 @@ std::optional<std::string> drawn_value(const std::string& key, const Problem& p,
   if (key == "mask") return draw_mask(p, random);
   if (key == "seed") return std::to_string(random.below(1000));
   if (key == "layout" && p.lengths && random.below(4) != 0) return "thd";  // which nothing else can have
-  for (std::size_t n = 0; n < kTensorNames.size(); ++n) {
-    if (key == std::string(kTensorNames[n]) + ".strides") return draw_strides(static_cast<TensorId>(n), p, random);
+  for (TensorId id : values_of<TensorId>()) {
+    if (key == std::string(name_of(id)) + ".strides") return draw_strides(id, p, random);
   }
   return std::nullopt;
 }
@@ -133,7 +133,7 @@ Problem random_softmax_case(Random& random) {
 
 Problem random_linear_case(Random& random) {
   Problem p;
-  p.op = static_cast<Op>(1 + random.below(kOpNames.size() - 1));
+  p.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
   p.query_length = p.key_length = random.pick(kLinearLengths);
   p.key_dim = random.pick(kLinearDims);
   p.value_dim = random.below(3) != 0 ? p.key_dim : random.pick(kLinearDims);

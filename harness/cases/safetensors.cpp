@@ -1,12 +1,13 @@
 #include "harness/cases/safetensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
-#include "reference/half.h"
+#include "reference/view.h"
 
 namespace attest {
 namespace {
@@ -15,12 +16,11 @@ constexpr std::uint64_t kMaxHeaderBytes = 16u << 20;  ///< bytes; real headers h
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{8} << 30;
 constexpr std::size_t kMaxTensors = 4096, kMaxAxes = 8;
 
-std::size_t element_size(const std::string& dtype) {
-  if (dtype == "F64" || dtype == "I64") return 8;
-  if (dtype == "F32" || dtype == "I32") return 4;
-  if (dtype == "F16" || dtype == "BF16") return 2;
-  if (dtype == "BOOL" || dtype == "U8" || dtype == "I8") return 1;
-  return 0;
+/// "F64, F32, ..."
+std::string known_types() {
+  std::string text;
+  for (const FileType& type : kFileTypes) text += (text.empty() ? "" : ", ") + std::string(type.name);
+  return text;
 }
 
 template <class T>
@@ -78,10 +78,9 @@ class Reader {
     }
     FileTensor tensor;
     tensor.dtype = value["dtype"].get<std::string>();
-    const std::size_t size = element_size(tensor.dtype);
-    if (size == 0)
-      complain("type " + tensor.dtype.substr(0, 16) + " is not read; F64, F32, F16, BF16, BOOL, U8, I8, I32, I64 are");
-    std::uint64_t bytes = size;
+    const FileType* type = find_file_type(tensor.dtype);
+    if (!type) complain("type " + tensor.dtype.substr(0, 16) + " is not read; " + known_types() + " are");
+    std::uint64_t bytes = type->size;
     if (value["shape"].size() > kMaxAxes) complain("more than 8 axes");
     for (const auto& extent : value["shape"]) {
       if (!is_size(extent)) complain("the shape holds something that is not a size");
@@ -115,18 +114,33 @@ class Reader {
 
 }  // namespace
 
+const FileType* find_file_type(std::string_view name) {
+  const auto found =
+      std::find_if(kFileTypes.begin(), kFileTypes.end(), [name](const FileType& type) { return type.name == name; });
+  return found == kFileTypes.end() ? nullptr : &*found;
+}
+
+std::string file_type_of(DType dtype) {
+  for (const FileType& type : kFileTypes) {
+    if (type.floating == dtype) return std::string(type.name);
+  }
+  return "";
+}
+
 std::int64_t FileTensor::size() const {
   std::int64_t count = 1;
   for (std::int64_t n : shape) count *= n;
   return count;
 }
 
+std::optional<DType> FileTensor::floating_type() const {
+  const FileType* type = find_file_type(dtype);
+  return type ? type->floating : std::nullopt;
+}
+
 double FileTensor::at(std::int64_t n) const {
-  const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * element_size(dtype);
-  if (dtype == "F64") return read_as<double>(from);
-  if (dtype == "F32") return read_as<float>(from);
-  if (dtype == "F16") return f16_to_float(read_as<std::uint16_t>(from));
-  if (dtype == "BF16") return bf16_to_float(read_as<std::uint16_t>(from));
+  if (const auto type = floating_type()) return load(bytes.data(), *type, n);
+  const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * find_file_type(dtype)->size;
   if (dtype == "I64") return static_cast<double>(read_as<std::int64_t>(from));
   if (dtype == "I32") return read_as<std::int32_t>(from);
   if (dtype == "I8") return read_as<std::int8_t>(from);

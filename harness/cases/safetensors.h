@@ -4,14 +4,39 @@
 // read by it, and every complaint names the file and the tensor. Format: huggingface/safetensors, README "Format".
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "reference/types.h"
+
 namespace attest {
+
+/// A type that a tensor of a file may have.
+struct FileType {
+  std::string_view name;
+  std::size_t size;               ///< bytes of an element
+  std::optional<DType> floating;  ///< what it is in a case, for those that a case stores
+};
+inline constexpr auto kFileTypes = std::to_array<FileType>({{"F64", 8, DType::f64},
+                                                            {"F32", 4, DType::f32},
+                                                            {"F16", 2, DType::f16},
+                                                            {"BF16", 2, DType::bf16},
+                                                            {"BOOL", 1, std::nullopt},
+                                                            {"U8", 1, std::nullopt},
+                                                            {"I8", 1, std::nullopt},
+                                                            {"I32", 4, std::nullopt},
+                                                            {"I64", 8, std::nullopt}});
+/// The type with this name, or nullptr.
+const FileType* find_file_type(std::string_view name);
+/// The name in a file of a case's type.
+std::string file_type_of(DType type);
 
 struct FileTensor {
   std::string dtype;  ///< as in the file: F32, F64, BOOL, ...
@@ -19,7 +44,9 @@ struct FileTensor {
   std::vector<std::byte> bytes;
 
   std::int64_t size() const;
-  bool is_floating() const { return dtype == "F64" || dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
+  /// The type in a case; nullopt for integers and booleans.
+  std::optional<DType> floating_type() const;
+  bool is_floating() const { return floating_type().has_value(); }
   /// Element n as a double. Floating, boolean and integer types of this reader.
   double at(std::int64_t n) const;
   /// "[1,8,50,15]"

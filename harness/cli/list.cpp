@@ -33,7 +33,8 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
     for (const Backend* backend : backends.all()) {
       const Identity id = backend->identity();
       nlohmann::ordered_json one = {{"name", id.name}, {"library", id.library}, {"device", id.device}};
-      for (const auto& [name, value] : convention_fields(backend->conventions())) one["conventions"][name] = value;
+      const Conventions conventions = backend->conventions();
+      for (const auto& [name, member] : kConventionFields) one["conventions"][std::string(name)] = conventions.*member;
       list.push_back(one);
     }
     for (const Unavailable& u : backends.unavailable()) list.push_back({{"name", u.name}, {"unavailable", u.reason}});
@@ -79,8 +80,10 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   const BackendSet backends(registry, options.backend.list(), options.backend.context());
   std::map<std::string, std::string> stated;
   for (const Backend* backend : backends.all()) {
-    for (const auto& [name, value] : convention_fields(backend->conventions())) {
-      std::string& cell = stated[name];
+    const Conventions conventions = backend->conventions();
+    for (const auto& [name, member] : kConventionFields) {
+      const std::string& value = conventions.*member;
+      std::string& cell = stated[std::string(name)];
       if (cell.find(value) == std::string::npos) cell += (cell.empty() ? "" : ", ") + value;
     }
   }

@@ -62,7 +62,7 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
     if (wants_lse) visit("lse", Index4{b, h, i, 0}, outputs.lse(b, h, i), e.lse[r], bounds.lse[r] + e.own.lse[r]);
     for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
       if (!p.wants(kScoreStages[n])) continue;
-      const std::string name(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]);
+      const std::string name(name_of(kScoreStages[n]));
       for (std::size_t j = 0; j < keys; ++j) {
         const std::size_t at = r * keys + j;
         const auto key = static_cast<std::int64_t>(j);

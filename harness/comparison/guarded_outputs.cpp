@@ -70,7 +70,7 @@ GuardedOutputs::GuardedOutputs(const Call& p) {
   }
   const auto stage = [&](Output which, Tensor& tensor) {
     if (!p.wants(which)) return;
-    tensor = Tensor(std::string(kOutputNames[static_cast<std::size_t>(which)]), p.dtype,
+    tensor = Tensor(std::string(name_of(which)), p.dtype,
                     dense_place({p.batch, p.query_heads, p.query_length, p.key_length}));
   };
   stage(Output::raw, raw_);

@@ -24,10 +24,8 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     std::string reason(entry.unavailable);
     if (entry.make) {
       try {
-        if (isolation)
-          backends_.push_back(std::make_unique<IsolatedBackend>(std::string(entry.name), context, *isolation));
-        else
-          backends_.push_back(entry.make(context));
+        backends_.push_back(isolation ? isolated_backend(std::string(entry.name), context, *isolation)
+                                      : entry.make(context));
         continue;
       } catch (const std::exception& error) {
         reason = error.what();

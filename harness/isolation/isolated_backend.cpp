@@ -1,113 +1,62 @@
 #include "harness/isolation/isolated_backend.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <exception>
 
-#include "harness/base/machine.h"
+#include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/worker.h"
+#include "harness/isolation/worker_process.h"
 #include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
 
-extern char** environ;
-
 namespace attest {
-
-/// The process, its socket and the memory shared with it.
-class IsolatedBackend::Worker {
- public:
-  Worker(const std::string& name, const Context& context, double memory_gib) {
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
-      throw BackendUnavailable("no socket for a worker process");
-    }
-    socket_ = sockets[0];
-    // Out of the way of descriptors 3 and 4, which the worker will have.
-    const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10);
-    close(sockets[1]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
-    posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
-    std::vector<std::string> words = {
-        program_path().string(),   "worker", name, "--threads", std::to_string(context.threads), "--memory",
-        std::to_string(memory_gib)};
-    if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
-    setenv("OMP_WAIT_POLICY", "passive", 0);
-    const int error = posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(theirs);
-    close(memory);
-    if (error != 0) {
-      close(socket_);
-      throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
-    }
-  }
-  ~Worker() {
-    close(socket_);
-    if (process_ <= 0) return;
-    // The closed socket ends it; a worker that doesn't notice is ended.
-    for (int tries = 0; tries < 50; ++tries) {
-      if (waitpid(process_, nullptr, WNOHANG) != 0) return;
-      usleep(2000);
-    }
-    end();
-  }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  int socket() const { return socket_; }
-  SharedFile& file() { return file_; }
-
-  /// Ends the process and says how it had ended, if it had.
-  int end() {
-    int status = 0;
-    kill(process_, SIGKILL);
-    waitpid(process_, &status, 0);
-    process_ = -1;
-    return status;
-  }
-  /// Waits for a process that closed its socket.
-  int await() {
-    int status = 0;
-    for (int tries = 0; tries < 500; ++tries) {
-      if (waitpid(process_, &status, WNOHANG) != 0) {
-        process_ = -1;
-        return status;
-      }
-      usleep(2000);
-    }
-    return end();
-  }
-
- private:
-  SharedFile file_;
-  int socket_ = -1;
-  pid_t process_ = -1;
-};
-
 namespace {
 
-std::string text_of_end(int status) {
-  if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
-  return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
-}
+class IsolatedBackend : public Backend {
+ public:
+  IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options);
 
-}  // namespace
+  Identity identity() const override { return identity_; }
+  Conventions conventions() const override { return conventions_; }
+  std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
+  Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
+  std::unique_ptr<Plan> prepare(const Call& call) override;
+
+ private:
+  class RemotePlan;
+  /// What the worker said about a case line.
+  struct Answer {
+    std::string line;
+    std::optional<Refusal> refusal;
+    Arithmetic arithmetic;
+    std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
+  };
+  /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
+  Json ask(const Json& request) const;
+  /// Starts a worker where there is none. `what`: for the message when that fails.
+  void need_worker(const std::string& what) const;
+  /// Anything but a message ends the worker and throws CaseFault.
+  void expect_message(Received received, const std::string& what) const;
+  std::string step_of(const std::string& what) const;
+  const Answer& answer_for(const Call& call) const;
+
+  std::string name_;
+  Context context_;
+  IsolationOptions options_;
+  Identity identity_;
+  Conventions conventions_;
+  mutable std::unique_ptr<WorkerProcess> worker_;
+  mutable int generation_ = 0;          ///< of workers; a plan belongs to one
+  mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
+  int plans_ = 0;                       ///< made so far; each has its number
+};
 
 IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options)
     : name_(std::move(name)), context_(context), options_(options) {
@@ -115,14 +64,13 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     const Json reply = ask({{"do", "identity"}});
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
                  reply.at("device").get<std::string>()};
-    const auto c = reply.at("conventions").get<std::vector<std::string>>();
-    conventions_ = {c.at(0), c.at(1), c.at(2), c.at(3), c.at(4), c.at(5), c.at(6), c.at(7), c.at(8), c.at(9)};
+    for (const auto& [field, member] : kConventionFields) {
+      conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
+    }
   } catch (const CaseFault& fault) {
     throw BackendUnavailable(fault.what());
   }
 }
-
-IsolatedBackend::~IsolatedBackend() = default;
 
 Json IsolatedBackend::ask(const Json& request) const {
   const std::string what = request.at("do").get<std::string>();
@@ -145,7 +93,7 @@ Json IsolatedBackend::ask(const Json& request) const {
 
 void IsolatedBackend::need_worker(const std::string& what) const {
   if (worker_) return;
-  worker_ = std::make_unique<Worker>(name_, context_, options_.memory_gib);
+  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_.memory_gib);
   ++generation_;
   Json hello;
   expect_message(receive_message(worker_->socket(), hello, options_.limit), what);
@@ -179,7 +127,7 @@ void IsolatedBackend::expect_message(Received received, const std::string& what)
 }
 
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
-  constexpr std::size_t kMostAnswers = 4;  // a case is looked at while the one before runs, and then again
+  constexpr std::size_t kMaxAnswers = 4;  // a case is looked at while the one before runs, and then again
   std::string line = print_case(problem_of(call));
   const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
   if (known != answers_.end()) {
@@ -189,7 +137,7 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
     std::rethrow_exception(fault);
   }
   Answer& answer = answers_.emplace_front();
-  if (answers_.size() > kMostAnswers) answers_.pop_back();
+  if (answers_.size() > kMaxAnswers) answers_.pop_back();
   answer.line = std::move(line);
   try {
     const Json reply = ask({{"do", "refuse"}, {"case", answer.line}});
@@ -206,10 +154,6 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
   }
   return answer;
 }
-
-std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const { return answer_for(call).refusal; }
-
-Arithmetic IsolatedBackend::arithmetic(const Call& call) const { return answer_for(call).arithmetic; }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
 /// case. The worker notes in shared memory which of them it is in.
@@ -293,6 +237,12 @@ class IsolatedBackend::RemotePlan : public Plan {
 std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
   need_worker("prepare");
   return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem_of(call)));
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options) {
+  return std::make_unique<IsolatedBackend>(std::move(name), context, options);
 }
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-// Limits of a backend in a process of its own.
+// How far a backend in a process of its own may go.
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kMostBytes = 64u << 20;
+constexpr std::size_t kMaxBytes = 64u << 20;
 
 bool send_all(int socket, const void* data, std::size_t bytes) {
   const char* from = static_cast<const char*>(data);
@@ -60,7 +60,7 @@ Received receive_message(int socket, Json& message, std::optional<std::chrono::m
   std::uint64_t length = 0;
   Received result = receive_all(socket, &length, sizeof length, end);
   if (result != Received::message) return result;
-  if (length > kMostBytes) return Received::closed;  // a worker that writes over its memory may say anything
+  if (length > kMaxBytes) return Received::closed;  // a worker that writes over its memory may say anything
   std::string text(length, '\0');
   result = receive_all(socket, text.data(), text.size(), end);
   if (result != Received::message) return result;

@@ -2,11 +2,12 @@
 // region, type, shape and strides.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/isolation/messages.h"
 #include "harness/isolation/shared_memory.h"
-#include "reference/arithmetic.h"
 #include "reference/tensors.h"
 
 namespace attest {
@@ -42,9 +43,5 @@ Outputs unpack_outputs(const Json& description, const GuardedArea& area,
 /// Regions by name and size, to lay them out alike on both sides.
 Json describe_regions(const RegionList& regions);
 std::vector<Region> regions_from(const Json& json);
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Arithmetic, accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale,
-                                   division, key_block, lazy_threshold, normalised_before_storage, stored_scores,
-                                   score_stores, sum_of_stored, flush_to_zero)
 
 }  // namespace attest

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "harness/base/float_environment.h"
+#include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
 #include "reference/case_line.h"
 
@@ -73,13 +74,12 @@ class Worker {
     note_step(what);
     if (what == "identity") {
       const Identity id = backend_->identity();
-      const Conventions c = backend_->conventions();
-      return {{"name", id.name},
-              {"library", id.library},
-              {"device", id.device},
-              {"conventions",
-               {c.align, c.window, c.mask_true, c.empty_row, c.hidden_nan, c.lse_base, c.lse_of_empty_row, c.softcap,
-                c.softmax_f64, c.accumulation_f32}}};
+      Json reply = {{"name", id.name}, {"library", id.library}, {"device", id.device}};
+      const Conventions conventions = backend_->conventions();
+      for (const auto& [name, value] : kConventionFields) {
+        reply["conventions"][std::string(name)] = conventions.*value;
+      }
+      return reply;
     }
     if (what == "refuse") {
       const Call call = call_of(request);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <iterator>
 
 #include "harness/probe/probe.h"
 #include "harness/probe/probe_problem.h"
@@ -109,30 +110,49 @@ std::string accumulation_f32(Backend& backend) {
   return probe.lse(0) == 256 ? "f64" : "f32";
 }
 
-}  // namespace
+struct ConventionProbe {
+  std::string Conventions::*field;
+  std::string (*ask)(Backend&);
+};
 
-std::vector<std::pair<std::string, std::string>> convention_fields(const Conventions& c) {
-  return {{"align", c.align},
-          {"window", c.window},
-          {"mask_true", c.mask_true},
-          {"empty_row", c.empty_row},
-          {"hidden_nan", c.hidden_nan},
-          {"lse_base", c.lse_base},
-          {"lse_of_empty_row", c.lse_of_empty_row},
-          {"softcap", c.softcap},
-          {"softmax_f64", c.softmax_f64},
-          {"accumulation_f32", c.accumulation_f32}};
+constexpr ConventionProbe kProbes[] = {
+    {&Conventions::align, align},
+    {&Conventions::window, window},
+    {&Conventions::mask_true, mask_true},
+    {&Conventions::empty_row, empty_row},
+    {&Conventions::hidden_nan, hidden_nan},
+    {&Conventions::lse_base, lse_base},
+    {&Conventions::lse_of_empty_row, lse_of_empty_row},
+    {&Conventions::softcap, softcap},
+    {&Conventions::softmax_f64, softmax_f64},
+    {&Conventions::accumulation_f32, accumulation_f32},
+};
+
+/// nullptr for a field without a probe.
+constexpr const ConventionProbe* probe_of(std::string Conventions::*field) {
+  for (const ConventionProbe& probe : kProbes) {
+    if (probe.field == field) return &probe;
+  }
+  return nullptr;
 }
 
+constexpr bool every_field_has_a_probe() {
+  for (const ConventionField& field : kConventionFields) {
+    if (!probe_of(field.value)) return false;
+  }
+  return std::size(kProbes) == kConventionFields.size();
+}
+static_assert(every_field_has_a_probe(), "a convention that nobody probes can be stated at will");
+
+}  // namespace
+
 std::vector<ProbedStatement> probe_conventions(Backend& backend) {
-  static constexpr std::string (*probes[])(Backend&) = {align,       window,          mask_true,        empty_row,
-                                                        hidden_nan,  lse_base,        lse_of_empty_row, softcap,
-                                                        softmax_f64, accumulation_f32};
   std::vector<ProbedStatement> findings;
-  std::size_t n = 0;
-  for (const auto& [name, stated] : convention_fields(backend.conventions())) {
-    const std::string observed = observe([&] { return probes[n++](backend); });
-    findings.push_back({name, stated, observed, stated == observed});
+  const Conventions conventions = backend.conventions();
+  for (const auto& [name, value] : kConventionFields) {
+    const std::string& stated = conventions.*value;
+    const std::string observed = observe([&, field = value] { return probe_of(field)->ask(backend); });
+    findings.push_back({std::string(name), stated, observed, stated == observed});
   }
   return findings;
 }

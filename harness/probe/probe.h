@@ -14,9 +14,6 @@ struct ProbedStatement {
   bool holds;
 };
 
-/// The fields of Conventions in order, as name and value.
-std::vector<std::pair<std::string, std::string>> convention_fields(const Conventions& conventions);
-
 /// What the backend does where the field disagrees. A probe that the backend refuses is observed as "refused"; one that
 /// throws, as "threw: ...".
 std::vector<ProbedStatement> probe_conventions(Backend& backend);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <tuple>
 
 #include "harness/report/report.h"
@@ -16,8 +17,8 @@ constexpr std::size_t kShownFailures = 10;  ///< printed as they come; the rest 
 constexpr std::size_t kShownPerCause = 3;
 constexpr std::size_t kWorthDistribution = 5;  ///< cases
 
-std::string shortened(const std::string& text, std::size_t max) {
-  return text.size() <= max ? text : text.substr(0, max - 3) + "...";
+std::string shortened(const std::string& text, std::size_t max_size) {
+  return text.size() <= max_size ? text : text.substr(0, max_size - 3) + "...";
 }
 
 const char* word_for(Status status) {

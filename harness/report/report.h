@@ -1,15 +1,15 @@
 // What a run of `check` leaves behind: lines on the console, JSON Lines, JUnit.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
-#include "harness/base/output_file.h"
+#include "backends/identity.h"
 #include "harness/base/unavailable.h"
+#include "harness/report/counts.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
@@ -19,14 +19,6 @@ struct RunInfo {
   std::vector<Identity> backends;
   std::vector<Unavailable> unavailable;
   std::size_t cases = 0;
-};
-
-struct Counts {
-  std::size_t pass = 0, fail = 0, refused = 0, mistrusted = 0, suspect = 0, crashed = 0, timeout = 0;
-  std::size_t waived = 0;  ///< of the suspect ones
-  void add(const Verdict& verdict);
-  std::size_t failures() const { return fail + crashed + timeout + suspect - waived; }
-  std::size_t skipped() const { return refused + mistrusted + waived; }
 };
 
 /// Receives every verdict of a run, in order.

@@ -10,8 +10,8 @@
 #include "harness/cases/memory.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/bitwise.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/prepared_case.h"
-#include "harness/verdict/refusals.h"
 
 namespace attest {
 

@@ -16,16 +16,6 @@
 namespace attest {
 namespace {
 
-const char* type_name(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return "F64";
-    case DType::f32: return "F32";
-    case DType::f16: return "F16";
-    case DType::bf16: return "BF16";
-  }
-  return "";
-}
-
 /// What the metadata of a file with dense tensors say.
 std::string metadata_options(const Problem& problem) {
   std::string text;
@@ -38,7 +28,7 @@ std::string metadata_options(const Problem& problem) {
 /// A tensor whose element (b, h, l, d) is value(b, h, l, d).
 template <class Value>
 FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
-  FileTensor tensor{type_name(dtype), {shape.begin(), shape.end()}, {}};
+  FileTensor tensor{file_type_of(dtype), {shape.begin(), shape.end()}, {}};
   std::int64_t at = 0;
   tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(dtype));
   each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
@@ -283,7 +273,7 @@ class FileShrinker {
   bool change(const char* name, std::int64_t first, std::int64_t last, int form) {
     TensorFile file = now();
     FileTensor& tensor = file.tensors.at(name);
-    const DType dtype = case_dtype(tensor);
+    const DType dtype = *tensor.floating_type();
     bool changed = false;
     for (std::int64_t n = first; n < last; ++n) {
       const double value = tensor.at(n);
@@ -294,13 +284,6 @@ class FileShrinker {
       store(tensor.bytes.data(), dtype, n, to);
     }
     return changed && take(std::move(file));
-  }
-
-  static DType case_dtype(const FileTensor& tensor) {
-    return tensor.dtype == "F64"   ? DType::f64
-           : tensor.dtype == "F32" ? DType::f32
-           : tensor.dtype == "F16" ? DType::f16
-                                   : DType::bf16;
   }
 
   const std::function<bool(const Case&)>& fails_;

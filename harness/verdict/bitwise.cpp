@@ -51,8 +51,7 @@ std::vector<std::uint64_t> run_bits(Backend& backend, const Call& p, const Input
   return bits_of(p, outputs);
 }
 
-bool same_in_every_run(Backend& backend, const Call& p, const Inputs& inputs,
-                       const std::vector<std::uint64_t>& bits) {
+bool same_in_every_run(Backend& backend, const Call& p, const Inputs& inputs, const std::vector<std::uint64_t>& bits) {
   const auto plan = make_plan(backend, p);
   for (int run = 0; run < 5; ++run) {
     GuardedOutputs outputs(p);

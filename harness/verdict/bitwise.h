@@ -12,8 +12,7 @@
 namespace attest {
 
 /// `others` are the same backend made for other numbers of threads. Throws what the backends throw.
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call,
-                           const Inputs& inputs);
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs);
 
 /// The inputs of sequence b alone, and its call; nothing when a sequence can't stand alone.
 struct OneSequence {

@@ -304,7 +304,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
     if (!p.wants(kScoreStages[n])) continue;
     compare(
-        std::string(kOutputNames[static_cast<std::size_t>(kScoreStages[n])]), p, e, p.key_length, false,
+        std::string(name_of(kScoreStages[n])), p, e, p.key_length, false,
         [n](const Bounds& bounds) -> const std::vector<double>& { return bounds.stages[n]; },
         [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
           return outputs.stage(kScoreStages[n], b, h, i, c);

@@ -6,9 +6,9 @@
 #include "harness/base/text.h"
 #include "harness/cases/memory.h"
 #include "harness/comparison/compare.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
 #include "harness/verdict/plan_walk.h"
-#include "harness/verdict/waivers.h"
 #include "reference/work.h"
 
 namespace attest {

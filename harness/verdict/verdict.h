@@ -7,16 +7,16 @@
 #include <string>
 
 #include "harness/comparison/worst_element.h"
+#include "reference/names.h"
 #include "reference/types.h"
 
 namespace attest {
 
 enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout };
 
-constexpr const char* name_of(Status status) {
-  constexpr const char* names[] = {"pass", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"};
-  return names[static_cast<int>(status)];
-}
+template <>
+inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "mistrusted", "suspect", "crashed",
+                                                  "timeout");
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "harness/comparison/compare.h"
-#include "harness/verdict/waivers.h"
+#include "harness/verdict/committed_lists.h"
 #include "reference/error_deviation.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/tampered.h"

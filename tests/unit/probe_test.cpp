@@ -1,4 +1,4 @@
-// Statements of arithmetic are probed: a backend that says more than it does is found out.
+// Statements are probed: a backend that says more of its arithmetic than it does, or other conventions, is found out.
 #include "harness/probe/probe.h"
 
 #include <functional>
@@ -20,7 +20,8 @@ class Liar : public Backend {
     lie_(a);
     return a;
   }
-  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
+  Conventions conventions() const override { return honest().conventions(); }
+  std::unique_ptr<Plan> prepare(const Problem& p) override { return honest().prepare(p); }
 
  private:
   Backend& honest() const { return *set_.all().front(); }
@@ -62,6 +63,33 @@ TEST(ProbeArithmetic, SayingLessIsNoLie) {
     a.stored_weights = DType::bf16;
   });
   EXPECT_EQ(false_statements(modest), Names{});
+}
+
+/// A backend that states one of its conventions wrongly.
+class SaysOtherwise : public Liar {
+ public:
+  explicit SaysOtherwise(std::string Conventions::*field) : Liar("example", [](Arithmetic&) {}), field_(field) {}
+  Conventions conventions() const override {
+    Conventions c = Liar::conventions();
+    c.*field_ = "otherwise";
+    return c;
+  }
+
+ private:
+  std::string Conventions::*field_;
+};
+
+TEST(ProbeConventions, AskAboutTheFieldThatTheyReportOn) {
+  for (const auto& [lie, value] : kConventionFields) {
+    SaysOtherwise backend(value);
+    const std::vector<ProbedStatement> statements = probe_conventions(backend);
+    ASSERT_EQ(statements.size(), kConventionFields.size());
+    for (std::size_t n = 0; n < statements.size(); ++n) {
+      EXPECT_EQ(statements[n].name, kConventionFields[n].name);
+      EXPECT_EQ(statements[n].holds, statements[n].name != lie) << statements[n].name << " when asked about " << lie;
+      EXPECT_EQ(statements[n].observed, Conventions().*kConventionFields[n].value);
+    }
+  }
 }
 
 /// Passes a plan on and rounds the first of two weights to bf16.

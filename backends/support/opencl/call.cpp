@@ -52,7 +52,7 @@ std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& devic
     const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
     const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
     const double bytes = static_cast<double>(*place_of(p, id).elements) * static_cast<double>(element);
-    if (auto refusal = too_large(std::string(kTensorNames[static_cast<std::size_t>(id)]), bytes)) return refusal;
+    if (auto refusal = too_large(std::string(name_of(id)), bytes)) return refusal;
   }
   if (p.wants_scores()) {
     return too_large("a stage of the scores",
@@ -72,7 +72,7 @@ DeviceCall::DeviceCall(const Call& p, OpenClDevice& device, const cl::Program& p
   out_ = GuardedBuffer(device, "out", rows_count_ * count(p.value_dim) * element_);
   lse_ = GuardedBuffer(device, "lse", rows_count_ * element_);
   for (std::size_t n = 0; n < kStages.size(); ++n) {
-    const std::string what(kOutputNames[static_cast<std::size_t>(kStages[n])]);
+    const std::string what(name_of(kStages[n]));
     stages_[n] = GuardedBuffer(device, what, p.wants(kStages[n]) ? rows_count_ * count(p.key_length) * element_ : 0);
   }
   if (p.wants_scores()) stages_kernel_ = checked([&] { return cl::Kernel(program, "write_stages"); });

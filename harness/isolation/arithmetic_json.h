@@ -1,0 +1,13 @@
+// Arithmetic as a worker sends it. Every field must be named here: one left out arrives as its default.
+#pragma once
+
+#include "harness/isolation/messages.h"
+#include "reference/arithmetic.h"
+
+namespace attest {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Arithmetic, accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale,
+                                   division, key_block, lazy_threshold, normalised_before_storage, stored_scores,
+                                   score_stores, sum_of_stored, flush_to_zero)
+
+}  // namespace attest

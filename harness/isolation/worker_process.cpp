@@ -1,0 +1,89 @@
+#include "harness/isolation/worker_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "harness/base/machine.h"
+#include "harness/isolation/worker.h"
+
+extern char** environ;
+
+namespace attest {
+
+WorkerProcess::WorkerProcess(const std::string& name, const Context& context, double memory_gib) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw BackendUnavailable("no socket for a worker process");
+  }
+  socket_ = sockets[0];
+  // Out of the way of descriptors 3 and 4, which the worker will have.
+  const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10);
+  close(sockets[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
+  posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
+  std::vector<std::string> words = {
+      program_path().string(),   "worker", name, "--threads", std::to_string(context.threads), "--memory",
+      std::to_string(memory_gib)};
+  if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  const int error = posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(theirs);
+  close(memory);
+  if (error != 0) {
+    close(socket_);
+    throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
+  }
+}
+
+WorkerProcess::~WorkerProcess() {
+  close(socket_);
+  if (process_ <= 0) return;
+  for (int tries = 0; tries < 50; ++tries) {
+    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
+    usleep(2000);
+  }
+  end();
+}
+
+int WorkerProcess::end() {
+  int status = 0;
+  kill(process_, SIGKILL);
+  waitpid(process_, &status, 0);
+  process_ = -1;
+  return status;
+}
+
+int WorkerProcess::await() {
+  int status = 0;
+  for (int tries = 0; tries < 500; ++tries) {
+    if (waitpid(process_, &status, WNOHANG) != 0) {
+      process_ = -1;
+      return status;
+    }
+    usleep(2000);
+  }
+  return end();
+}
+
+std::string text_of_end(int status) {
+  if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
+  return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace attest

@@ -1,0 +1,18 @@
+// How many verdicts of each kind a run has.
+#pragma once
+
+#include <cstddef>
+
+#include "harness/verdict/verdict.h"
+
+namespace attest {
+
+struct Counts {
+  std::size_t pass = 0, fail = 0, refused = 0, mistrusted = 0, suspect = 0, crashed = 0, timeout = 0;
+  std::size_t waived = 0;  ///< of the suspect ones
+  void add(const Verdict& verdict);
+  std::size_t failures() const { return fail + crashed + timeout + suspect - waived; }
+  std::size_t skipped() const { return refused + mistrusted + waived; }
+};
+
+}  // namespace attest

@@ -1,0 +1,77 @@
+// JSON Lines: a header, a line for each verdict, a summary.
+
+#include "harness/base/machine.h"
+#include "harness/base/output_file.h"
+#include "harness/report/report.h"
+#include "harness/report/verdict_json.h"
+
+namespace attest {
+namespace {
+
+OrderedJson machine_json() {
+  const Machine m = this_machine();
+  return {{"cpu", m.cpu}, {"cores", m.cores}, {"memory_gib", m.memory_gib}, {"system", m.system}, {"build", m.build}};
+}
+
+class JsonLinesReport : public Report {
+ public:
+  explicit JsonLinesReport(const std::filesystem::path& path) : file_(path) {}
+
+  void begin(const RunInfo& info) override {
+    OrderedJson header = {{kKindKey, kRunKind},        {"schema", 1},
+                          {"attest", ATTEST_VERSION},  {kCommitKey, build_commit()},
+                          {"machine", machine_json()}, {"backends", OrderedJson::array()}};
+    for (const Identity& b : info.backends) {
+      header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
+    }
+    header["unavailable"] = OrderedJson::array();
+    for (const Unavailable& u : info.unavailable) {
+      header["unavailable"].push_back({{"name", u.name}, {"reason", u.reason}});
+    }
+    header["command"] = info.command;
+    line(header);
+  }
+
+  void shrunk(const Verdict& failure, const Verdict& small) override {
+    line({{kKindKey, "shrunk"},
+          {"case", failure.case_line},
+          {"backend", failure.backend},
+          {"smallest", small.case_line},
+          {"reason", small.reason},
+          {"repro", small.repro}});
+  }
+
+  void verdict(const Verdict& v) override { line(verdict_to_json(v)); }
+
+  void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
+    OrderedJson summary = {{kKindKey, "summary"},
+                           {"pass", counts.pass},
+                           {"fail", counts.fail},
+                           {"refused", counts.refused},
+                           {"mistrusted", counts.mistrusted},
+                           {"suspect", counts.suspect},
+                           {"waived", counts.waived},
+                           {"crashed", counts.crashed},
+                           {"timeout", counts.timeout},
+                           {"seconds", seconds}};
+    if (!problems.empty()) summary["problems"] = problems;
+    line(summary);
+    file_.finish();
+  }
+
+ private:
+  void line(const OrderedJson& json) {
+    // Text of a backend may hold bytes that are no UTF-8; they are replaced, never thrown over.
+    file_.stream() << json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << '\n' << std::flush;
+  }
+
+  OutputFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Report> json_lines_report(const std::filesystem::path& path) {
+  return std::make_unique<JsonLinesReport>(path);
+}
+
+}  // namespace attest

@@ -1,0 +1,194 @@
+#include "harness/report/verdict_json.h"
+
+#include <cmath>
+#include <concepts>
+#include <string>
+#include <type_traits>
+
+namespace attest {
+namespace {
+
+/// How a field says that it has no value: it always has one, it is null, or it isn't there.
+enum class Absent { never, null, left_out };
+
+template <class T, class Struct>
+concept MaybeConst = std::same_as<std::remove_const_t<T>, Struct>;
+
+// The fields in the order of the file. A walk takes each with its name: a writer from a constant struct, a reader into
+// one that is not.
+
+void each_field(MaybeConst<WorstElement> auto& worst, auto& walk) {
+  walk("output", worst.output);
+  walk("index", worst.index);
+  walk("got", worst.got);
+  walk("expected", worst.expected);
+  walk("bound", worst.bound);
+}
+
+void each_field(MaybeConst<StepSeconds> auto& seconds, auto& walk) {
+  walk("prepare", seconds.prepare);
+  walk("upload", seconds.upload);
+  walk("run", seconds.run);
+  walk("download", seconds.download);
+}
+
+void each_field(MaybeConst<BitwiseFacts> auto& facts, auto& walk) {
+  walk("runs", facts.runs, Absent::null);
+  walk("threads", facts.threads, Absent::null);
+  walk("batch", facts.batch, Absent::null);
+}
+
+void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
+  walk("suite", verdict.suite);
+  walk("case", verdict.case_line);
+  walk("backend", verdict.backend);
+  walk("status", verdict.status);
+  walk("reason", verdict.reason, Absent::null);
+  walk("error_over_bound", verdict.error_over_bound, Absent::null);
+  walk("worst", verdict.worst, Absent::null);
+  walk("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
+  walk("waiver", verdict.waiver, Absent::left_out);
+  walk("rows_checked", verdict.rows_checked);
+  walk("rows", verdict.rows);
+  walk("seconds", verdict.seconds);
+  walk("bitwise", verdict.bitwise, Absent::left_out);
+  walk("repro", verdict.repro);
+}
+
+/// Writes the fields of a struct into an object.
+class Writer {
+ public:
+  explicit Writer(OrderedJson& object) : object_(object) {}
+
+  template <class T>
+  void operator()(const char* name, const T& value, Absent absent = Absent::never) {
+    if (absent == Absent::never || !is_empty(value)) {
+      write(object_[name], value);
+    } else if (absent == Absent::null) {
+      object_[name] = nullptr;
+    }
+  }
+
+ private:
+  static bool is_empty(const std::string& text) { return text.empty(); }
+  template <class T>
+  static bool is_empty(const std::optional<T>& value) {
+    return !value;
+  }
+  template <class T>
+  static bool is_empty(const T&) {
+    return false;
+  }
+
+  static void write(OrderedJson& json, const std::string& text) { json = text; }
+  static void write(OrderedJson& json, bool value) { json = value; }
+  static void write(OrderedJson& json, std::int64_t number) { json = number; }
+  static void write(OrderedJson& json, const Index4& index) { json = index; }
+  static void write(OrderedJson& json, Status status) { json = name_of(status); }
+  /// JSON has no NaN or infinity; they are written as strings.
+  static void write(OrderedJson& json, double number) {
+    if (std::isfinite(number))
+      json = number;
+    else
+      json = std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+  }
+  template <class T>
+  static void write(OrderedJson& json, const std::optional<T>& value) {
+    write(json, *value);
+  }
+  template <class Struct>
+  static void write(OrderedJson& json, const Struct& value) {
+    json = OrderedJson::object();
+    Writer writer(json);
+    each_field(value, writer);
+  }
+
+  OrderedJson& object_;
+};
+
+/// Reads the fields of an object into a struct, and knows whether each was there and of its type.
+class Reader {
+ public:
+  explicit Reader(const OrderedJson& object) : object_(object) {}
+  bool ok() const { return ok_; }
+
+  template <class T>
+  void operator()(const char* name, T& value, Absent absent = Absent::never) {
+    const auto found = object_.find(name);
+    if (found == object_.end())
+      ok_ = ok_ && absent == Absent::left_out;
+    else if (!(found->is_null() && absent == Absent::null))
+      ok_ = ok_ && read(*found, value);
+  }
+
+ private:
+  static bool read(const OrderedJson& json, std::string& text) {
+    if (json.is_string()) text = json.get<std::string>();
+    return json.is_string();
+  }
+  static bool read(const OrderedJson& json, bool& value) {
+    if (json.is_boolean()) value = json.get<bool>();
+    return json.is_boolean();
+  }
+  static bool read(const OrderedJson& json, std::int64_t& number) {
+    if (json.is_number_integer()) number = json.get<std::int64_t>();
+    return json.is_number_integer();
+  }
+  static bool read(const OrderedJson& json, Index4& index) {
+    if (!json.is_array() || json.size() != index.size()) return false;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) {
+      if (!read(json[axis], index[axis])) return false;
+    }
+    return true;
+  }
+  static bool read(const OrderedJson& json, Status& status) {
+    const auto found = json.is_string() ? value_named<Status>(json.get<std::string>()) : std::nullopt;
+    if (found) status = *found;
+    return found.has_value();
+  }
+  static bool read(const OrderedJson& json, double& number) {
+    if (json.is_number())
+      number = json.get<double>();
+    else if (json == "nan")
+      number = kNaN;
+    else if (json == "inf" || json == "-inf")
+      number = json == "inf" ? kInfinity : -kInfinity;
+    else
+      return false;
+    return true;
+  }
+  template <class T>
+  static bool read(const OrderedJson& json, std::optional<T>& value) {
+    return read(json, value.emplace());
+  }
+  template <class Struct>
+  static bool read(const OrderedJson& json, Struct& value) {
+    Reader reader(json);
+    if (json.is_object()) each_field(value, reader);
+    return json.is_object() && reader.ok();
+  }
+
+  const OrderedJson& object_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+OrderedJson verdict_to_json(const Verdict& verdict) {
+  OrderedJson json = {{kKindKey, kVerdictKind}};
+  Writer writer(json);
+  each_field(verdict, writer);
+  return json;
+}
+
+std::optional<Verdict> verdict_from_json(const OrderedJson& json) {
+  const auto kind = json.find(kKindKey);
+  if (kind == json.end() || *kind != kVerdictKind) return std::nullopt;
+  Verdict verdict;
+  Reader reader(json);
+  each_field(verdict, reader);
+  if (!reader.ok()) return std::nullopt;
+  return verdict;
+}
+
+}  // namespace attest
