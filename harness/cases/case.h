@@ -16,10 +16,11 @@ namespace attest {
 
 /// What a file holds besides the inputs: stages printed or computed by others.
 struct Golden {
-  std::map<std::string, FileTensor> stages;  ///< scores, masked_scores, weights, output, X, W_Q, ...
-  std::optional<double> tolerance;           ///< of printed values; of an imported suite, its absolute one
-  double relative = 0;                       ///< an imported suite's relative tolerance
-  std::optional<Arithmetic> producer;        ///< how computed values were computed
+  std::map<std::string, FileTensor> stages;        ///< scores, masked_scores, weights, output, X, W_Q, ...
+  std::optional<double> tolerance;                 ///< of printed values; of an imported suite, its absolute one
+  std::map<std::string, double> stage_tolerances;  ///< of stages printed with another number of digits
+  double relative = 0;                             ///< an imported suite's relative tolerance
+  std::optional<Arithmetic> producer;              ///< how computed values were computed
   std::vector<std::string> tokens;
   std::string about;
 };
@@ -38,7 +39,8 @@ struct Case {
 Case case_from_line(const std::string& line, const std::string& where = "");
 /// Tensors q, k, v; optional mask, past_k, past_v, keep; cu_seqlens_q and cu_seqlens_k (layout thd); page_table (k and
 /// v are then pages); decay, beta, past_state (linear attention); stages. Metadata scale,
-/// layout, heads, kv_heads, options (a case line without sizes), tolerance, relative_tolerance, producer, about.
+/// layout, heads, kv_heads, options (a case line without sizes), tolerance, tolerances ("stage=number ..."),
+/// relative_tolerance, producer, about.
 Case case_from_file(const std::filesystem::path& path);
 /// The same of a file in memory; `name` stands in messages.
 Case case_from_tensors(TensorFile file, const std::string& name);

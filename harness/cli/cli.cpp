@@ -175,9 +175,15 @@ struct Parser {
     sub->add_option("what", trace.what, "A walkthrough's name, language_model, a case line or a .safetensors file")
         ->required();
     sub->add_flag("--causal", trace.causal, "Add the causal mask");
+    sub->add_option("--row", trace.row, "The query to put into words, by number or name; else the least even one");
+    sub->add_option("--batch", trace.batch, "Only this batch");
+    sub->add_option("--head", trace.head, "Only this head");
+    sub->add_option("--digits", trace.digits, "Decimals to print")->check(CLI::Range(0, 20));
+    sub->add_option("--model", trace.model, "A case line: start at drawn embeddings of this width, and project them");
     sub->add_option("--json", trace.json, "Write every stage to this file");
-    sub->add_option("--svg", trace.svg, "Draw the weights, with and without the causal mask");
+    sub->add_option("--svg", trace.svg, "Draw the weights as heat maps, without and with the causal mask");
     sub->add_option("--text", trace.text, "language_model: the words");
+    sub->add_option("--blocks", trace.blocks, "language_model: how many, one on another")->check(CLI::Range(1, 64));
     sub->add_option("--norm", trace.norm, "language_model: pre or post");
     sub->add_option("--positions", trace.positions, "language_model: sinusoidal or learned");
     sub->add_option("--activation", trace.activation, "language_model: gelu or relu");

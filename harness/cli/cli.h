@@ -60,8 +60,11 @@ struct BenchOptions {
 };
 
 struct TraceOptions {
-  std::string what, json, svg;
+  std::string what, json, svg, row;
   bool causal = false;
+  int digits = 4, blocks = 1;
+  std::optional<std::int64_t> batch, head;
+  std::int64_t model = 0;
   CommonOptions common;  ///< of language_model: the backend that runs the attention core
   std::string norm = "pre", positions = "sinusoidal", activation = "gelu", text;
 };

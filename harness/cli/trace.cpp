@@ -36,6 +36,25 @@ std::size_t choice(const std::string& option, const std::string& value, const st
   return static_cast<std::size_t>(found - names.begin());
 }
 
+/// Both files are opened before anything is printed: an unwritable path leaves nothing behind.
+class TraceFiles {
+ public:
+  explicit TraceFiles(const TraceOptions& options) {
+    if (!options.svg.empty()) svg_.emplace(options.svg);
+    if (!options.json.empty()) json_.emplace(options.json);
+  }
+  void write_svg(const std::string& text) { write(svg_, text); }
+  void write_json(const std::string& text) { write(json_, text); }
+
+ private:
+  static void write(std::optional<OutputFile>& file, const std::string& text) {
+    if (!file) return;
+    file->stream() << text;
+    file->finish();
+  }
+  std::optional<OutputFile> svg_, json_;
+};
+
 int run_language_model(const TraceOptions& options, std::span<const BackendEntry> registry) {
   LanguageModelSettings settings;
   settings.pre_norm = choice("norm", options.norm, {"pre", "post"}) == 0;
@@ -43,16 +62,18 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
   settings.activation =
       choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
   if (!options.text.empty()) settings.text = options.text;
-  if (!options.json.empty() || !options.svg.empty())
-    throw UserError("trace language_model prints; --json and --svg are for cases");
-  if (options.common.backends.empty()) {
-    trace_language_model(settings, nullptr);
-    return kOk;
-  }
-  const std::vector<std::string> names = split_names(options.common.backends);
-  if (names.size() != 1) throw UserError("trace runs one backend: --backend NAME");
-  const BackendSet backends(registry, names, options.common.context());
-  trace_language_model(settings, backends.all().front());
+  settings.blocks = options.blocks;
+  if (!options.svg.empty() || !options.row.empty() || options.causal || options.batch || options.head || options.model)
+    throw UserError("trace language_model: --svg, --row, --causal, --batch, --head and --model are for cases");
+  const std::vector<std::string> names =
+      options.common.backends.empty() ? std::vector<std::string>{} : split_names(options.common.backends);
+  if (names.size() > 1) throw UserError("trace runs one backend: --backend NAME");
+  std::optional<BackendSet> backends;
+  if (!names.empty()) backends.emplace(registry, names, options.common.context());
+  const LanguageModelTrace trace = trace_language_model(settings, backends ? backends->all().front() : nullptr);
+  TraceFiles files(options);
+  print_language_model(trace, options.digits);
+  files.write_json(language_model_json(trace));
   return kOk;
 }
 
@@ -62,20 +83,11 @@ int run_trace(const TraceOptions& options, std::span<const BackendEntry> registr
   if (options.what == "language_model") return run_language_model(options, registry);
   Case source = find_case(options.what);
   if (source.from_file) source.label = std::filesystem::proximate(source.label).string();
-  const Trace trace = trace_case(source, options.causal);
-  // Both files are opened before anything is printed: an unwritable path leaves nothing behind.
-  std::optional<OutputFile> svg, json;
-  if (!options.svg.empty()) svg.emplace(options.svg);
-  if (!options.json.empty()) json.emplace(options.json);
-  print_trace(trace);
-  if (svg) {
-    svg->stream() << trace_svg(trace);
-    svg->finish();
-  }
-  if (json) {
-    json->stream() << trace_json(trace);
-    json->finish();
-  }
+  const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head, options.model});
+  TraceFiles files(options);
+  print_trace(trace, options.digits);
+  files.write_svg(draw_heat_maps(trace.heat_maps));
+  files.write_json(trace_json(trace));
   return kOk;
 }
 
