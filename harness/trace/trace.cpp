@@ -339,6 +339,7 @@ void print_trace(const Trace& trace, int digits) {
   if (!trace.about.empty()) fmt::print("{}\n", trace.about);
   fmt::print("{}\n", trace.scaling);
   for (const Stage& stage : trace.stages) print_stage(stage, digits);
+  if (trace.heads.size() > 1) fmt::print("\n{} heads follow; --batch and --head choose one\n", trace.heads.size());
   for (const HeadTrace& head : trace.heads) {
     if (trace.heads.size() > 1) fmt::print("\n=== batch {}, head {}\n", head.batch, head.head);
     for (const Stage& stage : head.stages) print_stage(stage, digits);
