@@ -28,14 +28,10 @@ Colour colour_of(double share) {
 }
 
 /// The largest weight, rounded up to a tenth or, below one, to a hundredth.
-double top_of(const std::vector<std::vector<HeatMap>>& lines) {
+double top_of(const HeatMap& map) {
   double most = 0;
-  for (const auto& line : lines) {
-    for (const HeatMap& map : line) {
-      for (const auto& row : map.weights) {
-        for (double w : row) most = std::isfinite(w) ? std::max(most, w) : most;
-      }
-    }
+  for (const std::vector<double>& row : map.weights) {
+    for (double w : row) most = std::isfinite(w) ? std::max(most, w) : most;
   }
   const double step = most > 0.1 ? 10 : 100;
   return std::max(std::ceil(most * step - 1e-9) / step, 0.01);
@@ -144,8 +140,9 @@ void draw_bar(Drawing& drawing, double x, double y, double height, double top) {
   drawing.upright(x + kBarWidth + 48, y + height / 2, "weight", "middle");
 }
 
-void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0, double top) {
+void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
   const HeatMap& map = panel.map;
+  const double top = top_of(map);
   const double x = x0 + panel.names, y = y0 + kTop + (panel.keys_upright() ? 36 : 0), cell = panel.cell;
   pugi::xml_node title = drawing.text(x, y0 + 20, map.title);
   title.append_attribute("font-size") = "14";
@@ -180,14 +177,13 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0, doub
 }  // namespace
 
 std::string draw_heat_maps(const std::vector<std::vector<HeatMap>>& lines) {
-  const double top = top_of(lines);
   Drawing drawing;
   double y = 8, width = 0;
   for (const auto& line : lines) {
     double x = 8, height = 0;
     for (const HeatMap& map : line) {
       const Panel panel(map);
-      draw_panel(drawing, panel, x, y, top);
+      draw_panel(drawing, panel, x, y);
       x += panel.width + 2 * kGap;
       height = std::max(height, panel.height);
     }

@@ -12,7 +12,7 @@ struct HeatMap {
   std::vector<std::vector<double>> weights, hidden;  ///< query by key; hidden: 1 where the query does not see the key
 };
 
-/// One line of panels after another. All have the same colours: white for 0, darkest for the largest weight.
+/// One line of panels after another. White is 0 and the darkest blue a panel's largest weight, as its colour bar says.
 std::string draw_heat_maps(const std::vector<std::vector<HeatMap>>& lines);
 
 }  // namespace attest
