@@ -1,4 +1,4 @@
-// Quantiles and variance of samples.
+// Quantiles, mean and variance of samples.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,28 @@ inline double quantile(std::vector<double> values, double q) {
 
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-/// Sample variance, n - 1 in the denominator; 0 for fewer than two values.
+inline double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+/// Sum of the squared distances from the mean.
+inline double squares_about_mean(const std::vector<double>& values) {
+  const double middle = mean(values);
+  double sum = 0;
+  for (double value : values) sum += (value - middle) * (value - middle);
+  return sum;
+}
+
+/// Of samples: n - 1 in the denominator; 0 below two samples.
 inline double variance(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  double mean = 0, sum = 0;
-  for (double v : values) mean += v / static_cast<double>(values.size());
-  for (double v : values) sum += (v - mean) * (v - mean);
-  return sum / static_cast<double>(values.size() - 1);
+  return values.size() < 2 ? 0 : squares_about_mean(values) / static_cast<double>(values.size() - 1);
+}
+
+/// Of a whole population: n in the denominator.
+inline double population_variance(const std::vector<double>& values) {
+  return values.empty() ? 0 : squares_about_mean(values) / static_cast<double>(values.size());
 }
 
 }  // namespace attest

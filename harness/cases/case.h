@@ -15,10 +15,11 @@ namespace attest {
 
 /// What a file holds besides the inputs: stages printed or computed by others.
 struct Golden {
-  std::map<std::string, FileTensor> stages;  ///< scores, masked_scores, weights, output, X, W_Q, ...
-  std::optional<double> tolerance;           ///< of printed values; of an imported suite, its absolute one
-  double relative = 0;                       ///< an imported suite's relative tolerance
-  std::optional<Arithmetic> producer;        ///< how computed values were computed
+  std::map<std::string, FileTensor> stages;        ///< scores, masked_scores, weights, output, X, W_Q, ...
+  std::optional<double> tolerance;                 ///< of printed values; of an imported suite, its absolute one
+  std::map<std::string, double> stage_tolerances;  ///< of stages printed with another number of digits
+  double relative = 0;                             ///< an imported suite's relative tolerance
+  std::optional<Arithmetic> producer;              ///< how computed values were computed
   std::vector<std::string> tokens;
   std::string about;
 };

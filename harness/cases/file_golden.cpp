@@ -13,8 +13,9 @@ std::string FileMetadata::text(const std::string& key) const {
   return found == file_.metadata.end() ? "" : found->second;
 }
 
-double FileMetadata::number(const std::string& key) const {
-  const std::string value = text(key);
+double FileMetadata::number(const std::string& key) const { return number(key, text(key)); }
+
+double FileMetadata::number(const std::string& key, const std::string& value) const {
   double number = 0;
   const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || stop != value.data() + value.size() || !std::isfinite(number)) {
@@ -65,6 +66,18 @@ std::optional<Golden> read_golden(const TensorFile& file, const std::string& nam
   golden.about = metadata.text("about").empty() ? metadata.text("origin") : metadata.text("about");
   golden.tolerance = tolerance("tolerance");
   golden.relative = tolerance("relative_tolerance").value_or(0);
+  std::istringstream tolerances(metadata.text("tolerances"));
+  for (std::string entry; tolerances >> entry;) {
+    const std::size_t equals = entry.find('=');
+    const std::string stage = entry.substr(0, equals);
+    if (equals == std::string::npos || !golden.stages.contains(stage)) {
+      throw UserError(name + ": metadata tolerances \"" + entry.substr(0, 40) +
+                      "\": stage=number is wanted, for a stage " + "that the file holds");
+    }
+    const double value = metadata.number("tolerances " + stage, entry.substr(equals + 1));
+    if (!(value >= 0)) throw UserError(name + ": metadata tolerances " + stage + " is negative");
+    golden.stage_tolerances[stage] = value;
+  }
   golden.producer = read_producer(metadata.text("producer"), name);
   std::istringstream tokens(metadata.text("tokens"));
   for (std::string token; tokens >> token;) golden.tokens.push_back(token);

@@ -19,6 +19,8 @@ class FileMetadata {
   std::string text(const std::string& key) const;
   /// Throws UserError when it is no finite number.
   double number(const std::string& key) const;
+  /// The same of `value`, a part of the text under `key`.
+  double number(const std::string& key, const std::string& value) const;
 
  private:
   const TensorFile& file_;

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -19,8 +20,11 @@ namespace attest {
 namespace {
 
 struct TraceOptions {
-  std::string what, json, svg;
+  std::string what, json, svg, row;
   bool causal = false;
+  int digits = 4, blocks = 1;
+  std::optional<std::int64_t> batch, head;
+  std::int64_t model = 0;
   BackendOptions backend;  ///< of language_model: the one that runs the attention core
   std::string norm = "pre", positions = "sinusoidal", activation = "gelu", text;
 };
@@ -47,6 +51,25 @@ std::size_t choice(const std::string& option, const std::string& value, const st
   return static_cast<std::size_t>(found - names.begin());
 }
 
+/// Both files are opened before anything is printed: an unwritable path leaves nothing behind.
+class TraceFiles {
+ public:
+  explicit TraceFiles(const TraceOptions& options) {
+    if (!options.svg.empty()) svg_.emplace(options.svg);
+    if (!options.json.empty()) json_.emplace(options.json);
+  }
+  void write_svg(const std::string& text) { write(svg_, text); }
+  void write_json(const std::string& text) { write(json_, text); }
+
+ private:
+  static void write(std::optional<OutputFile>& file, const std::string& text) {
+    if (!file) return;
+    file->stream() << text;
+    file->finish();
+  }
+  std::optional<OutputFile> svg_, json_;
+};
+
 int run_language_model(const TraceOptions& options, std::span<const BackendEntry> registry) {
   LanguageModelSettings settings;
   settings.pre_norm = choice("norm", options.norm, {"pre", "post"}) == 0;
@@ -54,15 +77,17 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
   settings.activation =
       choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
   if (!options.text.empty()) settings.text = options.text;
-  if (!options.json.empty() || !options.svg.empty())
-    throw UserError("trace language_model prints; --json and --svg are for cases");
-  if (options.backend.names.empty()) {
-    trace_language_model(settings, nullptr);
-    return kOk;
+  settings.blocks = options.blocks;
+  if (!options.svg.empty() || !options.row.empty() || options.causal || options.batch || options.head || options.model)
+    throw UserError("trace language_model: --svg, --row, --causal, --batch, --head and --model are for cases");
+  std::optional<BackendSet> backends;
+  if (!options.backend.names.empty()) {
+    backends.emplace(registry, options.backend.one("trace runs"), options.backend.context());
   }
-  const std::vector<std::string> names = options.backend.one("trace runs");
-  const BackendSet backends(registry, names, options.backend.context());
-  trace_language_model(settings, backends.all().front());
+  const LanguageModelTrace trace = trace_language_model(settings, backends ? backends->all().front() : nullptr);
+  TraceFiles files(options);
+  print_language_model(trace, options.digits);
+  files.write_json(language_model_json(trace));
   return kOk;
 }
 
@@ -70,20 +95,11 @@ int run(const TraceOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "language_model") return run_language_model(options, registry);
   Case source = find_case(options.what);
   if (source.from_file) source.label = std::filesystem::proximate(source.label).string();
-  const Trace trace = trace_case(source, options.causal);
-  // Both files are opened before anything is printed: an unwritable path leaves nothing behind.
-  std::optional<OutputFile> svg, json;
-  if (!options.svg.empty()) svg.emplace(options.svg);
-  if (!options.json.empty()) json.emplace(options.json);
-  print_trace(trace);
-  if (svg) {
-    svg->stream() << trace_svg(trace);
-    svg->finish();
-  }
-  if (json) {
-    json->stream() << trace_json(trace);
-    json->finish();
-  }
+  const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head, options.model});
+  TraceFiles files(options);
+  print_trace(trace, options.digits);
+  files.write_svg(draw_heat_maps(trace.heat_maps));
+  files.write_json(trace_json(trace));
   return kOk;
 }
 
@@ -97,9 +113,15 @@ void add_trace(CLI::App& app, Invocation& invocation) {
   sub->add_option("what", options->what, "A walkthrough's name, language_model, a case line or a .safetensors file")
       ->required();
   sub->add_flag("--causal", options->causal, "Add the causal mask");
+  sub->add_option("--row", options->row, "The query to put into words, by number or name; else the least even one");
+  sub->add_option("--batch", options->batch, "Only this batch");
+  sub->add_option("--head", options->head, "Only this head");
+  sub->add_option("--digits", options->digits, "Decimals to print")->check(CLI::Range(0, 20));
+  sub->add_option("--model", options->model, "A case line: start at drawn embeddings of this width, and project them");
   sub->add_option("--json", options->json, "Write every stage to this file");
-  sub->add_option("--svg", options->svg, "Draw the weights, with and without the causal mask");
+  sub->add_option("--svg", options->svg, "Draw the weights as heat maps, without and with the causal mask");
   sub->add_option("--text", options->text, "language_model: the words");
+  sub->add_option("--blocks", options->blocks, "language_model: how many, one on another")->check(CLI::Range(1, 64));
   sub->add_option("--norm", options->norm, "language_model: pre or post");
   sub->add_option("--positions", options->positions, "language_model: sinusoidal or learned");
   sub->add_option("--activation", options->activation, "language_model: gelu or relu");

@@ -4,45 +4,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
-#include "harness/cases/fill.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/trace/drawn_projections.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
 
-constexpr std::int64_t kModel = 8, kHeads = 2, kHidden = 16;
-
-/// Weights as a function of their name's number: uniform, with the variance that keeps activations near 1.
-Matrix weights(std::uint64_t stream, std::int64_t rows, std::int64_t columns) {
-  Matrix m{rows, columns, {}};
-  const double width = std::sqrt(3.0 / static_cast<double>(rows));
-  for (std::int64_t n = 0; n < rows * columns; ++n) {
-    m.values.push_back((2 * hash_uniform(hash_words(11, stream, static_cast<std::uint64_t>(n))) - 1) * width);
-  }
-  return m;
-}
-
-void print_matrix(const std::string& title, const Matrix& m, const std::vector<std::string>& names) {
-  fmt::print("\n{}  [{} x {}]\n", title, m.rows, m.columns);
-  for (std::int64_t i = 0; i < m.rows; ++i) {
-    fmt::print("  {:<8}", names[static_cast<std::size_t>(i)]);
-    for (std::int64_t c = 0; c < m.columns; ++c) fmt::print(" {:>8.4f}", m.at(i, c));
-    fmt::print("\n");
-  }
-}
+constexpr std::int64_t kModel = 8, kHeads = 2, kHidden = 32;
 
 struct Model {
   std::vector<std::string> words, vocabulary;
   std::vector<std::int64_t> ids;
   Matrix embeddings, positions, head;
-  Block block;
+  std::vector<Block> blocks;
 
   explicit Model(const LanguageModelSettings& settings) {
     std::istringstream text(settings.text);
@@ -55,14 +37,25 @@ struct Model {
       ids.push_back(std::lower_bound(vocabulary.begin(), vocabulary.end(), word) - vocabulary.begin());
     }
     const auto size = static_cast<std::int64_t>(vocabulary.size()), length = static_cast<std::int64_t>(words.size());
-    embeddings = weights(1, size, kModel);
-    positions = settings.sinusoidal ? sinusoidal_positions(length, kModel) : weights(2, length, kModel);
-    block.self = {weights(3, kModel, kModel), weights(4, kModel, kModel), weights(5, kModel, kModel),
-                  weights(6, kModel, kModel)};
+    embeddings = drawn_matrix(1, size, kModel);
+    positions = settings.sinusoidal ? sinusoidal_positions(length, kModel) : drawn_matrix(2, length, kModel);
+    for (int n = 0; n < settings.blocks; ++n) blocks.push_back(drawn_block(static_cast<std::uint64_t>(n), settings));
+    head = drawn_matrix(9, kModel, size);
+  }
+
+  static Block drawn_block(std::uint64_t number, const LanguageModelSettings& settings) {
+    const std::uint64_t first = number == 0 ? 3 : 10 * number;
+    Block block;
+    block.self = {drawn_matrix(first, kModel, kModel), drawn_matrix(first + 1, kModel, kModel),
+                  drawn_matrix(first + 2, kModel, kModel), drawn_matrix(first + 3, kModel, kModel)};
     block.self_shape = {kHeads, kHeads, true};
-    block.ffn = {weights(7, kModel, kHidden), weights(8, kHidden, kModel), {}, {}, settings.activation};
+    block.ffn = {drawn_matrix(first + 4, kModel, kHidden),
+                 drawn_matrix(first + 5, kHidden, kModel),
+                 {},
+                 {},
+                 settings.activation};
     block.pre_norm = settings.pre_norm;
-    head = weights(9, kModel, size);
+    return block;
   }
 
   Matrix embedded() const {
@@ -73,7 +66,7 @@ struct Model {
     return x;
   }
 
-  Matrix logits(const Matrix& x) const { return project(block.pre_norm ? layer_norm(x, {}) : x, head); }
+  Matrix logits(const Matrix& x) const { return project(blocks.front().pre_norm ? layer_norm(x, {}) : x, head); }
 
   /// Loss of each word but the last: the word after it is the target.
   std::vector<double> losses(const Matrix& all) const {
@@ -83,10 +76,6 @@ struct Model {
     return cross_entropy(rows, {ids.begin() + 1, ids.end()});
   }
 };
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 }  // namespace
 
@@ -126,41 +115,76 @@ AttentionCore core_of(Backend& backend, DType dtype) {
   };
 }
 
-void trace_language_model(const LanguageModelSettings& settings, Backend* backend) {
+LanguageModelTrace trace_language_model(const LanguageModelSettings& settings, Backend* backend) {
   const Model model(settings);
-  fmt::print("tokens to loss: width {}, {} heads, {} hidden units, {}, {}, {} positions\n", kModel, kHeads, kHidden,
-             settings.pre_norm ? "pre-norm" : "post-norm", settings.activation == Activation::gelu ? "GELU" : "ReLU",
-             settings.sinusoidal ? "sinusoidal" : "learned");
-  fmt::print("\ntokens   ");
-  for (std::size_t n = 0; n < model.words.size(); ++n) fmt::print(" {}={}", model.words[n], model.ids[n]);
-  fmt::print("\n");
-  const Matrix x = add(model.embedded(), model.positions);
-  print_matrix("embeddings", model.embedded(), model.words);
-  print_matrix("positions", model.positions, model.words);
-  print_matrix("x = embeddings + positions", x, model.words);
-  const BlockStages stages = run_block(x, nullptr, model.block, reference_core);
-  print_matrix("multi-head causal self-attention, heads concatenated and projected", stages.attended, model.words);
-  print_matrix(settings.pre_norm ? "x + attention(norm(x))" : "norm(x + attention(x))", stages.after_attention,
-               model.words);
-  print_matrix("feed-forward", stages.fed, model.words);
-  print_matrix("output of the block", stages.output, model.words);
-  const Matrix logits = model.logits(stages.output);
-  print_matrix("logits over the vocabulary", logits, model.words);
+  LanguageModelTrace trace;
+  const auto stage = [&](const std::string& name, const std::string& title, const Matrix& m) -> Stage& {
+    return trace.stages.emplace_back(stage_of(name, title, m, model.words));
+  };
+  trace.summary = fmt::format(
+      "tokens to loss: width {}, {} heads, {} hidden units ({} times the width), {} block{}, {}, {}, {} positions",
+      kModel, kHeads, kHidden, kHidden / kModel, settings.blocks, settings.blocks > 1 ? "s" : "",
+      settings.pre_norm ? "pre-norm" : "post-norm", settings.activation == Activation::gelu ? "GELU" : "ReLU",
+      settings.sinusoidal ? "sinusoidal" : "learned");
+  Stage ids{"tokens", "tokens: number of each word in the sorted vocabulary", model.words, {}, {}, true};
+  for (std::int64_t id : model.ids) ids.values.push_back({static_cast<double>(id)});
+  trace.stages.push_back(std::move(ids));
+  stage("embeddings", "embeddings", model.embedded());
+  stage("positions",
+        settings.sinusoidal ? fmt::format("positions: sin and cos of position / 10000^(2t/{})", kModel)
+                            : "positions, learned",
+        model.positions);
+  Matrix x = add(model.embedded(), model.positions);
+  stage("x", "x = embeddings + positions", x);
+  for (std::size_t n = 0; n < model.blocks.size(); ++n) {
+    const std::string key = fmt::format("block_{}_", n + 1), of = fmt::format("block {}: ", n + 1);
+    const BlockStages stages = run_block(x, nullptr, model.blocks[n], reference_core);
+    stage(key + "attention", of + "multi-head causal self-attention, heads concatenated and projected",
+          stages.attended);
+    stage(key + "after_attention", of + (settings.pre_norm ? "x + attention(norm(x))" : "norm(x + attention(x))"),
+          stages.after_attention);
+    stage(key + "feed_forward", of + "feed-forward", stages.fed);
+    stage(key + "output", of + "its output", stages.output);
+    x = stages.output;
+  }
+  const Matrix logits = model.logits(x);
+  stage("logits", "logits over the vocabulary", logits).columns = model.vocabulary;
 
   const std::vector<double> losses = model.losses(logits);
-  fmt::print("\nnext-token loss, -log p\n");
+  Stage next{"losses", "next-token loss, -log p of the word that follows", {}, {"loss", "p"}, {}};
   for (std::size_t n = 0; n < losses.size(); ++n) {
-    fmt::print("  after {:<8} {:<8} {:.6f}   p = {:.4f}\n", model.words[n], model.words[n + 1], losses[n],
-               std::exp(-losses[n]));
+    next.rows.push_back(model.words[n] + " -> " + model.words[n + 1]);
+    next.values.push_back({losses[n], std::exp(-losses[n])});
+    trace.loss_sum += losses[n];
   }
-  const double loss = mean(losses);
-  fmt::print("loss {:.9f}; guessing among {} words costs {:.6f}\n", loss, model.vocabulary.size(),
-             std::log(static_cast<double>(model.vocabulary.size())));
-  if (!backend) return;
-  const BlockStages again = run_block(x, nullptr, model.block, core_of(*backend, DType::f32));
-  const double other = mean(model.losses(model.logits(again.output)));
-  fmt::print("loss {:.9f} with the attention of {} in f32, {:.1e} away\n", other, backend->identity().name,
-             std::fabs(other - loss));
+  trace.stages.push_back(std::move(next));
+  trace.loss_mean = mean(losses);
+  trace.guessing = std::log(static_cast<double>(model.vocabulary.size()));
+  if (!backend) return trace;
+  Matrix again = add(model.embedded(), model.positions);
+  for (const Block& block : model.blocks)
+    again = run_block(again, nullptr, block, core_of(*backend, DType::f32)).output;
+  trace.backend = {std::string(backend->identity().name), mean(model.losses(model.logits(again)))};
+  return trace;
+}
+
+void print_language_model(const LanguageModelTrace& trace, int digits) {
+  fmt::print("{}\n", trace.summary);
+  for (const Stage& stage : trace.stages) print_stage(stage, digits);
+  fmt::print("\nloss: sum {:.9f}, mean {:.9f}; guessing costs {:.9f} on average\n", trace.loss_sum, trace.loss_mean,
+             trace.guessing);
+  if (!trace.backend) return;
+  fmt::print("loss: mean {:.9f} with the attention of {} in f32, {:.1e} away\n", trace.backend->loss_mean,
+             trace.backend->name, std::fabs(trace.backend->loss_mean - trace.loss_mean));
+}
+
+std::string language_model_json(const LanguageModelTrace& trace) {
+  nlohmann::ordered_json json;
+  json["summary"] = trace.summary;
+  for (const Stage& stage : trace.stages) json["stages"][stage.name] = stage_json(stage);
+  json["loss"] = {{"sum", trace.loss_sum}, {"mean", trace.loss_mean}, {"guessing", trace.guessing}};
+  if (trace.backend) json["backend"] = {{"name", trace.backend->name}, {"mean", trace.backend->loss_mean}};
+  return json.dump(1) + "\n";
 }
 
 }  // namespace attest

@@ -3,180 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
+#include "harness/trace/drawn_projections.h"
+#include "harness/trace/reading.h"
+#include "harness/verdict/row_stages.h"
 #include "reference/case_line.h"
+#include "reference/nearest.h"
 
 namespace attest {
 namespace {
 
 constexpr std::int64_t kMostTokens = 128;  ///< a trace is for reading
-constexpr std::size_t kShownColumns = 12;
 
-double variance(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  double mean = 0, sum = 0;
-  for (double v : values) mean += v / static_cast<double>(values.size());
-  for (double v : values) sum += (v - mean) * (v - mean);
-  return sum / static_cast<double>(values.size() - 1);
-}
-
-std::vector<Row> trace_rows(const Problem& p, const Inputs& inputs) {
-  const Head head(p, inputs, 0, 0);
-  std::vector<Row> rows(static_cast<std::size_t>(p.query_length));
-  for (std::size_t i = 0; i < rows.size(); ++i) head.attend(static_cast<std::int64_t>(i), rows[i]);
-  return rows;
-}
-
-template <class Get>
-void print_matrix(const std::string& title, const std::vector<std::string>& names, std::size_t columns,
-                  const Get& get) {
-  fmt::print("\n{}  [{} x {}]\n", title, names.size(), columns);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    fmt::print("  {:<10}", names[i]);
-    for (std::size_t j = 0; j < std::min(columns, kShownColumns); ++j) {
-      const double value = get(i, j);
-      if (value == -kInfinity)
-        fmt::print(" {:>9}", "-inf");
-      else
-        fmt::print(" {:>9.4f}", value);
-    }
-    fmt::print("{}\n", columns > kShownColumns ? "  ..." : "");
-  }
-}
-
-void print_tensor(const std::string& title, const ConstTensor& t, const std::vector<std::string>& names) {
-  print_matrix(title, names, static_cast<std::size_t>(t.shape[3]), [&](std::size_t i, std::size_t d) {
-    return load(t.data, t.dtype,
-                static_cast<std::int64_t>(i) * t.strides[2] + static_cast<std::int64_t>(d) * t.strides[3]);
-  });
-}
-
-void print_golden_matrix(const Trace& trace, const std::string& name, const std::string& title) {
-  const auto found = trace.source.golden->stages.find(name);
-  if (found == trace.source.golden->stages.end() || found->second.shape.size() < 2) return;
-  const FileTensor& t = found->second;
-  const auto rows = static_cast<std::size_t>(t.shape[t.shape.size() - 2]),
-             columns = static_cast<std::size_t>(t.shape.back());
-  std::vector<std::string> names = trace.tokens;
-  if (names.size() != rows) {
-    names.clear();
-    for (std::size_t n = 0; n < rows; ++n) names.push_back("row " + std::to_string(n));
-  }
-  print_matrix(title, names, columns,
-               [&](std::size_t i, std::size_t j) { return t.at(static_cast<std::int64_t>(i * columns + j)); });
-}
-
-std::vector<std::string> key_names(const Trace& trace) {
-  const auto keys = static_cast<std::size_t>(trace.source.problem.key_length);
-  if (trace.tokens.size() == keys && !trace.source.golden) return trace.tokens;
-  if (trace.source.golden && trace.source.golden->tokens.size() == keys) return trace.source.golden->tokens;
-  std::vector<std::string> names;
-  for (std::size_t j = 0; j < keys; ++j) names.push_back("key " + std::to_string(j));
-  return names;
-}
-
-/// A sentence on the token whose attention is the least even.
-void interpret(const Trace& trace) {
-  const std::vector<std::string> keys = key_names(trace);
-  std::size_t best = trace.rows.size();
-  double most = -1;
-  for (std::size_t i = 0; i < trace.rows.size(); ++i) {
-    const Row& row = trace.rows[i];
-    if (row.visible_count < 2) continue;
-    const double top = *std::max_element(row.weights.begin(), row.weights.end());
-    const double excess = top * static_cast<double>(row.visible_count);
-    if (excess > most) {
-      most = excess;
-      best = i;
-    }
-  }
-  if (best == trace.rows.size()) {
-    fmt::print("\nNo token sees more than one key, so every output is that key's value.\n");
-    return;
-  }
-  const Row& row = trace.rows[best];
-  const auto top =
-      static_cast<std::size_t>(std::max_element(row.weights.begin(), row.weights.end()) - row.weights.begin());
-  fmt::print(
-      "\n\"{}\" attends most to \"{}\": {:.1f}% of its weight, where an even share among the {} keys it sees would be "
-      "{:.1f}%.\nIts output is therefore {} the value of \"{}\".\n",
-      trace.tokens[best], keys[top], 100 * row.weights[top], row.visible_count,
-      100.0 / static_cast<double>(row.visible_count),
-      row.weights[top] > 0.9   ? "almost exactly"
-      : row.weights[top] > 0.5 ? "mostly"
-                               : "only partly",
-      keys[top]);
-}
-
-nlohmann::json matrix_json(const std::vector<Row>& rows, const auto& get) {
-  nlohmann::json matrix = nlohmann::json::array();
-  for (const Row& row : rows) {
-    nlohmann::json line = nlohmann::json::array();
-    for (double value : get(row)) {
-      if (std::isfinite(value))
-        line.push_back(value);
-      else
-        line.push_back(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-    }
-    matrix.push_back(line);
-  }
-  return matrix;
-}
-
-std::vector<double> masked_scores(const Row& row) {
-  std::vector<double> scores = row.biased;
-  for (std::size_t j = 0; j < scores.size(); ++j) {
-    if (!row.seen[j]) scores[j] = -kInfinity;
-  }
-  return scores;
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char c : text) result += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return result;
-}
-
-std::string heat_map(const Trace& trace, const std::vector<Row>& rows, const std::string& title, double x0) {
-  const std::vector<std::string> keys = key_names(trace);
-  const double cell = rows.size() <= 12 ? 46 : std::max(6.0, 560.0 / static_cast<double>(rows.size()));
-  std::string svg = fmt::format("<text x=\"{}\" y=\"24\" class=\"title\">{}</text>\n", x0 + 70, title);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double y = 60 + cell * static_cast<double>(i);
-    if (cell > 20) {
-      svg += fmt::format("<text x=\"{}\" y=\"{}\" class=\"row\">{}</text>\n", x0 + 64, y + cell / 2 + 4,
-                         escaped(trace.tokens[i]));
-    }
-    for (std::size_t j = 0; j < rows[i].weights.size(); ++j) {
-      const double w = rows[i].weights[j], x = x0 + 70 + cell * static_cast<double>(j);
-      const int red = static_cast<int>(247 - 239 * w), green = static_cast<int>(251 - 203 * w),
-                blue = static_cast<int>(255 - 148 * w);
-      const std::string fill = rows[i].seen[j] ? fmt::format("rgb({},{},{})", red, green, blue) : "url(#hidden)";
-      svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y,
-                         cell - 1, cell - 1, fill);
-      if (cell > 40 && rows[i].seen[j]) {
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"cell\" fill=\"{}\">{:.3f}</text>\n", x + cell / 2,
-                           y + cell / 2 + 4, w > 0.55 ? "white" : "#222", w);
-      }
-    }
-  }
-  if (cell > 20) {
-    for (std::size_t j = 0; j < keys.size(); ++j) {
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"52\" class=\"column\">{}</text>\n",
-                         x0 + 70 + cell * (static_cast<double>(j) + 0.5), escaped(keys[j]));
-    }
-  }
-  return svg;
-}
-
-}  // namespace
-
-Trace trace_case(const Case& source, bool causal) {
-  Trace trace{source, {}, {}, {}, 0, 0};
-  Problem& p = trace.source.problem;
+void check_readable(const Case& source) {
+  const Problem& p = source.problem;
   if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1)
     throw UserError(source.label + ": there is nothing to trace");
   if (!p.has_scores()) throw UserError(source.label + ": a trace shows scores, and this operator has none");
@@ -184,103 +30,340 @@ Trace trace_case(const Case& source, bool causal) {
     throw UserError(fmt::format("{}: {} x {} is too large to read; up to {} tokens are traced", source.label,
                                 p.query_length, p.key_length, kMostTokens));
   }
-  if (causal) p.causal = true;
-  const CaseInputs made = source.inputs ? CaseInputs{} : make_inputs(p);
-  const Inputs inputs = source.inputs ? source.inputs->views() : made.views();
-  if (!trace.source.inputs) trace.source.inputs = made;
-  trace.rows = trace_rows(p, inputs);
-  Problem with_causal = p;
-  with_causal.causal = true;
-  trace.causal_rows = trace_rows(with_causal, inputs);
+}
 
-  std::vector<double> scaled, raw;
-  for (const Row& row : trace.rows) {
-    for (double score : row.raw) {
-      scaled.push_back(score);
-      raw.push_back(p.scale_value() == 0 ? 0 : score / p.scale_value());
+/// Numbers from 0 up to `count`, or the one that was chosen.
+std::vector<std::int64_t> chosen(const std::string& option, const std::optional<std::int64_t>& one,
+                                 std::int64_t count) {
+  if (!one) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t n = 0; n < count; ++n) all.push_back(n);
+    return all;
+  }
+  if (*one < 0 || *one >= count)
+    throw UserError(fmt::format("--{} {}: this case has 0 to {}", option, *one, count - 1));
+  return {*one};
+}
+
+std::optional<std::size_t> find_row(const std::string& row, const std::vector<std::string>& queries) {
+  if (row.empty()) return std::nullopt;
+  const auto named = std::find(queries.begin(), queries.end(), row);
+  if (named != queries.end()) return static_cast<std::size_t>(named - queries.begin());
+  std::size_t number = 0;
+  const auto [stop, error] = std::from_chars(row.data(), row.data() + row.size(), number);
+  const bool is_number = stop == row.data() + row.size();
+  if (is_number && error == std::errc() && number < queries.size()) return number;
+  if (is_number || row.front() == '-')
+    throw UserError(fmt::format("--row {}: this case has queries 0 to {}", row, queries.size() - 1));
+  throw UserError("--row \"" + row + "\": no query has this name; nearest: " + nearest_name(row, queries));
+}
+
+class Tracer {
+ public:
+  Tracer(const Case& source, const TraceSettings& settings) : source_(source), p_(source.problem), settings_(settings) {
+    if (settings.causal) p_.causal = true;
+    trace_.label = source.from_file ? source.label + (settings.causal ? " --causal" : "") : print_case(p_);
+    if (source.golden) trace_.about = source.golden->about;
+    if (settings.model != 0) {
+      if (source.from_file) throw UserError("--model: a file brings its own q, k and v");
+      drawn_ = draw_projections(p_, settings.model);
+      own_inputs_ = drawn_->inputs;
+    } else {
+      own_inputs_ = source.inputs ? *source.inputs : make_inputs(p_);
     }
+    inputs_ = own_inputs_.views();
+    names();
   }
-  trace.variance_before = variance(raw);
-  trace.variance_after = variance(scaled);
-  const auto count = static_cast<std::size_t>(p.query_length);
-  if (source.golden && source.golden->tokens.size() == count) trace.tokens = source.golden->tokens;
-  for (std::size_t n = trace.tokens.size(); n < count; ++n) trace.tokens.push_back("query " + std::to_string(n));
-  return trace;
+
+  Trace run() {
+    const std::optional<std::size_t> row = find_row(settings_.row, trace_.queries);
+    const double scale = p_.scale_value();
+    trace_.scaling = p_.scale ? fmt::format("scale {:.6g}", scale)
+                              : fmt::format("scale {:.6g} = 1 / sqrt({}), where sqrt({}) = {:.6g}", scale, p_.key_dim,
+                                            p_.key_dim, std::sqrt(static_cast<double>(p_.key_dim)));
+    projections();
+    shapes();
+    for (std::int64_t b : chosen("batch", settings_.batch, p_.batch)) {
+      for (std::int64_t h : chosen("head", settings_.head, p_.query_heads)) trace_head(b, h, row);
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  void names() {
+    const auto queries = static_cast<std::size_t>(p_.query_length), keys = static_cast<std::size_t>(p_.key_length);
+    const std::vector<std::string> none, &tokens = source_.golden ? source_.golden->tokens : none;
+    trace_.queries = tokens.size() == queries ? tokens : numbered("query", queries);
+    trace_.keys = tokens.size() == keys ? tokens : numbered("key", keys);
+  }
+
+  void shapes() {
+    Stage s{"shapes", "shapes", {}, {"batches", "heads", "rows", "columns"}, {}, true};
+    const auto add = [&](const std::string& name, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
+      s.rows.push_back(name);
+      s.values.push_back({static_cast<double>(p_.batch), static_cast<double>(heads), static_cast<double>(rows),
+                          static_cast<double>(columns)});
+    };
+    if (model_ > 0) add("X", 1, p_.query_length, model_);
+    add("q", p_.query_heads, p_.query_length, p_.key_dim);
+    add("k", p_.key_heads, p_.key_length, p_.key_dim);
+    add("v", p_.key_heads, p_.key_length, p_.value_dim);
+    add("scores", p_.query_heads, p_.query_length, p_.key_length);
+    add("weights", p_.query_heads, p_.query_length, p_.key_length);
+    add("output", p_.query_heads, p_.query_length, p_.value_dim);
+    trace_.stages.insert(trace_.stages.begin(), std::move(s));
+  }
+
+  /// X and W_Q, W_K, W_V of the file, or drawn ones.
+  void projections() {
+    Stage parameters{"parameters", "parameters of the projections", {}, {"inputs", "outputs", "numbers"}, {}, true};
+    std::vector<Stage> matrices;
+    const auto weight = [&](const std::string& name, const Matrix& w) {
+      parameters.rows.push_back(name);
+      parameters.values.push_back(
+          {static_cast<double>(w.rows), static_cast<double>(w.columns), static_cast<double>(w.rows * w.columns)});
+      const std::string to(1, static_cast<char>(std::tolower(name.back())));
+      matrices.push_back(stage_of(name, fmt::format("projection {}; {} = X * {}", name, to, name), w,
+                                  numbered("row", static_cast<std::size_t>(w.rows))));
+    };
+    const auto embeddings = [&](std::size_t b, const Matrix& x) {
+      model_ = x.columns;
+      const std::string of_batch = p_.batch > 1 ? fmt::format(" of batch {}", b) : "";
+      trace_.stages.push_back(
+          stage_of(p_.batch > 1 ? fmt::format("X_{}", b) : "X", "embeddings X" + of_batch, x, trace_.queries));
+    };
+    if (drawn_) {
+      for (std::size_t b = 0; b < drawn_->embeddings.size(); ++b) embeddings(b, drawn_->embeddings[b]);
+      weight("W_Q", drawn_->w_q);
+      weight("W_K", drawn_->w_k);
+      weight("W_V", drawn_->w_v);
+    } else if (source_.golden) {
+      const auto& stages = source_.golden->stages;
+      if (const auto x = stages.find("X"); x != stages.end()) {
+        const std::vector<Matrix> all = matrices_of(x->second);
+        const bool fits = static_cast<std::int64_t>(all.size()) == p_.batch;
+        for (std::size_t b = 0; fits && b < all.size(); ++b) {
+          if (all[b].rows == p_.query_length) embeddings(b, all[b]);
+        }
+      }
+      for (const char* name : {"W_Q", "W_K", "W_V"}) {
+        const auto w = stages.find(name);
+        if (w != stages.end() && w->second.shape.size() == 2) weight(name, matrices_of(w->second).front());
+      }
+    }
+    if (parameters.rows.empty()) return;
+    trace_.stages.push_back(std::move(parameters));
+    for (Stage& stage : matrices) trace_.stages.push_back(std::move(stage));
+  }
+
+  /// The last two axes are rows and columns; the others count matrices.
+  static std::vector<Matrix> matrices_of(const FileTensor& tensor) {
+    std::vector<Matrix> result;
+    const std::size_t axes = tensor.shape.size();
+    if (axes < 2) return result;
+    const std::int64_t rows = tensor.shape[axes - 2], columns = tensor.shape[axes - 1];
+    for (std::int64_t n = 0; n < tensor.size(); ++n) {
+      if (n % (rows * columns) == 0) result.push_back({rows, columns, {}});
+      result.back().values.push_back(tensor.at(n));
+    }
+    return result;
+  }
+
+  /// Rows of one head as the problem `p` says, and which keys have no part in them.
+  struct HeadRows {
+    std::vector<Row> rows;
+    std::vector<std::vector<double>> hidden, added, weights;
+  };
+  HeadRows attend(const Problem& p, std::int64_t b, std::int64_t h) const {
+    const Head head(p, inputs_, b, h);
+    HeadRows result;
+    const std::int64_t count = p.packed_sequences() ? p.query_count(b) : p.query_length;
+    for (std::int64_t i = 0; i < count; ++i) {
+      Row& row = result.rows.emplace_back();
+      head.attend(i, row);
+      result.hidden.push_back(hidden_keys(head, i, row));
+      result.added.push_back(added_scores(head, i, row));
+      result.weights.push_back(row.weights);
+    }
+    return result;
+  }
+
+  void trace_head(std::int64_t b, std::int64_t h, const std::optional<std::size_t>& asked_row) {
+    const HeadRows of_head = attend(p_, b, h);
+    const std::vector<Row>& rows = of_head.rows;
+    HeadTrace& traced = trace_.heads.emplace_back();
+    traced.batch = b;
+    traced.head = h;
+    std::vector<std::string> queries = trace_.queries;
+    queries.resize(rows.size());
+    if (asked_row && *asked_row >= rows.size())
+      throw UserError(fmt::format("--row: batch {} has {} queries", b, rows.size()));
+
+    const auto matrix = [&](const std::string& name, const std::string& title, const auto& get) -> Stage& {
+      Stage& s = traced.stages.emplace_back(Stage{name, title, queries, trace_.keys, {}});
+      for (std::size_t i = 0; i < rows.size(); ++i) s.values.push_back(get(i));
+      return s;
+    };
+    const Head head(p_, inputs_, b, h);
+    operands(head, queries, traced);
+    const double scale = p_.scale_value();
+    std::vector<double> raw, scaled;
+    const auto unscaled = [&](std::size_t i) {
+      std::vector<double> row = rows[i].raw;
+      for (double& score : row) score = scale == 0 ? 0 : score / scale;
+      return row;
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (double score : unscaled(i)) raw.push_back(score);
+      scaled.insert(scaled.end(), rows[i].raw.begin(), rows[i].raw.end());
+    }
+    matrix("raw_scores", "scores = q * k^T", unscaled);
+    Stage& scores = matrix("scaled_scores", fmt::format("scaled scores = scores * {:.6g}", scale),
+                           [&](std::size_t i) { return rows[i].raw; });
+    scores.row_sums = scores.column_sums = true;
+    traced.stages.push_back({"score_statistics",
+                             "statistics of the scores",
+                             {"scores", "scaled scores"},
+                             {"mean", "variance over n", "variance over n - 1"},
+                             {{mean(raw), population_variance(raw), variance(raw)},
+                              {mean(scaled), population_variance(scaled), variance(scaled)}}});
+    if (p_.softcap) matrix("capped_scores", "capped scores", [&](std::size_t i) { return rows[i].capped; });
+    masks(of_head, queries, matrix, traced);
+    Stage& lse = matrix("lse", "logsumexp: log of the sum of exp(score) over a row",
+                        [&](std::size_t i) { return std::vector<double>{rows[i].lse}; });
+    lse.columns.clear();
+    matrix("weights", "weights = exp(score - logsumexp), the softmax of each row", [&](std::size_t i) {
+      return rows[i].weights;
+    }).row_sums = true;
+    if (p_.sinks) {
+      traced.stages.push_back({"sink",
+                               "sink: a logit without a key, whose weight is what a row lacks to 1",
+                               {"sink"},
+                               {},
+                               {{rows.empty() ? -kInfinity : rows.front().sink}}});
+    }
+    if (!rows.empty() && !rows.front().factors.empty()) dropout(rows, matrix);
+    matrix("output", "output = weights * v", [&](std::size_t i) { return rows[i].output; }).columns.clear();
+    if (!rows.empty()) {
+      traced.reading = read_row({queries, trace_.keys, rows, of_head.hidden}, asked_row);
+    }
+    heat_maps(b, h, queries);
+  }
+
+  void operands(const Head& head, const std::vector<std::string>& queries, HeadTrace& traced) const {
+    Stage q{"q", "queries q", queries, {}, {}}, k{"k", "keys k", trace_.keys, {}, {}},
+        v{"v", "values v", trace_.keys, {}, {}};
+    for (std::size_t i = 0; i < queries.size(); ++i) q.values.push_back(head.query_row(static_cast<std::int64_t>(i)));
+    for (std::int64_t j = 0; j < p_.key_length; ++j) {
+      k.values.emplace_back(head.key_row(j), head.key_row(j) + p_.key_dim);
+      v.values.emplace_back(head.value_row(j), head.value_row(j) + p_.value_dim);
+    }
+    Stage statistics{"statistics", "statistics of q, k and v", {}, {"mean", "variance", "deviation"}, {}};
+    for (const Stage* stage : {&q, &k, &v}) {
+      std::vector<double> all;
+      for (const auto& row : stage->values) all.insert(all.end(), row.begin(), row.end());
+      const double over_n = population_variance(all);
+      statistics.rows.push_back(stage->name);
+      statistics.values.push_back({mean(all), over_n, std::sqrt(over_n)});
+    }
+    for (Stage* stage : {&q, &k, &v, &statistics}) traced.stages.push_back(std::move(*stage));
+  }
+
+  void masks(const HeadRows& of_head, const std::vector<std::string>& queries, const auto& matrix,
+             HeadTrace& traced) const {
+    const auto any = [](const std::vector<std::vector<double>>& rows) {
+      return std::any_of(rows.begin(), rows.end(), [](const std::vector<double>& row) {
+        return std::any_of(row.begin(), row.end(), [](double value) { return value != 0; });
+      });
+    };
+    if (!any(of_head.hidden) && !any(of_head.added)) return;
+    matrix("hidden", "mask: 1 where a query does not see a key", [&](std::size_t i) {
+      return of_head.hidden[i];
+    }).whole = true;
+    Stage seen{"seen_keys", "positions that each query sees", queries, {}, {}, true};
+    for (const std::vector<double>& hidden : of_head.hidden) {
+      std::vector<double>& list = seen.values.emplace_back();
+      for (std::size_t j = 0; j < hidden.size(); ++j) {
+        if (hidden[j] == 0) list.push_back(static_cast<double>(j));
+      }
+    }
+    traced.stages.push_back(std::move(seen));
+    matrix("added", "mask: what is added to the scores", [&](std::size_t i) { return of_head.added[i]; });
+    matrix("masked_scores", "masked scores", [&](std::size_t i) { return masked_scores(of_head.rows[i]); });
+  }
+
+  void dropout(const std::vector<Row>& rows, const auto& matrix) const {
+    matrix("dropout", fmt::format("dropout: 0 where a weight is dropped, else 1 / (1 - {:.6g})", p_.dropout),
+           [&](std::size_t i) { return rows[i].factors; });
+    matrix("dropped_weights", "weights after dropout; they are what the output sums with", [&](std::size_t i) {
+      std::vector<double> row = rows[i].weights;
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] *= rows[i].factors[j];
+      return row;
+    }).row_sums = true;
+  }
+
+  void heat_maps(std::int64_t b, std::int64_t h, const std::vector<std::string>& queries) {
+    Problem without = p_, with = p_;
+    without.causal = false;
+    with.causal = true;
+    const HeadRows first = attend(without, b, h), second = attend(with, b, h);
+    const std::string of = p_.batch * p_.query_heads > 1 ? fmt::format(", batch {}, head {}", b, h) : "";
+    const auto map = [&](const std::string& title, const HeadRows& rows) {
+      return HeatMap{title + of, queries, trace_.keys, rows.weights, rows.hidden};
+    };
+    if (first.weights == second.weights && first.hidden == second.hidden)
+      trace_.heat_maps.push_back({map("Attention weights", first)});
+    else
+      trace_.heat_maps.push_back({map("Without causal mask", first), map("With causal mask", second)});
+  }
+
+  const Case& source_;
+  Problem p_;
+  const TraceSettings& settings_;
+  std::optional<DrawnProjections> drawn_;
+  CaseInputs own_inputs_;
+  Inputs inputs_;
+  std::int64_t model_ = 0;
+  Trace trace_;
+};
+
+}  // namespace
+
+Trace trace_case(const Case& source, const TraceSettings& settings) {
+  check_readable(source);
+  return Tracer(source, settings).run();
 }
 
-void print_trace(const Trace& trace) {
-  const Problem& p = trace.source.problem;
-  const Inputs inputs = trace.source.inputs->views();
-  fmt::print("{}\n", trace.source.from_file ? trace.source.label : print_case(p));
-  if (trace.source.golden && !trace.source.golden->about.empty()) fmt::print("{}\n", trace.source.golden->about);
-  fmt::print("q [{} x {}], k [{} x {}], v [{} x {}], scale {:.6g}", p.query_length, p.key_dim, p.key_length, p.key_dim,
-             p.key_length, p.value_dim, p.scale_value());
-  fmt::print("{}{}\n", p.causal ? ", causal" : "", p.batch * p.query_heads > 1 ? "; batch 0, head 0 is shown" : "");
-  if (trace.source.golden) {
-    print_golden_matrix(trace, "X", "embeddings X");
-    print_golden_matrix(trace, "W_Q", "projection W_Q; q = X * W_Q");
-    print_golden_matrix(trace, "W_K", "projection W_K; k = X * W_K");
-    print_golden_matrix(trace, "W_V", "projection W_V; v = X * W_V");
+void print_trace(const Trace& trace, int digits) {
+  fmt::print("{}\n", trace.label);
+  if (!trace.about.empty()) fmt::print("{}\n", trace.about);
+  fmt::print("{}\n", trace.scaling);
+  for (const Stage& stage : trace.stages) print_stage(stage, digits);
+  if (trace.heads.size() > 1) fmt::print("\n{} heads follow; --batch and --head choose one\n", trace.heads.size());
+  for (const HeadTrace& head : trace.heads) {
+    if (trace.heads.size() > 1) fmt::print("\n=== batch {}, head {}\n", head.batch, head.head);
+    for (const Stage& stage : head.stages) print_stage(stage, digits);
+    if (!head.reading.empty()) fmt::print("\n{}\n", head.reading);
   }
-  const std::vector<std::string> keys = key_names(trace);
-  print_tensor("queries q", inputs.q, trace.tokens);
-  print_tensor("keys k", inputs.k, keys);
-  print_tensor("values v", inputs.v, keys);
-  const auto columns = static_cast<std::size_t>(p.key_length);
-  const double scale = p.scale_value();
-  print_matrix("scores q * k^T", trace.tokens, columns,
-               [&](std::size_t i, std::size_t j) { return scale == 0 ? 0 : trace.rows[i].raw[j] / scale; });
-  print_matrix("scaled scores", trace.tokens, columns,
-               [&](std::size_t i, std::size_t j) { return trace.rows[i].raw[j]; });
-  fmt::print("\nvariance of the scores: {:.4g} before scaling, {:.4g} after\n", trace.variance_before,
-             trace.variance_after);
-  print_matrix("masked scores", trace.tokens, columns,
-               [&](std::size_t i, std::size_t j) { return masked_scores(trace.rows[i])[j]; });
-  print_matrix("weights", trace.tokens, columns,
-               [&](std::size_t i, std::size_t j) { return trace.rows[i].weights[j]; });
-  fmt::print("  row sums  ");
-  for (const Row& row : trace.rows) {
-    double sum = 0;
-    for (double w : row.weights) sum += w;
-    fmt::print(" {:.4f}", sum);
-  }
-  fmt::print("\n");
-  print_matrix("output", trace.tokens, static_cast<std::size_t>(p.value_dim),
-               [&](std::size_t i, std::size_t c) { return trace.rows[i].output[c]; });
-  interpret(trace);
-}
-
-std::string trace_svg(const Trace& trace) {
-  const double cell = trace.rows.size() <= 12 ? 46 : std::max(6.0, 560.0 / static_cast<double>(trace.rows.size()));
-  const double width = 100 + cell * static_cast<double>(trace.source.problem.key_length);
-  const double height = 80 + cell * static_cast<double>(trace.rows.size());
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n",
-      2 * width + 20, height);
-  svg +=
-      "<style>.title{font-size:15px;font-weight:bold}.row{font-size:12px;text-anchor:end}"
-      ".column,.cell{font-size:12px;text-anchor:middle}</style>\n"
-      "<defs><pattern id=\"hidden\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
-      "<rect width=\"6\" height=\"6\" fill=\"#eee\"/><path d=\"M0 6L6 0\" stroke=\"#bbb\"/></pattern></defs>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  svg += heat_map(trace, trace.rows, trace.source.problem.causal ? "weights, causal as the case says" : "weights", 0);
-  svg += heat_map(trace, trace.causal_rows, "weights with the causal mask", width + 20);
-  return svg + "</svg>\n";
 }
 
 std::string trace_json(const Trace& trace) {
   nlohmann::ordered_json json;
-  json["case"] = trace.source.label;
-  json["scale"] = trace.source.problem.scale_value();
-  json["tokens"] = trace.tokens;
-  json["variance_before"] = trace.variance_before;
-  json["variance_after"] = trace.variance_after;
-  json["scaled_scores"] = matrix_json(trace.rows, [](const Row& row) { return row.raw; });
-  json["masked_scores"] = matrix_json(trace.rows, masked_scores);
-  json["weights"] = matrix_json(trace.rows, [](const Row& row) { return row.weights; });
-  json["causal_weights"] = matrix_json(trace.causal_rows, [](const Row& row) { return row.weights; });
-  json["output"] = matrix_json(trace.rows, [](const Row& row) { return row.output; });
-  json["lse"] = matrix_json(trace.rows, [](const Row& row) { return std::vector<double>{row.lse}; });
+  json["case"] = trace.label;
+  if (!trace.about.empty()) json["about"] = trace.about;
+  json["scaling"] = trace.scaling;
+  json["queries"] = trace.queries;
+  json["keys"] = trace.keys;
+  for (const Stage& stage : trace.stages) json["stages"][stage.name] = stage_json(stage);
+  json["heads"] = nlohmann::json::array();
+  for (const HeadTrace& head : trace.heads) {
+    nlohmann::ordered_json one;
+    one["batch"] = head.batch;
+    one["head"] = head.head;
+    for (const Stage& stage : head.stages) one["stages"][stage.name] = stage_json(stage);
+    one["reading"] = head.reading;
+    json["heads"].push_back(one);
+  }
   return json.dump(1) + "\n";
 }
 

@@ -1,32 +1,44 @@
-// The walk-through of one small case: every stage with its shape, and what the weights say.
+// The walk-through of one small case: every stage of every head with its shape, and what the weights say.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cases/case.h"
-#include "reference/attention.h"
+#include "harness/trace/heat_map.h"
+#include "harness/trace/stage.h"
 
 namespace attest {
 
-/// One head of one batch, traced. Matrices are rows of numbers.
-struct Trace {
-  Case source;
-  std::vector<std::string> tokens;  ///< one for each query; "query 3" when the case names none
-  std::vector<Row> rows, causal_rows;
-  double variance_before = 0, variance_after = 0;  ///< of the scores, before and after scaling; n - 1
+struct TraceSettings {
+  bool causal = false;                      ///< add the causal mask to the case
+  std::string row;                          ///< the query to interpret, by number or name; empty: the least even one
+  std::optional<std::int64_t> batch, head;  ///< only this one
+  std::int64_t model = 0;                   ///< > 0: start at drawn embeddings of this width
 };
 
-/// Traces batch 0, head 0. With `causal`, the mask is added to the case first. Throws UserError for a large case.
-Trace trace_case(const Case& source, bool causal);
+struct HeadTrace {
+  std::int64_t batch = 0, head = 0;
+  std::vector<Stage> stages;
+  std::string reading;  ///< one query's weights in sentences
+};
 
-/// Prints the stages: embeddings and projections where given, scores, scaled, mask, weights with row sums, output.
-void print_trace(const Trace& trace);
+struct Trace {
+  std::string label, about, scaling;  ///< `scaling`: the scale and where it comes from
+  std::vector<std::string> queries, keys;
+  std::vector<Stage> stages;  ///< of all heads: shapes, embeddings, projections
+  std::vector<HeadTrace> heads;
+  std::vector<std::vector<HeatMap>> heat_maps;  ///< of each head: without and with the causal mask, or one if alike
+};
 
-/// The weights as heat maps, without and with the causal mask, side by side.
-std::string trace_svg(const Trace& trace);
+/// Throws UserError for a case too large to read, and for a row, batch or head that it lacks.
+Trace trace_case(const Case& source, const TraceSettings& settings);
 
-/// Every stage as JSON.
+void print_trace(const Trace& trace, int digits);
+
+/// Every stage that is printed.
 std::string trace_json(const Trace& trace);
 
 }  // namespace attest

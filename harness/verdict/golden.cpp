@@ -7,6 +7,7 @@
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_walk.h"
+#include "harness/verdict/row_stages.h"
 #include "reference/head_reference.h"
 #include "reference/operator_tensors.h"
 #include "reference/projection.h"
@@ -69,10 +70,11 @@ std::int64_t file_index(const Problem& p, const TensorPlace& queries, const File
                      : ((b * p.query_length + i) * p.query_heads + h) * columns + c;
 }
 
-/// What the file's metadata allow around `value`.
-double tolerance_of(const Golden& golden, double value) {
-  const double relative = std::isfinite(value) ? golden.relative * std::fabs(value) : 0;
-  return golden.tolerance.value_or(0) + relative;
+/// What the file's metadata allow around `value` of a stage.
+double tolerance_of(const Golden& golden, const std::string& stage, double value) {
+  const auto own = golden.stage_tolerances.find(stage);
+  const double absolute = own == golden.stage_tolerances.end() ? golden.tolerance.value_or(0) : own->second;
+  return absolute + (std::isfinite(value) ? golden.relative * std::fabs(value) : 0);
 }
 
 class ReferenceStages {
@@ -92,14 +94,15 @@ class ReferenceStages {
   void compare() {
     each_row("raw", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
     each_row("capped", p_.key_length, [](const Row& row, std::size_t j) { return row.capped[j]; });
-    each_row("biased", p_.key_length,
-             [](const Row& row, std::size_t j) { return row.seen[j] ? row.biased[j] : -kInfinity; });
+    each_row("biased", p_.key_length, [](const Row& row, std::size_t j) { return masked_scores(row)[j]; });
     present();
     each_row("scores", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
     each_row("raw_scores", p_.key_length, [&](const Row& row, std::size_t j) { return row.raw[j] / p_.scale_value(); });
     // Printed masked scores were rounded to f32 before they were printed.
-    each_row("masked_scores", p_.key_length,
-             [](const Row& row, std::size_t j) { return static_cast<double>(static_cast<float>(row.biased[j])); });
+    each_row("masked_scores", p_.key_length, [](const Row& row, std::size_t j) {
+      return static_cast<double>(static_cast<float>(masked_scores(row)[j]));
+    });
+    masks();
     compare_weights();
     compare_output();
     row_statistics();
@@ -114,7 +117,9 @@ class ReferenceStages {
     return &found->second;
   }
 
-  double tolerance(double value = 0) const { return tolerance_of(*source_.golden, value); }
+  double tolerance(const std::string& stage, double value = 0) const {
+    return tolerance_of(*source_.golden, stage, value);
+  }
 
   /// A file in 16 bits holds rounded results: the reference's are rounded alike before they are compared.
   double as_stored(double value) const {
@@ -134,7 +139,7 @@ class ReferenceStages {
       std::size_t at = 0;
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         const double held = tensor->at(static_cast<std::int64_t>(at));
-        const double allowed = output.copied ? 0 : tolerance(held) + expected.bounds[0][at];
+        const double allowed = output.copied ? 0 : tolerance(std::string(output.name), held) + expected.bounds[0][at];
         comparison_.element(std::string(output.name), {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
         ++at;
       });
@@ -155,7 +160,7 @@ class ReferenceStages {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, queries_, *tensor, b, h, i, c, columns, follows_layout));
             comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
-                                tolerance(held) + (bounds ? (*bounds)[at] : 0));
+                                tolerance(name, held) + (bounds ? (*bounds)[at] : 0));
           }
         }
       }
@@ -191,12 +196,31 @@ class ReferenceStages {
     }
   }
 
-  void list(const std::string& name, const std::vector<double>& values, double slack = 0) {
+  void list(const std::string& name, const std::vector<double>& values) {
     const FileTensor* tensor = stage(name, static_cast<std::int64_t>(values.size()));
     for (std::size_t n = 0; tensor && n < values.size(); ++n) {
       const auto at = static_cast<std::int64_t>(n);
-      comparison_.element(name, {at, 0, 0, 0}, tensor->at(at), values[n], tolerance() + slack);
+      comparison_.element(name, {at, 0, 0, 0}, tensor->at(at), values[n], tolerance(name));
     }
+  }
+
+  /// Masks as examples print them: 1 for a hidden key, and what is added to the scores.
+  void masks() {
+    const bool wanted = source_.golden->stages.contains("hidden") || source_.golden->stages.contains("added");
+    if (!wanted || p_.packed_sequences()) return;
+    std::vector<double> hidden, added;
+    std::size_t r = 0;
+    for (std::int64_t b = 0; b < p_.batch; ++b) {
+      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
+        const Head head(p_, inputs_, b, h);
+        for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
+          for (double value : hidden_keys(head, i, rows_[r])) hidden.push_back(value);
+          for (double value : added_scores(head, i, rows_[r])) added.push_back(value);
+        }
+      }
+    }
+    list("hidden", hidden);
+    list("added", added);
   }
 
   void row_statistics() {
@@ -214,12 +238,21 @@ class ReferenceStages {
       score_sums.push_back(score_sum);
     }
     list("row_sums", weight_sums);
-    // These add up printed inputs, each with its own rounding.
-    list("score_row_sums", score_sums, tolerance() * static_cast<double>(p_.key_length));
-    list("score_column_sums", column_sums, tolerance() * static_cast<double>(rows()));
-    // Variances are printed to one decimal.
-    list("variance_before", {variance(raw)}, 0.05);
-    list("variance_after", {variance(scaled)}, 0.05);
+    list("score_row_sums", score_sums);
+    list("score_column_sums", column_sums);
+    list("variance_before", {variance(raw)});
+    list("variance_after", {variance(scaled)});
+    if (!source_.golden->stages.contains("statistics")) return;
+    std::vector<double> statistics;
+    for (const ConstTensor* tensor : {&inputs_.q, &inputs_.k, &inputs_.v}) {
+      std::vector<double> values;
+      each_index(tensor->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+        values.push_back(load(tensor->data, tensor->dtype, tensor->at(b, h, l, d)));
+      });
+      statistics.insert(statistics.end(),
+                        {mean(values), population_variance(values), std::sqrt(population_variance(values))});
+    }
+    list("statistics", statistics);
   }
 
   /// X * W_Q and its kin against the q, k and v of the file.
@@ -234,7 +267,7 @@ class ReferenceStages {
       for (std::int64_t i = 0; i < projected.rows; ++i) {
         for (std::int64_t c = 0; c < projected.columns; ++c) {
           const double held = load(tensor->data, tensor->dtype, i * tensor->strides[2] + c * tensor->strides[3]);
-          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c), tolerance());
+          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c), tolerance(weight));
         }
       }
     }
@@ -287,7 +320,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
       for (std::int64_t c = 0; c < columns; ++c) {
         const std::size_t at = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
         const double held = tensor.at(file_index(p, queries, tensor, b, h, i, c, columns, follows_layout));
-        double bound = tolerance_of(golden, held) + bounds(e.own)[at];
+        double bound = tolerance_of(golden, name, held) + bounds(e.own)[at];
         for (const Bounds& list : e.bounds) bound += bounds(list)[at];
         comparison.element(name, {b, h, i, c}, value(b, h, i, c), held, bound);
       }

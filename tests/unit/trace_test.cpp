@@ -1,0 +1,325 @@
+// What a trace shows: every head, what a mask hides, the numbers that enter a sum, and pictures of the weights.
+#include "harness/trace/trace.h"
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "harness/trace/language_model.h"
+#include "harness/verdict/golden.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+Case walkthrough(const std::string& name) {
+  return case_from_file(data_folder("golden") / "walkthroughs" / (name + ".safetensors"));
+}
+
+Trace trace_line(const std::string& line, const TraceSettings& settings = {}) {
+  return trace_case(case_from_line(line), settings);
+}
+
+const Stage& stage(const HeadTrace& head, const std::string& name) {
+  for (const Stage& one : head.stages) {
+    if (one.name == name) return one;
+  }
+  throw std::runtime_error("no stage " + name);
+}
+
+bool has_stage(const HeadTrace& head, const std::string& name) {
+  return std::any_of(head.stages.begin(), head.stages.end(), [&](const Stage& one) { return one.name == name; });
+}
+
+std::string printed(const auto& print) {
+  testing::internal::CaptureStdout();
+  print();
+  std::fflush(stdout);
+  return testing::internal::GetCapturedStdout();
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+std::string complaint(const auto& call) {
+  try {
+    call();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Trace, EveryHeadOfEveryBatch) {
+  const std::string line = "dtype=f64 batch=2 heads=4/2 seq=3x5 dim=4 causal align=bottom-right";
+  const Trace trace = trace_line(line);
+  const Computed computed(line);
+  ASSERT_EQ(trace.heads.size(), 8u);
+  for (std::size_t n = 0; n < 8; ++n) {
+    EXPECT_EQ(trace.heads[n].batch * 4 + trace.heads[n].head, static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(stage(trace.heads[n], "weights").values[i], computed.row(3 * n + i).weights);
+      EXPECT_EQ(stage(trace.heads[n], "output").values[i], computed.row(3 * n + i).output);
+    }
+  }
+  const Trace one = trace_line(line, {false, "", 1, 2, 0});
+  ASSERT_EQ(one.heads.size(), 1u);
+  EXPECT_EQ(stage(one.heads[0], "weights").values, stage(trace.heads[6], "weights").values);
+}
+
+TEST(Trace, CachedAndPagedKeysAreTheOnesThatAreRead) {
+  for (const char* line : {"seq=2x6 dim=4 past=4 causal", "seq=2x6 dim=4 lengths=6 paged=4"}) {
+    const HeadTrace head = trace_line(line).heads[0];
+    const Stage &q = stage(head, "q"), &k = stage(head, "k");
+    for (std::size_t i = 0; i < 2; ++i) {
+      for (std::size_t j = 0; j < 6; ++j) {
+        double product = 0;
+        for (std::size_t d = 0; d < 4; ++d) product += q.values[i][d] * k.values[j][d];
+        EXPECT_NEAR(stage(head, "scaled_scores").values[i][j], product / 2, 1e-12) << line;
+      }
+    }
+  }
+}
+
+TEST(Trace, AxesHaveTheirOwnNames) {
+  const Trace trace = trace_line("seq=2x3 dim=4", {true, "", {}, {}, 0});
+  EXPECT_EQ(trace.queries, (std::vector<std::string>{"query 0", "query 1"}));
+  EXPECT_EQ(trace.keys, (std::vector<std::string>{"key 0", "key 1", "key 2"}));
+  EXPECT_EQ(trace_case(walkthrough("the_cat_sat_on_mat"), {}).keys.back(), "mat");
+}
+
+/// -1e9 hides a key as well as -inf does: the count of keys and the list of positions say so.
+TEST(Trace, AnAdditiveMaskHidesKeys) {
+  const Trace trace = trace_case(walkthrough("three_tokens"), {false, "0", {}, {}, 0});
+  const HeadTrace& head = trace.heads[0];
+  EXPECT_EQ(stage(head, "hidden").values, (std::vector<std::vector<double>>{{0, 1, 1}, {0, 0, 1}, {0, 0, 0}}));
+  EXPECT_EQ(stage(head, "seen_keys").values, (std::vector<std::vector<double>>{{0}, {0, 1}, {0, 1, 2}}));
+  EXPECT_NE(head.reading.find("sees one key, \"key 0\", which has 100.0%"), std::string::npos) << head.reading;
+  const Trace second = trace_case(walkthrough("three_tokens"), {false, "query 1", {}, {}, 0});
+  EXPECT_NE(second.heads[0].reading.find("among the 2 keys it sees would be 50.0%"), std::string::npos);
+  // A constant added to a whole row hides nothing, however low.
+  Case low = walkthrough("three_tokens");
+  for (std::int64_t i = 0; i < 3; ++i) {
+    for (std::int64_t j = 0; j < 3; ++j) low.inputs->mask.set(0, 0, i, j, -1e9);
+  }
+  EXPECT_EQ(stage(trace_case(low, {}).heads[0], "seen_keys").values[0].size(), 3u);
+}
+
+TEST(Trace, AMaskThatAddsAndHides) {
+  const HeadTrace head = trace_case(walkthrough("first_principles_causal"), {}).heads[0];
+  EXPECT_EQ(stage(head, "added").values[1], (std::vector<double>{1, 1, -kInfinity, -kInfinity}));
+  EXPECT_FALSE(has_stage(trace_line("seq=3 dim=4").heads[0], "hidden"));
+}
+
+TEST(Trace, DroppedWeightsTimesValuesAreTheOutput) {
+  const HeadTrace head = trace_line("dtype=f64 seq=6 dim=3 dropout=0.5").heads[0];
+  const Stage &dropped = stage(head, "dropped_weights"), &v = stage(head, "v"), &output = stage(head, "output");
+  double from_weights = 0;
+  for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      double sum = 0, other = 0;
+      for (std::size_t j = 0; j < 6; ++j) {
+        sum += dropped.values[i][j] * v.values[j][c];
+        other += stage(head, "weights").values[i][j] * v.values[j][c];
+      }
+      EXPECT_NEAR(sum, output.values[i][c], 1e-14);
+      from_weights = std::max(from_weights, std::fabs(other - output.values[i][c]));
+    }
+  }
+  EXPECT_GT(from_weights, 0.01);  // without the stage the output could not be told from the weights
+}
+
+TEST(Trace, SumsAndStatistics) {
+  const HeadTrace head = trace_case(walkthrough("first_principles"), {}).heads[0];
+  const auto json = stage_json(stage(head, "scaled_scores"));
+  EXPECT_NEAR(json["row_sums"][0].get<double>(), -1.15008343, 5e-9);
+  EXPECT_NEAR(json["column_sums"][3].get<double>(), 1.69492447, 5e-9);
+  EXPECT_EQ(stage(head, "statistics").values[0][0], -0.014059075471320182);
+  EXPECT_EQ(stage(head, "statistics").values[2][1], 1.3269897497216636);
+}
+
+TEST(Trace, StartsAtEmbeddingsOfAnyWidth) {
+  const Trace trace = trace_line("dtype=f64 batch=2 heads=2/1 seq=3 dim=4/5", {false, "", {}, {}, 7});
+  const auto find = [&](const std::string& name) -> const Stage& {
+    const auto found =
+        std::find_if(trace.stages.begin(), trace.stages.end(), [&](const Stage& one) { return one.name == name; });
+    EXPECT_NE(found, trace.stages.end()) << name;
+    return *found;
+  };
+  EXPECT_EQ(find("parameters").values, (std::vector<std::vector<double>>{{7, 8, 56}, {7, 4, 28}, {7, 5, 35}}));
+  const Stage &x = find("X_1"), &w = find("W_Q"), &q = stage(trace.heads[3], "q");  // batch 1, head 1
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t d = 0; d < 4; ++d) {
+      double sum = 0;
+      for (std::size_t t = 0; t < 7; ++t) sum += x.values[i][t] * w.values[t][4 + d];
+      EXPECT_NEAR(q.values[i][d], sum, 1e-14);
+    }
+  }
+  EXPECT_NE(complaint([] { trace_line("seq=3x4 dim=4", {false, "", {}, {}, 7}); }).find("Lq = Lk"), std::string::npos);
+}
+
+TEST(Trace, WrongRequestsAreNamed) {
+  const Case cat = walkthrough("the_cat_sat_on_mat");
+  const auto row = [&](const std::string& name) {
+    return complaint([&] { trace_case(cat, {false, name, {}, {}, 0}); });
+  };
+  EXPECT_EQ(row("5"), "--row 5: this case has queries 0 to 4");
+  EXPECT_EQ(row("99999999999999999999999"), "--row 99999999999999999999999: this case has queries 0 to 4");
+  EXPECT_EQ(row("-1"), "--row -1: this case has queries 0 to 4");
+  EXPECT_EQ(row("cta"), "--row \"cta\": no query has this name; nearest: cat");
+  EXPECT_EQ(row("mat"), "");
+  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", 1, {}, 0}); }), "--batch 1: this case has 0 to 0");
+  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", {}, -1, 0}); }), "--head -1: this case has 0 to 0");
+}
+
+TEST(Trace, JsonHoldsEveryStageThatIsPrinted) {
+  const Trace trace =
+      trace_line("batch=2 seq=3 dim=4 heads=2 causal softcap=5 sinks dropout=0.2 alibi", {false, "", {}, {}, 6});
+  const std::string text = printed([&] { print_trace(trace, 4); });
+  const nlohmann::json json = nlohmann::json::parse(trace_json(trace));
+  std::size_t stages = json["stages"].size(), titles = 0;
+  for (const auto& head : json["heads"]) stages += head["stages"].size();
+  for (std::size_t at = text.find("  ["); at != std::string::npos; at = text.find("  [", at + 1)) ++titles;
+  EXPECT_EQ(stages, titles);
+  EXPECT_GT(stages, 60u);
+  EXPECT_EQ(json["heads"][3]["reading"], trace.heads[3].reading);
+}
+
+TEST(HeatMaps, ASecondPanelOnlyWhenItDiffers) {
+  const std::string both = draw_heat_maps(trace_line("seq=3 dim=4").heat_maps);
+  EXPECT_EQ(count(both, "Without causal mask"), 1u);
+  EXPECT_EQ(count(both, "With causal mask"), 1u);
+  EXPECT_EQ(count(both, ">weight</text>"), 2u);  // a colour bar each
+  EXPECT_EQ(count(both, "url(#hidden)"), 3u);
+  // Its additive mask is causal already.
+  const std::string one = draw_heat_maps(trace_case(walkthrough("three_tokens"), {}).heat_maps);
+  EXPECT_EQ(count(one, "Attention weights"), 1u);
+  EXPECT_EQ(count(one, "causal mask"), 0u);
+  EXPECT_EQ(count(one, "url(#hidden)"), 3u);
+  EXPECT_EQ(count(one, "query: who attends"), 1u);
+  EXPECT_EQ(count(draw_heat_maps(trace_line("batch=2 heads=2 seq=3 dim=4").heat_maps), "batch 1, head 1"), 2u);
+}
+
+TEST(HeatMaps, NamesAreEscaped) {
+  const std::string svg = draw_heat_maps({{{"a < b", {"<&"}, {"\""}, {{0.5}}, {{0}}}}});
+  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
+  EXPECT_NE(svg.find("&lt;&amp;"), std::string::npos);
+}
+
+/// The next of NumPy's legacy normal numbers: Marsaglia's polar method on 53-bit uniforms, two at a time.
+class LegacyNormal {
+ public:
+  explicit LegacyNormal(std::uint32_t seed) : generator_(seed) {}
+  double next() {
+    if (has_other_) {
+      has_other_ = false;
+      return other_;
+    }
+    for (;;) {
+      const double a = 2 * uniform() - 1, b = 2 * uniform() - 1, square = a * a + b * b;
+      if (square >= 1 || square == 0) continue;
+      const double factor = std::sqrt(-2 * std::log(square) / square);
+      other_ = factor * a;
+      has_other_ = true;
+      return factor * b;
+    }
+  }
+
+ private:
+  double uniform() {
+    const auto high = generator_() >> 5, low = generator_() >> 6;
+    return (static_cast<double>(high) * 67108864 + static_cast<double>(low)) / 9007199254740992;
+  }
+  std::mt19937 generator_;
+  bool has_other_ = false;
+  double other_ = 0;
+};
+
+TEST(Walkthroughs, SeedFortyTwoIsThatSeed) {
+  LegacyNormal normal(42);
+  const Trace trace = trace_case(walkthrough("seed_42"), {});
+  for (const char* name : {"q", "k", "v"}) {
+    for (const HeadTrace& head : trace.heads) {
+      for (const std::vector<double>& row : stage(head, name).values) {
+        for (double value : row) EXPECT_NEAR(value, normal.next(), 1e-14) << name;
+      }
+    }
+  }
+}
+
+/// Each stage of a file that only this comparison reads: a change of one element is seen.
+TEST(Walkthroughs, AWrongStageIsFound) {
+  const auto fails = [](const std::string& file, const std::string& name, double change) {
+    Case source = walkthrough(file);
+    FileTensor& tensor = source.golden->stages.at(name);
+    double value = tensor.at(0) + change;
+    std::memcpy(tensor.bytes.data(), &value, sizeof value);
+    const CaseInputs inputs = *source.inputs;
+    return GoldenCheck(source, inputs.views()).compare_reference().failed();
+  };
+  EXPECT_FALSE(fails("three_tokens", "hidden", 0));
+  EXPECT_TRUE(fails("three_tokens", "hidden", 1));
+  EXPECT_TRUE(fails("first_principles_causal", "added", 1));
+  EXPECT_TRUE(fails("first_principles", "statistics", 1e-8));
+  EXPECT_TRUE(fails("first_principles", "score_row_sums", 2e-8));
+  EXPECT_TRUE(fails("first_principles", "output", 2e-8));
+  // One with a tolerance of its own.
+  EXPECT_FALSE(fails("scale_mask_softmax", "raw_scores", 0.002));
+  EXPECT_TRUE(fails("scale_mask_softmax", "raw_scores", 0.02));
+  EXPECT_TRUE(fails("scale_mask_softmax", "variance_before", 0.02));
+}
+
+TEST(Walkthroughs, ATolerancePerStageIsChecked) {
+  const auto with = [](const std::string& tolerances) {
+    TensorFile file = read_safetensors(data_folder("golden") / "walkthroughs" / "scale_mask_softmax.safetensors");
+    file.metadata["tolerances"] = tolerances;
+    return complaint([&] { case_from_tensors(file, "file"); });
+  };
+  EXPECT_EQ(with("weights=0.5"), "");
+  EXPECT_NE(with("nothing=0.5").find("stage=number is wanted"), std::string::npos);
+  EXPECT_NE(with("weights").find("stage=number is wanted"), std::string::npos);
+  EXPECT_NE(with("weights=-1").find("is negative"), std::string::npos);
+  EXPECT_NE(with("weights=x").find("is not a finite number"), std::string::npos);
+}
+
+TEST(LanguageModel, BlocksAreStackedAndLossesAdded) {
+  LanguageModelSettings settings;
+  const LanguageModelTrace one = trace_language_model(settings, nullptr);
+  settings.blocks = 3;
+  const LanguageModelTrace three = trace_language_model(settings, nullptr);
+  EXPECT_EQ(three.stages.size(), one.stages.size() + 8);
+  EXPECT_NEAR(three.loss_sum, 5 * three.loss_mean, 1e-12);
+  EXPECT_NE(three.loss_mean, one.loss_mean);
+  const auto find = [&](const LanguageModelTrace& trace, const std::string& name) {
+    for (const Stage& stage : trace.stages) {
+      if (stage.name == name) return stage.values;
+    }
+    throw std::runtime_error(name);
+  };
+  // The first block is the same; the second adds to what it left (pre-norm).
+  EXPECT_EQ(find(one, "block_1_output"), find(three, "block_1_output"));
+  const auto before = find(three, "block_1_output"), attended = find(three, "block_2_attention"),
+             after = find(three, "block_2_after_attention");
+  EXPECT_NEAR(after[2][3], before[2][3] + attended[2][3], 1e-14);
+  double sum = 0;
+  for (const auto& row : find(three, "losses")) sum += row[0];
+  EXPECT_NEAR(sum, three.loss_sum, 1e-12);
+  EXPECT_EQ(nlohmann::json::parse(language_model_json(three))["stages"].size(), three.stages.size());
+}
+
+TEST(LanguageModel, ABackendRunsEveryBlock) {
+  LanguageModelSettings settings;
+  settings.blocks = 2;
+  const BackendSet set(registered_backends(), {"example"}, {2, ""});
+  const LanguageModelTrace trace = trace_language_model(settings, set.all().front());
+  ASSERT_TRUE(trace.backend);
+  EXPECT_NEAR(trace.backend->loss_mean, trace.loss_mean, 1e-6);
+  EXPECT_NE(trace.backend->loss_mean, trace.loss_mean);  // f32 against f64
+}
+
+}  // namespace
+}  // namespace attest
