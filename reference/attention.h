@@ -1,12 +1,16 @@
 // Scaled dot-product attention, one query row at a time, in float64. This is what attention means here.
 //
+// clang-format off
 //   raw      t_ij = scale * <q_i, k_j>
 //   capped   c_ij = softcap * tanh(t_ij / softcap), or t_ij without a cap
 //   biased   s_ij = c_ij + additive_ij - slope_h * |i + offset - j|
-//   visible  lengths AND segment AND ((causal AND window) OR prefix) AND blocks AND boolean mask AND additive_ij !=
-//   -inf weights  p_ij = exp(s_ij) / (sum over visible j of exp(s_ij) + exp(sink_h)), 0 where not visible output   o_i
-//   = sum over visible j of p_ij * v_j, each term times keep_ij / (1 - p_drop) under dropout lse_i    natural logarithm
-//   of the denominator
+//   mask     m_ij = the boolean mask is true, or additive_ij != -inf; true without a mask
+//   visible  i sees j = lengths AND segment AND ((causal AND window) OR prefix) AND blocks AND m_ij
+//   sum      z_i = sum over visible j of exp(s_ij), plus exp(sink_h) with a sink
+//   weights  p_ij = exp(s_ij) / z_i where i sees j, else 0
+//   output   o_i = sum over visible j of p_ij * v_j; under dropout each term times keep_ij / (1 - p_drop)
+//   lse      L_i = log(z_i), the natural logarithm
+// clang-format on
 //
 // A row that sees nothing has weights 0, output 0 and lse -inf (lse = sink_h with a sink). Keys that a row does not see
 // leave every sum, so that NaN or infinity stored there never reaches it; NaN that it sees does.
