@@ -68,11 +68,18 @@ struct Context {
   std::string device;  ///< part of a device's name; empty means the backend's choice
 };
 
+/// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone.
+inline constexpr int kContractVersion = 2;
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual Identity identity() const = 0;
+
+  /// The version of the contract that this backend was written for, as a number of its own and not kContractVersion: an
+  /// option that came later is refused on its behalf (refusal.h).
+  virtual int contract() const = 0;
 
   /// nullopt is a promise to honour every option of the call. Accepting and ignoring one is a failure.
   virtual std::optional<Refusal> refuse(const Call&) const { return std::nullopt; }

@@ -23,7 +23,7 @@ Option composite(std::string key, std::string how, std::string few_words) {
 Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*second, char separator, std::int64_t min,
              std::string what, bool always) {
   Option option = composite(std::move(key), "", "");
-  option.files(InFiles::shown).kept();
+  option.files(InFiles::shown).kept().version(0);
   option.parse = [=](Problem& p, const OptionText& v) {
     std::tie(p.*first, p.*second) = parse_pair(v, separator, min, what);
   };
@@ -322,7 +322,7 @@ std::vector<Option> make_table() {
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
     name_option("dtype", &Call::dtype, kNames<DType>, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
-    integer_option("batch", &Call::batch, 0, "a batch size").values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered),
+    integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered),
     sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered),

@@ -146,6 +146,7 @@ class ClblastBackend : public Backend {
   Identity identity() const override {
     return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()};
   }
+  int contract() const override { return 2; }
 
   std::optional<Refusal> refuse(const Call& p) const override {
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;

@@ -174,6 +174,7 @@ class EigenBackend : public Backend {
                 std::to_string(EIGEN_MINOR_VERSION) + " (" + Eigen::SimdInstructionSetsInUse() + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
+  int contract() const override { return 2; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

@@ -172,6 +172,7 @@ class ExampleBackend : public Backend {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
+  int contract() const override { return 2; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

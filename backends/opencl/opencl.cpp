@@ -163,6 +163,7 @@ class OpenClBackend : public Backend {
   Identity identity() const override {
     return {"opencl", device_.library(), device_.name() + (gpu_ ? " (GPU kernel)" : " (CPU kernel)")};
   }
+  int contract() const override { return 2; }
 
   std::optional<Refusal> refuse(const Call& problem) const override {
     return support::refuse_on_device(problem, device_);

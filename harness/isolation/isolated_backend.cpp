@@ -25,6 +25,7 @@ class IsolatedBackend : public Backend {
 
   Identity identity() const override { return identity_; }
   Conventions conventions() const override { return conventions_; }
+  int contract() const override { return contract_; }
   std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
   Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
   std::unique_ptr<Plan> prepare(const Call& call) override;
@@ -52,6 +53,7 @@ class IsolatedBackend : public Backend {
   IsolationOptions options_;
   Identity identity_;
   Conventions conventions_;
+  int contract_ = 0;
   mutable std::unique_ptr<WorkerProcess> worker_;
   mutable int generation_ = 0;          ///< of workers; a plan belongs to one
   mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
@@ -64,6 +66,7 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     const Json reply = ask({{"do", "identity"}});
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
                  reply.at("device").get<std::string>()};
+    contract_ = reply.at("contract").get<int>();
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
     }

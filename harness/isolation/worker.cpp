@@ -74,7 +74,8 @@ class Worker {
     note_step(what);
     if (what == "identity") {
       const Identity id = backend_->identity();
-      Json reply = {{"name", id.name}, {"library", id.library}, {"device", id.device}};
+      Json reply = {
+          {"name", id.name}, {"library", id.library}, {"device", id.device}, {"contract", backend_->contract()}};
       const Conventions conventions = backend_->conventions();
       for (const auto& [name, value] : kConventionFields) {
         reply["conventions"][std::string(name)] = conventions.*value;

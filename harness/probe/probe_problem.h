@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "backends/refusal.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
@@ -31,7 +32,7 @@ class Probe {
   }
 
   void run(Backend& backend) {
-    if (backend.refuse(problem_)) throw Refused{};
+    if (refusal_of(backend, problem_)) throw Refused{};
     walk_once(backend, problem_, inputs_.views(), outputs_);
   }
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backends/refusal.h"
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
 #include "harness/comparison/guarded_outputs.h"
@@ -127,7 +128,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     Candidate c{backend, nullptr, {}};
     c.line.backend = backend->identity().name;
     try {
-      if (const auto refusal = backend->refuse(source.problem))
+      if (const auto refusal = refusal_of(*backend, source.problem))
         c.line.wrong = "refused: " + refusal->reason;
       else
         c.plan = make_plan(*backend, source.problem);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "backends/refusal.h"
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/inputs.h"
@@ -83,7 +84,7 @@ AttentionCore core_of(Backend& backend, DType dtype) {
   return [&backend, dtype](const Call& asked, const Inputs& inputs) {
     Call p = asked;
     p.dtype = dtype;
-    if (const auto refusal = backend.refuse(p)) throw BackendError("refused: " + refusal->reason);
+    if (const auto refusal = refusal_of(backend, p)) throw BackendError("refused: " + refusal->reason);
     // The projections are in float64; the core gets them in its own type.
     TensorStorage storages[3] = {TensorStorage(place_of(p, TensorId::q), dtype),
                                  TensorStorage(place_of(p, TensorId::k), dtype),

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "backends/refusal.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
@@ -104,7 +105,7 @@ BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, c
   }
   for (std::int64_t b : {std::int64_t{0}, p.batch - 1}) {
     const auto one = one_sequence(p, inputs, b);
-    if (!one || backend.refuse(one->call)) continue;
+    if (!one || refusal_of(backend, one->call)) continue;
     facts.batch = facts.batch.value_or(true) && run_bits(backend, one->call, one->inputs) == bits_of(p, outputs, b);
   }
   return facts;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backends/refusal.h"
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_walk.h"
@@ -247,7 +248,7 @@ class ReferenceStages {
     for (const ConstTensor* tensor : {&inputs_.q, &inputs_.k, &inputs_.v}) {
       std::vector<double> values;
       each_index(tensor->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        values.push_back(load(tensor->data, tensor->dtype, tensor->at(b, h, l, d)));
+        values.push_back(load(tensor->data, tensor->dtype, tensor->offset(b, h, l, d)));
       });
       statistics.insert(statistics.end(),
                         {mean(values), population_variance(values), std::sqrt(population_variance(values))});
@@ -266,7 +267,7 @@ class ReferenceStages {
       const Matrix projected = project(matrix_of(x->second), matrix_of(w->second));
       for (std::int64_t i = 0; i < projected.rows; ++i) {
         for (std::int64_t c = 0; c < projected.columns; ++c) {
-          const double held = load(tensor->data, tensor->dtype, i * tensor->strides[2] + c * tensor->strides[3]);
+          const double held = load(tensor->data, tensor->dtype, tensor->offset(0, 0, i, c));
           comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c), tolerance(weight));
         }
       }
@@ -329,7 +330,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   const auto of_output = [](const Bounds& bounds) -> const std::vector<double>& { return bounds.out; };
 
   const Problem& p = source_.problem;
-  if (backend.refuse(p)) return comparison;
+  if (refusal_of(backend, p)) return comparison;
   GuardedOutputs outputs(p);
   const Expectation e = run(p, inputs_, outputs);
   compare("output", p, e, p.value_dim, true, of_output,
@@ -347,7 +348,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
                                 !p.packed_sequences() && !p.page_size;
   if (through_identity && p.key_length <= kMostKeysForWeights && p.key_length > 0) {
     const IdentityValues identity(p);
-    if (backend.refuse(identity.problem)) return comparison;
+    if (refusal_of(backend, identity.problem)) return comparison;
     const Inputs inputs = identity.inputs(inputs_);
     GuardedOutputs weights(identity.problem);
     const Expectation of_weights = run(identity.problem, inputs, weights);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/refusal.h"
 #include "harness/base/stopwatch.h"
 #include "harness/base/text.h"
 #include "harness/cases/memory.h"
@@ -60,7 +61,7 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
   std::vector<Producer> producers;
   for (Backend* backend : backends) {
     try {
-      if (!backend->refuse(source.problem)) {
+      if (!refusal_of(*backend, source.problem)) {
         producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
       }
     } catch (const std::exception&) {
@@ -96,7 +97,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
   try {
     verdict.backend = backend.identity().name;
     verdict.repro = repro_command(source_, verdict.backend);
-    if (const auto refusal = backend.refuse(p)) {
+    if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
       verdict.reason = refusal->reason;
       if (refusal->reason.empty()) set_failure(verdict, "refused without a reason", "refused without a reason");

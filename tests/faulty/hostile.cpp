@@ -126,6 +126,7 @@ class HostileBackend : public Backend {
       : name_(std::move(name)), attack_(attack), inner_(faulty::faulty_backends().front().make(context)) {}
 
   Identity identity() const override { return {name_, "an attack on the harness", "CPU"}; }
+  int contract() const override { return inner_->contract(); }
   Arithmetic arithmetic(const Call& problem) const override { return inner_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);

@@ -185,6 +185,7 @@ class TamperedBackend : public Backend {
     if (!honest_) throw BackendUnavailable("example was not built");
   }
   Identity identity() const override { return {std::string(mistake_.name), "deliberately wrong", "CPU"}; }
+  int contract() const override { return honest_->contract(); }
   Arithmetic arithmetic(const Call& p) const override { return honest_->arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override {
     Call changed = p;

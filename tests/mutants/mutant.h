@@ -23,6 +23,7 @@ class MutantBackend : public Backend {
       : name_(std::move(name)), linear_(linear), original_(example_entry().make({1, ""})) {}
 
   Identity identity() const override { return {name_, "a changed copy of example", "CPU, 1 thread"}; }
+  int contract() const override { return original_->contract(); }
   Arithmetic arithmetic(const Call& problem) const override { return original_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (problem.dtype == DType::f64) return Refusal{"mutants accumulate in f32"};

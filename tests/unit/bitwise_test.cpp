@@ -15,6 +15,7 @@ class Wavering : public Backend {
   explicit Wavering(std::function<bool(const Call&)> moves)
       : set_(registered_backends(), {"example"}, {1, ""}), moves_(std::move(moves)) {}
   Identity identity() const override { return honest().identity(); }
+  int contract() const override { return honest().contract(); }
   Arithmetic arithmetic(const Call& p) const override { return honest().arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<WaveringPlan>(honest().prepare(p), [this, p] { return moves_(p); });
@@ -54,26 +55,26 @@ BitwiseFacts facts(const std::string& line, Backend& backend, Backend* other) {
 
 TEST(Bitwise, EachFactIsNoticed) {
   const std::string line = "batch=3 seq=4 dim=3 lengths=4,2,3 out=o,lse";
-  Wavering steady([](const Problem&) { return false; }), always([](const Problem&) { return true; });
+  Wavering steady([](const Call&) { return false; }), always([](const Call&) { return true; });
   const BitwiseFacts all = facts(line, steady, &steady);
   EXPECT_TRUE(*all.runs && *all.threads && *all.batch);
 
   int runs = 0;
-  Wavering sometimes([&](const Problem&) { return ++runs % 5 == 0; });
+  Wavering sometimes([&](const Call&) { return ++runs % 5 == 0; });
   EXPECT_FALSE(*facts(line, sometimes, &steady).runs);
 
   const BitwiseFacts threads = facts(line, steady, &always);
   EXPECT_TRUE(*threads.runs && *threads.batch);
   EXPECT_FALSE(*threads.threads);
 
-  Wavering alone([](const Problem& p) { return p.batch == 1; });
+  Wavering alone([](const Call& p) { return p.batch == 1; });
   const BitwiseFacts batch = facts(line, alone, &steady);
   EXPECT_TRUE(*batch.runs && *batch.threads);
   EXPECT_FALSE(*batch.batch);
 }
 
 TEST(Bitwise, WhatCannotBeAskedIsLeftOut) {
-  Wavering steady([](const Problem&) { return false; });
+  Wavering steady([](const Call&) { return false; });
   EXPECT_FALSE(facts("seq=4 dim=3", steady, nullptr).batch);
   EXPECT_FALSE(facts("seq=4 dim=3", steady, nullptr).threads);
   EXPECT_FALSE(facts("batch=2 seq=4 dim=3 lengths=4,2 layout=thd", steady, nullptr).batch);
@@ -82,7 +83,7 @@ TEST(Bitwise, WhatCannotBeAskedIsLeftOut) {
 
 TEST(Bitwise, ASequenceAloneHasItsOwnRows) {
   // The example adds in one order whatever the batch: any difference is a slice taken from the wrong place.
-  Wavering steady([](const Problem&) { return false; });
+  Wavering steady([](const Call&) { return false; });
   for (const char* line : {"batch=3 heads=4/2 seq=4x6 dim=3 causal align=bottom-right mask=add:BHQK:neginf(0.3)",
                            "batch=2 heads=2 seq=3x5 dim=4 mask=bool:B11K:random(0.5) layout=blhd k.offset=3",
                            "batch=2 seq=3x11 dim=4 lengths=11,4 paged=4", "batch=2 seq=4x8 dim=4 past=3 out=o,present",

@@ -14,6 +14,7 @@ class Liar : public Backend {
   Liar(const char* name, std::function<void(Arithmetic&)> lie)
       : set_(registered_backends(), {name}, {1, ""}), lie_(std::move(lie)) {}
   Identity identity() const override { return honest().identity(); }
+  int contract() const override { return honest().contract(); }
   std::optional<Refusal> refuse(const Call& p) const override { return honest().refuse(p); }
   Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a = honest().arithmetic(p);
@@ -21,7 +22,7 @@ class Liar : public Backend {
     return a;
   }
   Conventions conventions() const override { return honest().conventions(); }
-  std::unique_ptr<Plan> prepare(const Problem& p) override { return honest().prepare(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
 
  private:
   Backend& honest() const { return *set_.all().front(); }

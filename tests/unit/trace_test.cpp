@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "harness/base/data_folder.h"
+#include "harness/cases/case_file.h"
 #include "harness/trace/language_model.h"
 #include "harness/verdict/golden.h"
 #include "tests/unit/helpers.h"

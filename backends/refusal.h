@@ -1,0 +1,22 @@
+// Whether a backend takes a call, asked by everybody but the backend itself.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backends/backend.h"
+#include "reference/options.h"
+
+namespace attest {
+
+/// Options younger than the contract that the backend was written for are refused on its behalf; then it is asked.
+inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& call) {
+  for (const Option* option : set_options(problem_of(call))) {
+    if (option->since <= backend.contract()) continue;
+    return Refusal{option->key + ": came with version " + std::to_string(option->since) +
+                   " of the contract, and the backend was written for version " + std::to_string(backend.contract())};
+  }
+  return backend.refuse(call);
+}
+
+}  // namespace attest

@@ -1,0 +1,83 @@
+// The table of options holds together, whatever rows it has.
+#include "reference/options.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "harness/cases/option_values.h"
+#include "harness/cases/random_case.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+/// A case with the option set, drawn until one is found; nullopt when none is.
+std::optional<Problem> some_case_with(const Option& option) {
+  Random random(11);
+  for (int tries = 0; tries < 4000; ++tries) {
+    const Problem p = random_case(random);
+    if (option.is_set(p)) return p;
+  }
+  return std::nullopt;
+}
+
+TEST(Options, HaveKeysOfTheirOwnAndSayWhatTheyAre) {
+  std::set<std::string> keys;
+  for (const Option& option : options()) {
+    EXPECT_TRUE(keys.insert(option.key).second) << option.key;
+    EXPECT_EQ(find_option(option.key), &option);
+    EXPECT_FALSE(option.about.empty()) << option.key;
+    EXPECT_TRUE(option.takes_value() || option.stands_alone) << option.key;
+  }
+}
+
+/// Own fills of a tensor are set by hand alone: they would drown `fill` in random cases.
+bool is_drawn(const Option& option) { return !option.key.ends_with(".fill"); }
+
+TEST(Options, AreDrawnPrintedReadDroppedAndCovered) {
+  for (const Option& option : options()) {
+    if (!is_drawn(option)) continue;
+    const std::optional<Problem> drawn = some_case_with(option);
+    ASSERT_TRUE(drawn.has_value()) << option.key;
+    EXPECT_EQ(parse_case(print_case(*drawn)), *drawn) << print_case(*drawn);
+    EXPECT_TRUE(option.has(drawn->op)) << print_case(*drawn);
+    Problem without = *drawn;
+    option.drop(without);
+    EXPECT_EQ(option.print(without).value_or("gone"), option.print(Problem{}).value_or("gone")) << option.key;
+  }
+}
+
+TEST(Options, SimplerValuesAreOtherValues) {
+  for (const Option& option : options()) {
+    if (!is_drawn(option)) continue;
+    const std::optional<Problem> drawn = some_case_with(option);
+    ASSERT_TRUE(drawn.has_value()) << option.key;
+    for (const std::string& value : simpler_values(option, *drawn)) {
+      EXPECT_NE(value, option.print(*drawn)) << option.key;
+    }
+  }
+}
+
+TEST(Options, OfOtherOperatorsAreFaults) {
+  EXPECT_THROW(parse_case("op=linear seq=4 dim=4 softcap=1"), CaseError);
+  EXPECT_THROW(parse_case("seq=4 dim=4 decay=head"), CaseError);
+  EXPECT_NO_THROW(parse_case("op=gated seq=4 dim=4 decay=head"));
+}
+
+TEST(Options, ThatDependOnSizesFollowThem) {
+  Problem p = parse_case("heads=4 seq=4x8 dim=4 past=7 prefix=6 alibi=1,2,3,4 sinks=1,2,3,4 lengths=8");
+  p.query_heads = p.key_heads = 2;
+  p.key_length = 5;
+  fit_to_sizes(p);
+  EXPECT_EQ(print_case(p), "heads=2 seq=4x5 dim=4 prefix=5 lengths=5 alibi=1,2 sinks=1,2 past=5");
+}
+
+TEST(Options, StepsEndAtTheSmallest) {
+  EXPECT_EQ(steps_towards(1, 9), (std::vector<std::int64_t>{1, 2, 5, 8}));
+  EXPECT_EQ(steps_towards(0, 1), (std::vector<std::int64_t>{0}));
+  EXPECT_TRUE(steps_towards(3, 3).empty());
+}
+
+}  // namespace
+}  // namespace attest
