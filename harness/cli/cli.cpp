@@ -82,8 +82,7 @@ int run_beside(const std::string& name, const std::vector<std::string>& argument
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execv(path.c_str(), pointers.data());
-  throw UserError(name + " is not beside attest: it is built with the tests (./scripts/test.sh, or cmake " +
-                  "-DATTEST_TESTS=ON), not installed");
+  throw UserError(name + " is not beside attest: it is built with the tests (-DATTEST_TESTS=ON), not installed");
 }
 
 constexpr const char* kExamples = R"(Examples:
