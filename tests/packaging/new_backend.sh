@@ -2,11 +2,10 @@
 # new_backend.sh SOURCE: follows backends/README.md. A copy of the example under a new name builds and passes smoke, and
 # no file that was there before has changed.
 set -euo pipefail
+source "$(dirname "$0")/copy_project.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/attest"
-# What git would clone, with the edits of the moment.
-git -C "$1" ls-files -z --cached --others --exclude-standard | (cd "$1" && xargs -0 cp --parents -t "$work/attest" 2>/dev/null) || true
+copy_project "$1" "$work/attest"
 cd "$work/attest"
 export CCACHE_BASEDIR=$PWD  # where a compiler's cache is in use, it knows the copy's files
 find . -type f | sort | xargs sha256sum >"$work/before"
@@ -16,8 +15,7 @@ cp -r backends/example backends/mine
 sed -i 's/example/mine/g; s/Example/Mine/g' backends/mine/*
 mv backends/mine/example.cpp backends/mine/mine.cpp
 
-cmake -S . -B build -G Ninja -DATTEST_TESTS=OFF -DATTEST_BACKEND_EIGEN=OFF -DATTEST_BACKEND_XTENSOR=OFF \
-  -DATTEST_BACKEND_OPENCL=OFF -DATTEST_BACKEND_CLBLAST=OFF -DATTEST_WERROR=ON >/dev/null
+cmake -S . -B build -G Ninja $example_alone >/dev/null
 ninja -C build --quiet
 build/bin/attest list backends | grep '^mine '
 build/bin/attest check --suite smoke --backend mine

@@ -224,7 +224,8 @@ class SmallProject : public testing::Test {
           "| room | holds | may include |\n|---|---|---|\n"
           "| `base/` | what knows nothing | - |\n| `cases/` | cases | `base` |\n| `cli/` | commands | all above |\n\n"
           "| folder | may include |\n|---|---|\n"
-          "| `reference/` | the standard library |\n| `backends/backend.h` | `reference/` |\n"
+          "| `reference/` | the standard library |\n| `backends/backend.h` | `reference/` |\n| `backends/registry.h` | "
+          "- |\n"
           "| `backends/*/` | `backends/backend.h` |\n| `harness/` | `reference/`, `backends/backend.h` |\n"
           "| `harness/cli/main.cpp` | `harness/cli/`, `backends/registry.h` |\n"
           "| `tests/` | `reference/`, `backends/`, `harness/` |\n");
