@@ -37,7 +37,7 @@ attest_ticker() { # WHAT LOG
   local start=$SECONDS next=0 width=120 line
   [ ! -t 1 ] || width=$(($(tput cols 2>/dev/null || echo 80) - 1))
   while sleep 1 >/dev/null && kill -0 $$ 2>/dev/null; do
-    line="$1, $((SECONDS - start)) s: $(tail -n 1 "$2" 2>/dev/null | sed 's/\r$//; s/.*\r//')"
+    line="$1, $((SECONDS - start)) s  $(tail -n 1 "$2" 2>/dev/null | sed 's/\r$//; s/.*\r//')"
     if [ -t 1 ]; then
       printf '\r\033[K%s' "${line:0:width}"
     elif ((SECONDS - start >= next)); then
@@ -92,7 +92,9 @@ attest_warm() {
   attest_progress "compiling OpenCL kernels, once a machine" attest_warm_types "$1" || true
 }
 attest_warm_types() { # PROGRAM
-  "$1" check --backend clblast,opencl "seq=8 dim=8" "dtype=bf16 seq=8 dim=8" --threads 1 &
-  "$1" check --backend clblast,opencl "dtype=f64 seq=8 dim=8" "dtype=f16 seq=8 dim=8" --threads 1 &
-  wait
+  local first
+  "$1" check --backend clblast,opencl "seq=8 dim=8" "dtype=bf16 seq=8 dim=8" --threads 1 >/dev/null 2>&1 &
+  first=$!
+  "$1" check --backend clblast,opencl "dtype=f64 seq=8 dim=8" "dtype=f16 seq=8 dim=8" --threads 1 >/dev/null 2>&1 || true
+  wait "$first"
 }
