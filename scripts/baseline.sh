@@ -7,8 +7,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 [ $# -eq 1 ] || { echo "usage: $0 NAME, as in zen3-2-cores" >&2; exit 2; }
-attest_install
-attest_make "$attest_build" -DATTEST_WERROR=OFF
+attest_program
 out=$attest_root/results/$1
 "$attest_build/bin/attest" bench "heads=8 seq=1024 dim=64" "heads=8 seq=1024 dim=64 causal" "heads=8 seq=1024 dim=128" \
   --suite workloads --repetitions 7 --json "$out.json.new" | tee "$out.txt.new"

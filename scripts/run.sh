@@ -5,9 +5,9 @@
 #   ./scripts/run.sh CASE...      the same on case lines of your own
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-attest_install
-attest_make "$attest_build" -DATTEST_WERROR=OFF
+attest_program
 attest=$attest_build/bin/attest
+attest_warm "$attest"
 
 if [ $# -gt 0 ]; then
   "$attest" check "$@"

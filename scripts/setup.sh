@@ -1,13 +1,52 @@
-# Sourced by run.sh and test.sh: installs what is missing, configures and builds. Does nothing the second time.
+# Sourced by the other scripts: installs what is missing, configures and builds. Does nothing the second time.
 #
 # Root or sudo installs Debian's packages; without either the exact line to run is printed.
 
 attest_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 attest_build=${ATTEST_BUILD:-$attest_root/build}
 
+# What the program needs, and what its tests need besides.
 attest_packages="cmake ninja-build g++ git libeigen3-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
-  opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libgtest-dev libgmock-dev
-  libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev libpugixml-dev libmpfr-dev"
+  opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
+  libfmt-dev nlohmann-json3-dev libpugixml-dev"
+attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev oclgrind ccache"
+
+# attest_progress WHAT COMMAND...: runs the command and shows how far it is, with the last line that it printed: on a
+# terminal one line that changes every second, elsewhere a line every 15. A command of a moment shows nothing; of one
+# that fails the output is shown.
+attest_progress() {
+  local what=$1 log ticker status=0
+  shift
+  log=$(mktemp)
+  attest_ticker "$what" "$log" &
+  ticker=$!
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  [ ! -t 1 ] || printf '\r\033[K'
+  if [ "$status" -ne 0 ]; then
+    grep -vE '^\[[0-9]+/[0-9]+\] ' "$log" | tail -n 60 >&2 || true
+    echo "$what: failed with exit code $status" >&2
+  fi
+  rm -f "$log"
+  return "$status"
+}
+
+# Ends with the script, and takes the log with it: a script that is interrupted can't.
+attest_ticker() { # WHAT LOG
+  local start=$SECONDS next=0 width=120 line
+  [ ! -t 1 ] || width=$(($(tput cols 2>/dev/null || echo 80) - 1))
+  while sleep 1 >/dev/null && kill -0 $$ 2>/dev/null; do
+    line="$1, $((SECONDS - start)) s  $(tail -n 1 "$2" 2>/dev/null | sed 's/\r$//; s/.*\r//')"
+    if [ -t 1 ]; then
+      printf '\r\033[K%s' "${line:0:width}"
+    elif ((SECONDS - start >= next)); then
+      echo "${line:0:width}"
+      next=$((SECONDS - start + 15))
+    fi
+  done
+  rm -f "$2"
+}
 
 attest_install() {
   local missing=() package
@@ -25,16 +64,9 @@ attest_install() {
     as_root=(sudo)
   fi
   echo "installing: ${missing[*]}"
-  local log
-  log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } \
-    >"$log" 2>&1; then
-    tail -20 "$log" >&2
-    echo "installing failed; the log is $log" >&2
-    return 2
-  fi
-  rm -f "$log"
+  attest_progress "reading package lists" "${as_root[@]}" apt-get update || return 2
+  attest_progress "installing packages" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "${missing[@]}" || return 2
 }
 
 # attest_make FOLDER [CMAKE OPTION]...: a configured folder is built without configuring again. ATTEST_TARGETS, if set,
@@ -43,9 +75,26 @@ attest_make() {
   local folder=$1
   shift
   if [ ! -f "$folder/build.ninja" ]; then
-    cmake -S "$attest_root" -B "$folder" -G Ninja "$@" >"$folder.configure.log" 2>&1 ||
-      { tail -20 "$folder.configure.log" >&2; return 2; }
-    rm -f "$folder.configure.log"
+    attest_progress "configuring ${folder##*/}" cmake -S "$attest_root" -B "$folder" -G Ninja "$@" || return 2
   fi
-  ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" --quiet ${ATTEST_TARGETS:-}
+  attest_progress "building ${folder##*/}" ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" ${ATTEST_TARGETS:-}
+}
+
+# The program alone in $attest_build: without the tests, and with precompiled headers, which make a first build faster.
+attest_program() {
+  attest_install
+  ATTEST_TARGETS=attest attest_make "$attest_build" -DATTEST_WERROR=OFF -DATTEST_TESTS=OFF -DATTEST_PRECOMPILE=ON
+}
+
+# attest_warm PROGRAM: OpenCL drivers compile kernels when they are first used and keep them. Most of CLBlast's exist
+# once a type: two types side by side take half the time. A failure shows in the run that follows.
+attest_warm() {
+  attest_progress "compiling OpenCL kernels, once a machine" attest_warm_types "$1" || true
+}
+attest_warm_types() { # PROGRAM
+  local first
+  "$1" check --backend clblast,opencl "seq=8 dim=8" "dtype=bf16 seq=8 dim=8" --threads 1 >/dev/null 2>&1 &
+  first=$!
+  "$1" check --backend clblast,opencl "dtype=f64 seq=8 dim=8" "dtype=f16 seq=8 dim=8" --threads 1 >/dev/null 2>&1 || true
+  wait "$first"
 }

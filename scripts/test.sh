@@ -6,7 +6,7 @@
 #   ./scripts/test.sh -L unit     arguments go to ctest; sanitizers and fuzzer are left out
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-attest_packages="$attest_packages oclgrind ccache"
+attest_packages="$attest_packages $attest_test_packages"
 [ $# -gt 0 ] || attest_packages="$attest_packages clang-14 libclang-rt-14-dev libomp-14-dev"
 attest_install
 
@@ -26,9 +26,8 @@ everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BA
   -DATTEST_TEST_TOOLS=ON)
 attest_make "$attest_build-test" "${everything_on[@]}"
 
-# Compiling CLBlast's kernels is slow the first time and cached afterwards: once, before shards would each do it.
-echo "warming the OpenCL kernel caches"
-"$attest_build-test/bin/attest" check --suite smoke --backend opencl,clblast | tail -1
+# Before shards would each do it.
+attest_warm "$attest_build-test/bin/attest"
 
 if [ $# -gt 0 ]; then
   run_tests "$attest_build-test" "$@"

@@ -3,19 +3,17 @@
 # under a new name builds and passes smoke, no file that was there before has changed, and a mistake is found.
 set -euo pipefail
 source "$(dirname "$0")/../docs/documents.sh"
+source "$(dirname "$0")/copy_project.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/attest"
-# What git would clone, with the edits of the moment.
-git -C "$1" ls-files -z --cached --others --exclude-standard | (cd "$1" && xargs -0 cp --parents -t "$work/attest" 2>/dev/null) || true
+copy_project "$1" "$work/attest"
 cd "$work/attest"
 export CCACHE_BASEDIR=$PWD  # where a compiler's cache is in use, it knows the copy's files
 find . -type f | sort | xargs sha256sum >"$work/before"
 
 # The guide's commands as they stand; what it takes no interest in is not built.
 cmake() {
-  command cmake "$@" -DATTEST_TESTS=OFF -DATTEST_BACKEND_EIGEN=OFF -DATTEST_BACKEND_XTENSOR=OFF -DATTEST_BACKEND_OPENCL=OFF \
-    -DATTEST_BACKEND_CLBLAST=OFF -DATTEST_WERROR=ON
+  command cmake "$@" $example_alone
 }
 follow() { # SECTION
   run_commands "$work/log" < <(commands backends/README.md | awk -F '\t' -v section="$1" '$2 == section { print "backends/README.md:" $1 "\t" $3 }')

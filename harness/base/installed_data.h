@@ -1,0 +1,14 @@
+// Where the installation lies that a program of others was linked with.
+#pragma once
+
+#include <filesystem>
+
+namespace attest {
+
+/// Its folder share/attest, told by public/installed_data.cpp before main; empty in attest's own programs.
+inline std::filesystem::path& installed_data() {
+  static std::filesystem::path folder;
+  return folder;
+}
+
+}  // namespace attest

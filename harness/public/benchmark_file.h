@@ -1,0 +1,4 @@
+// Public: the samples of a benchmark file.
+#pragma once
+
+#include "harness/speed/benchmark_file.h"

@@ -1,0 +1,4 @@
+// Public: outputs held against the expectation, each with its bound.
+#pragma once
+
+#include "harness/comparison/compare.h"

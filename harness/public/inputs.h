@@ -1,0 +1,4 @@
+// Public: the tensors of a case.
+#pragma once
+
+#include "harness/cases/inputs.h"

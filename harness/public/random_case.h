@@ -1,0 +1,4 @@
+// Public: random case lines.
+#pragma once
+
+#include "harness/cases/random_case.h"

@@ -1,0 +1,4 @@
+// Public: tensor files, read and written.
+#pragma once
+
+#include "harness/cases/safetensors.h"

@@ -1,0 +1,4 @@
+// Public: suspect cases that are right, and why.
+#pragma once
+
+#include "harness/verdict/waivers.h"

@@ -1,0 +1,305 @@
+// Dependencies point one way: every #include of the project against the tables of harness/README.md.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A row of a table: where it stands for, and what sources there may include besides their own place.
+struct Row {
+  std::vector<std::string> allowed;  ///< files, or folders with a / at the end
+  bool standard_library_only = false;
+};
+
+/// Rows by place: a file, a folder with a / at the end, or "backends/*/", each folder of which is a place by itself.
+using Table = std::map<std::string, Row>;
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The cells of "| a | b |"; empty for other lines.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  if (!line.starts_with("| ")) return cells;
+  for (std::size_t from = 1, end; (end = line.find('|', from)) != std::string::npos; from = end + 1) {
+    cells.push_back(line.substr(from, end - from));
+  }
+  return cells;
+}
+
+/// What stands between backquotes in a cell.
+std::vector<std::string> names_in(const std::string& cell) {
+  std::vector<std::string> names;
+  for (std::size_t from = cell.find('`'); from != std::string::npos; from = cell.find('`', from)) {
+    const std::size_t end = cell.find('`', from + 1);
+    if (end == std::string::npos) break;
+    names.push_back(cell.substr(from + 1, end - from - 1));
+    from = end + 1;
+  }
+  return names;
+}
+
+/// Rows of the table under the heading that starts with "| <first>".
+std::vector<std::vector<std::string>> rows_under(const std::vector<std::string>& lines, const std::string& first) {
+  std::vector<std::vector<std::string>> rows;
+  auto line =
+      std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.starts_with("| " + first + " |"); });
+  for (; line != lines.end() && line->starts_with("|"); ++line) {
+    const auto cells = cells_of(*line);
+    if (!cells.empty() && !names_in(cells.front()).empty()) rows.push_back(cells);
+  }
+  return rows;
+}
+
+/// Both tables; a room takes what the row of `harness/` has, too.
+Table read_tables(const fs::path& readme) {
+  const std::vector<std::string> lines = lines_of(readme);
+  Table table;
+  for (const auto& cells : rows_under(lines, "folder")) {
+    table[names_in(cells.front()).front()] = {names_in(cells.back()),
+                                              cells.back().find("the standard library") != std::string::npos};
+  }
+  std::vector<std::string> above;
+  const std::vector<std::string> outside = table["harness/"].allowed;
+  for (const auto& cells : rows_under(lines, "room")) {
+    const std::string place = "harness/" + names_in(cells.front()).front();
+    Row row{outside, false};
+    for (const std::string& room : names_in(cells.back())) row.allowed.push_back("harness/" + room + "/");
+    if (cells.back().find("all above") != std::string::npos) {
+      row.allowed.insert(row.allowed.end(), above.begin(), above.end());
+    }
+    table[place] = row;
+    above.push_back(place);
+  }
+  return table;
+}
+
+bool covers(const std::string& place, const std::string& path) {
+  return place.ends_with('/') ? path.starts_with(place) : path == place;
+}
+
+/// The most special place that holds the file, with a `*` replaced by the folder that it stands for.
+std::optional<std::pair<std::string, const Row*>> place_of(const Table& table, const std::string& path) {
+  std::optional<std::pair<std::string, const Row*>> best;
+  for (const auto& [pattern, row] : table) {
+    std::string place = pattern;
+    if (const std::size_t star = pattern.find('*'); star != std::string::npos) {
+      const std::size_t slash = path.find('/', star);
+      if (slash == std::string::npos) continue;
+      place = pattern.substr(0, star) + path.substr(star, slash - star) + pattern.substr(star + 1);
+      if (table.contains(place)) continue;  // it has a row of its own
+    }
+    if (covers(place, path) && (!best || place.size() > best->first.size())) best = {place, &row};
+  }
+  return best;
+}
+
+/// What a source includes, as written.
+std::vector<std::string> includes_of(const fs::path& path) {
+  std::vector<std::string> names;
+  for (const std::string& line : lines_of(path)) {
+    const std::size_t hash = line.find_first_not_of(" \t");
+    if (hash == std::string::npos || line[hash] != '#') continue;
+    const std::size_t word = line.find_first_not_of(" \t", hash + 1);
+    if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
+    const std::size_t open = line.find_first_of("\"<", word);
+    if (open == std::string::npos) continue;
+    names.push_back(line.substr(open + 1, line.find_first_of("\">", open + 1) - open - 1));
+  }
+  return names;
+}
+
+/// A circle of a graph as "a -> b -> a"; empty when there is none.
+std::string circle_in(const std::map<std::string, std::set<std::string>>& graph) {
+  std::set<std::string> done;
+  std::vector<std::string> path;
+  const std::function<std::string(const std::string&)> visit = [&](const std::string& node) -> std::string {
+    if (done.contains(node)) return "";
+    const auto seen = std::find(path.begin(), path.end(), node);
+    if (seen != path.end()) {
+      std::string circle;
+      for (auto step = seen; step != path.end(); ++step) circle += *step + " -> ";
+      return circle + node;
+    }
+    path.push_back(node);
+    if (const auto next = graph.find(node); next != graph.end()) {
+      for (const std::string& to : next->second) {
+        if (std::string circle = visit(to); !circle.empty()) return circle;
+      }
+    }
+    path.pop_back();
+    done.insert(node);
+    return "";
+  };
+  for (const auto& [node, next] : graph) {
+    if (std::string circle = visit(node); !circle.empty()) return circle;
+  }
+  return "";
+}
+
+/// Everything in the project under `root` that its tables do not allow, a sentence each.
+std::vector<std::string> layering_faults(const fs::path& root) {
+  std::vector<std::string> faults;
+  const Table table = read_tables(root / "harness" / "README.md");
+  for (const auto& [place, row] : table) {
+    if (place.find('*') == std::string::npos && !fs::exists(root / place)) faults.push_back(place + " does not exist");
+  }
+  std::set<std::string> unnamed;
+  std::map<std::string, std::set<std::string>> places, headers;
+  for (const char* top : {"reference", "backends", "harness", "tests"}) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string path = fs::relative(entry.path(), root).generic_string();
+      if (entry.is_directory() && entry.path().parent_path() == root / "harness" && !table.contains(path + "/")) {
+        faults.push_back(path + "/ has no row");
+      }
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+      const auto place = place_of(table, path);
+      if (!place) {
+        faults.push_back(path + " lies in no place that has a row");
+        continue;
+      }
+      const auto& [own, row] = *place;
+      if (own == "harness/") faults.push_back(path + " lies in no room");
+      for (const std::string& name : includes_of(entry.path())) {
+        const fs::path beside = fs::path(path).parent_path() / name;
+        const std::string to = fs::exists(root / name) ? name : beside.lexically_normal().generic_string();
+        if (!fs::exists(root / to)) {
+          // A header of a library, or one that the build writes.
+          const bool standard = name.find_first_of("/.") == std::string::npos;
+          if (row->standard_library_only && !standard) faults.push_back(path + " includes " + name);
+          continue;
+        }
+        const bool allowed = covers(own, to) || std::any_of(row->allowed.begin(), row->allowed.end(),
+                                                            [&, &own = own](const auto& a) { return covers(a, to); });
+        if (!allowed) faults.push_back(path + " includes " + to);
+        if (const auto target = place_of(table, to); target && target->first != own) places[own].insert(target->first);
+        if (path.ends_with(".h")) headers[path].insert(to);
+      }
+    }
+  }
+  if (const std::string circle = circle_in(places); !circle.empty()) faults.push_back("circle: " + circle);
+  if (const std::string circle = circle_in(headers); !circle.empty()) faults.push_back("circle: " + circle);
+  std::sort(faults.begin(), faults.end());
+  return faults;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+TEST(Layering, EveryIncludeFollowsTheTables) { EXPECT_EQ(joined(layering_faults(ATTEST_SOURCE_DIR)), ""); }
+
+TEST(Layering, TheHarnessHasFewRooms) {
+  const Table table = read_tables(fs::path(ATTEST_SOURCE_DIR) / "harness" / "README.md");
+  std::size_t rooms = 0;
+  for (const auto& [place, row] : table) rooms += place.starts_with("harness/") && place.ends_with("/");
+  EXPECT_GE(rooms, 2u);
+  EXPECT_LE(rooms - 1, 13u);  // the row of harness/ itself is none
+}
+
+/// A project of a few files, deleted at the end, in which one thing is wrong.
+class SmallProject : public testing::Test {
+ protected:
+  SmallProject() : root_(fs::path(testing::TempDir()) / ("layering." + std::to_string(getpid()))) {
+    write("harness/README.md",
+          "| room | holds | may include |\n|---|---|---|\n"
+          "| `base/` | what knows nothing | - |\n| `cases/` | cases | `base` |\n| `cli/` | commands | all above |\n\n"
+          "| folder | may include |\n|---|---|\n"
+          "| `reference/` | the standard library |\n| `backends/backend.h` | `reference/` |\n| `backends/registry.h` | "
+          "- |\n"
+          "| `backends/*/` | `backends/backend.h` |\n| `harness/` | `reference/`, `backends/backend.h` |\n"
+          "| `harness/cli/main.cpp` | `harness/cli/`, `backends/registry.h` |\n"
+          "| `tests/` | `reference/`, `backends/`, `harness/` |\n");
+    write("reference/problem.h", "#include <vector>\n");
+    write("backends/backend.h", "#include \"reference/problem.h\"\n");
+    write("backends/registry.h", "");
+    write("backends/one/one.cpp", "#include <omp.h>\n#include \"backends/backend.h\"\n");
+    write("backends/two/two.h", "#include \"backends/backend.h\"\n");
+    write("harness/base/file.h", "#include <unistd.h>\n");
+    write("harness/cases/case.h", "#include \"harness/base/file.h\"\n#include \"reference/problem.h\"\n");
+    write("harness/cli/check.cpp", "#include \"harness/cases/case.h\"\n#include \"backends/backend.h\"\n");
+    write("harness/cli/main.cpp", "#include \"backends/registry.h\"\n");
+    write("tests/case_test.cpp", "#include \"harness/cases/case.h\"\n#include \"backends/two/two.h\"\n");
+  }
+  ~SmallProject() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::string faults() const { return joined(layering_faults(root_)); }
+
+  fs::path root_;
+};
+
+TEST_F(SmallProject, IsSoundAsItIs) { EXPECT_EQ(faults(), ""); }
+
+TEST_F(SmallProject, AnArrowAgainstTheTableIsFound) {
+  write("harness/base/up.h", "  #  include <harness/cases/case.h>\n");
+  EXPECT_EQ(faults(),
+            "circle: harness/base/ -> harness/cases/ -> harness/base/\n"
+            "harness/base/up.h includes harness/cases/case.h\n");
+}
+
+TEST_F(SmallProject, AHeaderNamedWithoutItsFolderIsFoundToo) {
+  write("harness/base/up.cpp", "#include \"../cases/case.h\"\n");
+  EXPECT_NE(faults().find("harness/base/up.cpp includes harness/cases/case.h\n"), std::string::npos);
+}
+
+TEST_F(SmallProject, ABackendThatIncludesAnotherIsFound) {
+  write("backends/one/more.cpp", "#include \"backends/two/two.h\"\n");
+  EXPECT_EQ(faults(), "backends/one/more.cpp includes backends/two/two.h\n");
+}
+
+TEST_F(SmallProject, TheFourFoldersPointOneWay) {
+  write("reference/a.cpp", "#include <fmt/format.h>\n#include \"backends/backend.h\"\n");
+  write("backends/one/b.cpp", "#include \"harness/base/file.h\"\n");
+  write("harness/cli/c.cpp", "#include \"backends/registry.h\"\n");
+  write("tests/helper.h", "");
+  write("harness/cases/d.cpp", "#include \"tests/helper.h\"\n");
+  const std::string found = faults();
+  for (const char* fault :
+       {"reference/a.cpp includes fmt/format.h\n", "reference/a.cpp includes backends/backend.h\n",
+        "backends/one/b.cpp includes harness/base/file.h\n", "harness/cli/c.cpp includes backends/registry.h\n",
+        "harness/cases/d.cpp includes tests/helper.h\n"}) {
+    EXPECT_NE(found.find(fault), std::string::npos) << fault << "was not found in:\n" << found;
+  }
+}
+
+TEST_F(SmallProject, ARoomWithoutARowAndARowWithoutARoomAreFound) {
+  write("harness/attic/old.h", "");
+  write("harness/loose.h", "");
+  fs::remove_all(root_ / "harness" / "base");
+  write("harness/cases/case.h", "");
+  EXPECT_EQ(faults(),
+            "harness/attic/ has no row\nharness/attic/old.h lies in no room\nharness/base/ does not exist\n"
+            "harness/loose.h lies in no room\n");
+}
+
+TEST_F(SmallProject, ACircleOfHeadersIsFound) {
+  write("harness/cases/a.h", "#include \"harness/cases/b.h\"\n");
+  write("harness/cases/b.h", "#include \"harness/cases/a.h\"\n");
+  EXPECT_EQ(faults(), "circle: harness/cases/a.h -> harness/cases/b.h -> harness/cases/a.h\n");
+}
+
+}  // namespace
+}  // namespace attest
