@@ -2,7 +2,7 @@
 //
 //   batch=2 heads=8/2 seq=128x512 dim=64 causal align=bottom-right window=127:0 fill=spread(88) seed=7
 //
-// print_case gives the canonical line: keys in the grammar's order, defaults left out, numbers in the
+// print_case gives the canonical line: keys in the order of the table of options, defaults left out, numbers in the
 // shortest form that reads back the same. parse_case(print_case(p)) == p.
 #pragma once
 

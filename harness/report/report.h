@@ -36,7 +36,7 @@ class Report {
   virtual void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) = 0;
 };
 
-/// Header, one object per verdict, summary, as docs say; NaN and infinities are strings.
+/// Header, one object per verdict, summary, as harness/FILES.md says; NaN and infinities are strings.
 std::unique_ptr<Report> json_lines_report(const std::filesystem::path& path);
 std::unique_ptr<Report> junit_report(const std::filesystem::path& path);
 /// Failures as they come, progress on a terminal, a table per backend at the end, failures grouped by cause.

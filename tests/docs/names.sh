@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# names.sh: every key, flag, fill and name that the case language has stands in harness/CASES.md, and every status of a verdict
+# names.sh ATTEST: every key, flag, fill and name that the case language has stands in harness/CASES.md, and every status of a verdict
 # and exit code in harness/VERDICTS.md.
 set -euo pipefail
 source "$(dirname "$0")/documents.sh"
@@ -9,17 +9,16 @@ expect() { # DOCUMENT NAME
   names=$((names + 1))
   markdown code "$1" | cut -f 2 | grep -qE -- "(^|[^a-z_.])${2//./\\.}([^a-z_.]|\$)" || { echo "$1 does not say what $2 is" >&2; missing=1; }
 }
-# Keys and flags as the parser defines them; fills and names as their tables hold them.
-for name in $(grep -ohE '\b(key|flag)\("[a-z.]+"' reference/case_line.cpp | grep -oE '"[a-z.]+"' | tr -d '"' | sort -u) \
-  $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/case_line.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
-  $(sed -n '/k\(Op\|Layout\|Output\)Names = {/,/}/p' reference/problem.h | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u); do
+# Keys as the program lists them; fills and names of values as their tables hold them.
+names_of() { sed -n "/kNames<$1> *=/,/;/p" "$2" | grep -oE '"[a-z_0-9-]+"' | tr -d '"'; }
+for name in $("$1" list options | sed 's/[[= ].*//') \
+  $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/option_text.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
+  $(names_of Op reference/call.h) $(names_of Layout reference/call.h) $(names_of Output reference/call.h) \
+  $(names_of Align reference/call.h); do
+  case $name in *.layout | *.fill) continue ;; esac  # said once for all tensors
   expect harness/CASES.md "$name"
 done
-for tensor in q k v out mask; do
-  for suffix in strides offset; do expect harness/CASES.md "$tensor.$suffix"; done
-done
-statuses=$(git grep -hE 'names\[\] = \{"pass"' -- harness 2>/dev/null || grep -rhE 'names\[\] = \{"pass"' harness)
-for name in $(grep -oE '"[a-z]+"' <<<"$statuses" | tr -d '"'); do expect harness/VERDICTS.md "$name"; done
+for name in $(names_of Status harness/verdict/verdict.h); do expect harness/VERDICTS.md "$name"; done
 [ "$names" -gt 60 ] || { echo "names.sh found $names names only" >&2; exit 1; }
 echo "names: $names, all described"
 exit $missing
