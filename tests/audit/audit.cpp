@@ -35,7 +35,7 @@ struct ExactRow {
 
 /// One row of softmax attention. Which keys are seen, and which weights dropout keeps, is the reference's word.
 ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
-  const Problem& p = head.call();
+  const Call& p = head.call();
   const std::vector<double> query = head.query_row(i);
   const std::size_t keys = row.seen.size();
   ExactRow exact;
@@ -174,7 +174,7 @@ class Audit {
   }
 
  private:
-  static ExactRow softmax_row(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+  static ExactRow softmax_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
     const Head head(p, inputs, b, h);
     Row row;
     head.attend(i, row);
@@ -182,7 +182,7 @@ class Audit {
   }
 
   /// The recurrence up to row i, from the start.
-  static ExactRow linear_row(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+  static ExactRow linear_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t g = h / p.heads_per_group();
     const auto read = [&](const ConstTensor& t, std::int64_t head, std::int64_t l, std::int64_t d) {
       return Big(load(t.data, t.dtype, t.offset(b, head, l, d)));

@@ -2,6 +2,9 @@
 // itself.
 #include "harness/search/fuzz.h"
 
+#include "harness/cases/random_case.h"
+#include "reference/case_line.h"
+#include "reference/options.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -18,6 +21,8 @@ FuzzResult run(const std::string& name, std::uint64_t count, std::uint64_t seed)
   return fuzz(*backends.all().front(), settings, [](const FuzzResult&) {});
 }
 
+std::size_t options_of_call(const Problem& problem) { return set_options(problem_of(problem)).size(); }
+
 TEST(Fuzz, FindsMistakesAndMakesThemSmall) {
   for (const char* name : {"mask_off_by_one", "missing_scale", "wrong_corner", "ignored_mask", "sinks_dropped",
                            "softcap_dropped", "decay_dropped"}) {
@@ -26,7 +31,10 @@ TEST(Fuzz, FindsMistakesAndMakesThemSmall) {
     EXPECT_GT(result.failed, 0u) << name;
     for (const Finding& finding : result.findings) {
       EXPECT_TRUE(is_failure(finding.small.verdict)) << name;
-      EXPECT_LE(finding.small.source.label.size(), finding.failure.case_line.size()) << name;
+      const Problem& small = finding.small.source.problem;
+      const Problem first = parse_case(finding.failure.case_line);
+      EXPECT_LE(random_case_cost(small), random_case_cost(first)) << name << ": " << finding.small.source.label;
+      EXPECT_LE(options_of_call(small), options_of_call(first)) << name << ": " << finding.small.source.label;
     }
   }
 }
