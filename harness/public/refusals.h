@@ -1,4 +1,4 @@
 // Public: refusals held against the committed lists.
 #pragma once
 
-#include "harness/verdict/refusals.h"
+#include "harness/verdict/committed_lists.h"

@@ -1,4 +1,4 @@
 // Public: suspect cases that are right, and why.
 #pragma once
 
-#include "harness/verdict/waivers.h"
+#include "harness/verdict/committed_lists.h"
