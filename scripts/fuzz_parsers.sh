@@ -12,10 +12,11 @@ mkdir -p "$out"
 cd "$attest_root"
 flags="-std=c++20 -O2 -g1 -I. -I$out -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
   -fsanitize-coverage-ignorelist=tests/fuzz/coverage_ignore.txt
-  -DATTEST_VERSION=\"fuzz\" -DATTEST_SOURCE_DIR=\"$attest_root\" -DATTEST_DATA_DIR=\"$attest_root\""
+  -DATTEST_VERSION=\"fuzz\""
 reference=$(ls reference/*.cpp)
-readers="harness/cases/case.cpp harness/cases/case_file.cpp harness/cases/file_golden.cpp harness/cases/index_tensors.cpp harness/cases/safetensors.cpp
-  harness/cases/inputs.cpp harness/cases/fill.cpp harness/comparison/guarded_outputs.cpp harness/base/machine.cpp harness/base/output_file.cpp"
+readers="harness/cases/case.cpp harness/cases/case_file.cpp harness/cases/file_golden.cpp harness/cases/fill.cpp
+  harness/cases/guard_pattern.cpp harness/cases/index_tensors.cpp harness/cases/inputs.cpp harness/cases/memory.cpp
+  harness/cases/safetensors.cpp harness/cases/tensor_storage.cpp harness/base/machine.cpp harness/base/output_file.cpp"
 cmake -DSOURCE="$attest_root" -DOUTPUT="$out/attest_build.h" -DDESCRIPTION=fuzz -P harness/build_description.cmake
 build() { # target, sources
   local target=$1
@@ -29,7 +30,8 @@ build case_file $reference $readers &
 large=$!
 build case_line $reference
 build safetensors harness/cases/safetensors.cpp harness/base/output_file.cpp
-build results harness/speed/benchmark_file.cpp harness/report/earlier_run.cpp harness/base/machine.cpp
+build results harness/speed/benchmark_file.cpp harness/report/earlier_run.cpp harness/report/verdict_json.cpp \
+  harness/base/machine.cpp
 wait $large
 
 # One file per committed line, the small golden files, the head of each result, and what was found before.

@@ -6,8 +6,8 @@
 
 namespace attest {
 
-/// The folder of `what`: "cases", "golden" or "backends". Beside an installed program (share/attest), else in the
-/// tree that it was built from, else where this build of attest is installed.
+/// The folder of `what`: "cases", "golden" or "backends". In the installation that a program of others was linked with,
+/// beside an installed program (share/attest), else in the tree that it was built from.
 std::filesystem::path data_folder(const std::string& what);
 
 }  // namespace attest
