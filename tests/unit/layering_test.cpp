@@ -187,7 +187,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
           continue;
         }
         const bool allowed = covers(own, to) || std::any_of(row->allowed.begin(), row->allowed.end(),
-                                                            [&, &own = own](const auto& a) { return covers(a, to); });
+                                                            [&](const auto& a) { return covers(a, to); });
         if (!allowed) faults.push_back(path + " includes " + to);
         if (const auto target = place_of(table, to); target && target->first != own) places[own].insert(target->first);
         if (path.ends_with(".h")) headers[path].insert(to);
