@@ -112,4 +112,20 @@ TensorPlace dense_place(const Index4& shape) {
   return place;
 }
 
+CallPlaces places_of(const Call& p) {
+  CallPlaces places{place_of(p, TensorId::q),
+                    place_of(p, TensorId::k),
+                    place_of(p, TensorId::v),
+                    place_of(p, TensorId::out),
+                    std::nullopt,
+                    std::nullopt,
+                    std::nullopt};
+  if (p.mask) places.mask = place_of(p, TensorId::mask);
+  if (p.past > 0 && !p.page_size) {  // pages hold the cached keys too
+    places.past_k = dense_place({p.batch, p.key_heads, p.past, p.key_dim});
+    places.past_v = dense_place({p.batch, p.key_heads, p.past, p.value_dim});
+  }
+  return places;
+}
+
 }  // namespace attest

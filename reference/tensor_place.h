@@ -34,6 +34,14 @@ struct TensorPlace {
 /// Of a tensor of the call, from its layout or as given.
 TensorPlace place_of(const Call& call, TensorId id);
 
+/// Of all that a call stores.
+struct CallPlaces {
+  TensorPlace q, k, v, out;
+  std::optional<TensorPlace> mask;
+  std::optional<TensorPlace> past_k, past_v;  ///< cached keys, where they don't lie in pages
+};
+CallPlaces places_of(const Call& call);
+
 /// One element after the other, in the order of the axes.
 TensorPlace dense_place(const Index4& shape);
 

@@ -1,6 +1,6 @@
 #include "harness/base/data_folder.h"
 
-#include "harness/base/installed_data.h"
+#include "harness/base/installation.h"
 #include "harness/base/machine.h"
 
 namespace attest {

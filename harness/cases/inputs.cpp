@@ -97,8 +97,7 @@ void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen
   }
 }
 
-void fill_mask(const Problem& p, CaseInputs& inputs) {
-  const TensorPlace place = place_of(p, TensorId::mask);
+void fill_mask(const Problem& p, const TensorPlace& place, CaseInputs& inputs) {
   inputs.mask = p.mask->additive ? TensorStorage(place, p.mask_dtype()) : TensorStorage::boolean(place);
   const MaskFill fill(p);
   const Index4 n = inputs.mask.shape();
@@ -182,19 +181,20 @@ void make_small_inputs(const Problem& p, CaseInputs& inputs) {
 }
 
 CaseInputs make_inputs(const Problem& p) {
+  const CallPlaces places = places_of(p);
   CaseInputs inputs;
-  inputs.q = TensorStorage(place_of(p, TensorId::q), p.dtype);
-  inputs.k = TensorStorage(place_of(p, TensorId::k), p.dtype);
-  inputs.v = TensorStorage(place_of(p, TensorId::v), p.dtype);
-  if (p.past > 0 && !p.page_size) {  // pages hold the cached keys too
-    inputs.past_k = TensorStorage(dense_place({p.batch, p.key_heads, p.past, p.key_dim}), p.dtype);
-    inputs.past_v = TensorStorage(dense_place({p.batch, p.key_heads, p.past, p.value_dim}), p.dtype);
+  inputs.q = TensorStorage(places.q, p.dtype);
+  inputs.k = TensorStorage(places.k, p.dtype);
+  inputs.v = TensorStorage(places.v, p.dtype);
+  if (places.past_k) {
+    inputs.past_k = TensorStorage(*places.past_k, p.dtype);
+    inputs.past_v = TensorStorage(*places.past_v, p.dtype);
   }
   make_small_inputs(p, inputs);
-  if (p.mask) {
+  if (places.mask) {
     inputs.has_mask = true;
     inputs.additive = p.mask->additive;
-    fill_mask(p, inputs);
+    fill_mask(p, *places.mask, inputs);
     refuse_overflow(inputs.mask, "the mask", p.mask_dtype());
   }
   SeenKeys seen;

@@ -25,12 +25,11 @@ double storage_bytes(const Call& p) {
   const auto element = static_cast<double>(size_of(p.dtype));
   const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
   double bytes = 0;
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-    bytes += element * static_cast<double>(*place_of(p, id).elements);
+  const CallPlaces places = places_of(p);
+  for (const TensorPlace* place : {&places.q, &places.k, &places.v, &places.out}) {
+    bytes += element * static_cast<double>(*place->elements);
   }
-  if (p.mask) {
-    bytes += (p.mask->additive ? 8 : 1) * static_cast<double>(*place_of(p, TensorId::mask).elements);
-  }
+  if (places.mask) bytes += (p.mask->additive ? 8 : 1) * static_cast<double>(*places.mask->elements);
   if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
   const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
   bytes += keys * static_cast<double>(p.past);

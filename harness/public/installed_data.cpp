@@ -1,6 +1,6 @@
 // Installed as a source, and compiled into every program that links attest::harness: tells it where suites, golden
 // files and lists lie. attestConfig.cmake knows the folder, wherever the installation has been moved to.
-#include "harness/base/installed_data.h"
+#include "harness/base/installation.h"
 
 namespace {
 

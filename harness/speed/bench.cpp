@@ -38,17 +38,19 @@ class Collector : public benchmark::BenchmarkReporter {
   std::vector<Run> collected;
 };
 
-double bytes_moved(const Problem& p) {
-  const auto elements = [&](TensorId id) {
+double bytes_moved(const Call& p) {
+  const auto elements = [](const TensorPlace& place) {
     double count = 1;
-    for (std::int64_t n : place_of(p, id).shape) count *= static_cast<double>(n);
+    for (std::int64_t n : place.shape) count *= static_cast<double>(n);
     return count;
   };
+  const CallPlaces places = places_of(p);
   double bytes = 0;
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-    bytes += elements(id) * static_cast<double>(size_of(p.dtype));
+  for (const TensorPlace* place : {&places.q, &places.k, &places.v, &places.out}) {
+    bytes += elements(*place) * static_cast<double>(size_of(p.dtype));
   }
-  if (p.mask) bytes += elements(TensorId::mask) * (p.mask->additive ? static_cast<double>(size_of(p.mask_dtype())) : 1);
+  if (places.mask)
+    bytes += elements(*places.mask) * (p.mask->additive ? static_cast<double>(size_of(p.mask_dtype())) : 1);
   return bytes;
 }
 
