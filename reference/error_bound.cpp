@@ -281,7 +281,8 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
                c.u * (std::fabs(row.lse) + shift)) *
               (1 + 4 * c.u);
   if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + std::fabs(std::log(row.sum)));
-  bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
+  // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
+  if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
 }
 
 }  // namespace attest

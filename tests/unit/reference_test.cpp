@@ -1,6 +1,8 @@
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "harness/comparison/expectation.h"
 #include "reference/error_bound.h"
 #include "reference/projection.h"
 #include "tests/unit/helpers.h"
@@ -106,6 +108,17 @@ TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
 TEST(ErrorBound, EmptyRowsAreExactAndOverflowProvesNothing) {
   EXPECT_EQ(bound_of("seq=2x0 dim=4", plain_f32()), 0);
   EXPECT_EQ(bound_of("seq=4 dim=4 scale=1e30 fill=huge", plain_f32()), kInfinity);
+}
+
+TEST(Bounds, AreNumbersAtTheEndOfTheRange) {
+  // A mask of doubles whose lowest number is added to scores in float32.
+  const Problem p = parse_case("seq=2 dim=1 mask=add:1111:finitemin(1) mask.dtype=f64 out=o,lse");
+  const CaseInputs inputs = make_inputs(p);
+  const Expectation e = expect(p, inputs.views(), {{plain_f32(), p.dtype}}, 1);
+  for (const Bounds* bounds : {&std::as_const(e.own), &e.bounds[0]}) {
+    for (double bound : bounds->lse) EXPECT_FALSE(std::isnan(bound));
+    for (double bound : bounds->out) EXPECT_FALSE(std::isnan(bound));
+  }
 }
 
 }  // namespace
