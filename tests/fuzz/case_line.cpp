@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "reference/tensor_place.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;
   const std::string_view line(reinterpret_cast<const char*>(data), size);
@@ -15,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Problem again = parse_case(printed);
     if (again != problem || print_case(again) != printed) std::abort();
     for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-      if (!storage_elements(problem, id)) std::abort();
+      if (!place_of(problem, id).elements) std::abort();
     }
   } catch (const CaseError& error) {
     if (error.column() < 1 || error.column() > size + 1 || error.what()[0] == '\0') std::abort();
