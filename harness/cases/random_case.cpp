@@ -113,6 +113,14 @@ std::optional<std::string> drawn_value(const std::string& key, const Problem& p,
   return std::nullopt;
 }
 
+/// Head dims, heads and batch; the lengths depend on the operator.
+void draw_other_sizes(Problem& p, const std::vector<std::int64_t>& dims, Random& random) {
+  p.key_dim = random.pick(dims);
+  p.value_dim = random.below(3) != 0 ? p.key_dim : random.pick(dims);
+  std::tie(p.query_heads, p.key_heads) = random.pick(kHeads);
+  p.batch = random.pick(kBatches);
+}
+
 }  // namespace
 
 std::optional<std::string> random_value(const Option& option, const Problem& problem, Random& random) {
@@ -124,10 +132,7 @@ Problem random_softmax_case(Random& random) {
   Problem p;
   p.query_length = random.pick(kLengths);
   p.key_length = random.below(3) == 0 ? p.query_length : random.pick(kLengths);
-  p.key_dim = random.pick(kDims);
-  p.value_dim = random.below(3) != 0 ? p.key_dim : random.pick(kDims);
-  std::tie(p.query_heads, p.key_heads) = random.pick(kHeads);
-  p.batch = random.pick(kBatches);
+  draw_other_sizes(p, kDims, random);
   return with_random_options(p, random);
 }
 
@@ -135,10 +140,7 @@ Problem random_linear_case(Random& random) {
   Problem p;
   p.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
   p.query_length = p.key_length = random.pick(kLinearLengths);
-  p.key_dim = random.pick(kLinearDims);
-  p.value_dim = random.below(3) != 0 ? p.key_dim : random.pick(kLinearDims);
-  std::tie(p.query_heads, p.key_heads) = random.pick(kHeads);
-  p.batch = random.pick(kBatches);
+  draw_other_sizes(p, kLinearDims, random);
   return with_random_options(p, random);
 }
 

@@ -8,7 +8,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kMostTerms = 8;  ///< of the sum that is written out
+constexpr std::size_t kMaxTerms = 8;  ///< of the sum that is written out
 
 std::vector<std::size_t> seen_by(const ReadableRows& r, std::size_t i) {
   std::vector<std::size_t> seen;
@@ -43,7 +43,7 @@ std::string sum_of_values(const ReadableRows& r, std::size_t i, const std::vecto
   for (std::size_t j = 0; j < r.rows[i].factors.size(); ++j) factors[j] *= r.rows[i].factors[j];
   std::vector<std::size_t> shown = seen;
   std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return factors[a] > factors[b]; });
-  shown.resize(std::min(shown.size(), kMostTerms));
+  shown.resize(std::min(shown.size(), kMaxTerms));
   std::sort(shown.begin(), shown.end());
   std::string sum;
   for (std::size_t j : shown) {

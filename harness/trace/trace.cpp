@@ -19,16 +19,16 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t kMostTokens = 128;  ///< a trace is for reading
+constexpr std::int64_t kMaxTokens = 128;  ///< a trace is for reading
 
 void check_readable(const Case& source) {
   const Problem& p = source.problem;
   if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1)
     throw UserError(source.label + ": there is nothing to trace");
   if (!p.has_scores()) throw UserError(source.label + ": a trace shows scores, and this operator has none");
-  if (p.query_length > kMostTokens || p.key_length > kMostTokens) {
+  if (p.query_length > kMaxTokens || p.key_length > kMaxTokens) {
     throw UserError(fmt::format("{}: {} x {} is too large to read; up to {} tokens are traced", source.label,
-                                p.query_length, p.key_length, kMostTokens));
+                                p.query_length, p.key_length, kMaxTokens));
   }
 }
 

@@ -18,7 +18,7 @@ namespace attest {
 namespace {
 
 /// Weights are compared through V = I up to this many keys: the detour costs Lk columns.
-constexpr std::int64_t kMostKeysForWeights = 512;
+constexpr std::int64_t kMaxKeysForWeights = 512;
 
 /// A problem whose output is its weights: V is the identity, one for each key head.
 struct IdentityValues {
@@ -346,7 +346,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   }
   const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0 &&
                                 !p.packed_sequences() && !p.page_size;
-  if (through_identity && p.key_length <= kMostKeysForWeights && p.key_length > 0) {
+  if (through_identity && p.key_length <= kMaxKeysForWeights && p.key_length > 0) {
     const IdentityValues identity(p);
     if (refusal_of(backend, identity.problem)) return comparison;
     const Inputs inputs = identity.inputs(inputs_);
