@@ -61,8 +61,7 @@ struct Option {
   std::vector<std::string> samples;  ///< values worth trying, "" for the flag; the first is the plainest
   std::optional<InputTensor> input;  ///< of a tensor
   InFiles in_files = InFiles::said;
-  bool of_data = false;  ///< of the test data: a backend never sees it
-  int since = 1;         ///< version of the contract that it came with (backends/backend.h); 0: every call has it
+  int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
   std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
 
   /// Sets it from its value; a flag gets an empty text. Throws CaseError.

@@ -214,7 +214,6 @@ Option offset_of(TensorId tensor) {
 Option data_option(std::string key, std::string how, std::string few_words) {
   Option option = composite(std::move(key), std::move(how), std::move(few_words));
   option.files(InFiles::shown).kept();
-  option.of_data = true;
   return option;
 }
 
