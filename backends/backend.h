@@ -1,8 +1,8 @@
 // The whole contract between attest and an implementation of attention.
 //
-// A Backend is made once for what the user asked (threads, device). For each Call that it accepts it makes a
-// Plan, which owns everything the call needs. The harness then walks: upload, run, download; it may upload other
-// data and run the same plan again, and it runs plans of several backends in turn, never two at the same time.
+// A Backend is made once for what the user asked (threads, device). For each Call that it accepts it makes a Plan,
+// which owns everything the call needs. The harness walks: upload, run, download; it may upload other data, at the same
+// places, and run the plan again, and it runs plans of several backends, or several of one, in turn, never two at once.
 //
 // To add one, copy backends/example/ and read backends/README.md.
 #pragma once
@@ -40,19 +40,19 @@ class BackendUnavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One Call made ready. Owns its workspace. Used from one thread at a time.
+/// One Call made ready. Owns its workspace. Used from one thread at a time, not always the one that made it.
 class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Takes the inputs as they lie, strides and all, and computes nothing. A host backend keeps the views, which
-  /// stay valid and unchanged until the next upload or the plan's end; a device backend copies the bytes.
+  /// Takes the inputs as they lie, strides and all, and computes nothing. A host backend keeps the views, which stay
+  /// valid to the next upload, whose data may be written over them just before, or the plan's end; a device's copies.
   virtual void upload(const Inputs& inputs) = 0;
 
   /// The timed part. The result is complete on return. Compiles and allocates nothing; packing counts here.
   virtual void run() = 0;
 
-  /// Writes out (B,Hq,Lq,Dv) and, when asked for, lse (B,Hq,Lq,1), inside the views only.
+  /// Writes out (B,Hq,Lq,Dv) and, when asked for, lse (B,Hq,Lq,1), inside the views only; once more, the same bits.
   virtual void download(const Outputs& outputs) = 0;
 
   /// Bytes that this plan holds besides inputs and outputs.

@@ -1,5 +1,5 @@
 // How an implementation says it rounds. The error bound is derived from these facts and from nothing else,
-// so each must be true: they can be probed.
+// so each must be true, and no wider than true: harness/probe/ holds them against what answers show.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ struct Arithmetic {
   double lazy_threshold = 0;               ///< nats by which the running maximum may lag; 0: never
   bool normalised_before_storage = false;  ///< P is divided by its sum before P*V
   DType stored_scores = DType::f32;  ///< type in which scores are kept between steps; the accumulator's when wider
-  int score_stores = 0;              ///< how often a score is rounded to it
-  bool sum_of_stored = false;        ///< the row sum adds the weights as stored, not as computed
-  bool flush_to_zero = false;        ///< subnormal results may become 0
+  int score_stores = 0;              ///< how often a score is rounded to it: before or after scale, cap and bias
+  bool sum_of_stored = false;        ///< the row sum adds the weights as stored; not with weights divided before
+  bool flush_to_zero = false;        ///< subnormals of the accumulator's type may become 0, of 16-bit types they stay
 
   bool operator==(const Arithmetic&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/philox.h"
+#include "reference/reference_uses.h"
 
 namespace attest {
 namespace {
@@ -56,6 +57,7 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
       h_(h),
       keys_(read_keys(call, inputs, false, b, h / call.heads_per_group())),
       values_(read_keys(call, inputs, true, b, h / call.heads_per_group())) {
+  count_reference_use();
   for (std::int64_t j = 0; j < call.key_length; ++j) {
     double sum = 0;
     for (std::int64_t t = 0; t < call.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
@@ -82,6 +84,7 @@ std::vector<double> Head::query_row(std::int64_t i) const {
 }
 
 void Head::attend(std::int64_t i, Row& row) const {
+  count_reference_use();
   const auto keys = static_cast<std::size_t>(call_.key_length);
   const auto key_dim = static_cast<std::size_t>(call_.key_dim);
   const auto value_dim = static_cast<std::size_t>(call_.value_dim);

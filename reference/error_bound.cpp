@@ -1,9 +1,11 @@
 #include "reference/error_bound.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
+#include "reference/non_finite.h"
 #include "reference/rounding.h"
 
 namespace attest {
@@ -11,9 +13,13 @@ namespace {
 
 /// Everything that depends on the declared arithmetic and the sizes, but not on the data of a row.
 struct Constants {
-  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_lse, eta, eta_weights, half_range, largest;
+  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_lse, eta, eta_weights, eta_scores, half_range;
+  double largest_score;  ///< beyond it a biased score may become an infinity
+  double largest_step;   ///< likewise what is stored on the way to it
+  double lag;            ///< how large a weight may be before the running maximum follows
   Storing storing;
   double blocks, scale_roundings, division_roundings;
+  double cap_roundings;  ///< of the capped score, but for tanh
 
   double gamma(double k) const { return k * u / (1 - k * u); }
 };
@@ -24,7 +30,9 @@ Constants constants_of(const Call& p, const Arithmetic& a, DType stored) {
   c.e_exp = 2 * c.u * a.exp_ulps;
   c.e_log = 2 * c.u * a.log_ulps;
   c.e_tanh = 2 * c.u * a.tanh_ulps;
-  c.u_scores = narrower(a.stored_scores, a.accumulator) ? unit_roundoff(a.stored_scores) : 0;
+  const bool scores_stored = a.score_stores > 0 && narrower(a.stored_scores, a.accumulator);
+  c.u_scores = scores_stored ? unit_roundoff(a.stored_scores) : 0;
+  c.eta_scores = scores_stored ? underflow_unit(a.stored_scores, a.flush_to_zero) : 0;
   const bool weights_stored = narrower(a.stored_weights, a.accumulator);
   c.u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
   c.eta = underflow_unit(a.accumulator, a.flush_to_zero);
@@ -32,10 +40,19 @@ Constants constants_of(const Call& p, const Arithmetic& a, DType stored) {
   c.storing = Storing(a, stored);
   c.u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
   c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
-  c.largest = a.accumulator == DType::f64 ? DBL_MAX : static_cast<double>(FLT_MAX) * (1 + 0x1p-25);
+  const double in_base = a.base2 ? std::numbers::log2e : 1;  // scores are kept in these units
+  c.largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;
+  c.largest_step = scores_stored ? c.largest_score : kInfinity;
+  c.lag = std::exp(a.lazy_threshold);
   c.blocks = blocks_of(a, p.key_length);
   if (p.sinks) c.blocks = std::max(c.blocks, 1.0);  // the sink enters like a block of its own
-  c.scale_roundings = scale_roundings(a.scale) + (p.softcap ? 1 : 0);
+  c.scale_roundings = scale_roundings(a);
+  if (p.softcap) {
+    const bool rounded =
+        a.accumulator == DType::f32 && static_cast<double>(static_cast<float>(*p.softcap)) != *p.softcap;
+    c.scale_roundings += rounded ? 2 : 1;
+    c.cap_roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);
+  }
   c.division_roundings = division_roundings(a.division);
   return c;
 }
@@ -61,17 +78,24 @@ ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::
   const auto d = static_cast<double>(p.key_dim);
   ScoreErrors errors;
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
+  const double larger_scale = std::max(1.0, std::fabs(p.scale_value()));
   const double lost = c.eta * (1 + d + row.query_abs_sum + head.key_abs_sum(static_cast<std::int64_t>(j)));
-  double error =
-      c.gamma(d + c.scale_roundings) * row.abs_products[j] + std::max(1.0, std::fabs(p.scale_value())) * lost;
-  errors.raw = error;
+  // What each store in a narrower type adds; where scores are stored is not declared, how often is.
+  const auto stored = [&](double error, double magnitude) {
+    for (int n = 0; c.u_scores > 0 && n < a.score_stores; ++n) {
+      error += c.u_scores * (magnitude + error) + larger_scale * c.eta_scores;
+    }
+    return error;
+  };
+  double error = c.gamma(d + c.scale_roundings) * row.abs_products[j] + larger_scale * lost;
+  errors.raw = stored(error, std::fabs(row.raw[j]));
   if (p.softcap) {
     const double cap = *p.softcap, slope = std::tanh(std::max(0.0, std::fabs(row.raw[j]) - error) / cap);
     const double significance = 1 - slope * slope;
-    const double relative = (1 + c.e_tanh) * std::pow(1 + c.u, a.base2 ? 3 : 1) - 1;
+    const double relative = (1 + c.e_tanh) * std::pow(1 + c.u, c.cap_roundings) - 1;
     error = significance * error * (1 + relative) + relative * std::fabs(row.capped[j]) + c.eta * (1 + cap);
   }
-  errors.capped = error;
+  errors.capped = stored(error, std::fabs(row.capped[j]));
   const bool additive = head.inputs().mask && head.inputs().mask->additive, alibi = !head.inputs().slopes.empty();
   if (additive || alibi) {
     const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
@@ -85,8 +109,8 @@ ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::
                                              : c.u * std::fabs(row.biased[j]);
     for (int n = 0; n < additive + alibi; ++n) error += partial + c.u * error;
   }
-  for (int n = 0; n < a.score_stores; ++n) error += c.u_scores * (std::fabs(row.biased[j]) + error);
-  errors.biased = error;
+  // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
+  errors.biased = stored(error, std::max(std::fabs(row.capped[j]), std::fabs(row.biased[j])));
   return errors;
 }
 
@@ -176,22 +200,50 @@ Arithmetic reference_arithmetic() {
 
 namespace {
 
+/// Whether a visible score, or what is stored on its way, may become an infinity: such a row proves nothing. A score
+/// far below the maximum may do so, its weight is 0 all the same. What the data make infinite is left to `special`.
+bool scores_may_overflow(const Head& head, const Row& row, std::int64_t i, const NonFiniteScores& special,
+                         const Arithmetic& a, const Constants& c) {
+  if (special.hide_all || std::isnan(row.max) || !(special.largest_product <= c.half_range)) return true;
+  const Call& p = head.call();
+  const double scale = std::fabs(p.scale_value());
+  if (a.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
+  const double raw_error = c.gamma(static_cast<double>(p.key_dim) + c.scale_roundings) * special.largest_product;
+  if (std::fabs(row.max) + raw_error > c.largest_score) return true;
+  if (c.largest_step == kInfinity) return false;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
+    // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
+    const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
+    if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
+    const ScoreErrors errors = score_errors(head, row, i, j, a, c);
+    const bool heaviest = row.biased[j] == row.max;
+    if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
+    if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
+  }
+  return false;
+}
+
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
 void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c,
-                  const WeightErrors* weights, RowBound& bound) {
+                  const NonFiniteScores& special, const WeightErrors* weights, RowBound& bound) {
   const Call& p = head.call();
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
   for (std::size_t j = 0; j < keys; ++j) {
-    // Poison at a visible key is decided by its class; at a hidden one nothing is promised about the score.
-    const double score_class = row.seen[j] && std::isnan(row.biased[j]) ? 0 : kInfinity;
-    bound.raw[j] = bound.capped[j] = bound.biased[j] = bound.weights[j] = score_class;
-    if (row.abs_products[j] <= c.half_range) {
+    // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
+    const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
+    const bool decided = row.seen[j] && special.decides(j), capped = decided && (!p.softcap || std::isnan(row.raw[j]));
+    bound.raw[j] = by_class(decided);
+    bound.capped[j] = bound.biased[j] = by_class(capped);
+    bound.weights[j] = by_class(row.seen[j] && special.spoils_weight(row, j));
+    if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
       const ScoreErrors errors = score_errors(head, row, i, j, a, c);
       bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
       bound.capped[j] = c.storing.bound(std::fabs(row.capped[j]), errors.capped);
-      bound.biased[j] = c.storing.bound(std::fabs(row.biased[j]), errors.biased);
+      const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
+      bound.biased[j] = held ? c.storing.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
     }
     if (!row.seen[j]) {
       bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
@@ -202,10 +254,11 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     const double larger = std::max(w, 1 - w);
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
-    const double product =
-        c.gamma(n + c.blocks + c.division_roundings) * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
-    const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w;
-    const double underflow = c.eta * (2 + n + c.blocks);
+    const double product = ((1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1) *
+                           (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double in_two_passes = !two_passes(a) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
+    const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w + in_two_passes;
+    const double underflow = c.eta * (2 + n + c.blocks) + c.eta_weights;
     const double d = static_cast<double>(p.key_dim);
     bound.weights[j] =
         c.storing.bound(w, (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + product + division + underflow));
@@ -222,23 +275,26 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const Call& p = head.call();
   const Constants c = constants_of(p, a, stored);
   const bool wants_scores = p.wants_scores();
+  const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks) + c.e_log) * (1 + std::fabs(row.sink));
-    if (wants_scores) bound_stages(head, row, i, a, c, nullptr, bound);
+    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
     return;
   }
 
-  // A maximum that may round to an infinity proves nothing; NaN there is visible poison and stays one.
-  const double raw_error = c.gamma(static_cast<double>(p.key_dim) + c.scale_roundings) * row.largest_product;
-  if (!(row.largest_product <= c.half_range || std::isnan(row.max)) || std::fabs(row.max) + raw_error > c.largest) {
+  if (special.spoil_row) {
+    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
+    return;  // NaN whatever the arithmetic: the class decides
+  }
+  if (scores_may_overflow(head, row, i, special, a, c)) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
-    if (wants_scores) bound_stages(head, row, i, a, c, nullptr, bound);
+    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
     return;
   }
   const WeightErrors weights = weight_errors(head, row, i, a, c);
-  if (wants_scores) bound_stages(head, row, i, a, c, &weights, bound);
+  if (wants_scores) bound_stages(head, row, i, a, c, special, &weights, bound);
   const ColumnSums sums(head, row, weights);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const double d = static_cast<double>(p.key_dim);
@@ -247,9 +303,23 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
+  // Weights beyond 1 are those of a maximum that lags.
+  const bool weights_overflow =
+      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
+  // Weights that are divided before they are stored exist only when the online sum is complete: they are computed once
+  // more, with errors that no longer cancel against those in the sum.
+  const double in_two_passes = !two_passes(a) || convex_only ? 0 : 2 * weights.sum / (1 - weights.sum);
+  double kept = 1;  // sum p_j * r_j, r_j the dropout factor
+  if (!row.factors.empty()) kept = std::inner_product(row.weights.begin(), row.weights.end(), row.factors.begin(), 0.0);
 
   for (std::size_t column = 0; column < row.output.size(); ++column) {
-    if (std::isnan(row.output[column])) continue;  // visible poison: the class decides, no bound does
+    if (!std::isfinite(row.output[column])) {
+      const double least = 4 * std::max(c.eta, c.eta_weights);
+      const auto at = static_cast<std::size_t>(column);
+      const bool by_class = decides_output(head, row, at, c.half_range, least, weights.of_weight);
+      bound.output[column] = by_class ? 0 : kInfinity;
+      continue;
+    }
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
     const double centred =
@@ -257,13 +327,15 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     const double weighted =
         convex_only ? sums.largest[column] : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
     const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1) * weighted;
-    const double division = (c.gamma(n + c.blocks) + after_product * c.u) * magnitude;
-    double underflow = c.eta * sums.absolute[column] / row.sum + c.eta_weights * sums.absolute[column] / lambda +
-                       c.eta * (n + c.blocks) / lambda;
-    if (a.flush_to_zero) underflow += c.eta;  // flushed values: eta * sum p_j
+    const double division = (c.gamma(n + c.blocks) + after_product * c.u + in_two_passes) * magnitude;
+    const double in_sum = a.sum_of_stored ? n * magnitude : 0;
+    double underflow = c.eta * sums.absolute[column] / row.sum +
+                       c.eta_weights * (sums.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     const double before = (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + products + division + underflow);
-    const bool may_overflow = !(n * sums.largest[column] <= c.half_range);
-    bound.output[column] = may_overflow ? kInfinity : c.storing.bound(magnitude, before);
+    const bool may_overflow = !(n * sums.largest[column] * c.lag <= c.half_range) || weights_overflow;
+    const bool unbounded = may_overflow || (two_passes(a) && convex_only);
+    bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,
                      weights.sum,
@@ -275,12 +347,16 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     }
   }
 
-  const double from_sum = convex_only ? kInfinity : -std::log1p(-weights.sum);
-  const double shift = std::min(from_sum, weights.largest_exponent) - std::log1p(-c.gamma(n + c.blocks));
-  bound.lse = (shift + c.e_log * (std::fabs(std::log(row.sum)) + weights.reference_point + shift) +
-               c.u * (std::fabs(row.lse) + shift)) *
+  const double log_sum = std::fabs(std::log(row.sum)) + a.lazy_threshold;  // of the sum under a maximum that lags
+  // What the sum may lose to underflow where it adds stored weights.
+  const double lost = a.sum_of_stored ? n * c.eta_weights / row.sum : 0;
+  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
+  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
+  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
+  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks));
+  bound.lse = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
               (1 + 4 * c.u);
-  if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + std::fabs(std::log(row.sum)));
+  if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
   // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
   if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
 }

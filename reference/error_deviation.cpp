@@ -100,12 +100,15 @@ std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
   const Call& p = head_.call();
   const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
   const double blocks = blocks_of(a, p.key_length);
-  const double stores =
-      narrower(a.stored_scores, a.accumulator) ? a.score_stores * square(unit_roundoff(a.stored_scores) / u) : 0;
+  const bool scores_stored = narrower(a.stored_scores, a.accumulator);
+  const double stores = scores_stored ? a.score_stores * square(unit_roundoff(a.stored_scores) / u) : 0;
+  // Scores so small that their type holds few bits of them.
+  const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
+  const double underflows = scores_stored ? a.score_stores * square(eta / u) : 0;
   std::vector<double> variances;
   for (const Key& key : keys_) {
     const double raw = row_.raw[key.j], capped = row_.capped[key.j], biased = row_.biased[key.j];
-    double variance = key.partials + scale_roundings(a.scale) * raw * raw;
+    double variance = key.partials + scale_roundings(a) * raw * raw;
     if (p.softcap) {
       const double slope = 1 - square(std::tanh(raw / *p.softcap));
       variance =
@@ -115,7 +118,7 @@ std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
     if (key.additive != 0) variance += biased * biased;
     if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
     if (a.base2) variance += 2 * added * added;
-    variance += stores * biased * biased;
+    variance += stores * std::max(square(capped), square(biased)) + underflows;
     variances.push_back(variance + square(row_.max - biased) + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
   }
   return variances;
@@ -167,8 +170,7 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
     variance += in_product * square(weight * terms.values[m]) + pull * pull * weights[m];
     of_scale += row_.raw[j] * pull;
   }
-  return variance + scale_roundings(a.scale) * square(of_scale) + shared_[n] +
-         (division_roundings(a.division) + 1) * o * o;
+  return variance + scale_roundings(a) * square(of_scale) + shared_[n] + (division_roundings(a.division) + 1) * o * o;
 }
 
 std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
@@ -186,6 +188,10 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
   const double eta = underflow_unit(a.accumulator, a.flush_to_zero);
   const double eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
   const double lambda = a.normalised_before_storage ? 1 : row_.sum;
+  double kept = 1;  // sum p_j * r_j, r_j the dropout factor
+  if (!row_.factors.empty()) {
+    kept = std::inner_product(row_.weights.begin(), row_.weights.end(), row_.factors.begin(), 0.0);
+  }
   for (std::size_t n = 0; n < columns_.size(); ++n) {
     const double o = row_.output[static_cast<std::size_t>(columns_[n])];
     const Terms terms = terms_of(n, u);
@@ -195,8 +201,10 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
       absolute += std::fabs(terms.values[m]);
       rounded += square(row_.weights[keys_[m].j] * (a.sum_of_stored ? terms.values[m] - o : terms.values[m]));
     }
-    const double underflow = eta * absolute / row_.sum + eta_weights * absolute / lambda +
-                             eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
+    const double in_sum = a.sum_of_stored ? static_cast<double>(keys_.size()) * std::fabs(o) : 0;
+    double underflow = eta * absolute / row_.sum + eta_weights * (absolute + in_sum) / lambda +
+                       eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
+    if (a.flush_to_zero) underflow += eta * kept;
     const double variance = third * column_variance(n, terms, a, weights) + of_stored * rounded +
                             square(storing.u * o) / 3 + square(underflow);
     deviations[n] = std::sqrt(variance) + terms.lost / kSuspectDeviations;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/reference_uses.h"
 #include "reference/rounding.h"
 
 namespace attest {
@@ -67,6 +68,7 @@ void LinearState::read_token() {
 }
 
 void LinearState::step() {
+  count_reference_use();
   read_token();
   const std::vector<double> before = errors_.empty() ? std::vector<double>{} : state_;
   const std::size_t keys = token_.key.size(), columns = token_.value.size();

@@ -84,6 +84,11 @@ Option& Option::covers(std::function<std::vector<std::string>(const Problem&)> n
   return *this;
 }
 
+Option& Option::cut(std::vector<Feature> into) {
+  features = std::move(into);
+  return *this;
+}
+
 std::vector<std::string> Option::covered(const Problem& problem) const {
   const std::optional<std::string> text = print(problem);
   if (!text) return {};

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/feature.h"
 #include "reference/option_text.h"
 #include "reference/problem.h"
 #include "reference/tensors.h"
@@ -59,6 +60,8 @@ struct Option {
   bool droppable = true;             ///< whether a case may be made simpler by leaving it out
   int one_in = 4;                    ///< random cases set it once in so many
   std::vector<std::string> samples;  ///< values worth trying, "" for the flag; the first is the plainest
+  std::vector<std::string> choices;  ///< of a name: all of them
+  std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
   std::optional<InputTensor> input;  ///< of a tensor
   InFiles in_files = InFiles::said;
   int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
@@ -70,6 +73,8 @@ struct Option {
   std::function<std::optional<std::string>(const Problem&)> print;
   /// What a case with it covers: "softcap", "layout=blhd"; by kind where a row says nothing else. Only of what is set.
   std::function<std::vector<std::string>(const Problem&)> classes;
+  /// How its values are cut into classes that a suite should meet; by kind where a row says nothing else.
+  std::vector<Feature> features;
   /// Makes it in `to` what it is in `from`.
   std::function<void(Problem& to, const Problem& from)> copy;
 
@@ -89,6 +94,7 @@ struct Option {
   /// Not left out by itself: it says what the case is about, or is made plainer in ways of its own.
   Option& kept();
   Option& covers(std::function<std::vector<std::string>(const Problem&)> names);
+  Option& cut(std::vector<Feature> into);
 };
 
 // Rows by kind. `what` names the value in messages.
@@ -111,6 +117,8 @@ Option name_option(std::string key, Value Call::*member, const std::array<std::s
   Option option;
   option.key = std::move(key);
   option.kind = OptionKind::name;
+  option.choices.assign(names.begin(), names.end());
+  option.default_choice = static_cast<std::size_t>(Call{}.*member);
   option.parse = [member, names, what](Problem& p, const OptionText& v) {
     p.*member = static_cast<Value>(parse_name(v, names, what));
   };

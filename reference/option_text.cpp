@@ -183,7 +183,7 @@ std::string print_number(double value) {
 const std::vector<FillName>& tensor_fills() {
   static const std::vector<FillName> fills = {{"normal", 0},  {"uniform", 0},  {"spread", 1},   {"ties", 0},
                                               {"onehot", 0},  {"constant", 1}, {"denormal", 0}, {"huge", 0},
-                                              {"integer", 0}, {"cancel", 0},   {"mixed", 0}};
+                                              {"integer", 0}, {"cancel", 0},   {"mixed", 0},    {"infinite", 1}};
   return fills;
 }
 
@@ -194,8 +194,8 @@ const std::vector<FillName>& boolean_mask_fills() {
 }
 
 const std::vector<FillName>& additive_mask_fills() {
-  static const std::vector<FillName> fills = {
-      {"normal", 0}, {"neginf", 1}, {"finitemin", 1}, {"band", 1}, {"large", 0}};
+  static const std::vector<FillName> fills = {{"normal", 0}, {"neginf", 1}, {"finitemin", 1}, {"band", 1},
+                                              {"large", 0},  {"nan", 1},    {"nonfinite", 1}};
   return fills;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "reference/option_features.h"
+
 namespace attest {
 namespace {
 
@@ -21,7 +23,7 @@ Option composite(std::string key, std::string how, std::string few_words) {
 
 /// Two sizes with one key: always printed, or where they are not 1.
 Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*second, char separator, std::int64_t min,
-             std::string what, bool always) {
+             const std::string& what, bool always) {
   Option option = composite(std::move(key), "", "");
   option.files(InFiles::shown).kept().version(0);
   option.parse = [=](Problem& p, const OptionText& v) {
@@ -71,7 +73,8 @@ Option window() {
   return option;
 }
 
-Option lengths(std::string key, std::optional<LengthSpec> Call::*member, std::string what, std::string few_words) {
+Option lengths(std::string key, std::optional<LengthSpec> Call::*member, const std::string& what,
+               std::string few_words) {
   Option option = composite(std::move(key), "k,... or q:q,.../k:k,...", std::move(few_words));
   option.parse = [=](Problem& p, const OptionText& v) { p.*member = parse_lengths(v, what); };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
@@ -274,90 +277,52 @@ Option seed() {
   return option;
 }
 
-// -- what cases cover, where it is more than a key or a name
-
-using Classes = std::vector<std::string>;
-
-Classes only_if(std::initializer_list<std::pair<bool, const char*>> list) {
-  Classes names;
-  for (const auto& [present, name] : list) {
-    if (present) names.emplace_back(name);
-  }
-  return names;
-}
-
-Classes batch_covered(const Problem& p) { return only_if({{p.batch > 1, "batch"}, {p.batch == 0, "no batch"}}); }
-
-Classes heads_covered(const Problem& p) {
-  return only_if({{p.query_heads > 1, "heads"}, {p.heads_per_group() > 1, "grouped heads"}});
-}
-
-Classes lengths_covered(const Problem& p) {
-  return only_if({{p.query_length < p.key_length, "Lq < Lk"},
-                  {p.query_length > p.key_length, "Lq > Lk"},
-                  {p.query_length == 0 || p.key_length == 0, "empty"}});
-}
-
-Classes dims_covered(const Problem& p) { return only_if({{p.key_dim != p.value_dim, "Dqk != Dv"}}); }
-
-Classes window_covered(const Problem& p) {
-  return only_if(
-      {{p.window_left != Call::kUnbounded, "window left"}, {p.window_right != Call::kUnbounded, "window right"}});
-}
-
-Classes mask_covered(const Problem& p) { return {p.mask->additive ? "mask=add" : "mask=bool"}; }
-
-Classes outputs_covered(const Problem& p) {
-  Classes names;
-  for (Output output : p.outputs) {
-    if (output != Output::o) names.push_back("out=" + std::string(name_of(output)));
-  }
-  return names;
-}
-
 // clang-format off
 std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
     name_option("dtype", &Call::dtype, kNames<DType>, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
-    integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered),
-    sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered),
-    sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered),
-    sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered),
-    number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}),
+    integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
+    sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
+    sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
+    sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered).cut(dim_features()),
+    number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}).cut(scale_features()),
 
     flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(is_softmax),
-    align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).only(is_softmax),
-    window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).only(is_softmax),
+    align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(is_softmax),
+    window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(is_softmax),
     integer_option("prefix", &Call::prefix, 0, "a count of keys").values("N", "keys that every query sees").tried({"1", "5", "40"}).up_to(Axis::keys).only(is_softmax),
-    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).only(is_softmax),
-    lengths("segments", &Call::segments, "a segment length", "of documents one after the other").only(is_softmax),
-    mask().often(2).covers(mask_covered).only(is_softmax),
-    mask_type().tried({"f64", "f32"}).only(is_softmax),
-    blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).only(is_softmax),
+    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(is_softmax),
+    lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(is_softmax),
+    mask().often(2).covers(mask_covered).cut(mask_features()).only(is_softmax),
+    mask_type().tried({"f64", "f32"}).cut(mask_type_features()).only(is_softmax),
+    blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(is_softmax),
 
-    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).only(is_softmax),
+    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(is_softmax),
     numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).only(is_softmax),
     numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink").values("s,...", "one logit per query head; drawn by the seed where it stands alone").tried({"", "-2.5", "30"}).only(is_softmax),
-    number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).only(is_softmax),
-    integer_option("past", &Call::past, 0, "a count of cached keys").values("n", "cached keys, at most Lk").tried({"1", "7", "64"}).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
+    number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
+    integer_option("past", &Call::past, 0, "a count of cached keys").values("n", "cached keys, at most Lk").tried({"1", "7", "64"}).cut(past_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
     integer_option("paged", &Call::page_size, 1, "a page size").values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
     tensor_option("state", &Call::initial_state, {"past_state", &Inputs::state, {Axis::batch, Axis::key_heads, Axis::key_dim, Axis::value_dim}, -1, 1}).values("", "a state to start from").only(is_linear),
 
-    out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered),
+    out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
   };
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
-  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12));
-  for (TensorId id : values_of<TensorId>()) rows.push_back(strides_of(id).often(9));
-  for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12));
-  rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed"}).often(2));
-  for (TensorId id : inputs) rows.push_back(fill_of(id));
+  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
+  rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)"}).often(2).cut(fill_features()));
+  for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
   rows.push_back(poison());
-  rows.push_back(seed());
+  rows.push_back(seed().cut(seed_features()));
+  for (Option& row : rows) {
+    if (row.features.empty()) row.features = features_by_kind(row);
+  }
   return rows;
 }
 // clang-format on

@@ -20,9 +20,9 @@ constexpr PhiloxWords philox4x32(PhiloxWords counter, std::uint32_t key0, std::u
   return counter;
 }
 
-/// round(p * 2^32): a word below it drops its weight.
+/// round(p * 2^32), of a half or almost one upwards, for all time: a word below it drops its weight.
 constexpr std::uint64_t dropout_threshold(double probability) {
-  return static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);
+  return static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);  // NOLINT(bugprone-incorrect-roundings)
 }
 
 /// Whether the weight of query i and key j is kept: word 0 at counter (b, h, i, j), key = seed (low word first).

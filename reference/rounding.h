@@ -21,14 +21,21 @@ constexpr double underflow_unit(DType type, bool flush_to_zero) {
   return 0;
 }
 
-/// Roundings of the scale on its way into a score, each relative to the score.
-constexpr double scale_roundings(ScalePlacement scale) {
-  switch (scale) {
-    case ScalePlacement::score: return 2;
+/// Numbers of this size still round to the largest of the type, and not to an infinity.
+constexpr double largest_held(DType type) {
+  return type == DType::f64 ? largest_of(type) : largest_of(type) * (1 + unit_roundoff(type) / 2);
+}
+
+/// Roundings of the scale on its way into a score, each relative to the score. In base 2 a score that did not get
+/// log2(e) with its scale is multiplied by it: a rounded factor and a product.
+constexpr double scale_roundings(const Arithmetic& a) {
+  const double to_base2 = a.base2 ? 2 : 0;
+  switch (a.scale) {
+    case ScalePlacement::score: return 2 + to_base2;
     case ScalePlacement::folded_log2e: return 4;
-    case ScalePlacement::split_root: return 5;
+    case ScalePlacement::split_root: return 5 + to_base2;
   }
-  return 5;
+  return 5 + to_base2;
 }
 
 /// Units of roundoff that dividing by the row sum may cost.
@@ -47,6 +54,10 @@ inline double blocks_of(const Arithmetic& a, std::int64_t keys) {
   return a.key_block > 0 ? std::ceil(static_cast<double>(keys) / static_cast<double>(a.key_block)) : 0;
 }
 
+/// Whether weights are computed a second time, after an online pass for the sum: they are divided before they are
+/// stored.
+constexpr bool two_passes(const Arithmetic& a) { return a.key_block > 0 && a.normalised_before_storage; }
+
 /// Results of one accumulator, rounded to `stored` unless that is as wide.
 struct Storing {
   double u = 0, eta = 0;
@@ -57,7 +68,7 @@ struct Storing {
     const bool rounds = narrower(stored, a.accumulator);
     const DType held = rounds ? stored : a.accumulator;
     if (rounds) u = unit_roundoff(stored);
-    largest = largest_of(held) * (1 + unit_roundoff(held) / 2);
+    largest = largest_held(held);
   }
 
   /// Bound of a stored number: `error` before the store, infinite where it may round to an infinity.

@@ -76,7 +76,7 @@ Matrix sinusoidal_positions(std::int64_t length, std::int64_t model) {
   Matrix m = zeros(length, model);
   for (std::int64_t i = 0; i < length; ++i) {
     for (std::int64_t c = 0; c < model; ++c) {
-      const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(model);
+      const double exponent = static_cast<double>(c - c % 2) / static_cast<double>(model);
       const double angle = static_cast<double>(i) / std::pow(10000.0, exponent);
       at(m, i, c) = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }

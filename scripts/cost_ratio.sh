@@ -5,7 +5,7 @@ set -euo pipefail
 [ $# -eq 4 ] || { sed -n '2,3p' "$0" >&2; exit 2; }
 attest=$(dirname "$0")/../build/bin/attest
 milliseconds() {
-  "$attest" bench "$2" --threads 2 --backend "$1" --repetitions 3 --min-time 0.03 | awk -v name="$1" '$1 == name {print $2}'
+  "$attest" bench "$2" --threads 2 --backend "$1" --repetitions 3 --min-time 0.03 | awk -v name="$1" '$1 == name {print $2; exit}'
 }
 for ((round = 0; round < $2; ++round)); do
   echo "$(milliseconds "$1" "$3") $(milliseconds "$1" "$4")"

@@ -9,8 +9,8 @@
 #include "backends/registry.h"
 #include "harness/cases/suites.h"
 #include "harness/isolation/backend_set.h"
-#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/prepared_case.h"
+#include "harness/verdict/refusal_lists.h"
 
 namespace attest {
 namespace {

@@ -1,4 +1,4 @@
-// eigen: fused attention whose arithmetic is Eigen's, on tiles of queries and keys (see support/fused_host.h).
+// eigen: fused attention whose arithmetic is Eigen's, on tiles of queries and keys (backends/support/fused_host.h).
 //
 // Scores and output are products on row-major tiles, the softmax runs along contiguous rows, all of it in Eigen's
 // packets.

@@ -117,7 +117,8 @@ struct RegisterTile {
   template <Left L, int R, int N>
   [[gnu::noinline]] static void block(Rows<Real> a, Rows<Real> b, std::int64_t depth, Real* c, std::int64_t c_stride,
                                       bool add) {
-    constexpr std::int64_t kUnrolled = 4, kStep = L == Left::packed ? R : 1;
+    constexpr std::int64_t kUnrolled = 4,
+                           kStep = L == Left::packed ? R : 1;  // NOLINT(bugprone-branch-clone): R may be 1
     Vector sum[R][N];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {

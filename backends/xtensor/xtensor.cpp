@@ -1,6 +1,6 @@
-// xtensor: fused attention on tiles (see support/fused_host.h) in xtensor's way: tiles are xtensor containers, rows are
-// walked with xsimd batches, P * V goes to BLAS through xtensor-blas, and Q * K^T, which is as shallow as a head and so
-// the wrong shape for a general product, to a register tile of xsimd batches.
+// xtensor: fused attention on tiles (backends/support/fused_host.h) in xtensor's way: tiles are xtensor containers,
+// rows are walked with xsimd batches, P * V goes to BLAS through xtensor-blas, and Q * K^T, which is as shallow as a
+// head and so the wrong shape for a general product, to a register tile of xsimd batches.
 //
 // BLAS runs on one thread; the threads are ours, one tile each.
 #include <cmath>

@@ -10,11 +10,12 @@ namespace fs = std::filesystem;
 fs::path data_folder(const std::string& what) {
   // A program of others, linked to an installed attest, was told.
   if (!installed_data().empty()) return installed_data() / what;
-  // Beside an installed program, then in the tree that it was built from.
-  const fs::path installed = program_path().parent_path().parent_path() / "share" / "attest" / what;
+  const fs::path program = program_path().parent_path();
+  const fs::path installed = (program / ATTEST_DATA_FROM_PROGRAM / what).lexically_normal();
+  // Programs of a build lie one level below it, too, and find its share/attest whatever the installation's is called.
+  const fs::path built = program.parent_path() / "share" / "attest" / what;
   std::error_code error;
-  if (fs::is_directory(installed, error)) return installed;
-  return fs::path(ATTEST_SOURCE_DIR) / (what == "backends" ? "" : "tests") / what;
+  return !fs::is_directory(installed, error) && fs::is_directory(built, error) ? built : installed;
 }
 
 }  // namespace attest

@@ -6,8 +6,10 @@
 
 namespace attest {
 
-/// The folder of `what`: "cases", "golden" or "backends". In the installation that a program of others was linked with,
-/// beside an installed program (share/attest), else in the tree that it was built from.
+/// The folder of `what`: "cases", "golden" or "backends", whether it is there or not. In the installation that a
+/// program of others was linked with; else beside the program: in the installation that it lies in (share/attest), or
+/// in the build, whose share/attest leads to the sources. No folder of the machine that built it is known to the
+/// program.
 std::filesystem::path data_folder(const std::string& what);
 
 }  // namespace attest

@@ -8,7 +8,8 @@ namespace attest {
 /// Set by a signal; long loops look at it and finish what they write.
 extern std::atomic<bool> interrupted;
 
-/// From now on SIGINT and SIGTERM set `interrupted` instead of ending the program.
+/// From now on the first SIGINT or SIGTERM sets `interrupted`, and the second ends the program at once, as that signal
+/// does by itself. A file that grows beyond its limit is an error of writing and no signal.
 void catch_interrupts();
 
 }  // namespace attest

@@ -1,35 +1,133 @@
 #include "harness/base/output_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
 
 #include "harness/base/user_error.h"
 
 namespace attest {
+namespace {
 
-OutputFile::OutputFile(const std::filesystem::path& path)
-    : path_(path), part_(path.string() + ".part" + std::to_string(getpid())) {
-  if (path_ == "-") throw UserError("-: standard output has the table; name a file to write to");
-  std::error_code error;
-  if (std::filesystem::is_directory(path_, error)) {
-    throw UserError(path_.string() + ": is a folder; name a file to write to");
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+/// An open descriptor that workers do not inherit; -1 when there is none.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : number_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
   }
-  stream_.open(part_, std::ios::binary | std::ios::trunc);
-  if (!stream_) throw UserError(path_.string() + ": can't be written; check the folder and its permissions");
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  bool good() const { return number_ >= 0; }
+  int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+/// A lock goes with its process, however that ends: a part without one is what an ended run left.
+bool is_being_written(const fs::path& part) {
+  const Descriptor file(part, O_RDONLY | O_NONBLOCK);
+  return file.good() && flock(file.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace
+
+std::vector<fs::path> unfinished_parts(const fs::path& path) {
+  std::vector<fs::path> parts;
+  const std::string prefix = path.filename().string() + ".part";
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_of(path), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
+    if (name.find_first_not_of("0123456789.", prefix.size()) == std::string::npos) parts.push_back(entry->path());
+  }
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
+OutputFile::OutputFile(const fs::path& path) : path_(path) {
+  if (path_ == "-" || path_ == "/dev/stdout") {
+    throw UserError(path_.string() + ": standard output has the table; name a file to write to");
+  }
+  std::error_code error;
+  const fs::file_status status = fs::status(path_, error);
+  if (fs::is_directory(status)) throw UserError(path_.string() + ": is a folder; name a file to write to");
+  direct_ = fs::exists(status) && !fs::is_regular_file(status);
+  if (direct_) {
+    part_ = path_;
+  } else {
+    // Of two runs that begin at the same moment one looks when the other's part is there and locked.
+    const Descriptor folder(folder_of(path_), O_RDONLY | O_DIRECTORY);
+    if (folder.good()) flock(folder.number(), LOCK_EX);
+    for (const fs::path& part : unfinished_parts(path_)) {
+      if (!is_being_written(part)) continue;
+      throw UserError(path_.string() + ": another run is writing it (" + part.filename().string() +
+                      "); wait for its end, or name another file");
+    }
+    const std::string base = path_.string() + ".part" + std::to_string(getpid());
+    for (int number = 0; lock_ < 0; ++number) {
+      part_ = number == 0 ? base : base + "." + std::to_string(number);
+      Descriptor file(part_, O_RDWR | O_CREAT | O_EXCL);
+      if (file.good()) {
+        flock(file.number(), LOCK_EX | LOCK_NB);
+        lock_ = file.release();
+      } else if (errno != EEXIST) {
+        throw UserError(path_.string() + ": can't be written: " + std::strerror(errno) +
+                        "; check the folder and its permissions");
+      }
+    }
+  }
+  errno = 0;
+  stream_.open(part_, std::ios::binary | (direct_ ? std::ios::out : std::ios::out | std::ios::trunc));
+  if (stream_) return;
+  error_ = errno ? errno : EIO;
+  if (lock_ >= 0) {
+    close(lock_);
+    unlink(part_.c_str());
+  }
+  throw UserError(path_.string() + ": can't be written: " + std::strerror(error_));
 }
 
 OutputFile::~OutputFile() {
-  if (finished_) return;
   stream_.close();
-  std::error_code error;
-  std::filesystem::remove(part_, error);
+  if (!finished_ && !keep_ && !direct_) {
+    std::error_code error;
+    fs::remove(part_, error);
+  }
+  if (lock_ >= 0) close(lock_);
+}
+
+void OutputFile::write(const std::string& text) {
+  errno = 0;
+  stream_ << text << std::flush;
+  if (!stream_ && error_ == 0) error_ = errno;
+}
+
+void OutputFile::fail(const std::string& reason) {
+  throw OutputError(path_.string() + ": could not be written: " + reason +
+                    (keep_ && !direct_ ? "; what was written before is in " + part_.string() : ""));
 }
 
 void OutputFile::finish() {
+  if (stream_) errno = 0;
   stream_.close();
-  if (stream_.fail()) throw UserError(path_.string() + ": writing failed; is the disk full?");
-  std::error_code error;
-  std::filesystem::rename(part_, path_, error);
-  if (error) throw UserError(path_.string() + ": " + error.message());
+  if (stream_.fail()) fail(error_ || errno ? std::strerror(error_ ? error_ : errno) : "is the disk full?");
+  if (!direct_) {
+    std::error_code error;
+    fs::rename(part_, path_, error);
+    if (error) fail(error.message());
+  }
   finished_ = true;
 }
 

@@ -3,27 +3,50 @@
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace attest {
 
+/// Results that could not be written, after work was done. One line: which file, why, what is left of it. The program
+/// ends with exit code 1.
+class OutputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class OutputFile {
  public:
-  /// Opens "<path>.part". Throws UserError when that can't be written, and for "-": standard output is taken.
+  /// Opens "<path>.part<process>", or another that begins with "<path>.part": what unfinished runs left stays. A device
+  /// or a pipe is written to as it is. Throws UserError when that can't be written, when another process that is still
+  /// alive writes the same file, and for "-": standard output is taken.
   explicit OutputFile(const std::filesystem::path& path);
-  /// Removes the part file when finish() was not reached.
+  /// Removes the part file when finish() was not reached, unless it is to be kept.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   std::ostream& stream() { return stream_; }
-  /// Flushes, checks and renames. Throws UserError when the disk refused something.
+  /// Writes and hands over to the system at once; the first failure is remembered for finish().
+  void write(const std::string& text);
+  /// From now on what was written stays in part(), should finish() not be reached or fail.
+  void keep_unfinished() { keep_ = true; }
+  const std::filesystem::path& part() const { return part_; }
+  /// Flushes, checks and renames. Throws OutputError when the system refused something.
   void finish();
 
  private:
+  [[noreturn]] void fail(const std::string& reason);
+
   std::filesystem::path path_, part_;
   std::ofstream stream_;
-  bool finished_ = false;
+  int lock_ = -1;  ///< a descriptor of the part, locked as long as this process lives
+  int error_ = 0;  ///< errno of the first failure
+  bool finished_ = false, keep_ = false, direct_ = false;
 };
+
+/// What stands unfinished beside `path`: "<path>.part" and a number.
+std::vector<std::filesystem::path> unfinished_parts(const std::filesystem::path& path);
 
 }  // namespace attest

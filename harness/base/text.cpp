@@ -1,6 +1,56 @@
 #include "harness/base/text.h"
 
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+
 namespace attest {
+namespace {
+
+/// Bytes of the UTF-8 character that `text` begins with, and which it is; no bytes where it is none.
+struct Character {
+  std::size_t bytes;
+  std::uint32_t code;
+};
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t n) -> std::uint32_t { return static_cast<unsigned char>(text[n]); };
+  const std::uint32_t lead = byte(0);
+  if (lead < 0x80) return {1, lead};
+  const std::size_t bytes = lead >= 0xf0 && lead < 0xf8 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
+  if (bytes == 0 || lead >= 0xf8 || text.size() < bytes) return {0, 0};
+  std::uint32_t code = lead & (0xffu >> (bytes + 1));
+  for (std::size_t n = 1; n < bytes; ++n) {
+    if ((byte(n) & 0xc0) != 0x80) return {0, 0};
+    code = code << 6 | (byte(n) & 0x3f);
+  }
+  const std::uint32_t least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;  // longer than it needs is not UTF-8
+  const bool good = code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  return {good ? bytes : 0, code};
+}
+
+std::string escaped(const std::string& text, std::string_view allowed) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = first_character(std::string_view(text).substr(at));
+    // C0, delete, and C1, with which a terminal begins a command, too.
+    const bool control = c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0);
+    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
+    if (c.bytes > 0 && (!control || allowed.find(text[at]) != std::string_view::npos)) {
+      result.append(text, at, bytes);
+    } else {
+      for (std::size_t n = 0; n < bytes; ++n) {
+        char code[5];
+        std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[at + n])));
+        result += code;
+      }
+    }
+    at += bytes;
+  }
+  return result;
+}
+
+}  // namespace
 
 std::string trimmed(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
@@ -18,5 +68,9 @@ std::string shell_quoted(const std::string& text) {
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
+
+std::string printable(const std::string& text) { return escaped(text, "\n\t"); }
+
+std::string printable_line(const std::string& text) { return escaped(text, ""); }
 
 }  // namespace attest

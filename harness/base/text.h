@@ -11,4 +11,10 @@ std::string trimmed(const std::string& text);
 /// Quoted for a POSIX shell where it must be.
 std::string shell_quoted(const std::string& text);
 
+/// For terminals, drawings and XML: control characters (but line feed and tab) and bytes that are no UTF-8 stand as
+/// \x1b. What a file or a backend calls itself must not move a cursor or end a drawing.
+std::string printable(const std::string& text);
+/// The same on one line: line feeds and tabs, too.
+std::string printable_line(const std::string& text);
+
 }  // namespace attest

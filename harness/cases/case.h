@@ -31,7 +31,8 @@ struct Case {
   std::optional<CaseInputs> inputs;  ///< from a file
   std::optional<Golden> golden;
   bool from_file = false;
-  std::string where;  ///< "smoke.cases:12" for messages
+  std::string content;  ///< of a file: its fingerprint; empty for a line, which says all
+  std::string where;    ///< "smoke.cases:12" for messages
 };
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.

@@ -30,6 +30,7 @@ class FileCase {
     result.problem = problem_;
     result.label = name_;
     result.from_file = true;
+    result.content = file_.content;
     check_memory(problem_, name_);
     result.inputs = read_inputs();
     std::set<std::string> inputs = {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -63,7 +64,7 @@ std::optional<Golden> read_golden(const TensorFile& file, const std::string& nam
   for (const auto& [key, tensor] : file.tensors) {
     if (!inputs.contains(key)) golden.stages.emplace(key, tensor);
   }
-  golden.about = metadata.text("about").empty() ? metadata.text("origin") : metadata.text("about");
+  golden.about = printable(metadata.text("about").empty() ? metadata.text("origin") : metadata.text("about"));
   golden.tolerance = tolerance("tolerance");
   golden.relative = tolerance("relative_tolerance").value_or(0);
   std::istringstream tolerances(metadata.text("tolerances"));
@@ -72,7 +73,7 @@ std::optional<Golden> read_golden(const TensorFile& file, const std::string& nam
     const std::string stage = entry.substr(0, equals);
     if (equals == std::string::npos || !golden.stages.contains(stage)) {
       throw UserError(name + ": metadata tolerances \"" + entry.substr(0, 40) +
-                      "\": stage=number is wanted, for a stage " + "that the file holds");
+                      "\": stage=number is wanted, for a stage that the file holds");
     }
     const double value = metadata.number("tolerances " + stage, entry.substr(equals + 1));
     if (!(value >= 0)) throw UserError(name + ": metadata tolerances " + stage + " is negative");
@@ -80,7 +81,7 @@ std::optional<Golden> read_golden(const TensorFile& file, const std::string& nam
   }
   golden.producer = read_producer(metadata.text("producer"), name);
   std::istringstream tokens(metadata.text("tokens"));
-  for (std::string token; tokens >> token;) golden.tokens.push_back(token);
+  for (std::string token; tokens >> token;) golden.tokens.push_back(printable_line(token));
   if (golden.stages.empty()) return std::nullopt;
   if (!golden.tolerance && !golden.producer) {
     throw UserError(name + ": it holds results (" + golden.stages.begin()->first +

@@ -68,6 +68,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
       amplitude_ = id == TensorId::v || unit == 0 ? 1 : std::sqrt(wanted / unit);
       break;
     }
+    case Kind::infinite:
     case Kind::constant: amplitude_ = fill.args[0]; break;
     case Kind::denormal: amplitude_ = tiny_; break;
     case Kind::huge: amplitude_ = range.huge; break;
@@ -114,7 +115,9 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
   switch (kind_) {
     case Kind::normal: return normal(index, 0);
     case Kind::uniform: return 2 * uniform(index, 0) - 1;
-    case Kind::spread: return normal(index, 0) * amplitude_;
+    case Kind::spread:
+    case Kind::denormal:
+    case Kind::huge: return normal(index, 0) * amplitude_;
     case Kind::ties:
       // Keys come in three kinds, so that every maximum is shared by many.
       if (id_ == TensorId::k) return integer(linear(shape_, 0, 0, l % 3, d), 1);
@@ -125,11 +128,11 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
       return static_cast<std::int64_t>(hot % static_cast<std::uint64_t>(shape_[3])) == d ? 128 : 0;
     }
     case Kind::constant: return amplitude_;
-    case Kind::denormal: return normal(index, 0) * amplitude_;
-    case Kind::huge: return normal(index, 0) * amplitude_;
     case Kind::integer: return integer(index, 4);
     case Kind::cancel: return cancelling(index, l, d);
     case Kind::mixed: return mixed(index, row);
+    case Kind::infinite:
+      return uniform(index, 2) < amplitude_ ? std::copysign(kInfinity, normal(index, 0)) : normal(index, 0);
   }
   return 0;
 }
@@ -173,6 +176,8 @@ double MaskFill::additive_at(double probability, std::uint64_t index) const {
   const double draw = uniform(3, index);
   if (name == "large") return draw < 0.5 ? large_ : value;
   if (!(draw < probability)) return value;
+  if (name == "nan") return kNaN;
+  if (name == "nonfinite") return draw < probability / 2 ? kNaN : -kInfinity;
   return name == "neginf" ? -kInfinity : smallest_finite_;
 }
 

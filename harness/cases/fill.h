@@ -30,12 +30,12 @@ class TensorFill {
   double cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const;
   double mixed(std::uint64_t index, std::uint64_t row) const;
 
-  enum class Kind { normal, uniform, spread, ties, onehot, constant, denormal, huge, integer, cancel, mixed };
+  enum class Kind { normal, uniform, spread, ties, onehot, constant, denormal, huge, integer, cancel, mixed, infinite };
   Kind kind_ = Kind::normal;
   TensorId id_;
   Index4 shape_;
   std::uint64_t seed_;
-  double amplitude_ = 1;  ///< of spread, constant, denormal and huge
+  double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite the probability
   double tiny_ = 1;
 };
 

@@ -1,4 +1,5 @@
-// What storage holds before anybody writes to it: a NaN whose payload nobody computes.
+// What storage holds before anybody writes to it: NaNs whose payloads nobody computes. Outputs hold one, what lies
+// around inputs another: a NaN that was read beside an input and handed on is no output that was left unwritten.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +9,13 @@
 
 namespace attest {
 
-/// Fills storage with the pattern of this type: elements that nobody touched are recognised by it.
+/// Fills the storage of an output with the pattern of this type: elements that nobody touched are recognised by it.
 void fill_pattern(std::vector<std::byte>& bytes, DType dtype);
 
-/// Whether element number `element` of the storage still holds it.
+/// Fills the storage of an input: what its elements don't cover keeps this padding.
+void fill_padding(std::vector<std::byte>& bytes, DType dtype);
+
+/// Whether element number `element` of an output still holds its pattern.
 bool is_pattern(const std::vector<std::byte>& bytes, DType dtype, std::size_t element);
 
 }  // namespace attest

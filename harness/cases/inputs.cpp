@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
 #include "reference/attention.h"

@@ -1,6 +1,7 @@
 #include "harness/cases/option_values.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "reference/case_line.h"
@@ -45,7 +46,9 @@ void fit_lengths(std::vector<std::int64_t>& list, std::size_t batch, std::int64_
 
 std::vector<std::int64_t> steps_towards(std::int64_t min, std::int64_t now) {
   std::vector<std::int64_t> steps;
-  for (std::int64_t to : {min, min + 1, min + (now - min) / 2, now - 1}) {
+  // A power of two for those who take whole tiles alone.
+  const auto power = now > 1 ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(now - 1))) : 0;
+  for (std::int64_t to : {min, min + 1, min + (now - min) / 2, power, now - 1}) {
     if (to >= min && to < now && std::find(steps.begin(), steps.end(), to) == steps.end()) steps.push_back(to);
   }
   return steps;

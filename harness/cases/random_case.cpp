@@ -75,7 +75,7 @@ std::optional<std::string> draw_mask(const Problem&, Random& random) {
       {"bool:", "random(0.5)"}, {"bool:", "random(0.05)"}, {"bool:", "band(3)"},     {"bool:", "band(40)"},
       {"bool:", "blocks(16)"},  {"bool:", "rows(0.4)"},    {"bool:", "all"},         {"bool:", "none"},
       {"add:", "normal"},       {"add:", "neginf(0.3)"},   {"add:", "neginf(0.97)"}, {"add:", "finitemin(0.5)"},
-      {"add:", "band(20)"},     {"add:", "large"}};
+      {"add:", "band(20)"},     {"add:", "large"},         {"add:", "nan(0.02)"},    {"add:", "nonfinite(0.3)"}};
   std::string axes = "BHQK";
   for (char& axis : axes) {
     if (random.below(2) == 0) axis = '1';

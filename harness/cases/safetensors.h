@@ -1,7 +1,8 @@
 // Reader of .safetensors files: an 8-byte little-endian header length, a JSON header, then the tensors' bytes.
 //
-// The file is not trusted: every length, offset, type and shape is checked against the file's size before anything is
-// read by it, and every complaint names the file and the tensor. Format: huggingface/safetensors, README "Format".
+// The file is not trusted: every length, offset, type and shape is checked against the file's size, and that against a
+// quota, before any tensor is read; the tensors must fill the file without overlaps, gaps and trailing bytes; every
+// complaint names the file and the tensor. Format: huggingface/safetensors, README "Format".
 #pragma once
 
 #include <array>
@@ -56,9 +57,14 @@ struct FileTensor {
 struct TensorFile {
   std::map<std::string, FileTensor> tensors;
   std::map<std::string, std::string> metadata;
+  std::string content;  ///< fingerprint of the file's bytes
 };
 
-/// Throws UserError for a file that is missing, truncated, oversized or malformed.
+/// Bytes of tensors that a file may have, where $ATTEST_FILE_GIB doesn't say otherwise.
+inline constexpr double kFileQuotaBytes = 2 * 0x1p30;
+
+/// Throws UserError for a file that is missing, truncated, malformed, larger than the quota or than memory has room
+/// for.
 TensorFile read_safetensors(const std::filesystem::path& path);
 /// The same on bytes in memory; `name` stands in messages.
 TensorFile parse_safetensors(const std::vector<std::byte>& bytes, const std::string& name);

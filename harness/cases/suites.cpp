@@ -8,6 +8,7 @@
 
 #include "harness/base/data_folder.h"
 #include "harness/base/text.h"
+#include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "reference/nearest.h"
@@ -15,6 +16,10 @@
 namespace attest {
 
 namespace fs = std::filesystem;
+
+namespace {
+constexpr std::uintmax_t kMaxFileBytes = 64 << 20;  ///< of case lines: a million of them
+}
 
 std::vector<Suite> find_suites() {
   std::map<std::string, Suite> found;
@@ -48,8 +53,7 @@ Suite find_suite(const std::string& name) {
 }
 
 std::vector<Case> load_case_file(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw UserError(path.string() + ": can't be read");
+  std::ifstream file = open_text(path, kMaxFileBytes);
   std::vector<Case> cases;
   std::map<std::string, int> lines;
   std::string line;

@@ -14,7 +14,7 @@ TensorStorage::TensorStorage(TensorPlace place, DType dtype)
       bytes_(static_cast<std::size_t>(*place_.elements) * size_of(dtype)),
       dtype_(dtype),
       element_size_(size_of(dtype)) {
-  fill_pattern(bytes_, dtype);
+  fill_padding(bytes_, dtype);
 }
 
 TensorStorage TensorStorage::boolean(TensorPlace place) {

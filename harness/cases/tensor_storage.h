@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "reference/tensor_place.h"
@@ -23,6 +24,11 @@ class TensorStorage {
   void set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value);
   void set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value);
   std::size_t bytes() const { return bytes_.size(); }
+  /// Everything that is owned, elements and padding, as it lies. Its address stays while this lives, also when moved.
+  std::span<std::byte> storage() { return bytes_; }
+  std::span<const std::byte> storage() const { return bytes_; }
+  DType dtype() const { return dtype_; }
+  const TensorPlace& place() const { return place_; }
   const Index4& shape() const { return place_.shape; }
   /// A finite value that the type could only hold as an infinity, if there was one; else 0.
   double overflowed() const { return overflowed_; }

@@ -2,21 +2,31 @@
 #include "harness/speed/bench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
+#include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/selection.h"
 #include "harness/speed/bench_table.h"
+#include "harness/speed/pinning.h"
+#include "harness/speed/profile.h"
+#include "harness/speed/sweep.h"
+#include "harness/speed/thread_pools.h"
 #include "harness/speed/write_benchmark.h"
 
 namespace attest {
@@ -28,9 +38,21 @@ struct BenchOptions {
   std::string filter, json;
   int repetitions = 9;
   double min_seconds = 0.1;
+  std::optional<std::uint64_t> seed;
+  std::string sweep;
+  bool cold = false, profile = false, pin = false, progress = false;
 };
 
-std::vector<Case> load(const CaseNames& names) {
+std::vector<Case> load(const BenchOptions& options) {
+  CaseNames names = options.cases;
+  if (!options.sweep.empty()) {
+    const Sweep sweep = parse_sweep(options.sweep);
+    if (names.arguments.empty()) throw UserError("--sweep changes case lines: name one");
+    names.arguments.clear();
+    for (const std::string& line : options.cases.arguments) {
+      for (const long value : sweep.values) names.arguments.push_back(sweep.line_with(line, value));
+    }
+  }
   std::vector<Case> cases;
   for (CaseList& list : load_cases(names)) {
     for (Case& one : list.cases) cases.push_back(std::move(one));
@@ -41,6 +63,45 @@ std::vector<Case> load(const CaseNames& names) {
     check_memory(one.problem, one.label);
   }
   return cases;
+}
+
+/// How the time of each backend grows along every line that was swept.
+void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& results) {
+  const Sweep sweep = parse_sweep(options.sweep);
+  for (const std::string& line : options.cases.arguments) {
+    std::map<std::string, std::vector<Cost>> costs;
+    for (const long value : sweep.values) {
+      const std::string label = case_from_line(sweep.line_with(line, value)).label;
+      for (const BenchCase& result : results) {
+        if (result.case_line != label) continue;
+        for (const BenchLine& timed : result.lines) {
+          if (timed.wrong.empty()) costs[timed.backend].push_back({static_cast<double>(value), timed.median()});
+        }
+      }
+    }
+    fmt::print("\n{}: run grows with {} to the power of\n", line, sweep.key);
+    for (const auto& [backend, points] : costs) {
+      if (points.size() < 2) continue;
+      fmt::print("  {:<10} {:>5.2f} from {} to {}; {:.2f} between the last two\n", backend, fitted_exponent(points),
+                 points.front().size, points.back().size, fitted_exponent({points[points.size() - 2], points.back()}));
+    }
+  }
+}
+
+/// The case once more for each ablation.
+void profile(const Case& one, const BenchCase& whole, const std::vector<Backend*>& chosen, const Roof& roof,
+             const BenchSettings& settings) {
+  const std::vector<AblatedCase> cases = ablated_cases(one);
+  std::vector<BenchCase> timed = {whole};
+  for (std::size_t n = 1; n < cases.size(); ++n) timed.push_back(bench_case(cases[n].changed, chosen, roof, settings));
+  print_profile(time_shares(cases, timed, settings.threads));
+}
+
+/// A line that writes over itself on a terminal; lines of a file otherwise.
+void tell_progress(const std::string& what) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  fmt::print(stderr, "{}{}{}", terminal ? "\r\x1b[K" : "", what, terminal ? "" : "\n");
+  std::fflush(stderr);
 }
 
 void print_machine(int threads, const Roof& roof, const BackendSet& backends) {
@@ -69,13 +130,21 @@ int exit_code_of(const std::vector<BenchCase>& results) {
 }
 
 int run(const BenchOptions& options, const Invocation& invocation) {
-  const std::vector<Case> cases = load(options.cases);
+  const std::vector<Case> cases = load(options);
   const Filter filter(options.filter);
   const Context context = options.backend.context();
+  // Nobody can know the data of the samples beforehand; the file says which they were.
+  const std::uint64_t seed = options.seed ? *options.seed : std::random_device{}();
+  BenchSettings settings{context.threads, options.repetitions, options.min_seconds, seed, options.cold};
+  if (options.progress || isatty(STDERR_FILENO)) settings.progress = tell_progress;
+  if (options.pin && !pin_to_processors(context.threads)) {
+    throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
+  }
+  limit_thread_pools(context.threads);
   const BackendSet backends(invocation.registry, options.backend.list(), context);
+  backends.require(options.backend.required());
   std::optional<OutputFile> file;
   if (!options.json.empty()) file.emplace(options.json);
-  const BenchSettings settings{context.threads, options.repetitions, options.min_seconds};
   const Roof roof = measure_roof(settings.threads);
   print_machine(settings.threads, roof, backends);
   std::vector<BenchCase> results;
@@ -85,11 +154,15 @@ int run(const BenchOptions& options, const Invocation& invocation) {
       if (filter.keeps(backend->identity().name + " " + one.label)) chosen.push_back(backend);
     }
     if (chosen.empty() || interrupted) continue;
+    announce_if_long(one.problem, one.label);
     results.push_back(bench_case(one, chosen, roof, settings));
+    if (settings.progress && isatty(STDERR_FILENO)) tell_progress("");
     print_bench_table(results.back());
+    if (options.profile && !interrupted) profile(one, results.back(), chosen, roof, settings);
   }
+  if (!options.sweep.empty()) print_exponents(options, results);
   if (file) {
-    BenchmarkContext beside{roof, settings.threads, invocation.words, {}};
+    BenchmarkContext beside{roof, settings, invocation.words, {}};
     for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
     write_benchmark(*file, results, beside);
   }
@@ -106,11 +179,18 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->cases.arguments, "Case lines");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated");
   add_backend_options(*sub, options->backend);
+  add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--json", options->json, "Write Google Benchmark JSON to this file");
   sub->add_option("--repetitions", options->repetitions, "Interleaved samples per backend and case")
       ->check(CLI::Range(1, 1000));
-  sub->add_option("--min-time", options->min_seconds, "Seconds per sample, at least")->check(CLI::Range(0.0, 60.0));
+  sub->add_option("--min-time", options->min_seconds, "Seconds per sample, at least")->check(number_range(0.0, 60.0));
+  sub->add_option("--seed", options->seed, "Of the samples' data; default: drawn, and kept in the file");
+  sub->add_flag("--cold", options->cold, "Time some runs with evicted caches, too");
+  sub->add_option("--sweep", options->sweep, "Each line with this key doubling, and the exponent: seq=128..32768");
+  sub->add_flag("--profile", options->profile, "Where the time of run goes, by halving sizes");
+  sub->add_flag("--pin", options->pin, "Stay on as many processors as threads are given");
+  sub->add_flag("--progress", options->progress, "Say what is being done, also where stderr is no terminal");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
 }
 

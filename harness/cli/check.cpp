@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
+#include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/run/check_run.h"
+#include "harness/run/run_conditions.h"
+#include "harness/verdict/refusal_lists.h"
 
 namespace attest {
 namespace {
@@ -18,8 +23,8 @@ struct CheckOptions {
   BackendOptions backend;
   IsolationFlags isolation;
   CaseNames cases;
-  std::string filter, shard, json, junit, shrunk;
-  bool fail_fast = false, no_shrink = false, resume = false, bitwise = false;
+  std::string filter, shard, json, junit, shrunk, refusals;
+  bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false;
 };
 
 std::vector<CaseList> load(const CaseNames& names) {
@@ -31,12 +36,15 @@ std::vector<CaseList> load(const CaseNames& names) {
   return lists;
 }
 
-/// With --bitwise: the same backends made for other numbers of threads.
+/// The same backends made for more threads than there are cores; with --bitwise for some other numbers before.
 std::vector<BackendSet> other_threads(const CheckOptions& options, std::span<const BackendEntry> registry) {
   std::vector<BackendSet> sets;
-  for (const int threads : {1, 2, 3}) {
+  std::vector<int> numbers;
+  if (options.bitwise) numbers = {1, 2, 3};
+  if (!options.once) numbers.push_back(2 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)) + 1);
+  for (const int threads : numbers) {
     Context context = options.backend.context();
-    if (!options.bitwise || threads == context.threads) continue;
+    if (options.bitwise && threads == context.threads) continue;
     context.threads = threads;
     sets.emplace_back(registry, options.backend.list(), context, options.isolation.options());
   }
@@ -55,20 +63,32 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   return reports;
 }
 
+/// Of a run without a pass or a failure.
+const char* why_nothing_passed(const Counts& counts) {
+  if (counts.mistrusted > 0) return "nothing passed: what ran is mistrusted, its bounds are too wide to prove anything";
+  if (counts.waived > 0) return "nothing passed: what ran is suspect and waived";
+  return counts.refused > 0 ? "nothing was checked: every backend refused everything"
+                            : "nothing was checked: the filter or shard left no case";
+}
+
 int exit_code_of(const CheckOutcome& outcome) {
+  for (const std::string& file : outcome.unwritten) fmt::print(stderr, "attest: {}\n", file);
   if (outcome.interrupted) return kInterrupted;
+  if (!outcome.unwritten.empty()) return kFailed;
   const Counts& counts = outcome.counts;
   if (counts.failures() > 0 || !outcome.problems.empty()) return kFailed;
-  if (counts.pass + counts.mistrusted > 0) return kOk;
-  fmt::print(stderr, "attest: nothing was checked: {}\n",
-             counts.refused > 0 ? "every backend refused everything" : "the filter or shard left no case");
+  if (counts.pass > 0) return kOk;
+  fmt::print(stderr, "attest: {}\n", why_nothing_passed(counts));
   return kNothingChecked;
 }
 
 int run(const CheckOptions& options, const Invocation& invocation) {
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
-  const BackendSet backends(invocation.registry, options.backend.list(), context, options.isolation.options());
+  const auto isolation = options.isolation.options();
+  const std::vector<std::filesystem::path> libraries = loaded_libraries();
+  const BackendSet backends(invocation.registry, options.backend.list(), context, isolation);
+  backends.require(options.backend.required());
   const std::vector<BackendSet> others = other_threads(options, invocation.registry);
   CheckSettings settings;
   settings.filter = options.filter;
@@ -76,16 +96,26 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   settings.threads = context.threads;
   settings.fail_fast = options.fail_fast;
   settings.isolated = options.isolation.isolate;
+  settings.once = options.once;
   settings.bitwise = options.bitwise;
   settings.shrink = !options.no_shrink;
   settings.shrunk_folder = options.shrunk;
+  settings.compare_refusals = options.refusals.empty();
   settings.command = invocation.words;
-  EarlierRun earlier = options.resume ? EarlierRun(options.json) : EarlierRun();
+  if (!options.json.empty()) {
+    settings.conditions = run_conditions(backends, context, isolation, options.bitwise, libraries);
+    if (options.once) settings.conditions["plans"] = "run once";
+  }
+  EarlierRun earlier = options.resume ? EarlierRun(options.json, settings.conditions) : EarlierRun();
   const CheckOutcome outcome =
       CheckRun(settings, std::move(cases), backends, others, std::move(earlier), open_reports(options)).run();
   for (const std::string& note : outcome.notes) fmt::print(stderr, "attest: not made smaller: {}\n", note);
   if (outcome.unshrunk_files > 0) {
     fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");
+  }
+  if (!options.refusals.empty() && !outcome.interrupted) {
+    for (const auto& path : write_refusals(options.refusals, outcome.committed))
+      fmt::print("wrote {}\n", path.string());
   }
   return exit_code_of(outcome);
 }
@@ -101,6 +131,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_option("--suite", options->cases.suites, "A committed suite by name; may be repeated");
   sub->add_option("--suite-file", options->cases.suite_files, "Anyone's file of case lines; may be repeated");
   add_backend_options(*sub, options->backend);
+  add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases, from 1");
   sub->add_option("--json", options->json, "Write JSON Lines to this file");
@@ -109,11 +140,15 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");
   add_isolation_options(*sub, options->isolation);
+  sub->add_flag("--once", options->once,
+                "Run each plan once, with nothing before, beside or after it: for simulators and debuggers");
   sub->add_flag("--bitwise", options->bitwise,
                 "Also tell whether right results have the same bits in every run, with other threads, and without "
                 "the rest of the batch");
   sub->add_flag("--no-shrink", options->no_shrink, "Don't look for the smallest case of the first failures");
   sub->add_option("--shrunk", options->shrunk, "Folder for the smallest files of failing files");
+  sub->add_option("--write-refusals", options->refusals,
+                  "Write FOLDER/<backend>/expected_refusals of the committed suites that ran, instead of comparing");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
 }
 

@@ -1,11 +1,21 @@
 #include "harness/cli/cli.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <system_error>
+
+#include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "reference/nearest.h"
@@ -66,10 +76,38 @@ void reject_unknown_subcommand(int argc, const char* const* argv, const CLI::App
                   "; see `attest --help`");
 }
 
-}  // namespace
+constexpr const char* kFaultOfAttest = " (this is a fault of attest; please report it with the command)";
 
-int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
-  catch_interrupts();
+/// Of a standard stream that was closed the next file would take the place, and the table would go into it. Writing to
+/// what stands there instead fails.
+void fill_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+      const int filled = open("/dev/null", O_RDONLY);
+  }
+}
+
+/// One line on stderr.
+int complain(const std::string& message, int exit_code) {
+  std::fprintf(stderr, "attest: %s\n", printable_line(message).c_str());
+  return exit_code;
+}
+
+int complain_about_output(int exit_code) {
+  const std::string why = errno ? std::string(": ") + std::strerror(errno) : "";
+  return complain("standard output could not be written" + why,
+                  exit_code == kOk || exit_code == kNothingChecked ? kFailed : exit_code);
+}
+
+/// The exit code of a command that ran: a table that nobody could read is no success, nor is one without its end.
+int final_exit_code(int exit_code) {
+  std::cout.flush();
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) exit_code = complain_about_output(exit_code);
+  return interrupted ? complain("interrupted: results are those until then", kInterrupted) : exit_code;
+}
+
+int parse_and_run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
   try {
     CLI::App app{kExamples, "attest"};
     app.require_subcommand(1);
@@ -80,18 +118,32 @@ int run_command_line(int argc, const char* const* argv, std::span<const BackendE
     try {
       reject_unknown_subcommand(argc, argv, app);
       app.parse(argc, argv);
-      return invocation.exit_code;
+      return final_exit_code(invocation.exit_code);
     } catch (const CLI::Success& done) {
-      return app.exit(done);  // --help and --version
+      return final_exit_code(app.exit(done));  // --help and --version
     } catch (const CLI::ParseError& error) {
       throw UserError(explain_parse_error(app, error));
     }
   } catch (const UserError& error) {
-    std::fprintf(stderr, "attest: %s\n", error.what());
+    return complain(error.what(), kBadRequest);
+  } catch (const OutputError& error) {
+    return complain(error.what(), kFailed);
+  } catch (const std::system_error& error) {
+    errno = error.code().value();
+    if (std::ferror(stdout)) return complain_about_output(kFailed);
+    return complain(std::string(error.what()) + kFaultOfAttest, kBadRequest);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "attest: %s (this is a fault of attest; please report it with the command)\n", error.what());
+    return complain(std::string(error.what()) + kFaultOfAttest, kBadRequest);
   }
-  return kBadRequest;
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
+  fill_closed_streams();
+  catch_interrupts();
+  name_work_in_crashes();
+  return parse_and_run(argc, argv, registry);
 }
 
 }  // namespace attest

@@ -38,17 +38,22 @@ void add_worker(CLI::App& app, Invocation& invocation);
 
 /// What every command that runs backends takes.
 struct BackendOptions {
-  std::string names;  ///< comma separated; empty means all
+  std::string names;    ///< comma separated; empty means all
+  std::string require;  ///< comma separated: those that must be there
   std::string device;
   int threads = 0;  ///< 0: every core
 
   Context context() const;
   /// The names one by one. Throws UserError for an empty one.
   std::vector<std::string> list() const;
+  /// The names that must be there. Throws UserError for an empty one.
+  std::vector<std::string> required() const;
   /// The one backend that `command` looks at. Throws UserError unless exactly one is named.
   std::vector<std::string> one(const std::string& command) const;
 };
 void add_backend_options(CLI::App& app, BackendOptions& options);
+/// --require, for commands that run all backends that can be had.
+void add_require_option(CLI::App& app, BackendOptions& options);
 
 /// --isolate and its limits.
 struct IsolationFlags {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/cli/command.h"
+#include "harness/cli/number_range.h"
 #include "harness/speed/compare_files.h"
 
 namespace attest {
@@ -53,8 +54,9 @@ void add_compare(CLI::App& app, Invocation& invocation) {
                          "Two folders: files of the same name were measured in turn, and are paired.");
   sub->add_option("old", options->before, "A benchmark file, or a folder of them")->required();
   sub->add_option("new", options->now, "Another")->required();
-  sub->add_option("--margin", options->margin, "What counts as the same, as a fraction")->check(CLI::Range(0.0, 10.0));
-  sub->add_option("--confidence", options->confidence, "Of the interval")->check(CLI::Range(0.5, 0.9999));
+  sub->add_option("--margin", options->margin, "What counts as the same, as a fraction")
+      ->check(number_range(0.0, 10.0));
+  sub->add_option("--confidence", options->confidence, "Of the interval")->check(number_range(0.5, 0.9999));
   sub->callback([options, &invocation] { invocation.exit_code = run(*options); });
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "harness/cases/long_case.h"
 #include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/trace/explanation.h"
@@ -18,6 +19,7 @@ struct ExplainOptions {
 int run(const ExplainOptions& options, std::span<const BackendEntry> registry) {
   const std::vector<std::string> names = options.backend.one("explain looks at");
   const Case source = case_from_argument(options.what);
+  announce_if_long(source.problem, source.label);
   const Context context = options.backend.context();
   const BackendSet backends(registry, names, context);
   const Verdict verdict = explain(source, *backends.all().front(), context.threads, options.elements);

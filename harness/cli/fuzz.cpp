@@ -12,6 +12,7 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/cli/command.h"
+#include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
 
 namespace attest {
@@ -22,6 +23,7 @@ struct FuzzOptions {
   IsolationFlags isolation;
   double seconds = 60;
   std::uint64_t count = 0, seed = 0;
+  double budget = 0;
   std::string out;
 };
 
@@ -48,6 +50,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   FuzzSettings settings;
   settings.seconds = options.seconds;
   settings.count = options.count;
+  settings.budget = options.budget;
   settings.seed = options.seed;
   settings.threads = options.backend.context().threads;
 
@@ -68,6 +71,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   if (file) file->finish();
   fmt::print("\n");
   print_pairs(result);
+  fmt::print("classes of the table met: {}, and {} pairs of them\n", result.classes, result.class_pairs);
   if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
   fmt::print("seed {}: {} cases, {} refused, {} mistrusted\n", options.seed, result.cases, result.refused,
              result.mistrusted);
@@ -86,14 +90,18 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
 
 void add_fuzz(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<FuzzOptions>();
-  auto* sub = app.add_subcommand("fuzz",
-                                 "Example:\n  attest fuzz --backend mine --time 60s --seed 1\n\n"
-                                 "Random cases and neighbours of those closest to their bound; failures made small.");
+  auto* sub =
+      app.add_subcommand("fuzz",
+                         "Example:\n  attest fuzz --backend mine --time 60s --seed 1\n\n"
+                         "Cases for classes of values not yet met, random ones, and neighbours of those closest to\n"
+                         "their bound; failures made small.");
   add_backend_options(*sub, options->backend);
   sub->add_option("--time", options->seconds, "For how long: 60s, 5m")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
-      ->check(CLI::Range(0.01, 1e6));
+      ->check(number_range(0.01, 1e6));
   sub->add_option("--count", options->count, "Stop after this many cases");
+  sub->add_option("--budget", options->budget, "Stop after so many multiply-adds of all cases together")
+      ->check(CLI::NonNegativeNumber);
   sub->add_option("--seed", options->seed, "The same seed, the same cases");
   sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file");
   add_isolation_options(*sub, options->isolation);

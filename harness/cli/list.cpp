@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/base/data_folder.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/command.h"
+#include "harness/cli/list_coverage.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
 #include "reference/nearest.h"
@@ -21,7 +23,7 @@ namespace {
 
 struct ListOptions {
   std::string what;
-  bool json = false;
+  bool json = false, pairs = false;
   std::vector<std::string> suites;
   BackendOptions backend;
 };
@@ -57,10 +59,7 @@ int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOpt
   for (Backend* backend : backends.all()) {
     fmt::print("{}\n", backend->identity().name);
     for (const ProbedStatement& f : probe(*backend)) {
-      fmt::print("  {:<18} {:<14} {}\n", f.name, f.stated,
-                 !f.holds                 ? "FALSE: observed " + f.observed
-                 : f.stated == f.observed ? "holds"
-                                          : "holds: observed " + f.observed);
+      fmt::print("  {:<20} {:<14} {}\n", f.name, f.stated, f.verdict());
       all_hold = all_hold && f.holds;
     }
   }
@@ -117,7 +116,7 @@ int list_options() {
 
 int list_suites() {
   for (const Suite& suite : find_suites()) {
-    fmt::print("{:<14} {:>5} cases  {}\n", suite.name, load_suite(suite).size(), suite.about);
+    fmt::print("{:<14} {:>5} cases  {}\n", suite.name, load_suite(suite).size(), printable_line(suite.about));
   }
   return kOk;
 }
@@ -134,6 +133,12 @@ int list_cases(const ListOptions& options) {
   return kOk;
 }
 
+int list_coverage(const ListOptions& options) {
+  if (options.suites.empty()) throw UserError("list coverage needs --suite NAME, once or more");
+  print_coverage(options.suites, options.pairs);
+  return kOk;
+}
+
 int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "backends") return list_backends(options, registry);
   if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
@@ -142,9 +147,11 @@ int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "options") return list_options();
   if (options.what == "suites") return list_suites();
   if (options.what == "cases") return list_cases(options);
-  throw UserError("unknown list \"" + options.what + "\"; nearest: " +
-                  nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic",
-                                                                      "semantics", "options", "suites", "cases"}));
+  if (options.what == "coverage") return list_coverage(options);
+  throw UserError(
+      "unknown list \"" + options.what + "\"; nearest: " +
+      nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic", "semantics",
+                                                          "options", "suites", "cases", "coverage"}));
 }
 
 }  // namespace
@@ -154,12 +161,13 @@ void add_list(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
   sub->add_option("what", options->what,
                   "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
-                  "options (the case language), suites or cases")
+                  "options (the case language), suites, cases or coverage (classes of values that suites meet)")
       ->required();
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,
                   "Only these, separated by commas (conventions, arithmetic, semantics)");
-  sub->add_option("--suite", options->suites, "Suites whose cases to show");
+  sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show");
+  sub->add_flag("--pairs", options->pairs, "coverage of every pair of classes too");
   sub->add_option("--device", options->backend.device, "Part of an OpenCL device's or platform's name");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }

@@ -5,6 +5,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
+#include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
 
 namespace attest {
@@ -15,6 +16,8 @@ Context BackendOptions::context() const {
 }
 
 std::vector<std::string> BackendOptions::list() const { return split_names(names); }
+
+std::vector<std::string> BackendOptions::required() const { return split_names(require); }
 
 std::vector<std::string> BackendOptions::one(const std::string& command) const {
   std::vector<std::string> named = list();
@@ -29,6 +32,10 @@ void add_backend_options(CLI::App& app, BackendOptions& options) {
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
 }
 
+void add_require_option(CLI::App& app, BackendOptions& options) {
+  app.add_option("--require", options.require, "Names, comma separated: stop when one of them can't be had here");
+}
+
 std::optional<IsolationOptions> IsolationFlags::options() const {
   if (!isolate) return std::nullopt;
   return IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
@@ -38,10 +45,10 @@ void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   auto* isolate = app.add_flag("--isolate", flags.isolate,
                                "Run each backend in a process of its own, its tensors between inaccessible pages");
   app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(number_range(0.001, 86400.0))
       ->needs(isolate);
   app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(number_range(0.001, 1e6))
       ->needs(isolate);
 }
 

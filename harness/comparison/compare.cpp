@@ -6,8 +6,9 @@
 
 namespace attest {
 double error_in_bounds(double got, double expected, double bound) {
-  if (bound == kInfinity)
-    return 0;  // the arithmetic may overflow here: nothing can be said, and `mistrusted` counts it
+  // The arithmetic may overflow here: nothing can be said, and `mistrusted` counts it. Where the data themselves are
+  // not finite the class decides, and the bound is 0.
+  if (bound == kInfinity) return 0;
   if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
   if (std::isinf(expected)) return got == expected ? 0 : kInfinity;
   if (!std::isfinite(got)) return kInfinity;
@@ -33,6 +34,7 @@ void Comparison::element(const std::string& output, const std::array<std::int64_
 std::string Comparison::cause() const {
   if (!failed()) return "";
   if (worst_ && std::isnan(worst_->expected)) return worst_->output + ": visible NaN was lost";
+  if (worst_ && std::isinf(worst_->expected)) return worst_->output + ": an infinity was lost";
   if (not_finite_ > 0) return worst_->output + ": NaN or infinity where a number is expected";
   return worst_->output + ": outside the bound";
 }
@@ -52,7 +54,9 @@ std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t pro
     const SampledOutput& at = e.sampled[n];
     const RowIndex& row = e.rows[at.row];
     const std::size_t element = at.row * (e.out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
-    if (!std::isfinite(sigma) || !std::isfinite(e.bounds[producer].out[element])) continue;
+    if (!std::isfinite(sigma) || !std::isfinite(e.bounds[producer].out[element]) || !std::isfinite(e.out[element])) {
+      continue;
+    }
     const double got = outputs.out(row.b, row.h, row.i, at.column);
     const double expected = e.out[element], error = std::fabs(got - expected);
     const double ratio = error == 0 ? 0 : error / sigma;

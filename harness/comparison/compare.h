@@ -16,7 +16,8 @@ namespace attest {
 
 /// How far one element is off, in units of its bound; infinity where the classes differ. Class first: equal infinities
 /// agree, an expected NaN accepts NaN or infinity, an expected finite value accepts neither. Where the bound is
-/// infinite nothing can be said, which is 0.
+/// infinite nothing can be said, which is 0: the arithmetic may overflow. Data that are not finite have a bound of 0
+/// (reference/non_finite.h).
 double error_in_bounds(double got, double expected, double bound);
 
 /// What the elements compared so far add up to.

@@ -1,5 +1,9 @@
 #include "harness/comparison/guarded_outputs.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "harness/cases/guard_pattern.h"
@@ -85,6 +89,28 @@ GuardedOutputs::GuardedOutputs(const Call& p) {
 
 void GuardedOutputs::reset() {
   each(*this, [](Tensor& tensor) { fill_pattern(tensor.bytes, tensor.dtype); });
+}
+
+void GuardedOutputs::reset_to_zeros() {
+  each(*this, [](Tensor& tensor) { std::fill(tensor.bytes.begin(), tensor.bytes.end(), std::byte{0}); });
+}
+
+std::string GuardedOutputs::difference_from(const GuardedOutputs& other) const {
+  std::vector<const Tensor*> before;
+  each(other, [&](const Tensor& tensor) { before.push_back(&tensor); });
+  std::string first;
+  std::size_t number = 0;
+  each(*this, [&](const Tensor& now) {
+    const Tensor& was = *before[number++];
+    if (!first.empty() || now.bytes == was.bytes) return;
+    const std::size_t size = size_of(now.dtype);
+    std::size_t at = 0;
+    while (std::memcmp(now.bytes.data() + at * size, was.bytes.data() + at * size, size) == 0) ++at;
+    const auto element = static_cast<std::int64_t>(at);
+    first = fmt::format("element {} of {}'s storage is {:.9g}, was {:.9g}", element - now.place.offset, now.name,
+                        load(now.bytes.data(), now.dtype, element), load(was.bytes.data(), was.dtype, element));
+  });
+  return first;
 }
 
 Outputs GuardedOutputs::views() {

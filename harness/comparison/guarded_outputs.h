@@ -28,6 +28,11 @@ class GuardedOutputs {
 
   /// Refills everything with the guard pattern.
   void reset();
+  /// The same with zeros, on which a result that is added to what was there comes out right.
+  void reset_to_zeros();
+  /// Where these, made for the same call, hold other bits than `other`: "element 3 of o's storage is 0.5, was 0.25";
+  /// empty where they don't.
+  std::string difference_from(const GuardedOutputs& other) const;
   /// Empty when only elements of the views were written and every one of them was; else a sentence.
   std::string inspect() const;
 

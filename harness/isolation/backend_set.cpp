@@ -1,5 +1,7 @@
 #include "harness/isolation/backend_set.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "harness/base/user_error.h"
@@ -8,16 +10,35 @@
 
 namespace attest {
 
-BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
-                       const Context& context, const std::optional<IsolationOptions>& isolation) {
-  std::vector<std::string> known;
-  for (const BackendEntry& entry : registry) known.emplace_back(entry.name);
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw UserError("unknown backend \"" + name + "\"; nearest: " + nearest_name(name, known) +
-                      "; `attest list backends` shows all");
+namespace {
+
+/// Verdicts, lists and tables know a backend by its name alone.
+void check_names(std::span<const BackendEntry> registry) {
+  for (std::size_t n = 0; n < registry.size(); ++n) {
+    const std::string_view name = registry[n].name;
+    const auto same = [&](const BackendEntry& other) { return other.name == name; };
+    if (name == "reference")
+      throw UserError("a backend may not be called \"reference\": that is what all are held against");
+    if (std::any_of(registry.begin(), registry.begin() + static_cast<std::ptrdiff_t>(n), same)) {
+      throw UserError("two backends are called \"" + std::string(name) + "\"; give one another name");
     }
   }
+}
+
+void check_known(const std::string& name, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  throw UserError("unknown backend \"" + name + "\"; nearest: " + nearest_name(name, known) +
+                  "; `attest list backends` shows all");
+}
+
+}  // namespace
+
+BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
+                       const Context& context, const std::optional<IsolationOptions>& isolation) {
+  check_names(registry);
+  for (const BackendEntry& entry : registry) known_.emplace_back(entry.name);
+  for (const std::string& name : names) check_known(name, known_);
+  std::vector<std::string> made;
   for (const BackendEntry& entry : registry) {
     const bool named = std::find(names.begin(), names.end(), entry.name) != names.end();
     if (!names.empty() && !named) continue;
@@ -26,6 +47,7 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
       try {
         backends_.push_back(isolation ? isolated_backend(std::string(entry.name), context, *isolation)
                                       : entry.make(context));
+        made.emplace_back(entry.name);
         continue;
       } catch (const std::exception& error) {
         reason = error.what();
@@ -34,7 +56,27 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     if (named) throw UserError("backend " + std::string(entry.name) + " can't be had here: " + reason);
     unavailable_.push_back({std::string(entry.name), reason});
   }
+  for (std::size_t n = 0; n < backends_.size(); ++n) {
+    if (const std::string own = backends_[n]->identity().name; own != made[n]) {
+      throw UserError(
+          fmt::format("the backend registered as \"{}\" calls itself \"{}\"; its identity().name must be the "
+                      "registered one",
+                      made[n], own));
+    }
+  }
   if (backends_.empty()) throw UserError("no backend can be had here; `attest list backends` says why");
+}
+
+void BackendSet::require(const std::vector<std::string>& names) const {
+  const std::vector<Backend*> here = all();
+  for (const std::string& name : names) {
+    check_known(name, known_);
+    if (std::any_of(here.begin(), here.end(), [&](const Backend* b) { return b->identity().name == name; })) continue;
+    const auto found =
+        std::find_if(unavailable_.begin(), unavailable_.end(), [&](const Unavailable& u) { return u.name == name; });
+    if (found == unavailable_.end()) throw UserError("--require " + name + ": --backend leaves it out; name it there");
+    throw UserError("--require " + name + ": it can't be had here: " + found->reason);
+  }
 }
 
 std::vector<Backend*> BackendSet::all() const {

@@ -16,15 +16,19 @@ namespace attest {
 class BackendSet {
  public:
   /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
-  /// Throws UserError for an unknown name, suggesting the nearest, and for a named backend that can't be had.
+  /// Throws UserError for an unknown name, suggesting the nearest, for a named backend that can't be had, and where a
+  /// backend is called "reference", as another, or otherwise than the registry says.
   /// With `isolation` each runs in a process of its own.
   BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
              const std::optional<IsolationOptions>& isolation = std::nullopt);
 
+  /// Throws UserError for the first of these names that is unknown, can't be had here or was not asked for.
+  void require(const std::vector<std::string>& names) const;
   std::vector<Backend*> all() const;
   const std::vector<Unavailable>& unavailable() const { return unavailable_; }
 
  private:
+  std::vector<std::string> known_;  ///< names of the registry
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<Unavailable> unavailable_;
 };

@@ -7,8 +7,11 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <thread>
 
+#include "harness/base/spoiled_memory.h"
 #include "harness/isolation/arithmetic_json.h"
+#include "harness/isolation/file_space.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/worker.h"
 #include "harness/isolation/worker_process.h"
@@ -29,6 +32,7 @@ class IsolatedBackend : public Backend {
   std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
   Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
   std::unique_ptr<Plan> prepare(const Call& call) override;
+  std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
 
  private:
   class RemotePlan;
@@ -58,6 +62,7 @@ class IsolatedBackend : public Backend {
   mutable int generation_ = 0;          ///< of workers; a plan belongs to one
   mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
   int plans_ = 0;                       ///< made so far; each has its number
+  FileSpace space_{page_size()};        ///< of the worker's file, behind its first page
 };
 
 IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options)
@@ -83,6 +88,9 @@ Json IsolatedBackend::ask(const Json& request) const {
   expect_message(send_message(socket, request) ? receive_message(socket, reply, options_.limit) : Received::closed,
                  what);
   if (reply.contains("fault")) {
+    // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
+    worker_->end();
+    worker_.reset();
     throw CaseFault(Status::fail, reply.at("fault").get<std::string>(), reply.at("fault").get<std::string>());
   }
   if (reply.contains("threw")) {
@@ -130,7 +138,8 @@ void IsolatedBackend::expect_message(Received received, const std::string& what)
 }
 
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
-  constexpr std::size_t kMaxAnswers = 4;  // a case is looked at while the one before runs, and then again
+  // A case is looked at while the one before runs, and then again; each has companions.
+  constexpr std::size_t kMaxAnswers = 12;
   std::string line = print_case(problem_of(call));
   const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
   if (known != answers_.end()) {
@@ -159,11 +168,17 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
 }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
-/// case. The worker notes in shared memory which of them it is in.
+/// case. The worker notes in shared memory which of them it is in. Each plan has parts of the shared file of its own:
+/// what it was given stays there while others take their steps.
 class IsolatedBackend::RemotePlan : public Plan {
  public:
   RemotePlan(IsolatedBackend& backend, int number, std::string line)
-      : backend_(backend), generation_(backend.generation_), number_(number), line_(std::move(line)) {}
+      : backend_(backend),
+        generation_(backend.generation_),
+        number_(number),
+        line_(std::move(line)),
+        inputs_range_(backend.space_),
+        outputs_range_(backend.space_) {}
   ~RemotePlan() override {
     if (backend_.worker_ && generation_ == backend_.generation_) {
       send_message(backend_.worker_->socket(), {{"do", "drop"}, {"plan", number_}});  // no reply
@@ -171,16 +186,19 @@ class IsolatedBackend::RemotePlan : public Plan {
   }
 
   void upload(const Inputs& inputs) override {
-    const InputParcel parcel(inputs, page_size());
-    inputs_end_ = parcel.regions().end();
+    // A page at least, so that the range behind it begins with one.
+    const std::size_t first = inputs_range_.resize(std::max(page_size(), InputParcel(inputs, 0).regions().end()));
+    const InputParcel parcel(inputs, first);
     SharedFile& file = shared();
-    file.reserve(inputs_end_);
+    file.reserve(parcel.regions().end());
     parcel.copy_to(file);
     pending_ = {{"regions", describe_regions(parcel.regions())}, {"inputs", parcel.description()}};
   }
 
   void run() override {
     if (!line_.empty()) pending_["case"] = line_;
+    // The worker makes the plan only now, whatever has ended since it was asked for here.
+    if (SpoiledMemory::alive() || (!line_.empty() && made_in_spoiled_memory_)) pending_["spoiled"] = true;
     const Json reply = ask("run", std::move(pending_));
     pending_ = Json::object();
     if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
@@ -189,7 +207,9 @@ class IsolatedBackend::RemotePlan : public Plan {
   }
 
   void download(const Outputs& outputs) override {
-    RegionList regions(inputs_end_);
+    RegionList sizes(0);
+    describe_outputs(outputs, sizes);
+    RegionList regions(outputs_range_.resize(sizes.end()));
     const Json description = describe_outputs(outputs, regions);
     SharedFile& file = shared();
     file.reserve(regions.end());
@@ -226,6 +246,7 @@ class IsolatedBackend::RemotePlan : public Plan {
     shared();
     request["do"] = what;
     request["plan"] = number_;
+    if (std::this_thread::get_id() != home_) request["elsewhere"] = true;
     return backend_.ask(request);
   }
 
@@ -233,7 +254,10 @@ class IsolatedBackend::RemotePlan : public Plan {
   int generation_, number_;
   std::string line_;               ///< until the worker has prepared it
   Json pending_ = Json::object();  ///< an upload that the next run takes along
-  std::size_t workspace_ = 0, inputs_end_ = page_size();
+  const std::thread::id home_ = std::this_thread::get_id();
+  const bool made_in_spoiled_memory_ = SpoiledMemory::alive();
+  FileRange inputs_range_, outputs_range_;
+  std::size_t workspace_ = 0;
   std::optional<std::chrono::nanoseconds> device_time_;
 };
 
@@ -246,6 +270,11 @@ std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
 
 std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options) {
   return std::make_unique<IsolatedBackend>(std::move(name), context, options);
+}
+
+std::string worker_code(const Backend& backend) {
+  const auto* isolated = dynamic_cast<const IsolatedBackend*>(&backend);
+  return isolated ? isolated->code() : "";
 }
 
 }  // namespace attest

@@ -41,7 +41,8 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
   arguments.push_back(nullptr);
   // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  const int error = posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  // This very program, even when another stands at its path by now.
+  const int error = posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);

@@ -152,7 +152,9 @@ std::vector<ProbedStatement> probe_conventions(Backend& backend) {
   for (const auto& [name, value] : kConventionFields) {
     const std::string& stated = conventions.*value;
     const std::string observed = observe([&, field = value] { return probe_of(field)->ask(backend); });
-    findings.push_back({std::string(name), stated, observed, stated == observed});
+    // What is refused is not done otherwise than stated.
+    const bool refused = observed == "refused" && stated != observed;
+    findings.push_back({std::string(name), stated, observed, refused || stated == observed, refused});
   }
   return findings;
 }

@@ -11,15 +11,22 @@ namespace attest {
 /// One statement: what the backend says, and what its answers show.
 struct ProbedStatement {
   std::string name, stated, observed;
-  bool holds;
+  bool holds;             ///< false also when it is too wide
+  bool refused = false;   ///< the backend refuses what would tell; no statement is false for that
+  bool too_wide = false;  ///< more is declared than is shown, beyond the documented slack: a way to pass
+
+  /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".
+  std::string verdict() const;
 };
 
 /// What the backend does where the field disagrees. A probe that the backend refuses is observed as "refused"; one that
 /// throws, as "threw: ...".
 std::vector<ProbedStatement> probe_conventions(Backend& backend);
 
-/// How the backend rounds, in f32 and in f64. A statement holds when the answers show nothing worse: what is declared
-/// enters a bound, so that a backend may say less than it does, never more. What it refuses is left out.
+/// How the backend rounds, in each storage type. A statement is false when the answers show something worse, and too
+/// wide when they show something better by more than the slack that reference/ERROR_BOUNDS.md names: what is declared
+/// enters a bound. Each probe takes for granted what the other statements say. What the backend refuses is left out,
+/// and so is what can't be told apart beneath the other statements.
 std::vector<ProbedStatement> probe_arithmetic(Backend& backend);
 
 }  // namespace attest

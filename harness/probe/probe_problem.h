@@ -26,6 +26,7 @@ class Probe {
   void set_q(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.q, value); }
   void set_k(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.k, value); }
   void set_v(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.v, value); }
+  void set_mask(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.mask, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const auto mask = *inputs_.views().mask;
     return static_cast<const std::uint8_t*>(mask.data)[mask.offset(0, 0, i, j)] != 0;

@@ -2,3 +2,4 @@
 #pragma once
 
 #include "harness/verdict/committed_lists.h"
+#include "harness/verdict/refusal_lists.h"

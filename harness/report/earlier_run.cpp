@@ -1,8 +1,9 @@
 #include "harness/report/earlier_run.h"
 
-#include <fstream>
+#include <utility>
 
-#include "harness/base/machine.h"
+#include "harness/base/output_file.h"
+#include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 #include "harness/report/verdict_json.h"
 
@@ -11,59 +12,93 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string key_of(const std::string& suite, const std::string& case_line, const std::string& backend) {
-  return suite + '\n' + case_line + '\n' + backend;
+/// More than any run writes: the whole matrix on five backends takes 20 MiB, the longest line some kilobytes.
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{4} << 30;
+constexpr std::size_t kMaxLineBytes = 1 << 20;
+
+std::string key_of(const std::string& suite, const std::string& case_line, const std::string& content,
+                   const std::string& backend) {
+  return suite + '\n' + case_line + '\n' + content + '\n' + backend;
 }
+
+std::string key_of(const Verdict& v) { return key_of(v.suite, v.case_line, v.content, v.backend); }
 
 std::string text(const OrderedJson& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// Empty where they are missing or are no object of strings.
+Conditions conditions_of(const OrderedJson& header) {
+  Conditions conditions;
+  const auto found = header.find(kConditionsKey);
+  if (found == header.end() || !found->is_object()) return conditions;
+  for (const auto& [name, value] : found->items()) {
+    if (value.is_string()) conditions[name] = value.get<std::string>();
+  }
+  return conditions;
+}
+
+bool is_header(const OrderedJson& json) { return json.is_object() && text(json, kKindKey) == kRunKind; }
+
 }  // namespace
 
-EarlierRun::EarlierRun(const fs::path& path) {
+EarlierRun::EarlierRun(const fs::path& path, Conditions now) : EarlierRun(std::move(now)) {
   std::error_code error;
-  if (fs::exists(path, error)) read(path);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const std::string prefix = path.filename().string() + ".part";
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
-    read(entry.path());
-    parts_.push_back(entry.path());
+  if (fs::exists(path, error) && fs::file_size(path, error) > 0) {
+    std::ifstream file = open_text(path, kMaxFileBytes);
+    Line first;
+    read_line(file, first, kMaxLineBytes);
+    if (!is_header(OrderedJson::parse(first.text, nullptr, false))) {
+      throw UserError(path.string() + ": is no file of verdicts, so there is nothing to go on from; name another file");
+    }
+    file.seekg(0);
+    read(file, path.string());
+  }
+  parts_ = unfinished_parts(path);
+  for (const fs::path& part : parts_) {
+    std::ifstream file = open_text(part, kMaxFileBytes);
+    read(file, part.string());
   }
 }
 
-void EarlierRun::read(const fs::path& path) {
-  std::ifstream file(path);
-  read(file, path.string());
-}
-
 void EarlierRun::read(std::istream& file, const std::string& name) {
-  std::string line;
   bool header = false;
-  while (std::getline(file, line)) {
-    const OrderedJson json = OrderedJson::parse(line, nullptr, false);
+  for (Line line; read_line(file, line, kMaxLineBytes);) {
+    const OrderedJson json = OrderedJson::parse(line.text, nullptr, false);
     if (!json.is_object()) continue;
-    if (text(json, kKindKey) == kRunKind) {
+    if (is_header(json)) {
       header = true;
-      if (text(json, kCommitKey) != build_commit()) {
-        throw UserError(name + ": comes from another build of attest (" + text(json, kCommitKey) +
-                        "); remove it, or leave out --resume");
+      if (const auto other = difference(conditions_of(json), now_)) {
+        throw UserError(name + ": can't go on from here: " + *other +
+                        "; leave out --resume to begin anew, or name another file");
       }
     } else if (std::optional<Verdict> verdict = verdict_from_json(json); header && verdict) {
       if (is_failure(*verdict)) verdict->cause = "of the run before";
-      std::string key = key_of(verdict->suite, verdict->case_line, verdict->backend);
-      verdicts_.insert_or_assign(std::move(key), std::move(*verdict));
+      const auto [place, fresh] = verdicts_.try_emplace(key_of(*verdict));
+      if (fresh || !is_failure(place->second.verdict)) place->second.verdict = std::move(*verdict);
     }
   }
 }
 
-std::optional<Verdict> EarlierRun::find(const std::string& suite, const std::string& case_line,
-                                        const std::string& backend) const {
-  const auto found = verdicts_.find(key_of(suite, case_line, backend));
-  if (found == verdicts_.end()) return std::nullopt;
-  return found->second;
+const Verdict* EarlierRun::find(const std::string& suite, const std::string& case_line, const std::string& content,
+                                const std::string& backend) const {
+  const auto found = verdicts_.find(key_of(suite, case_line, content, backend));
+  return found == verdicts_.end() ? nullptr : &found->second.verdict;
+}
+
+void EarlierRun::take(const Verdict& verdict) {
+  const auto found = verdicts_.find(key_of(verdict));
+  if (found == verdicts_.end() || std::exchange(found->second.taken, true)) return;
+  ++taken_;
+}
+
+std::vector<Verdict> EarlierRun::left() const {
+  std::vector<Verdict> list;
+  for (const auto& [key, held] : verdicts_) {
+    if (!held.taken) list.push_back(held.verdict);
+  }
+  return list;
 }
 
 void EarlierRun::remove_parts() const {

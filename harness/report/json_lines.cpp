@@ -19,7 +19,7 @@ class JsonLinesReport : public Report {
 
   void begin(const RunInfo& info) override {
     OrderedJson header = {{kKindKey, kRunKind},        {"schema", 1},
-                          {"attest", ATTEST_VERSION},  {kCommitKey, build_commit()},
+                          {"attest", ATTEST_VERSION},  {"commit", build_commit()},
                           {"machine", machine_json()}, {"backends", OrderedJson::array()}};
     for (const Identity& b : info.backends) {
       header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
@@ -29,6 +29,7 @@ class JsonLinesReport : public Report {
       header["unavailable"].push_back({{"name", u.name}, {"reason", u.reason}});
     }
     header["command"] = info.command;
+    header[kConditionsKey] = info.conditions;
     line(header);
   }
 
@@ -41,7 +42,19 @@ class JsonLinesReport : public Report {
           {"repro", small.repro}});
   }
 
-  void verdict(const Verdict& v) override { line(verdict_to_json(v)); }
+  void verdict(const Verdict& v) override {
+    line(verdict_to_json(v));
+    file_.keep_unfinished();
+  }
+
+  void ending(const Ending& ending) override {
+    for (const Verdict& verdict : ending.left) {
+      OrderedJson kept = verdict_to_json(verdict);
+      kept[kKindKey] = kKeptKind;
+      line(kept);
+    }
+    ending_ = ending;
+  }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
     OrderedJson summary = {{kKindKey, "summary"},
@@ -54,6 +67,9 @@ class JsonLinesReport : public Report {
                            {"crashed", counts.crashed},
                            {"timeout", counts.timeout},
                            {"seconds", seconds}};
+    if (ending_.interrupted) summary["interrupted"] = true;
+    if (ending_.taken_over > 0) summary["taken_over"] = ending_.taken_over;
+    if (!ending_.left.empty()) summary["kept"] = ending_.left.size();
     if (!problems.empty()) summary["problems"] = problems;
     line(summary);
     file_.finish();
@@ -62,10 +78,11 @@ class JsonLinesReport : public Report {
  private:
   void line(const OrderedJson& json) {
     // Text of a backend may hold bytes that are no UTF-8; they are replaced, never thrown over.
-    file_.stream() << json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << '\n' << std::flush;
+    file_.write(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n');
   }
 
   OutputFile file_;
+  Ending ending_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <pugixml.hpp>
 
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/report/report.h"
 
 namespace attest {
@@ -29,7 +30,7 @@ class JunitReport : public Report {
     group.seconds += seconds;
     pugi::xml_node test = group.node.append_child("testcase");
     test.append_attribute("classname") = key.c_str();
-    test.append_attribute("name") = v.case_line.c_str();
+    test.append_attribute("name") = printable(v.case_line).c_str();
     test.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     if (v.status == Status::pass) return;
     const bool failed = is_failure(v);
@@ -39,48 +40,55 @@ class JunitReport : public Report {
     if (failed) node.text().set(printable(v.repro).c_str());
   }
 
-  void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
-    if (!problems.empty()) {
-      Group& group = groups_["run"];
-      group.node = suites_.append_child("testsuite");
-      group.node.append_attribute("name") = "run";
-      for (const std::string& problem : problems) {
-        ++group.tests;
-        ++group.failures;
-        pugi::xml_node test = group.node.append_child("testcase");
-        test.append_attribute("classname") = "run";
-        test.append_attribute("name") = "expected refusals";
-        test.append_child("failure").append_attribute("message") = printable(problem).c_str();
-      }
+  void ending(const Ending& ending) override {
+    if (!ending.interrupted) return;
+    pugi::xml_node test = complain("interrupted");
+    test.append_child("failure").append_attribute("message") = "the run was interrupted: verdicts are missing";
+  }
+
+  void end(const Counts&, double seconds, const std::vector<std::string>& problems) override {
+    for (const std::string& problem : problems) {
+      complain("expected refusals").append_child("failure").append_attribute("message") = printable(problem).c_str();
     }
+    Group all;  // complaints about the run as a whole, too: what reads the totals alone must not take it for green
     for (auto& [key, group] : groups_) {
+      all.tests += group.tests;
+      all.failures += group.failures;
+      all.skipped += group.skipped;
       group.node.append_attribute("tests") = group.tests;
       group.node.append_attribute("failures") = group.failures;
       group.node.append_attribute("skipped") = group.skipped;
       group.node.append_attribute("time") = fmt::format("{:.6f}", group.seconds).c_str();
     }
-    suites_.append_attribute("tests") = static_cast<unsigned>(counts.pass + counts.failures() + counts.skipped());
-    suites_.append_attribute("failures") = static_cast<unsigned>(counts.failures());
-    suites_.append_attribute("skipped") = static_cast<unsigned>(counts.skipped());
+    suites_.append_attribute("tests") = all.tests;
+    suites_.append_attribute("failures") = all.failures;
+    suites_.append_attribute("skipped") = all.skipped;
     suites_.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     document_.save(file_.stream(), "  ");
     file_.finish();
   }
 
  private:
+  /// A test that failed in the suite of complaints about the run as a whole.
+  pugi::xml_node complain(const char* name) {
+    Group& group = groups_["run"];
+    if (!group.node) {
+      group.node = suites_.append_child("testsuite");
+      group.node.append_attribute("name") = "run";
+    }
+    ++group.tests;
+    ++group.failures;
+    pugi::xml_node test = group.node.append_child("testcase");
+    test.append_attribute("classname") = "run";
+    test.append_attribute("name") = name;
+    return test;
+  }
+
   struct Group {
     pugi::xml_node node;
     unsigned tests = 0, failures = 0, skipped = 0;
     double seconds = 0;
   };
-
-  /// XML forbids control characters.
-  static std::string printable(std::string text) {
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = '?';
-    }
-    return text;
-  }
 
   OutputFile file_;
   pugi::xml_document document_;

@@ -41,6 +41,7 @@ void each_field(MaybeConst<BitwiseFacts> auto& facts, auto& walk) {
 void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("suite", verdict.suite);
   walk("case", verdict.case_line);
+  walk("content", verdict.content, Absent::left_out);
   walk("backend", verdict.backend);
   walk("status", verdict.status);
   walk("reason", verdict.reason, Absent::null);
@@ -183,7 +184,7 @@ OrderedJson verdict_to_json(const Verdict& verdict) {
 
 std::optional<Verdict> verdict_from_json(const OrderedJson& json) {
   const auto kind = json.find(kKindKey);
-  if (kind == json.end() || *kind != kVerdictKind) return std::nullopt;
+  if (kind == json.end() || (*kind != kVerdictKind && *kind != kKeptKind)) return std::nullopt;
   Verdict verdict;
   Reader reader(json);
   each_field(verdict, reader);

@@ -13,12 +13,14 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// What a line of the file is: this key, and its values for the header and for a verdict.
 inline constexpr const char *kKindKey = "kind", *kRunKind = "run", *kVerdictKind = "verdict";
-/// In the header: the build of attest that wrote the file.
-inline constexpr const char* kCommitKey = "commit";
+/// A verdict of an earlier run that the present one did not come to or did not ask for.
+inline constexpr const char* kKeptKind = "kept";
+/// In the header: what the verdicts depend on besides their cases, an object of strings.
+inline constexpr const char* kConditionsKey = "conditions";
 
 /// All of a verdict but its storage type, which is its case's, and its cause, which groups the failures of one run.
 OrderedJson verdict_to_json(const Verdict& verdict);
-/// nullopt where a field is missing or is not what verdict_to_json writes.
+/// nullopt where a field is missing or is not what verdict_to_json writes. Takes verdicts that were kept, too.
 std::optional<Verdict> verdict_from_json(const OrderedJson& json);
 
 }  // namespace attest

@@ -5,13 +5,19 @@
 #include <future>
 #include <utility>
 
+#include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
+#include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
+#include "harness/verdict/refusal_lists.h"
+#include "reference/case_line.h"
 
 namespace attest {
 
@@ -23,17 +29,37 @@ constexpr double kSmallCaseBytes = 64 << 20;
 
 bool is_small(const Case& source) { return memory_needed(source.problem) <= kSmallCaseBytes; }
 
-/// A backend that fails here was right before: that it fails now is its verdict.
-void add_bitwise(const PreparedCase& prepared, Backend& backend, const std::vector<BackendSet>& other_threads,
-                 Verdict& verdict) {
+/// The same backend in sets made for other numbers of threads.
+std::vector<Backend*> made_for_others(const std::vector<BackendSet>& other_threads, const std::string& name) {
   std::vector<Backend*> others;
   for (const BackendSet& set : other_threads) {
     for (Backend* other : set.all()) {
-      if (other->identity().name == verdict.backend) others.push_back(other);
+      if (other->identity().name == name) others.push_back(other);
     }
   }
+  return others;
+}
+
+/// A right result again in other ways: for facts about its bits, and with more threads than cores. A backend that fails
+/// here was right before: that it fails now is its verdict.
+void run_again(const PreparedCase& prepared, Backend& backend, const std::vector<BackendSet>& other_threads, bool once,
+               bool bitwise, Verdict& verdict) {
+  const Problem& p = prepared.problem();
+  const bool crowded = !once && state_steps(p).companions;
+  if (!bitwise && !crowded) return;
+  const std::vector<Backend*> others = made_for_others(other_threads, verdict.backend);
+  const WorkUnderWay work(verdict.backend, verdict.case_line);
   try {
-    verdict.bitwise = bitwise_facts(backend, others, prepared.problem(), prepared.inputs());
+    if (bitwise) {
+      verdict.bitwise =
+          bitwise_facts(backend, others, p, prepared.inputs(),
+                        [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
+                            const std::string& how) { prepared.require_right(whose, call, inputs, outputs, how); });
+    } else if (!others.empty()) {
+      GuardedOutputs outputs(p);
+      walk_once(*others.back(), p, prepared.inputs(), outputs);
+      prepared.require_right(*others.back(), p, prepared.inputs(), outputs, "with more threads than cores");
+    }
   } catch (const CaseFault& fault) {
     verdict.status = fault.status();
     verdict.cause = fault.cause();
@@ -93,6 +119,7 @@ void CheckRun::begin() {
   started_ = std::chrono::steady_clock::now();
   RunInfo info;
   info.command = settings_.command;
+  info.conditions = settings_.conditions;
   info.unavailable = backends_.unavailable();
   for (Backend* backend : backends_.all()) info.backends.push_back(backend->identity());
   for (const CaseList& list : cases_) info.cases += list.cases.size();
@@ -106,10 +133,16 @@ CheckRun::Task CheckRun::plan(const CaseList& list, const Case& source) const {
   task.list = &list;
   task.source = &source;
   const auto remembered = [&](Backend* backend, const std::string& name) {
-    std::optional<Verdict> before = earlier_.find(list.suite, source.label, name);
+    const Verdict* before = earlier_.find(list.suite, source.label, source.content, name);
     if (!before) return false;
-    before->dtype = source.problem.dtype;
-    task.remembered.emplace_back(backend, std::move(*before));
+    Verdict verdict = *before;
+    verdict.dtype = source.problem.dtype;
+    if (source.from_file) verdict.call_line = print_case(source.problem);
+    if (verdict.status == Status::suspect) {  // the list of waivers may have lost the case since
+      verdict.waiver.clear();
+      apply_waiver(verdict);
+    }
+    task.remembered.emplace_back(backend, std::move(verdict));
     return true;
   };
   task.reference = source.golden && filter_.keeps("reference " + source.label) && !remembered(nullptr, "reference");
@@ -126,9 +159,16 @@ CheckRun::Task CheckRun::plan(const CaseList& list, const Case& source) const {
 }
 
 void CheckRun::check(Task& task) {
-  for (auto& [backend, verdict] : task.remembered) record(task, backend, std::move(verdict));
+  for (auto& [backend, verdict] : task.remembered) {
+    earlier_.take(verdict);
+    record(task, backend, std::move(verdict));
+  }
   if (!task.prepared.valid()) return;
+  if (const double work = multiply_adds_of(task.source->problem); work >= kLongMultiplyAdds) {
+    for (auto& report : reports_) report->long_case(task.source->label, work);
+  }
   const std::unique_ptr<PreparedCase> prepared = task.prepared.get();
+  if (settings_.once) prepared->run_once();
   if (task.reference) record(task, nullptr, prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
   const bool side_by_side = settings_.isolated && !settings_.fail_fast && is_small(*task.source);
@@ -138,8 +178,8 @@ void CheckRun::check(Task& task) {
     parallel_for(together, settings_.threads, [&](std::size_t n) {
       Backend& backend = *task.backends[first + n];
       verdicts[n] = prepared->check(backend);
-      if (settings_.bitwise && verdicts[n].status == Status::pass) {
-        add_bitwise(*prepared, backend, other_threads_, verdicts[n]);
+      if (verdicts[n].status == Status::pass) {
+        run_again(*prepared, backend, other_threads_, settings_.once, settings_.bitwise, verdicts[n]);
       }
     });
     for (std::size_t n = 0; n < together; ++n) record(task, task.backends[first + n], std::move(verdicts[n]));
@@ -148,6 +188,7 @@ void CheckRun::check(Task& task) {
 
 void CheckRun::record(const Task& task, Backend* backend, Verdict verdict) {
   verdict.suite = task.list->suite;
+  verdict.content = task.source->content;
   counts_.add(verdict);
   if (is_failure(verdict) && backend) failures_.remember(*task.source, *backend, verdict);
   for (auto& report : reports_) report->verdict(verdict);
@@ -169,6 +210,20 @@ std::vector<std::string> CheckRun::false_statements() const {
   return list;
 }
 
+/// As many as an uninterrupted run has.
+std::size_t CheckRun::wanted_verdicts() const {
+  std::size_t count = 0, number = 0;
+  for (const CaseList& list : cases_) {
+    for (const Case& source : list.cases) {
+      if (!shard_.holds(number++)) continue;
+      count += source.golden && filter_.keeps("reference " + source.label);
+      for (const Backend* backend : backends_.all())
+        count += filter_.keeps(backend->identity().name + " " + source.label);
+    }
+  }
+  return count;
+}
+
 CheckOutcome CheckRun::finish() {
   if (settings_.shrink && !interrupted) {
     failures_.shrink_all(settings_.threads, settings_.shrunk_folder, [&](const Verdict& failure, const Verdict& small) {
@@ -177,14 +232,23 @@ CheckOutcome CheckRun::finish() {
   }
   CheckOutcome outcome;
   outcome.counts = counts_;
-  outcome.problems = compare_refusals(committed_);
+  if (settings_.compare_refusals) outcome.problems = compare_refusals(committed_);
   for (std::string& lie : false_statements()) outcome.problems.push_back(std::move(lie));
   outcome.notes = failures_.notes();
   outcome.unshrunk_files = failures_.unshrunk_files();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started_;
-  for (auto& report : reports_) report->end(counts_, seconds.count(), outcome.problems);
   outcome.interrupted = interrupted;
-  if (!outcome.interrupted) earlier_.remove_parts();
+  const Ending ending{outcome.interrupted, wanted_verdicts(), earlier_.taken(), earlier_.left()};
+  for (auto& report : reports_) {
+    try {
+      report->ending(ending);
+      report->end(counts_, seconds.count(), outcome.problems);
+    } catch (const OutputError& error) {  // the table is printed all the same
+      outcome.unwritten.emplace_back(error.what());
+    }
+  }
+  if (outcome.unwritten.empty()) earlier_.remove_parts();
+  outcome.committed = std::move(committed_);
   return outcome;
 }
 

@@ -25,31 +25,38 @@ struct CheckSettings {
   int threads = 1;                      ///< of the harness's own work
   bool fail_fast = false;               ///< stop at the first failure
   bool isolated = false;                ///< the backends run in processes of their own: small cases side by side
+  bool once = false;                    ///< run every plan once, with nothing before, beside or after it
   bool bitwise = false;                 ///< also ask whether right results have the same bits again
   bool shrink = true;                   ///< make the first failures small
+  bool compare_refusals = true;         ///< hold those of committed suites against the lists
   std::filesystem::path shrunk_folder;  ///< for the smallest files of failing files; empty: these are left as they are
   std::vector<std::string> command;     ///< for the reports' header
+  Conditions conditions;                ///< for the reports' header: what `earlier` was read with
 };
 
 /// What a run came to.
 struct CheckOutcome {
   Counts counts;
-  std::vector<std::string> problems;  ///< of the run as a whole: unlisted refusals, statements that don't hold
-  std::vector<std::string> notes;     ///< what could not be made smaller, and why
-  std::size_t unshrunk_files = 0;     ///< failing files that were left as they are for want of a folder
+  std::vector<std::string> problems;   ///< of the run as a whole: unlisted refusals, statements that don't hold
+  std::vector<std::string> notes;      ///< what could not be made smaller, and why
+  std::size_t unshrunk_files = 0;      ///< failing files that were left as they are for want of a folder
+  std::vector<std::string> unwritten;  ///< reports that could not be written, a sentence each
   bool interrupted = false;
+  std::vector<Verdict> committed;  ///< of committed suites
 };
 
 class CheckRun {
  public:
-  /// `backends` outlive the run. `other_threads`: the same backends made for other numbers of threads, for `bitwise`.
+  /// `backends` outlive the run. `other_threads`: the same backends made for other numbers of threads, the last for
+  /// more than there are cores, with which some right results are computed again; for `bitwise` all of them are used.
   /// Verdicts of `earlier` are not found again. Throws UserError for a filter or shard that can't be read.
   CheckRun(CheckSettings settings, std::vector<CaseList> cases, const BackendSet& backends,
            const std::vector<BackendSet>& other_threads, EarlierRun earlier,
            std::vector<std::unique_ptr<Report>> reports);
   ~CheckRun();
 
-  /// Once. Ends early at an interrupt; the reports are complete either way.
+  /// Once. Ends early at an interrupt; the reports are complete either way. Verdicts of `earlier` that the run does not
+  /// come to are handed to the reports, too.
   CheckOutcome run();
 
  private:
@@ -61,6 +68,7 @@ class CheckRun {
   void check(Task& task);
   void record(const Task& task, Backend* backend, Verdict verdict);
   std::vector<std::string> false_statements() const;
+  std::size_t wanted_verdicts() const;
   CheckOutcome finish();
 
   CheckSettings settings_;

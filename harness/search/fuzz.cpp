@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
+#include "backends/refusal.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/class_cases.h"
+#include "harness/cases/coverage.h"
+#include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
+#include "harness/search/accepted_part.h"
 #include "harness/search/shrink.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
@@ -15,8 +21,11 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kPool = 64;             ///< cases whose neighbours are tried
-constexpr double kShrinkSeconds = 2;          ///< for one failure
+constexpr std::size_t kPool = 64;     ///< cases whose neighbours are tried
+constexpr double kShrinkSeconds = 2;  ///< for one failure
+constexpr int kMoreClasses = 12;      ///< tried beside those that a case is made for
+constexpr std::size_t kDearest = 5;   ///< a case may cost up to 2 to this times the usual
+constexpr double kMostBytes = 64.0 * (1 << 20);
 constexpr std::size_t kMaxShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
 
 /// A problem beside `from`: one size, option or type different. It may be no case.
@@ -39,33 +48,119 @@ Problem neighbour(const Problem& from, Random& random) {
   return with_option(p, option, *value).value_or(p);
 }
 
+/// `from` with one number in the class below or above its own: beyond the next threshold.
+std::optional<Problem> beyond_threshold(const Problem& from, const CaseLimits& limits, Random& random) {
+  const auto& table = classes_of_table();
+  std::vector<std::size_t> numbers;
+  for (std::size_t c : classes_of(from)) {
+    if (!table[c].feature->ranges.empty()) numbers.push_back(c);
+  }
+  if (numbers.empty()) return std::nullopt;
+  const std::size_t now = random.pick(numbers), size = table[now].feature->ranges.size();
+  const bool up = table[now].which == 0 || (table[now].which + 1 < size && random.below(2) == 0);
+  return moved_into(from, up ? now + 1 : now - 1, {}, limits, random);
+}
+
+/// Relative error of the nearest number of a storage type.
+double storage_error(DType type) { return type == DType::f16 ? 0x1p-11 : type == DType::bf16 ? 0x1p-8 : 0; }
+
+/// How close the worst element came to its bound, what rounding to 16 bits explains taken from both.
+double closeness(const Verdict& verdict) {
+  const double share = verdict.error_over_bound.value_or(0);
+  if (!verdict.worst || verdict.worst->output == "lse" || storage_error(verdict.dtype) == 0) return share;
+  const double rounding = storage_error(verdict.dtype) * std::fabs(verdict.worst->expected);
+  const double error = std::fabs(verdict.worst->got - verdict.worst->expected) - rounding;
+  const double bound = verdict.worst->bound - rounding;
+  return bound > 0 && error > 0 && std::isfinite(error) ? error / bound : 0;
+}
+
 class Fuzzer {
  public:
   Fuzzer(Backend& backend, const FuzzSettings& settings)
-      : backend_(backend), settings_(settings), random_(settings.seed), start_(std::chrono::steady_clock::now()) {}
+      : backend_(backend), settings_(settings), random_(settings.seed), start_(std::chrono::steady_clock::now()) {
+    for (std::size_t c = 0; c < classes_of_table().size(); ++c) {
+      if (!why_impossible(c, c)) targets_.emplace_back(c, c);
+    }
+    const std::size_t singles = targets_.size();
+    for (const ClassPair& pair : all_pairs()) {
+      if (!why_impossible(pair.first, pair.second)) targets_.push_back(pair);
+    }
+    // Classes first, then pairs, each in an order of the seed.
+    shuffle(0, singles);
+    shuffle(singles, targets_.size());
+  }
 
   FuzzResult run(const std::function<void(const FuzzResult&)>& progress) {
-    while (!interrupted && seconds() < settings_.seconds && (settings_.count == 0 || result_.cases < settings_.count)) {
-      const Problem problem = next();
-      if (random_case_cost(problem) > settings_.max_operations || !seen_.insert(print_case(problem)).second) continue;
+    while (!interrupted && seconds() < settings_.seconds && (settings_.count == 0 || result_.cases < settings_.count) &&
+           (settings_.budget == 0 || cost_ < settings_.budget)) {
+      limits_ = {settings_.max_operations * dearness(), kMostBytes};
+      const Problem problem = accepted(next());
+      const double cost = random_case_cost(problem);
+      if (cost > limits_.multiply_adds || storage_bytes(problem) > kMostBytes ||
+          !seen_.insert(print_case(problem)).second) {
+        continue;
+      }
+      cost_ += std::max(cost, 1e4);  // the smallest case is work too
       one(problem);
       if (result_.cases % 64 == 0) progress(result_);
     }
+    count_classes();
     return std::move(result_);
   }
 
  private:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
+  void shuffle(std::size_t first, std::size_t last) {
+    for (std::size_t n = last; n > first + 1; --n)
+      std::swap(targets_[n - 1], targets_[first + random_.below(n - first)]);
+  }
+
+  /// 1, or 2 every second time, or 4 every fourth, ...
+  double dearness() {
+    const std::size_t draw = random_.below(std::size_t{1} << kDearest);
+    double times = 1;
+    for (std::size_t bit = 0; bit < kDearest && (draw >> bit & 1) != 0; ++bit) times *= 2;
+    return times;
+  }
+
   Problem next() {
-    if (!pool_.empty() && random_.below(2) == 0) {
+    const std::size_t way = random_.below(4);
+    if (way < 2) {
+      if (std::optional<Problem> p = for_target()) return *p;
+    }
+    if (way == 3 && !pool_.empty()) {
+      const Problem& from = pool_[random_.below(pool_.size())].second;
       // Where the neighbour is no case: something new instead.
-      return canonical(neighbour(pool_[random_.below(pool_.size())].second, random_)).value_or(random_case(random_));
+      std::optional<Problem> near =
+          random_.below(2) == 0 ? beyond_threshold(from, limits_, random_) : canonical(neighbour(from, random_));
+      return near ? *near : random_case(random_);
     }
     return random_case(random_);
   }
 
+  /// A case for the next class or pair that no case has met; nullopt where all are, or this one costs too much now.
+  std::optional<Problem> for_target() {
+    while (target_ < targets_.size() && met_.met(targets_[target_].first, targets_[target_].second)) ++target_;
+    if (target_ == targets_.size()) return std::nullopt;
+    const auto [a, b] = targets_[target_++];
+    std::vector<std::size_t> classes = {a};
+    if (b != a) classes.push_back(b);
+    return covering_case(classes, met_, limits_, kMoreClasses, random_);
+  }
+
+  /// Of a problem that the backend refuses the part that it accepts: a backend that does little is met by little.
+  Problem accepted(const Problem& problem) {
+    try {
+      if (!refusal_of(backend_, problem)) return problem;
+      return accepted_part(problem, [this](const Problem& p) { return !refusal_of(backend_, p); }).value_or(problem);
+    } catch (const std::exception&) {
+      return problem;  // what it throws becomes its verdict
+    }
+  }
+
   void one(const Problem& problem) {
+    if (settings_.watch) settings_.watch(problem);
     const Case source = case_from_line(print_case(problem));
     Verdict verdict;
     try {
@@ -79,6 +174,7 @@ class Fuzzer {
       return;
     }
     meet(problem);
+    met_.meet(problem);
     if (is_failure(verdict)) {
       ++result_.failed;
       found(source, std::move(verdict));
@@ -91,7 +187,13 @@ class Fuzzer {
       result_.closest = close;
       result_.closest_case = source.label;
     }
-    remember(close, problem);
+    remember(closeness(verdict), problem);
+  }
+
+  void count_classes() {
+    for (const auto& [a, b] : targets_) {
+      if (met_.met(a, b)) ++(a == b ? result_.classes : result_.class_pairs);
+    }
   }
 
   void meet(const Problem& problem) {
@@ -144,6 +246,11 @@ class Fuzzer {
   std::set<std::string> seen_;
   std::vector<std::pair<double, Problem>> pool_;
   std::map<std::string, int> causes_;
+  Coverage met_;
+  std::vector<ClassPair> targets_;  ///< classes, each paired with itself, and pairs
+  std::size_t target_ = 0;
+  CaseLimits limits_;  ///< of the next case
+  double cost_ = 0;    ///< of all so far
 };
 
 }  // namespace

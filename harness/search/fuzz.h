@@ -1,8 +1,10 @@
 // Random cases against one backend until time or count run out; failures are made small and told apart by cause.
 //
-// Half of the cases are drawn anew; the others are neighbours of those that came closest to their bound: a size one
-// larger or smaller, another fill, an option less. The sequence is a function of the seed and of what the backend
-// answers.
+// Half of the cases are made for classes of values, and pairs of them, that no case has met yet
+// (harness/cases/coverage.h); a quarter is drawn anew; the others are neighbours of those that came closest to their
+// bound, what storage explains aside: a size one larger or smaller or beyond the next threshold, another fill, an
+// option less. A case may cost 2, 4, ... 32 times the usual, each half as often as the one before: every size gets the
+// same share of the work. The sequence is a function of the seed and of what the backend answers.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +23,11 @@ namespace attest {
 struct FuzzSettings {
   double seconds = 60;
   std::uint64_t count = 0;  ///< cases; 0: as many as there is time for
+  double budget = 0;        ///< multiply-adds of all cases together; 0: as many as there is time for
   std::uint64_t seed = 0;
   int threads = 1;
-  double max_operations = 4e6;  ///< of the reference, for one case
+  double max_operations = 4e6;                  ///< of the reference, for one case
+  std::function<void(const Problem&)> watch{};  ///< told each case before it runs
 };
 
 struct Finding {
@@ -37,6 +41,7 @@ struct FuzzResult {
   std::vector<Finding> findings;
   std::set<std::string> options;                                       ///< met at all
   std::map<std::pair<std::string, std::string>, std::uint64_t> pairs;  ///< met together, and how often
+  std::size_t classes = 0, class_pairs = 0;                            ///< of the table of options, met
   double closest = 0;                                                  ///< largest error/bound of a passing case
   std::string closest_case;
 };

@@ -4,104 +4,131 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 
-#include "backends/refusal.h"
+#include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
-#include "harness/comparison/guarded_outputs.h"
-#include "harness/speed/google_runs.h"
-#include "harness/verdict/plan_walk.h"
-#include "harness/verdict/prepared_case.h"
-#include "reference/case_line.h"
+#include "harness/speed/cpu_clock.h"
+#include "harness/speed/google_samples.h"
+#include "harness/speed/sample_interval.h"
 #include "reference/tensor_place.h"
 #include "reference/work.h"
 
 namespace attest {
 namespace {
 
-/// A backend with the plan that is checked, timed and checked again.
-struct Candidate {
-  Backend* backend;
-  std::unique_ptr<Plan> plan;
-  BenchLine line;
+struct BytesMoved {
+  double in = 0, out = 0;
 };
 
-class Collector : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      if (run.run_type == Run::RT_Iteration) collected.push_back(run);
-    }
-  }
-  std::vector<Run> collected;
-};
-
-double bytes_moved(const Call& p) {
+BytesMoved bytes_moved(const Call& p) {
   const auto elements = [](const TensorPlace& place) {
     double count = 1;
     for (std::int64_t n : place.shape) count *= static_cast<double>(n);
     return count;
   };
   const CallPlaces places = places_of(p);
-  double bytes = 0;
-  for (const TensorPlace* place : {&places.q, &places.k, &places.v, &places.out}) {
-    bytes += elements(*place) * static_cast<double>(size_of(p.dtype));
-  }
+  BytesMoved bytes;
+  const auto size = static_cast<double>(size_of(p.dtype));
+  for (const TensorPlace* place : {&places.q, &places.k, &places.v}) bytes.in += elements(*place) * size;
   if (places.mask)
-    bytes += elements(*places.mask) * (p.mask->additive ? static_cast<double>(size_of(p.mask_dtype())) : 1);
+    bytes.in += elements(*places.mask) * (p.mask->additive ? static_cast<double>(size_of(p.mask_dtype())) : 1);
+  bytes.out = elements(places.out) * size;
   return bytes;
 }
 
-/// The walk once on `prepared`; the failure's sentence, or empty.
-std::string verdict_of(const PreparedCase& prepared, Candidate& candidate) {
-  const Verdict verdict = prepared.check(*candidate.backend, candidate.plan.get());
-  candidate.line.error_over_bound = std::max(candidate.line.error_over_bound, verdict.error_over_bound.value_or(0));
-  return verdict.status == Status::pass ? "" : std::string(name_of(verdict.status)) + ": " + verdict.reason;
-}
-
-void initialise_google_benchmark(const BenchSettings& settings) {
-  // Google Benchmark keeps a pointer to the program's name.
-  static std::vector<std::string> words;
-  words = {"attest", "--benchmark_enable_random_interleaving=true",
-           fmt::format("--benchmark_repetitions={}", settings.repetitions),
-           fmt::format("--benchmark_min_time={}", settings.min_seconds)};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  int count = static_cast<int>(arguments.size());
-  benchmark::Initialize(&count, arguments.data());
-}
-
-void register_candidate(Candidate& c, const std::string& case_line, double flops, double bytes) {
-  benchmark::RegisterBenchmark((c.line.backend + "/" + case_line).c_str(),
-                               [&c, case_line, flops, bytes](benchmark::State& state) {
-                                 double device = 0;
-                                 for (auto _ : state) {
-                                   state.SetIterationTime(timed([&] { c.plan->run(); }));
-                                   if (const auto time = c.plan->device_time())
-                                     device += std::chrono::duration<double>(*time).count();
-                                 }
-                                 const auto rate = benchmark::Counter::kIsIterationInvariantRate;
-                                 state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, rate);
-                                 state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
-                                 state.counters["error_over_bound"] = c.line.error_over_bound;
-                                 if (device > 0)
-                                   state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
-                                 state.SetLabel(case_line);
-                               })
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
-}
-
-double total_walk(const PreparedCase& prepared, Plan& plan) {
-  std::vector<double> samples;
-  for (int n = 0; n < 3; ++n) {
-    GuardedOutputs outputs(prepared.problem());
-    const StepSeconds seconds = walk(plan, prepared.inputs(), &outputs);
-    samples.push_back(seconds.upload + seconds.run + seconds.download);
+/// Disturbed samples are taken again, of each candidate at most a third as many as were asked for.
+void repeat_disturbed(std::vector<Candidate>& candidates, const Case& source, const UsefulWork& work,
+                      const BenchSettings& settings, MachineWatch& watch) {
+  bool any = false;
+  for (Candidate& c : candidates) {
+    const auto disturbed = std::count_if(c.samples.begin(), c.samples.end(),
+                                         [](const Sample& sample) { return !sample.disturbed.empty(); });
+    c.wanted = std::min(static_cast<int>(disturbed), (settings.repetitions + 2) / 3);
+    any = any || c.wanted > 0;
   }
-  return quantile(samples, 0.5);
+  if (any && !interrupted) take_samples(candidates, source.label, work, settings, watch);
+}
+
+constexpr int kColdRuns = 5;
+
+void run_cold(std::vector<Candidate>& candidates, int threads, BenchCase& result) {
+  ColdCaches caches(threads);
+  result.evicted_bytes = static_cast<double>(caches.bytes());
+  for (int round = 0; round < kColdRuns; ++round) {
+    for (Candidate& c : candidates) {
+      if (c.plan->wrong().empty() && !interrupted) c.plan->run_cold(caches);
+    }
+  }
+}
+
+/// Whether threads of this process still compute a while after the last run: no pool spins as long.
+bool still_at_work() {
+  constexpr std::chrono::milliseconds kRest{60}, kWhile{20};
+  std::this_thread::sleep_for(kRest);
+  const Stopwatch watch;
+  const double cpu = other_threads_cpu_seconds();
+  std::this_thread::sleep_for(kWhile);
+  return other_threads_cpu_seconds() - cpu > 0.5 * watch.seconds();
+}
+
+/// Finds the plans whose threads don't stop.
+void find_restless(std::vector<Candidate>& candidates) {
+  if (!still_at_work()) return;
+  for (Candidate& c : candidates) {
+    if (!c.plan->wrong().empty()) continue;
+    c.plan->begin_sample(1, false);
+    c.plan->run_once();
+    if (still_at_work()) c.plan->refuse("works after run: its threads still compute 60 ms after run returned");
+  }
+}
+
+/// The samples that count. Disturbed ones do only where fewer than half of those asked for are undisturbed; then the
+/// line says what disturbed most of them.
+std::vector<const Sample*> kept_samples(const Candidate& c, const BenchSettings& settings, BenchLine& line) {
+  std::vector<const Sample*> kept, all;
+  std::string disturbed;
+  for (const Sample& sample : c.samples) {
+    all.push_back(&sample);
+    if (sample.disturbed.empty()) kept.push_back(&sample);
+    if (!sample.disturbed.empty()) disturbed = sample.disturbed;
+  }
+  line.samples_disturbed = static_cast<int>(all.size() - kept.size());
+  if (2 * static_cast<int>(kept.size()) >= settings.repetitions) return kept;
+  line.disturbed = disturbed;
+  return all;
+}
+
+void describe(Sample sample, const BenchLine& line, const UsefulWork& work, double peak, GoogleRuns& runs) {
+  auto& counters = sample.run.counters;
+  const StepSamples& steps = line.steps;
+  const double seconds = sample.seconds();
+  counters.erase("sample");
+  if (peak > 0) counters["roof_fraction"] = work.operations / seconds / peak;
+  counters["error_over_bound"] = line.error_over_bound;
+  counters["total_seconds"] = line.total_seconds;
+  counters["prepare_seconds"] = steps.prepare;
+  counters["first_run_seconds"] = steps.first_run;
+  counters["upload_seconds"] = median(steps.upload);
+  counters["download_seconds"] = median(steps.download);
+  if (!steps.cold.empty()) counters["cold_seconds"] = median(steps.cold);
+  counters["memory_peak_bytes"] = steps.memory_peak;
+  counters["workspace_bytes"] = steps.workspace;
+  if (!steps.threads.empty()) counters["threads_used"] = median(steps.threads);
+  counters["cpu_after_seconds"] = median(steps.cpu_after);
+  counters["after_seconds"] = median(steps.after);
+  const Disturbance& d = sample.disturbance;
+  counters["disturbed"] = sample.disturbed.empty() ? 0 : 1;
+  counters["steal_processors"] = d.steal;
+  counters["other_processors"] = d.others;
+  counters["load"] = d.load;
+  counters["slowdown"] = d.slowdown;
+  if (d.joules > 0) counters["package_watts"] = d.joules / d.seconds;
+  if (d.megahertz > 0) counters["megahertz"] = d.megahertz;
+  runs.list.push_back(std::move(sample.run));
 }
 
 }  // namespace
@@ -116,71 +143,62 @@ double BenchLine::spread() const {
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
                      const BenchSettings& settings) {
   BenchCase result;
+  const auto tell = [&](const std::string& what) {
+    if (settings.progress) settings.progress(source.label + ": " + what);
+  };
+  tell("reference and bounds");
   const auto runs = std::make_shared<GoogleRuns>();
   result.case_line = source.label;
-  const PreparedCase prepared(source, backends, settings.threads);
-  // Other data of the same shape: a plan that keeps an old answer is found out.
-  Case changed = source;
-  changed.problem.set_seed(source.problem.data.seed + 1);
-  changed.label = print_case(changed.problem);
-  const PreparedCase other(changed, backends, settings.threads);
+  TimedCase shared(source, backends, settings.threads, settings.seed);
+  const BytesMoved bytes = bytes_moved(source.problem);
+  const UsefulWork work{useful_operations(source.problem, shared.as_written().inputs()), bytes.in + bytes.out};
+  result.sets = shared.changing().sets();
+  result.set_bytes = shared.changing().set_bytes();
 
-  std::vector<Candidate> candidates;
-  for (Backend* backend : backends) {
-    Candidate c{backend, nullptr, {}};
-    c.line.backend = backend->identity().name;
-    try {
-      if (const auto refusal = refusal_of(*backend, source.problem))
-        c.line.wrong = "refused: " + refusal->reason;
-      else
-        c.plan = make_plan(*backend, source.problem);
-      if (c.plan) c.line.wrong = verdict_of(prepared, c);
-    } catch (const std::exception& error) {
-      c.line.wrong = std::string("threw: ") + error.what();
-    }
-    candidates.push_back(std::move(c));
+  std::vector<Candidate> candidates(backends.size());
+  for (std::size_t n = 0; n < backends.size(); ++n) {
+    Candidate& c = candidates[n];
+    tell("checking " + backends[n]->identity().name);
+    c.plan = std::make_unique<TimedPlan>(*backends[n], shared);
+    if (!c.plan->wrong().empty()) continue;
+    c.runs = c.plan->warm_up(settings.min_seconds);
+    c.wanted = settings.repetitions;
+    c.in_full = static_cast<int>(shared.random()() % static_cast<std::uint64_t>(settings.repetitions));
   }
+  MachineWatch watch;
+  take_samples(candidates, source.label, work, settings, watch);
+  repeat_disturbed(candidates, source, work, settings, watch);
+  if (settings.cold) run_cold(candidates, settings.threads, result);
+  find_restless(candidates);
+  result.calibration_spread = watch.calibration_spread();
 
-  const double flops = useful_operations(source.problem, prepared.inputs());
-  const double bytes = bytes_moved(source.problem);
-  initialise_google_benchmark(settings);
-  benchmark::ClearRegisteredBenchmarks();
-  bool any = false;
-  for (Candidate& c : candidates) {
-    if (!c.line.wrong.empty()) continue;
-    register_candidate(c, source.label, flops, bytes);
-    any = true;
+  // A neighbour may have been there when the roof was measured: the higher of before and after counts.
+  const bool doubles = source.problem.dtype == DType::f64;
+  result.roof_after = measure_fma_again(settings.threads, doubles);
+  const double peak = 1e9 * std::max(result.roof_after, doubles ? roof.fma_gflops_f64 : roof.fma_gflops_f32);
+  for (std::size_t n = 0; n < candidates.size(); ++n) {
+    Candidate& c = candidates[n];
+    BenchLine line;
+    line.backend = c.plan->name();
+    line.roof_measured = roof_is_of(backends[n]->identity(), source.problem.dtype);
+    const double own_peak = line.roof_measured ? peak : 0;
+    const bool host = roof_is_of(backends[n]->identity(), DType::f32);
+    c.plan->judge({work.operations, own_peak, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads});
+    line.wrong = c.plan->wrong();
+    line.error_over_bound = c.plan->error_over_bound();
+    line.steps = c.plan->steps();
+    line.total_seconds = median(line.steps.total);
+    if (line.wrong.empty() && c.samples.empty()) line.wrong = "interrupted before its first sample";
+    if (line.wrong.empty()) {
+      for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());
+      for (const Sample& sample : c.samples) describe(sample, line, work, own_peak, *runs);
+      line.interval = interval_of_median(line.seconds, kConfidence);
+      line.gflops = work.operations / line.median() / 1e9;
+      line.gbps = work.bytes / line.median() / 1e9;
+      line.roof_fraction = own_peak > 0 ? line.gflops * 1e9 / own_peak : 0;
+    }
+    result.lines.push_back(std::move(line));
   }
-  Collector collector;
-  if (any) benchmark::RunSpecifiedBenchmarks(&collector);
-
-  const double peak = source.problem.dtype == DType::f64 ? roof.fma_gflops_f64 : roof.fma_gflops_f32;
-  for (Candidate& c : candidates) {
-    if (c.line.wrong.empty()) {
-      c.line.total_seconds = total_walk(prepared, *c.plan);
-      for (const PreparedCase* again : {&other, &prepared}) {
-        const std::string wrong = verdict_of(*again, c);
-        if (!wrong.empty()) c.line.wrong = "after timing, " + wrong;
-      }
-    }
-    for (auto& run : collector.collected) {
-      if (run.run_name.function_name != c.line.backend + "/" + source.label) continue;
-      if (c.line.wrong.empty()) {
-        const double seconds = run.real_accumulated_time / static_cast<double>(run.iterations);
-        c.line.seconds.push_back(seconds);
-        run.counters["roof_fraction"] = flops / seconds / 1e9 / peak;
-        run.counters["total_seconds"] = c.line.total_seconds;
-        runs->list.push_back(run);
-      }
-    }
-    if (c.line.wrong.empty()) {
-      c.line.gflops = flops / c.line.median() / 1e9;
-      c.line.gbps = bytes / c.line.median() / 1e9;
-      c.line.roof_fraction = c.line.gflops / peak;
-    }
-    result.lines.push_back(std::move(c.line));
-  }
-  benchmark::ClearRegisteredBenchmarks();
   result.runs = runs;
   return result;
 }

@@ -1,6 +1,8 @@
-// Timing of one case on several backends, interleaved, each checked before and after.
+// Timing of one case on several backends, interleaved. Every sample is a result that was checked (timed_plan.h).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +10,8 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/speed/roof.h"
+#include "harness/speed/sample_interval.h"
+#include "harness/speed/step_samples.h"
 
 namespace attest {
 
@@ -15,16 +19,29 @@ struct BenchSettings {
   int threads = 1;
   int repetitions = 9;
   double min_seconds = 0.1;
+  std::uint64_t seed = 0;  ///< draws the data of the samples, and which of them are checked
+  bool cold = false;       ///< a few runs with evicted caches as well
+  /// Told what is being done, a few words at a time; may be empty.
+  std::function<void(const std::string&)> progress{};
 };
 
 struct GoogleRuns;  // google_runs.h
 
-/// What the table shows for one backend on one case. `wrong` is empty for a result that was right before and after.
+/// Of the intervals in tables.
+inline constexpr double kConfidence = 0.95;
+
+/// What the tables show for one backend on one case. `wrong` is empty where every checked run was right and nothing
+/// says that the work was done anywhere but in run().
 struct BenchLine {
   std::string backend, wrong;
-  std::vector<double> seconds;  ///< one sample a repetition, of run() alone
-  double total_seconds = 0;     ///< upload + run + download, median of three
+  std::vector<double> seconds;  ///< one of each sample that counts, of run() alone
+  SampleInterval interval;      ///< of their median
+  std::string disturbed;        ///< what disturbed so many samples that the line can't be ranked; empty where few
+  int samples_disturbed = 0;    ///< and how many there were, which were taken again
+  StepSamples steps;            ///< the other steps, and what the process did beside them
+  double total_seconds = 0;     ///< upload + run + download, median
   double gflops = 0, gbps = 0, roof_fraction = 0, error_over_bound = 0;
+  bool roof_measured = true;  ///< whether the measured roof is the one of its device and type
 
   double median() const;
   /// Distance between the quartiles as a fraction of the median.
@@ -34,10 +51,16 @@ struct BenchLine {
 struct BenchCase {
   std::string case_line;
   std::vector<BenchLine> lines;
+  std::size_t sets = 0;                    ///< of inputs that runs rotate among, all changed before each
+  double set_bytes = 0;                    ///< of one
+  double evicted_bytes = 0;                ///< written before each cold run; 0 without
+  double roof_after = 0;                   ///< GFLOP/s of the case's type, measured once more when all was done
+  double calibration_spread = 0;           ///< of a fixed loop beside the samples
   std::shared_ptr<const GoogleRuns> runs;  ///< for its file (write_benchmark.h)
 };
 
-/// Runs Google Benchmark on the case. Useful work only: pairs that nobody sees don't count.
+/// Times the case, its samples repeated and interleaved by Google Benchmark. Useful work only: pairs that nobody sees
+/// don't count.
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
                      const BenchSettings& settings);
 

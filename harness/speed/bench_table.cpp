@@ -6,33 +6,100 @@
 #include <cstdio>
 
 #include "harness/base/statistics.h"
+#include "harness/speed/speed_comparison.h"
 
 namespace attest {
+namespace {
+
+double run_of(const BenchLine& line) { return line.median(); }
+double total_of(const BenchLine& line) { return line.total_seconds; }
+
+/// The fastest of those that nothing disturbed, or of all where something disturbed each.
+const BenchLine* fastest_by(double (*seconds)(const BenchLine&), const std::vector<const BenchLine*>& lines) {
+  const BenchLine* fastest = nullptr;
+  for (const BenchLine* line : lines) {
+    const bool better = !fastest || line->disturbed.empty() > fastest->disturbed.empty() ||
+                        (line->disturbed.empty() == fastest->disturbed.empty() && seconds(*line) < seconds(*fastest));
+    if (better) fastest = line;
+  }
+  return fastest;
+}
+
+const char* mark_of(const BenchLine& line) { return line.disturbed.empty() ? "" : "?"; }
+
+/// "1.06x (1.02 to 1.07)"; with too few samples for the interval, what it covers.
+std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
+  const std::string ratio = fmt::format("{:>5.2f}x{}", run_of(line) / run_of(*fastest), mark_of(line));
+  if (&line == fastest) return ratio;
+  const RatioInterval interval = compare_samples(fastest->seconds, line.seconds, kConfidence);
+  const std::string covers =
+      interval.confidence < kConfidence ? fmt::format(", {:.0f}%", interval.confidence * 100) : "";
+  return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers);
+}
+
+void print_speeds(const std::vector<const BenchLine*>& lines) {
+  fmt::print("  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
+             "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ratio", "to the fastest (95% interval)");
+  const BenchLine* fastest = fastest_by(run_of, lines);
+  for (const BenchLine* line : lines) {
+    const std::string roof = line->roof_measured ? fmt::format("{:.2f}", line->roof_fraction) : "-";
+    fmt::print("  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g}  {}\n", line->backend,
+               line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops, roof, line->gbps,
+               line->error_over_bound, ratio_text(*line, fastest));
+  }
+}
+
+/// What happened beside run(), and the ranking by all of it.
+void print_steps(std::vector<const BenchLine*> lines) {
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const BenchLine* a, const BenchLine* b) { return total_of(*a) < total_of(*b); });
+  const bool cold = std::any_of(lines.begin(), lines.end(), [](const BenchLine* l) { return !l->steps.cold.empty(); });
+  fmt::print("  {:<10} {:>10} {:>10} {:>9} {:>19} {:>9} {:>8} {:>8} {:>9} {:>7}{}\n", "steps, ms", "prepare",
+             "first run", "upload", "run (95% interval)", "download", "threads", "spinning", "memory MB", "total",
+             cold ? "   cold run" : "");
+  const BenchLine* fastest = fastest_by(total_of, lines);
+  for (const BenchLine* line : lines) {
+    const StepSamples& s = line->steps;
+    const double after = median(s.after);
+    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>19} {:>9.3f} {:>8} {:>7.0f}% {:>9.1f} {:>7}{}\n",
+               line->backend, s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3,
+               fmt::format("{:.3f} to {:.3f}", line->interval.low * 1e3, line->interval.high * 1e3),
+               median(s.download) * 1e3, s.threads.empty() ? "-" : fmt::format("{:.1f}", median(s.threads)),
+               after > 0 ? std::max(0.0, 100 * median(s.cpu_after) / after) : 0,
+               std::max(s.memory_peak, s.workspace) / 1e6,
+               fmt::format("{:.2f}x{}", total_of(*line) / total_of(*fastest), mark_of(*line)),
+               cold ? fmt::format(" {:>10.3f}", median(s.cold) * 1e3) : "");
+  }
+}
+
+}  // namespace
 
 void print_bench_table(const BenchCase& result) {
   fmt::print("\n{}\n", result.case_line);
-  fmt::print("  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
-             "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ratio", "to the fastest (quartiles)");
-  const BenchLine* fastest = nullptr;
+  std::vector<const BenchLine*> lines;
   for (const BenchLine& line : result.lines) {
-    if (line.wrong.empty() && (!fastest || line.median() < fastest->median())) fastest = &line;
+    if (line.wrong.empty()) lines.push_back(&line);
   }
-  std::vector<const BenchLine*> order;
-  for (const BenchLine& line : result.lines) order.push_back(&line);
-  std::stable_sort(order.begin(), order.end(), [](const BenchLine* a, const BenchLine* b) {
-    return a->wrong.empty() != b->wrong.empty() ? a->wrong.empty() : a->median() < b->median();
-  });
-  for (const BenchLine* line : order) {
-    if (!line->wrong.empty()) {
-      fmt::print("  {:<10} no speed: {}\n", line->backend, line->wrong);
-      continue;
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const BenchLine* a, const BenchLine* b) { return a->median() < b->median(); });
+  if (!lines.empty()) {
+    print_speeds(lines);
+    print_steps(lines);
+  }
+  for (const BenchLine& line : result.lines) {
+    if (!line.wrong.empty()) fmt::print("  {:<10} no speed: {}\n", line.backend, line.wrong);
+  }
+  if (!lines.empty()) {
+    fmt::print(
+        "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
+        result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
+  }
+  for (const BenchLine* line : lines) {
+    if (!line->disturbed.empty()) {
+      fmt::print("  ? {} was disturbed in {} samples, and its rank is not to be trusted: {}\n", line->backend,
+                 line->samples_disturbed, line->disturbed);
     }
-    const double low = quantile(line->seconds, 0.25) / quantile(fastest->seconds, 0.75);
-    const double high = quantile(line->seconds, 0.75) / quantile(fastest->seconds, 0.25);
-    const std::string range = line == fastest ? "" : fmt::format("({:.2f} to {:.2f})", low, high);
-    fmt::print("  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8.2f} {:>6.1f} {:>11.2g}  {:>5.2f}x {}\n",
-               line->backend, line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops,
-               line->roof_fraction, line->gbps, line->error_over_bound, line->median() / fastest->median(), range);
+    if (!line->roof_measured) fmt::print("  {}: the roof of its device and type was not measured\n", line->backend);
   }
   std::fflush(stdout);
 }

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// Prints the comparison: time, speed, fraction of the roof, ratio to the fastest with its range.
+/// Prints the speeds, ranked by run(); the other steps, ranked by the total; and who got no speed or rank, and why.
 void print_bench_table(const BenchCase& result);
 
 }  // namespace attest

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "harness/base/text.h"
+#include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -12,9 +16,46 @@ namespace {
 
 using Json = nlohmann::json;
 
-double milliseconds(double time, const std::string& unit) {
-  return unit == "ns" ? time / 1e6 : unit == "us" ? time / 1e3 : unit == "s" ? time * 1e3 : time;
+constexpr std::uintmax_t kMaxFileBytes = 256 << 20;  ///< a sample takes about a kilobyte
+
+/// Google Benchmark's units; nothing for others.
+std::optional<double> milliseconds_of(const std::string& unit) {
+  if (unit == "ns") return 1e-6;
+  if (unit == "us") return 1e-3;
+  if (unit == "ms") return 1;
+  if (unit == "s") return 1e3;
+  return std::nullopt;
 }
+
+/// One run of a file; complaints name the file and the run.
+class Run {
+ public:
+  Run(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
+    if (!json.is_object()) fail("is no object");
+  }
+
+  [[noreturn]] void fail(const std::string& what) const { throw UserError(place_ + " " + what); }
+
+  std::string text(const char* key, const std::optional<std::string>& otherwise = std::nullopt) const {
+    const auto found = json_.find(key);
+    if (found == json_.end() && otherwise) return *otherwise;
+    if (found == json_.end()) fail(std::string("has no \"") + key + "\"");
+    if (!found->is_string()) fail(std::string("has a \"") + key + "\" that is no text");
+    return printable_line(found->get<std::string>());
+  }
+
+  double number(const char* key, const std::optional<double>& otherwise = std::nullopt) const {
+    const auto found = json_.find(key);
+    if (found == json_.end() && otherwise) return *otherwise;
+    if (found == json_.end()) fail(std::string("has no \"") + key + "\"");
+    if (!found->is_number()) fail(std::string("has a \"") + key + "\" that is no number");
+    return found->get<double>();
+  }
+
+ private:
+  const Json& json_;
+  std::string place_;
+};
 
 }  // namespace
 
@@ -23,26 +64,40 @@ Samples read_samples(std::istream& file, const std::string& name) {
   if (!json.is_object() || !json.contains("benchmarks") || !json["benchmarks"].is_array()) {
     throw UserError(name + ": no benchmark file; `attest bench --json FILE` writes one");
   }
-  Samples samples;
-  try {
-    for (const Json& run : json["benchmarks"]) {
-      if (run.value("run_type", "iteration") != "iteration") continue;
-      const std::string benchmark = run.at("name").get<std::string>();
-      const double time = milliseconds(run.at("real_time").get<double>(), run.value("time_unit", "ns"));
-      if (!(time > 0)) throw UserError(name + ": " + benchmark + ": a time that is not above 0");
-      const std::string backend = benchmark.substr(0, benchmark.find('/'));
-      samples[fmt::format("{:<9} {}", backend, run.value("label", ""))].push_back(time);
-    }
-  } catch (const Json::exception& error) {
-    throw UserError(name + ": " + error.what());
+  Samples samples, undisturbed;
+  // Google Benchmark's context holds strings alone.
+  const auto context = json.find("context");
+  const bool versioned = context != json.end() && context->is_object() && context->contains("schema");
+  const std::string schema = !versioned                         ? "1"
+                             : (*context)["schema"].is_string() ? (*context)["schema"].get<std::string>()
+                                                                : (*context)["schema"].dump();
+  if (schema != "1" && schema != std::to_string(kBenchmarkSchema)) {
+    throw UserError(fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name,
+                                printable_line(schema), kBenchmarkSchema));
+  }
+  std::size_t count = 0;
+  for (const Json& one : json["benchmarks"]) {
+    const Run run(one, fmt::format("{}: number {} of \"benchmarks\"", name, ++count));
+    if (run.text("run_type", "iteration") != "iteration") continue;
+    const std::string benchmark = run.text("name"), unit = run.text("time_unit", "ns");
+    const std::optional<double> factor = milliseconds_of(unit);
+    if (!factor) run.fail("has the time unit \"" + unit + "\"; ns, us, ms or s");
+    const double time = run.number("real_time") * *factor;
+    if (!(time > 0) || !std::isfinite(time)) run.fail("has a time that is not above 0");
+    const std::string backend = benchmark.substr(0, benchmark.find('/'));
+    const std::string key = fmt::format("{:<9} {}", backend, run.text("label", ""));
+    samples[key].push_back(time);
+    if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
+  }
+  for (auto& [key, list] : undisturbed) {
+    if (2 * list.size() >= samples[key].size()) samples[key] = std::move(list);
   }
   if (samples.empty()) throw UserError(name + ": no samples in it");
   return samples;
 }
 
 Samples read_samples(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw UserError(path.string() + ": can't be read");
+  std::ifstream file = open_text(path, kMaxFileBytes);
   return read_samples(file, path.string());
 }
 

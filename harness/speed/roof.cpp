@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "harness/base/statistics.h"
+
 namespace attest {
 namespace {
 
@@ -102,6 +104,19 @@ double measure_read(int threads) {
   return static_cast<double>(share * 8) * threads / seconds / 1e9;
 }
 
+/// What an upload may take: bytes into fresh memory, whose pages the system has to find first.
+double measure_copy() {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  const std::vector<char> from(kBytes, 1);
+  std::vector<double> seconds;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = Clock::now();
+    const std::vector<char> to(from);
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count() + 1e-12 * to.back());
+  }
+  return static_cast<double>(kBytes) / median(seconds) / 1e9;
+}
+
 }  // namespace
 
 Roof measure_roof(int threads) {
@@ -115,7 +130,12 @@ Roof measure_roof(int threads) {
     roof.fma_gflops_f64 = std::max(roof.fma_gflops_f64, measure_fma<double>(threads));
   }
   roof.read_gbps = measure_read(threads);
+  roof.copy_gbps = measure_copy();
   return roof;
+}
+
+double measure_fma_again(int threads, bool doubles) {
+  return doubles ? measure_fma<double>(threads) : measure_fma<float>(threads);
 }
 
 }  // namespace attest

@@ -1,14 +1,25 @@
 // What this machine can do at most: the roofs that speeds are measured against.
 #pragma once
 
+#include "backends/identity.h"
+#include "reference/types.h"
+
 namespace attest {
 
 struct Roof {
   double fma_gflops_f32 = 0, fma_gflops_f64 = 0;  ///< fused multiply-adds counted as two, all threads together
   double read_gbps = 0;                           ///< sequential reads far larger than the caches, all threads
+  double copy_gbps = 0;                           ///< copies into memory that nobody touched before, one thread
 };
 
 /// Measured now, in under a second, with as many threads as the benchmark uses.
 Roof measure_roof(int threads);
+
+/// Once more, briefly: GFLOP/s of fused multiply-adds, in f64 or f32.
+double measure_fma_again(int threads, bool doubles);
+
+/// Whether the measured roof is that of this device and storage type: of the processor that this program runs on, and
+/// not of one that multiplies 16-bit numbers faster than others.
+bool roof_is_of(const Identity& identity, DType dtype);
 
 }  // namespace attest

@@ -3,7 +3,9 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
+#include "harness/speed/benchmark_file.h"
 #include "harness/speed/google_runs.h"
 
 namespace attest {
@@ -15,18 +17,22 @@ void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, cons
   for (const std::string& word : context.command) command += (command.empty() ? "" : " ") + word;
   std::vector<benchmark::BenchmarkReporter::Run> runs;
   for (const BenchCase& one : cases) runs.insert(runs.end(), one.runs->list.begin(), one.runs->list.end());
+  benchmark::AddCustomContext("schema", std::to_string(kBenchmarkSchema));
   benchmark::AddCustomContext("attest", ATTEST_VERSION);
   benchmark::AddCustomContext("commit", build_commit());
   benchmark::AddCustomContext("cpu", machine.cpu);
   benchmark::AddCustomContext("build", machine.build);
   benchmark::AddCustomContext("command", command);
-  benchmark::AddCustomContext("threads", std::to_string(context.threads));
+  benchmark::AddCustomContext("threads", std::to_string(context.settings.threads));
+  benchmark::AddCustomContext("seed", std::to_string(context.settings.seed));
   benchmark::AddCustomContext("roof_fma_gflops_f32", fmt::format("{:.1f}", roof.fma_gflops_f32));
   benchmark::AddCustomContext("roof_fma_gflops_f64", fmt::format("{:.1f}", roof.fma_gflops_f64));
+  benchmark::AddCustomContext("roof_copy_gbps", fmt::format("{:.1f}", roof.copy_gbps));
   benchmark::AddCustomContext("roof_read_gbps", fmt::format("{:.1f}", roof.read_gbps));
   for (const Identity& id : context.backends) {
     benchmark::AddCustomContext("backend_" + id.name, id.library + " on " + id.device);
   }
+  if (interrupted) benchmark::AddCustomContext("interrupted", "true");
   benchmark::JSONReporter json;
   json.SetOutputStream(&file.stream());
   json.SetErrorStream(&file.stream());

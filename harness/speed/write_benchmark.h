@@ -14,7 +14,7 @@ namespace attest {
 /// What stands beside the numbers.
 struct BenchmarkContext {
   Roof roof;
-  int threads = 1;
+  BenchSettings settings;
   std::vector<std::string> command;
   std::vector<Identity> backends;
 };

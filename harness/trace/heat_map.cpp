@@ -7,6 +7,8 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "harness/base/text.h"
+
 namespace attest {
 namespace {
 
@@ -78,7 +80,7 @@ class Drawing {
     number(node, "y", y);
     node.append_attribute("text-anchor") = anchor;
     node.append_attribute("fill") = fill;
-    node.text() = words.c_str();
+    node.text() = printable_line(words).c_str();
     return node;
   }
 

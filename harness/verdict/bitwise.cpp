@@ -1,8 +1,9 @@
 #include "harness/verdict/bitwise.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "backends/refusal.h"
 #include "harness/comparison/expectation.h"
@@ -46,21 +47,27 @@ std::vector<std::uint64_t> bits_of(const Call& p, const GuardedOutputs& outputs)
   return all;
 }
 
-std::vector<std::uint64_t> run_bits(Backend& backend, const Call& p, const Inputs& inputs) {
-  GuardedOutputs outputs(p);
-  walk_once(backend, p, inputs, outputs);
-  return bits_of(p, outputs);
-}
+/// Runs of one call, each held against the bits that it should have; those that differ are told of.
+class Runs {
+ public:
+  Runs(const Call& call, const Inputs& inputs, std::vector<std::uint64_t> bits, const Differing& differing)
+      : call_(call), inputs_(inputs), bits_(std::move(bits)), differing_(differing) {}
 
-bool same_in_every_run(Backend& backend, const Call& p, const Inputs& inputs, const std::vector<std::uint64_t>& bits) {
-  const auto plan = make_plan(backend, p);
-  for (int run = 0; run < 5; ++run) {
-    GuardedOutputs outputs(p);
-    walk(*plan, inputs, &outputs);
-    if (bits_of(p, outputs) != bits) return false;
+  bool same(const Backend& backend, Plan& plan, const std::string& how) const {
+    GuardedOutputs outputs(call_);
+    walk(plan, inputs_, &outputs);
+    if (bits_of(call_, outputs) == bits_) return true;
+    if (differing_) differing_(backend, call_, inputs_, outputs, how);
+    return false;
   }
-  return true;
-}
+  bool same(Backend& backend, const std::string& how) const { return same(backend, *make_plan(backend, call_), how); }
+
+ private:
+  const Call& call_;
+  const Inputs& inputs_;
+  const std::vector<std::uint64_t> bits_;
+  const Differing& differing_;
+};
 
 }  // namespace
 
@@ -93,20 +100,24 @@ std::optional<OneSequence> one_sequence(const Call& p, const Inputs& inputs, std
   return one;
 }
 
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& p, const Inputs& inputs) {
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& p, const Inputs& inputs,
+                           const Differing& differing) {
   BitwiseFacts facts;
   GuardedOutputs outputs(p);
   walk_once(backend, p, inputs, outputs);
-  const std::vector<std::uint64_t> bits = bits_of(p, outputs);
-  facts.runs = same_in_every_run(backend, p, inputs, bits);
-  if (!others.empty()) {
-    facts.threads =
-        std::all_of(others.begin(), others.end(), [&](Backend* other) { return run_bits(*other, p, inputs) == bits; });
+  const Runs whole(p, inputs, bits_of(p, outputs), differing);
+  // All of them, also after one that differs: each may be wrong in its own way.
+  facts.runs = true;
+  const auto plan = make_plan(backend, p);
+  for (int run = 0; run < 5; ++run) facts.runs = whole.same(backend, *plan, "when run again") && *facts.runs;
+  for (Backend* other : others) {
+    facts.threads = whole.same(*other, "with another number of threads") && facts.threads.value_or(true);
   }
   for (std::int64_t b : {std::int64_t{0}, p.batch - 1}) {
     const auto one = one_sequence(p, inputs, b);
     if (!one || refusal_of(backend, one->call)) continue;
-    facts.batch = facts.batch.value_or(true) && run_bits(backend, one->call, one->inputs) == bits_of(p, outputs, b);
+    const Runs alone(one->call, one->inputs, bits_of(p, outputs, b), differing);
+    facts.batch = alone.same(backend, "without the rest of the batch") && facts.batch.value_or(true);
   }
   return facts;
 }

@@ -1,18 +1,28 @@
 // Whether a backend gives the same bits again: in another run, with other threads, beside other sequences of a batch.
-// Facts, not verdicts: attention may be right without any of them.
+// Facts, not verdicts: attention may be right without any of them. Whether a result that differs is right as well is
+// for the caller to judge.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "backends/backend.h"
+#include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/verdict.h"
 #include "reference/call.h"
 
 namespace attest {
 
-/// `others` are the same backend made for other numbers of threads. Throws what the backends throw.
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs);
+/// Told of results with other bits, of which backend and call, and how they came about: "when run again", "with another
+/// number of threads", "without the rest of the batch". May throw, as CaseFault.
+using Differing = std::function<void(const Backend& backend, const Call& call, const Inputs& inputs,
+                                     const GuardedOutputs& outputs, const std::string& how)>;
+
+/// `others` are the same backend made for other numbers of threads. Throws what the backends and `differing` throw.
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs,
+                           const Differing& differing = {});
 
 /// The inputs of sequence b alone, and its call; nothing when a sequence can't stand alone.
 struct OneSequence {

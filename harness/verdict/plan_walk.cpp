@@ -21,12 +21,14 @@ std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call) {
   return plan;
 }
 
-StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs) {
+StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between) {
   StepSeconds seconds;
   const FloatEnvironment environment;
   seconds.upload = timed([&] { plan.upload(inputs); });
+  if (between.after_upload) between.after_upload();
   seconds.run = timed([&] { plan.run(); });
   refuse_change(environment);
+  if (between.after_run) between.after_run();
   if (outputs) seconds.download = timed([&] { plan.download(outputs->views()); });
   return seconds;
 }

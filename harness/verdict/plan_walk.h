@@ -1,6 +1,7 @@
 // The walk of a plan: upload, run, download. Everything outside the timing loop of a benchmark goes through here.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "backends/backend.h"
@@ -13,8 +14,13 @@ namespace attest {
 /// floating-point modes changed.
 std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call);
 
+/// What others do while a plan stands between two of its steps; each may be empty.
+struct BetweenSteps {
+  std::function<void()> after_upload, after_run;
+};
+
 /// The three steps, each timed. With `outputs` null the result is left where it is. Throws as make_plan.
-StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs);
+StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between = {});
 
 /// A new plan, walked once.
 void walk_once(Backend& backend, const Call& call, const Inputs& inputs, GuardedOutputs& outputs);

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/refusal.h"
-#include "harness/base/stopwatch.h"
+#include "harness/base/crash_message.h"
 #include "harness/base/text.h"
 #include "harness/cases/memory.h"
-#include "harness/comparison/compare.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/work.h"
+#include "reference/case_line.h"
+#include "reference/options.h"
 
 namespace attest {
 namespace {
@@ -21,21 +23,21 @@ void set_failure(Verdict& verdict, std::string cause, std::string reason) {
   verdict.reason = std::move(reason);
 }
 
-/// Cases this small are rehearsed: the plan runs once before on inputs whose mask hides nothing, and its result then is
-/// thrown away. What a run leaves behind in a plan must not show in the next.
-constexpr double kRehearsedMultiplyAdds = 20'000;
-constexpr std::size_t kRehearsedMaskBytes = 1 << 16;
-
-void rehearse(Plan& plan, const Problem& problem, Inputs inputs) {
-  if (dense_multiply_adds(problem) > kRehearsedMultiplyAdds) return;
-  std::vector<std::byte> mask;
-  if (inputs.mask) {
-    const std::size_t bytes = span_bytes(*inputs.mask);
-    if (bytes > kRehearsedMaskBytes) return;
-    mask.assign(bytes, inputs.mask->additive ? std::byte{0} : std::byte{1});
-    inputs.mask->data = mask.data();
+/// Calls walk(), which gives a judgement; what it throws, other than CaseFault, is one as well.
+template <class Walk>
+Judgement judgement_of(const Walk& walk) {
+  Judgement thrown;
+  try {
+    return walk();
+  } catch (const CaseFault&) {
+    throw;
+  } catch (const std::exception& error) {
+    thrown.reason = std::string("threw: ") + error.what();
+  } catch (...) {
+    thrown.reason = "threw something that is no std::exception";
   }
-  walk(plan, inputs, nullptr);
+  thrown.cause = "threw";
+  return thrown;
 }
 
 /// The second tier: within the bound, but so far off that independent roundings don't explain it.
@@ -55,12 +57,19 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
   return true;
 }
 
+void depends(Judgement& judgement, std::string cause, std::string reason) {
+  judgement.state_matters = true;
+  judgement.cause = std::move(cause);
+  judgement.reason = std::move(reason);
+}
+
 }  // namespace
 
 std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends) {
   std::vector<Producer> producers;
   for (Backend* backend : backends) {
     try {
+      const WorkUnderWay work(backend->identity().name, source.label);
       if (!refusal_of(*backend, source.problem)) {
         producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
       }
@@ -81,10 +90,12 @@ std::string repro_command(const Case& source, const std::string& backend) {
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
     : PreparedCase(source, producers_of(source, backends), threads) {}
 
-PreparedCase::PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads) : source_(source) {
+PreparedCase::PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads)
+    : source_(source), threads_(threads) {
+  if (producers.empty() && !source.golden) return;  // refused by all: there will be nothing to compare
   check_memory(source.problem, source.label);
   if (!source.inputs) made_ = make_inputs(source.problem);
-  views_ = source.inputs ? source.inputs->views() : made_.views();
+  views_ = data().views();
   expectation_ = expect(source.problem, views_, producers, threads);
 }
 
@@ -92,10 +103,12 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
   const Problem& p = source_.problem;
   Verdict verdict;
   verdict.case_line = source_.label;
+  if (source_.from_file) verdict.call_line = print_case(p);
   verdict.dtype = p.dtype;
   verdict.rows = p.batch * p.query_heads * p.query_length;
   try {
     verdict.backend = backend.identity().name;
+    const WorkUnderWay work(verdict.backend, source_.label);
     verdict.repro = repro_command(source_, verdict.backend);
     if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
@@ -105,25 +118,21 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
     }
     const std::size_t producer = expectation_.number_of({backend.arithmetic(p), p.dtype});
     GuardedOutputs outputs(p);
-    std::unique_ptr<Plan> own;
-    double prepare = 0;
-    if (!plan) {
-      prepare = timed([&] { own = make_plan(backend, p); });
-      plan = own.get();
-      rehearse(*plan, p, views_);
+    Judgement judgement;
+    if (plan) {
+      verdict.seconds = walk(*plan, views_, &outputs);
+      judgement = judge_results(outputs, producer);
+    } else {
+      judgement = judge_with_states(backend, producer, outputs, verdict.seconds);
     }
-    verdict.seconds = walk(*plan, views_, &outputs);
-    verdict.seconds.prepare = prepare;
     verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
 
-    const Comparison comparison = compare_outputs(p, expectation_, expectation_.bounds[producer], outputs);
+    const Comparison& comparison = judgement.comparison;
     if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
     verdict.worst = comparison.worst();
     verdict.status = Status::pass;
-    if (const std::string guards = outputs.inspect(); !guards.empty()) {
-      set_failure(verdict, guards.starts_with("left") ? "output left unwritten" : "wrote outside its output", guards);
-    } else if (comparison.failed()) {
-      set_failure(verdict, comparison.cause(), comparison.describe());
+    if (judgement.wrong()) {
+      set_failure(verdict, judgement.cause, judgement.reason);
     } else if (is_suspect(expectation_, producer, outputs, verdict)) {
       apply_waiver(verdict);
     } else if (comparison.mistrusted()) {
@@ -140,6 +149,101 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
     set_failure(verdict, "threw", "threw something that is no std::exception");
   }
   return verdict;
+}
+
+Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, std::size_t producer) const {
+  return judge(source_.problem, expectation_, expectation_.bounds[producer], outputs);
+}
+
+Judgement PreparedCase::judge_with_states(Backend& backend, std::size_t producer, GuardedOutputs& outputs,
+                                          StepSeconds& seconds) const {
+  const StateSteps steps = once_ ? StateSteps{} : state_steps(source_.problem);
+  Judgement judgement = judgement_of([&] {
+    StateWalk walk(backend, source_.problem, data(), steps);
+    seconds = walk.walk(outputs);
+    Judgement first = judge_results(outputs, producer);
+    if (first.left_unwritten) return judge_unwritten(walk, producer, std::move(first));
+    return first.wrong() ? first : judge_again(walk, steps, producer, outputs, std::move(first));
+  });
+  if (judgement.state_matters || !judgement.wrong()) return judgement;
+  const std::string state = state_that_matters(backend, steps, producer);
+  if (state.empty()) return judgement;
+  judgement.cause = "right in a fresh plan only";
+  judgement.reason = "right in a fresh plan, wrong " + state + ": " + judgement.reason;
+  return judgement;
+}
+
+/// A right result once more: downloaded a second time, and computed in another thread.
+Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size_t producer,
+                                    const GuardedOutputs& outputs, Judgement first) const {
+  if (!steps.rehearsal) return first;
+  GuardedOutputs again(source_.problem);
+  walk.download_again(again);
+  if (const std::string difference = again.difference_from(outputs); !difference.empty()) {
+    depends(first, "second download differs", "a second download of the same result differs: " + difference);
+    return first;
+  }
+  if (!steps.companions) return first;
+  again.reset();
+  Judgement elsewhere = judgement_of([&] {
+    walk.walk_in_another_thread(again);
+    return again.difference_from(outputs).empty() ? Judgement{} : judge_results(again, producer);
+  });
+  if (!elsewhere.wrong()) {
+    walk.require_companions();
+    return first;
+  }
+  depends(elsewhere, "wrong in another thread",
+          "right in the thread that made the plan, wrong in another: " + elsewhere.reason);
+  return elsewhere;
+}
+
+/// Elements hold what they held before. Once more with zeros there: what is right now is added and not written.
+Judgement PreparedCase::judge_unwritten(StateWalk& walk, std::size_t producer, Judgement first) const {
+  GuardedOutputs zeros(source_.problem);
+  zeros.reset_to_zeros();
+  walk.download_again(zeros);
+  const Judgement on_zeros = judge_results(zeros, producer);
+  if (!on_zeros.comparison.failed()) {
+    depends(first, "counts on zeros in its output",
+            "right only where the output held zeros before (added to, or never written): " + first.reason);
+  }
+  return first;
+}
+
+/// The plan is made anew, with each of the steps by itself: which of them makes it wrong. Empty where it is wrong
+/// without any.
+std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps, std::size_t producer) const {
+  const auto right = [&](StateSteps some) {
+    try {
+      return !judgement_of([&] {
+                GuardedOutputs outputs(source_.problem);
+                StateWalk walk(backend, source_.problem, data(), some);
+                walk.walk(outputs);
+                return judge_results(outputs, producer);
+              }).wrong();
+    } catch (const CaseFault&) {
+      return false;
+    }
+  };
+  if (steps == StateSteps{} || !right({})) return "";
+  if (!right({.spoiled_memory = true})) return "in memory that held no zeros";
+  if (!right({.rehearsal = true})) return "in one that ran before with other data";
+  if (!right({.companions = true})) return "beside other plans of this backend";
+  return "after all steps before it together, right after each of them";
+}
+
+void PreparedCase::require_right(const Backend& backend, const Call& call, const Inputs& inputs,
+                                 const GuardedOutputs& outputs, const std::string& how) const {
+  const Producer producer{backend.arithmetic(call), call.dtype};
+  const auto& known = expectation_.producers;
+  const bool own = call == static_cast<const Call&>(source_.problem) &&
+                   std::find(known.begin(), known.end(), producer) != known.end();
+  const Judgement judgement = own ? judge_results(outputs, expectation_.number_of(producer)) : [&] {
+    const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
+    return judge(call, other, other.bounds.front(), outputs);
+  }();
+  if (judgement.wrong()) throw CaseFault(Status::fail, "wrong " + how, "wrong " + how + ": " + judgement.reason);
 }
 
 void PreparedCase::check_golden(Backend& backend, Verdict& verdict) const {

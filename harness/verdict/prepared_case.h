@@ -8,6 +8,8 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/expectation.h"
+#include "harness/verdict/judgement.h"
+#include "harness/verdict/state_walk.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
@@ -29,17 +31,37 @@ class PreparedCase {
   const Expectation& expectation() const { return expectation_; }
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
-  /// With `plan`, made by the backend for this problem, that plan is walked instead of a new one.
+  /// A new plan goes through what state_walk.h says. With `plan`, made by the backend for this problem, that plan is
+  /// walked once instead.
   Verdict check(Backend& backend, Plan* plan = nullptr) const;
+
+  /// Holds results of a backend for a call, this case's or one made of it, against the bound. Throws CaseFault when
+  /// they are wrong; `how` they came about stands in its cause and reason: "run again", "with 3 threads".
+  void require_right(const Backend& backend, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
+                     const std::string& how) const;
+
+  /// From now on plans run once, with nothing before, beside or after them: for simulators and debuggers.
+  void run_once() { once_ = true; }
 
   /// For a file that holds results: the reference against them. The "backend" is named reference.
   Verdict check_reference() const;
   bool has_golden() const { return source_.golden.has_value(); }
 
  private:
+  const CaseInputs& data() const { return source_.inputs ? *source_.inputs : made_; }
+  Judgement judge_results(const GuardedOutputs& outputs, std::size_t producer) const;
+  /// The walk of state_walk.h, judged after each of its parts.
+  Judgement judge_with_states(Backend& backend, std::size_t producer, GuardedOutputs& outputs,
+                              StepSeconds& seconds) const;
+  Judgement judge_again(StateWalk& walk, StateSteps steps, std::size_t producer, const GuardedOutputs& outputs,
+                        Judgement first) const;
+  Judgement judge_unwritten(StateWalk& walk, std::size_t producer, Judgement first) const;
+  std::string state_that_matters(Backend& backend, StateSteps steps, std::size_t producer) const;
   void check_golden(Backend& backend, Verdict& verdict) const;
 
   const Case& source_;
+  const int threads_;
+  bool once_ = false;
   CaseInputs made_;
   Inputs views_;
   Expectation expectation_;

@@ -47,13 +47,31 @@ expect crashes_in_prepare crashed "ended by Floating point exception in prepare"
 expect crashes_later crashed "ended by Segmentation fault" some
 expect crashes_in_refuse crashed "ended by Illegal instruction in refuse"
 
+# State that is kept where it mustn't be is found through processes as it is without them.
+kept=packs_once_per_address,keeps_first_mask,keeps_first_page_table,keeps_first_blocks,keeps_first_sinks,keeps_first_slopes,keeps_first_lengths
+kept=$kept,keeps_first_seed,uses_last_plan,adds_to_output,adds_to_workspace,needs_zeroed_memory,wrong_the_second_time
+kept=$kept,scales_at_each_download,shared_result,thread_of_prepare,more_threads_than_cores
+printf '%s\n' "batch=2 heads=2 seq=5x8 dim=4 lengths=8,4 mask=bool:BHQK:random(0.5) blocks=2x4:random(0.7) alibi align=top-left sinks" \
+  "batch=2 heads=2 seq=5x6 dim=4 lengths=6,4 paged=4 dropout=0.5" >"$work/state.cases"
+for isolate in "" --isolate; do
+  "$hostile" check $isolate --threads 1 --no-shrink --backend "$kept" --suite-file "$work/state.cases" \
+    --json "$work/state$isolate.jsonl" >/dev/null 2>&1 || true
+done
+for backend in ${kept//,/ }; do
+  for isolate in "" --isolate; do
+    grep '"kind":"verdict"' "$work/state$isolate.jsonl" | grep "\"backend\":\"$backend\"" | grep -q '"status":"fail"' ||
+      complain "$backend $isolate: its state is not found"
+  done
+done
+
 # A worker that dies between two cases is noticed when it is asked about a later one, which is while the case before that
-# is checked; no such death is lost. (The hanging backend gives it the time to die.)
+# is checked; no such death is lost. (The hanging backend gives it the time to die.) Two are of the process of the backend, one is of
+# the process with more threads than cores.
 printf '%s\n' "seq=2 dim=2" "seq=3 dim=2" "seq=4 dim=2" "seq=5 dim=2" >"$work/four.cases"
 "$hostile" check --isolate --timeout 0.3 --no-shrink --backend crashes_later,hangs --suite-file "$work/four.cases" \
   --json "$work/later.jsonl" >/dev/null 2>&1 || true
 deaths=$(grep '"backend":"crashes_later"' "$work/later.jsonl" | grep -c '"status":"crashed"' || true)
-[ "$deaths" = 2 ] || complain "crashes_later: $deaths of 2 deaths reported"
+[ "$deaths" = 3 ] || complain "crashes_later: $deaths of 3 deaths reported"
 
 # Killed at any moment, a run loses the case in flight at most.
 "$attest" list cases --suite matrix >"$work/all.cases"
@@ -61,7 +79,7 @@ head -n 200 "$work/all.cases" >"$work/many.cases"
 "$attest" check --isolate --backend example --suite-file "$work/many.cases" --json "$work/killed.jsonl" \
   >/dev/null 2>&1 &
 victim=$!
-for _ in $(seq 200); do
+for _ in $(seq 1500); do
   [ "$(cat "$work"/killed.jsonl.part* 2>/dev/null | wc -l)" -gt 20 ] && break
   sleep 0.02
 done

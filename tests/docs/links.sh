@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # links.sh [FOLDER]: every relative link in every document below FOLDER (the project) leads to a file or folder that is
-# there, and its anchor to a heading. Every document that a comment of a script
-# or a suite names is there, too.
+# there, and its anchor to a heading. Every document that a comment of a script or a suite names is there, too, and every
+# file of the project that a comment of a source names.
 set -euo pipefail
 source "$(dirname "$0")/documents.sh"
 folder=$(cd "${1:-$root}" && pwd)
@@ -28,6 +28,17 @@ failures=$(
     while IFS=: read -r source line text; do
       for name in $(grep -oE '[A-Za-z_./-]+\.md\b' <<<"$text"); do
         [ -e "$name" ] || [ -e "$(dirname "$source")/$name" ] || echo "$source:$line: no such document: $name"
+      done
+    done
+  # Those of sources name any file, but for what is quoted as an example, and files of a FOLDER/ that the user names.
+  [ "$folder" != "$root" ] ||
+    grep -rnoE --include='*.h' --include='*.cpp' --include='*.cl' '(^|[^:"])//.*\.(h|cpp|cl|md|sh|awk|txt|cases|cmake|py|json)\b.*' \
+      reference backends harness tests |
+    while IFS=: read -r source line text; do
+      for name in $(sed 's/"[^"]*"//g; s/`[^`]*`//g' <<<"$text" |
+        grep -oE '[A-Za-z0-9_<>./-]+\.(h|cpp|cl|md|sh|awk|txt|cases|cmake|py|json)\b(\.in\b)?'); do
+        case $name in /* | [A-Z]*[A-Z]/* | *'<'*) continue ;; esac
+        [ -e "$name" ] || [ -e "$(dirname "$source")/$name" ] || echo "$source:$line: no such file: $name"
       done
     done
 )

@@ -19,7 +19,8 @@ elif [ "$1" = table ]; then
   echo "| case | eigen | xtensor | opencl | clblast | example |"
   echo "|---|---|---|---|---|---|"
   awk '/^[^ ].*=/ && !/thread/ && !/roof/ { line = $0; order[++n] = line }
-    /^  [a-z]/ && $1 != "backend" { cell[line, $1] = $2 " ms, " $6 }
+    /^  [a-z]/ { speeds = $1 == "backend" || (speeds && $1 != "steps,") }
+    speeds && $1 != "backend" && /^  [a-z]/ { cell[line, $1] = $2 " ms, " $6 }
     END { for (i = 1; i <= n; ++i) { printf "| `%s` |", order[i]
       split("eigen xtensor opencl clblast example", names)
       for (j = 1; j <= 5; ++j) printf " %s |", (order[i], names[j]) in cell ? cell[order[i], names[j]] : "-"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/faulty/stateful.h"
 #include "tests/faulty/tampered.h"
 
 namespace attest::faulty {
@@ -318,6 +319,7 @@ std::span<const BackendEntry> faulty_backends() {
   static const std::vector<BackendEntry> entries = [] {
     std::vector<BackendEntry> list(kLoops.begin(), kLoops.end());
     list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
+    list.insert(list.end(), stateful_backends().begin(), stateful_backends().end());
     return list;
   }();
   return entries;
@@ -327,7 +329,8 @@ std::string_view description(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.text;
   }
-  return tampered_description(name);
+  const std::string_view tampered = tampered_description(name);
+  return tampered.empty() ? stateful_description(name) : tampered;
 }
 
 }  // namespace attest::faulty

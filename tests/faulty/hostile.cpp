@@ -1,5 +1,5 @@
 // attest with backends that attack the harness: crashes, hangs, exits, writes where they must not. For tests of
-// isolation.
+// isolation. Behind them stand those that keep state, for the same tests through processes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -18,6 +18,7 @@
 
 #include "harness/cli/cli.h"
 #include "tests/faulty/faulty.h"
+#include "tests/faulty/stateful.h"
 
 namespace attest {
 namespace {
@@ -50,6 +51,15 @@ class HostilePlan : public Plan {
   HostilePlan(std::unique_ptr<Plan> inner, Attack attack, int& calls)
       : inner_(std::move(inner)), attack_(attack), calls_(calls) {}
 
+  /// Between two cases at the earliest.
+  ~HostilePlan() override {
+    if (attack_ != Attack::crashes_later) return;
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      raise(SIGSEGV);
+    }).detach();
+  }
+
   void upload(const Inputs& inputs) override {
     inputs_ = inputs;
     inner_->upload(inputs);
@@ -66,10 +76,7 @@ class HostilePlan : public Plan {
       case Attack::exits_with_0: _exit(0);
       case Attack::throws_an_int: throw 42;
       case Attack::eats_memory:
-        for (;;) {
-          std::vector<char>& more = *new std::vector<char>(64 << 20);
-          std::memset(more.data(), 1, more.size());
-        }
+        for (static std::vector<std::unique_ptr<char[]>> all;;) all.emplace_back(new char[64 << 20]);
       case Attack::rounds_up: std::fesetround(FE_UPWARD); break;
       case Attack::flushes_to_zero:
 #if defined(__SSE2__)
@@ -90,12 +97,6 @@ class HostilePlan : public Plan {
     if (attack_ == Attack::writes_beyond_o) out[elements] = 1;
     if (attack_ == Attack::writes_before_o) out[-1] = 1;
     if (attack_ == Attack::right_the_first_time && calls_ > 1) out[0] += 1;
-    if (attack_ == Attack::crashes_later) {
-      std::thread([] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        raise(SIGSEGV);
-      }).detach();
-    }
     if (attack_ == Attack::writes_afterwards) {
       static std::atomic<bool> begun{false};
       std::thread([out] {
@@ -174,4 +175,10 @@ const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
 }  // namespace
 }  // namespace attest
 
-int main(int argc, char** argv) { return attest::run_command_line(argc, argv, attest::kHostile); }
+int main(int argc, char** argv) {
+  std::vector<attest::BackendEntry> backends(std::begin(attest::kHostile), std::end(attest::kHostile));
+  const auto stateful = attest::faulty::stateful_backends();
+  backends.insert(backends.end(), stateful.begin(), stateful.end());
+  backends.push_back(attest::faulty::crowded_backend());
+  return attest::run_command_line(argc, argv, backends);
+}

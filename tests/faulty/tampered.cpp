@@ -33,6 +33,82 @@ void each_element(const MutableTensor& t, Change change) {
   });
 }
 
+/// Each row of a result that has storage: (b, h, l).
+template <class Change>
+void each_row(const Call& p, Change change) {
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t l = 0; l < p.stored_queries(b); ++l) change(b, h, l);
+    }
+  }
+}
+
+template <class Change>
+void each_in_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, Change change) {
+  for (std::int64_t d = 0; d < t.shape[3]; ++d) {
+    const std::int64_t at = t.offset(b, h, l, d);
+    store(t.data, t.dtype, at, change(load(t.data, t.dtype, at), d));
+  }
+}
+
+/// The last row that is stored, of all results that have rows: as if nobody had written it.
+void leave_out_last_row(const Call& p, const Outputs& o) {
+  std::array<std::int64_t, 3> last = {-1, -1, -1};
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) { last = {b, h, l}; });
+  if (last[0] < 0) return;
+  const auto unwritten = [](double, std::int64_t) { return std::nan(""); };
+  if (p.wants(Output::o)) each_in_row(o.out, last[0], last[1], last[2], unwritten);
+  for (const auto* stage : {&o.lse, &o.raw, &o.capped, &o.biased, &o.weights}) {
+    if (*stage) each_in_row(**stage, last[0], last[1], last[2], unwritten);
+  }
+  if (o.present_state) each_in_row(*o.present_state, last[0], 0, 0, unwritten);
+}
+
+void round_to_bf16(const Call& p, const Outputs& o) {
+  const auto rounded = [](double x, std::int64_t) { return static_cast<double>(bf16_to_float(to_bf16(x))); };
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+    if (p.wants(Output::o)) each_in_row(o.out, b, h, l, rounded);
+    if (o.lse) each_in_row(*o.lse, b, h, l, rounded);
+  });
+  if (o.present_state) each_element(*o.present_state, [&](double x) { return rounded(x, 0); });
+}
+
+/// The first row of the run before stands in the first row, as far as it reaches.
+void keep_first_row(const Call& p, const Outputs& o) {
+  static std::vector<double> kept;
+  bool first = true;
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+    if (!first || !p.wants(Output::o)) return;
+    first = false;
+    std::vector<double> now;
+    each_in_row(o.out, b, h, l, [&](double x, std::int64_t d) {
+      now.push_back(x);
+      return d < static_cast<std::int64_t>(kept.size()) ? kept[static_cast<std::size_t>(d)] : x;
+    });
+    kept = std::move(now);
+  });
+}
+
+void zero_last_feature(const Call& p, const Outputs& o) {
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+    if (!p.wants(Output::o)) return;
+    each_in_row(o.out, b, h, l, [&](double x, std::int64_t d) { return d + 1 == p.value_dim ? 0 : x; });
+  });
+}
+
+/// The last key of each sequence is hidden from every row, by blocks of one key where the call has no blocks.
+void hide_last_key(const Call& p, ChangedInputs& c) {
+  if (c.inputs.blocks || p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
+  c.blocks.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.key_length), 1);
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    if (p.key_count(b) == 0) continue;
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      c.blocks[static_cast<std::size_t>((b * p.query_heads + h) * p.key_length + p.key_count(b) - 1)] = 0;
+    }
+  }
+  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, 1, p.key_length, p.query_length, 1};
+}
+
 constexpr std::array kMistakes = {
     Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Call& p) { p.softcap.reset(); }},
     Mistake{"scale_a_little_off", "the scale is a hundred-thousandth too large",
@@ -150,6 +226,26 @@ constexpr std::array kMistakes = {
               cached.shape[2] = p.past;
               each_element(cached, [](double) { return 0.0; });
             }},
+    Mistake{"causal_dropped", "causal is accepted and ignored (26)", [](Call& p) { p.causal = false; }},
+    Mistake{"window_dropped", "a window is accepted and ignored (26)",
+            [](Call& p) { p.window_left = p.window_right = Call::kUnbounded; }},
+    Mistake{"window_a_key_short", "left = W shows W keys, with every option (21)",
+            [](Call& p) {
+              if (p.window_left != Call::kUnbounded && p.window_left > 0) --p.window_left;
+            }},
+    Mistake{"corner_swapped", "the diagonal at the other corner, with every option (15)",
+            [](Call& p) {
+              if (p.past == 0) p.align = p.align == Align::top_left ? Align::bottom_right : Align::top_left;
+            }},
+    Mistake{"mask_dropped", "the mask tensor is accepted and ignored, with every option (26)", nullptr,
+            [](const Call&, ChangedInputs& c) { c.inputs.mask.reset(); }},
+    Mistake{"given_scale_dropped", "scale=... is accepted and dropped, with every option (26)",
+            [](Call& p) { p.scale.reset(); }},
+    Mistake{"last_key_dropped", "the last key is never seen", nullptr, hide_last_key},
+    Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
+    Mistake{"last_feature_zero", "the last feature of the values is never added", nullptr, nullptr, zero_last_feature},
+    Mistake{"rounded_to_bf16", "results pass through bf16", nullptr, nullptr, round_to_bf16},
+    Mistake{"row_of_the_run_before", "the first row is that of the run before", nullptr, nullptr, keep_first_row},
 };
 
 class TamperedPlan : public Plan {

@@ -17,6 +17,7 @@
 #include "harness/cli/cli.h"
 #include "harness/isolation/backend_set.h"
 #include "tests/faulty/faulty.h"
+#include "tests/mutants/conditional_score.h"
 #include "tests/mutants/equivalent.h"
 #include "tests/mutants/kill_table.h"
 #include "tests/mutants/mutants.h"
@@ -178,6 +179,16 @@ int run(int argc, char** argv) {
   app.add_flag("--verbose", verbose, "who caught each mutant");
   app.add_option("--only", only, "mistakes or mutants")->check(CLI::IsMember({"mistakes", "mutants"}));
   app.add_option("--tolerances", by_tolerance, "suites (a,b) to compare the bound with the tolerances of others on");
+  ConditionalSettings conditions;
+  bool conditional = false;
+  std::string suites = "matrix,large";
+  app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
+  app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
+  app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seed", conditions.seed, "with --conditional: of the random conditions");
+  app.add_option("--fuzz", conditions.fuzz_seconds,
+                 "with --conditional: the fuzzer for so many seconds, and no suites");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -189,6 +200,12 @@ int run(int argc, char** argv) {
   }
   if (!by_tolerance.empty()) {
     tolerances(by_tolerance);
+    return 0;
+  }
+  if (conditional) {
+    conditions.suites = split_names(suites);
+    conditions.verbose = verbose;
+    score_conditional(conditions);
     return 0;
   }
   int wrong = 0;

@@ -61,9 +61,10 @@ bool twice_the_baseline(const Tensor& t) {
   return largest <= allowed;
 }
 
-/// What benchdnn 3.9 does with a partition that holds a softmax on a GPU, read from its compare.cpp and
-/// ref_primitive.cpp: each element against the expectation rounded to the type, by absolute or relative error; when no
-/// more than one in 1,024 is off, the distance of the whole tensor decides. (On a CPU it wants equality before that.)
+/// What benchdnn 3.9 does with a partition that holds a softmax on a GPU, read from its sources `compare.cpp` and
+/// `ref_primitive.cpp`: each element against the expectation rounded to the type, by absolute or relative error; when
+/// no more than one in 1,024 is off, the distance of the whole tensor decides. (On a CPU it wants equality before
+/// that.)
 bool benchdnn_sdpa(const Tensor& t) {
   const double epsilon = 2 * unit_roundoff(t.dtype);
   std::size_t off = 0;

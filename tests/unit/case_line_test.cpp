@@ -1,3 +1,5 @@
+#include "reference/case_line.h"
+
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -1,8 +1,12 @@
 // Statements are probed: a backend that says more of its arithmetic than it does, or other conventions, is found out.
 #include "harness/probe/probe.h"
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 
+#include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -41,29 +45,70 @@ std::vector<std::string> false_statements(Backend& backend) {
 using Names = std::vector<std::string>;
 
 TEST(ProbeArithmetic, FindsWhatIsFalse) {
-  Liar exact("example", [](Arithmetic& a) { a.exp_ulps = a.tanh_ulps = 0.3; });
-  EXPECT_EQ(false_statements(exact), (Names{"exp, f32", "tanh, f32", "exp, f64", "tanh, f64"}));
+  Liar exact("example", [](Arithmetic& a) { a.tanh_ulps = 0.3; });
+  EXPECT_EQ(false_statements(exact), (Names{"tanh, f64", "tanh, f32", "tanh, f16", "tanh, bf16"}));
+  Liar perfect("example", [](Arithmetic& a) { a.exp_ulps = 0.1; });
+  EXPECT_EQ(false_statements(perfect), (Names{"exp, f64", "exp, f32", "exp, f16"}));
   Liar wide("example", [](Arithmetic& a) { a.accumulator = DType::f64; });
-  EXPECT_EQ(false_statements(wide), Names{"accumulator, f32"});
+  EXPECT_EQ(false_statements(wide), (Names{"accumulator, f32", "accumulator, f16", "accumulator, bf16"}));
   Liar divides("eigen", [](Arithmetic& a) { a.division = Division::ieee; });
-  EXPECT_EQ(false_statements(divides), (Names{"division, f32", "division, f64"}));
+  EXPECT_EQ(false_statements(divides), (Names{"division, f64", "division, f32"}));
   Liar keeps("eigen", [](Arithmetic& a) { a.flush_to_zero = false; });
-  EXPECT_EQ(false_statements(keeps), (Names{"flush to zero, f32", "flush to zero, f64"}));
+  EXPECT_EQ(false_statements(keeps), (Names{"flush to zero, f64", "flush to zero, f32", "flush to zero, bf16"}));
   Liar in_one("eigen", [](Arithmetic& a) { a.key_block = 0; });
-  EXPECT_EQ(false_statements(in_one), (Names{"key block, f32", "key block, f64"}));
+  EXPECT_EQ(false_statements(in_one), (Names{"key block, f64", "key block, f32", "key block, bf16"}));
   Liar coarse("eigen", [](Arithmetic& a) { a.key_block *= 2; });
-  EXPECT_EQ(false_statements(coarse), (Names{"key block, f32", "key block, f64"}));
+  EXPECT_EQ(false_statements(coarse), (Names{"key block, f64", "key block, f32", "key block, bf16"}));
 }
 
-TEST(ProbeArithmetic, SayingLessIsNoLie) {
+TEST(ProbeArithmetic, SayingALittleLessIsNoLie) {
   Liar modest("example", [](Arithmetic& a) {
-    a.exp_ulps = a.log_ulps = a.tanh_ulps = 20;
+    a.exp_ulps = a.log_ulps = a.tanh_ulps = 5;
     a.division = Division::opencl_reciprocal;
-    a.key_block = 16;
     a.flush_to_zero = true;
-    a.stored_weights = DType::bf16;
   });
   EXPECT_EQ(false_statements(modest), Names{});
+}
+
+TEST(ProbeArithmetic, SayingMuchLessIsAWayToPass) {
+  Liar coarse("example", [](Arithmetic& a) {
+    a.exp_ulps = a.log_ulps = a.tanh_ulps = 50;
+    a.key_block = 16;
+  });
+  int wide = 0;
+  for (const ProbedStatement& s : probe_arithmetic(coarse)) {
+    EXPECT_EQ(s.holds, !s.too_wide) << s.name;
+    wide += s.too_wide;
+  }
+  EXPECT_GE(wide, 8);
+}
+
+/// Hands out NaN.
+class NoAttention : public Liar {
+ public:
+  NoAttention() : Liar("example", [](Arithmetic&) {}) {}
+  std::unique_ptr<Plan> prepare(const Call& p) override {
+    class Nothing : public Plan {
+     public:
+      void upload(const Inputs&) override {}
+      void run() override {}
+      void download(const Outputs& outputs) override {
+        const MutableTensor& o = outputs.out;
+        each_index(o.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+          store(o.data, o.dtype, o.offset(b, h, l, d), kNaN);
+        });
+      }
+    };
+    return p.dtype == DType::f64 ? std::make_unique<Nothing>() : Liar::prepare(p);
+  }
+};
+
+TEST(ProbeArithmetic, SaysNothingMoreWhereAPlainCaseFails) {
+  NoAttention nothing;
+  EXPECT_EQ(false_statements(nothing), Names{"plain case, f64"});
+  for (const ProbedStatement& s : probe_arithmetic(nothing)) {
+    EXPECT_TRUE(s.name == "plain case, f64" || !s.name.ends_with(", f64")) << s.name;
+  }
 }
 
 /// A backend that states one of its conventions wrongly.
@@ -85,6 +130,10 @@ TEST(ProbeConventions, AskAboutTheFieldThatTheyReportOn) {
     SaysOtherwise backend(value);
     const std::vector<ProbedStatement> statements = probe_conventions(backend);
     ASSERT_EQ(statements.size(), kConventionFields.size());
+    // One statement is false and it is this one: a name that matches no field would leave every statement true.
+    const auto is_false = [](const ProbedStatement& s) { return !s.holds; };
+    ASSERT_EQ(std::count_if(statements.begin(), statements.end(), is_false), 1) << lie;
+    EXPECT_EQ(std::find_if(statements.begin(), statements.end(), is_false)->name, lie);
     for (std::size_t n = 0; n < statements.size(); ++n) {
       EXPECT_EQ(statements[n].name, kConventionFields[n].name);
       EXPECT_EQ(statements[n].holds, statements[n].name != lie) << statements[n].name << " when asked about " << lie;
@@ -93,36 +142,58 @@ TEST(ProbeConventions, AskAboutTheFieldThatTheyReportOn) {
   }
 }
 
-/// Passes a plan on and rounds the first of two weights to bf16.
-class RoundingPlan : public Plan {
+/// Does neither softcap nor additive masks, and says so when asked.
+class Refuses : public Liar {
  public:
-  explicit RoundingPlan(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {}
-  void upload(const Inputs& inputs) override { plan_->upload(inputs); }
-  void run() override { plan_->run(); }
-  void download(const Outputs& outputs) override {
-    plan_->download(outputs);
-    const MutableTensor& o = outputs.out;
-    for (std::int64_t i = 0; o.shape[3] == 2 && i < o.shape[2]; ++i) {
-      const double last = load(o.data, o.dtype, o.offset(0, 0, i, 1));
-      std::uint64_t rounded = 0;
-      store(&rounded, DType::bf16, 0, load(o.data, o.dtype, o.offset(0, 0, i, 0)) / last);
-      store(o.data, o.dtype, o.offset(0, 0, i, 0), load(&rounded, DType::bf16, 0) * last);
-    }
+  Refuses() : Liar("example", [](Arithmetic&) {}) {}
+  std::optional<Refusal> refuse(const Call& p) const override {
+    return p.softcap ? std::optional(Refusal{"no softcap"}) : Liar::refuse(p);
   }
-
- private:
-  std::unique_ptr<Plan> plan_;
 };
 
-class RoundsWeights : public Liar {
- public:
-  RoundsWeights() : Liar("example", [](Arithmetic&) {}) {}
-  std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<RoundingPlan>(Liar::prepare(p)); }
-};
+TEST(ProbeConventions, AnHonestRefusalIsNotFalse) {
+  Refuses backend;
+  bool refused = false;
+  for (const ProbedStatement& s : probe_conventions(backend)) {
+    EXPECT_TRUE(s.holds) << s.name;
+    if (s.name != "softcap") continue;
+    refused = s.refused;
+    EXPECT_EQ(s.verdict(), "refused");
+  }
+  EXPECT_TRUE(refused);
+}
 
-TEST(ProbeArithmetic, FindsWeightsOfFewerBits) {
-  RoundsWeights rounds;
-  EXPECT_EQ(false_statements(rounds), (Names{"exp, f32", "stored weights, f32", "exp, f64", "stored weights, f64"}));
+TEST(ProbeConventions, ARefusalThatIsStatedButDoesNotHappenIsFalse) {
+  class SaysRefused : public Liar {
+   public:
+    SaysRefused() : Liar("example", [](Arithmetic&) {}) {}
+    Conventions conventions() const override {
+      Conventions c;
+      c.softcap = "refused";
+      return c;
+    }
+  } backend;
+  int lies = 0;
+  for (const ProbedStatement& s : probe_conventions(backend)) lies += !s.holds;
+  EXPECT_EQ(lies, 1);
+}
+
+TEST(Probe, AFalseStatementIsFound) {
+  // These backends state attest's own conventions and do something else.
+  const std::vector<std::array<std::string, 3>> lies = {{"lse_in_base_2", "lse_base", "2"},
+                                                        {"nan_on_empty_row", "empty_row", "nan"},
+                                                        {"window_off_by_one", "window", "W keys"},
+                                                        {"hidden_nan_leaks", "hidden_nan", "leaks"},
+                                                        {"lse_plus_infinity", "lse_of_empty_row", "inf"},
+                                                        {"cap_after_mask", "softcap", "after bias"},
+                                                        {"softcap_dropped", "align", "as asked"}};
+  for (const auto& [name, field, observed] : lies) {
+    const BackendSet set(faulty::faulty_backends(), {name}, {1, ""});
+    std::map<std::string, std::string> found;
+    for (const ProbedStatement& s : probe_conventions(*set.all().front())) found[s.name] = s.observed;
+    ASSERT_TRUE(found.contains(field)) << field;
+    EXPECT_EQ(found[field], observed) << name;
+  }
 }
 
 }  // namespace

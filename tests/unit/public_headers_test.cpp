@@ -26,7 +26,7 @@ std::map<std::string, std::string> listed_headers() {
   return headers;
 }
 
-/// The same by the files: what public/x.h says of itself; it is installed as harness/x.h.
+/// The same by the files: what each of public/ says of itself; it is installed in harness/.
 std::map<std::string, std::string> present_headers() {
   std::map<std::string, std::string> headers;
   for (const auto& entry : fs::directory_iterator(kHarness / "public")) {

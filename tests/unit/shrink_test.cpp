@@ -5,6 +5,7 @@
 
 #include "harness/cases/suites.h"
 #include "harness/search/shrink_case.h"
+#include "reference/work.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -83,8 +84,12 @@ TEST(Shrink, ThirtyFailuresBecomeSmall) {
     one_head += p.query_heads == 1;
     // One mistake lies in the second tile of 32 keys and can't be smaller.
     const std::int64_t max_length = one->first == "band_start_nan" ? 33 : 4;
-    EXPECT_LE(p.query_length, max_length) << one->first << ": " << first.source.label;
-    EXPECT_LE(p.key_length, max_length) << one->first << ": " << first.source.label;
+    if (one->first.ends_with("_large")) {  // right up to 20,000 multiply-adds
+      EXPECT_LT(dense_multiply_adds(p), 40'000) << one->first << ": " << first.source.label;
+    } else {
+      EXPECT_LE(p.query_length, max_length) << one->first << ": " << first.source.label;
+      EXPECT_LE(p.key_length, max_length) << one->first << ": " << first.source.label;
+    }
     // Each try costs milliseconds: this keeps a search under 5 s without timing it on a shared machine.
     EXPECT_LT(first.tried, 500) << one->first;
     // No option and no size is left that isn't needed, and a second search ends at the same line.

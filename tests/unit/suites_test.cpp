@@ -2,6 +2,7 @@
 #include "harness/cases/suites.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "reference/work.h"
@@ -14,6 +15,23 @@ std::vector<Problem> lines_of(const std::string& suite) {
   std::vector<Problem> problems;
   for (const Case& one : load_suite(find_suite(suite))) problems.push_back(one.problem);
   return problems;
+}
+
+/// Where a mask lies and of which type it is are met with every fill.
+TEST(Masks, EveryFillMeetsEveryTypeStrideAndOffset) {
+  std::map<std::string, std::set<std::string>> met;  // by fill
+  for (const Problem& p : lines_of("masks")) {
+    if (!p.mask) continue;
+    auto& of_fill = met[(p.mask->additive ? "add " : "bool ") + p.data.mask_fill.name];
+    if (p.tensor(TensorId::mask).strides) of_fill.insert("strides");
+    if (p.tensor(TensorId::mask).offset > 0) of_fill.insert("offset");
+    if (p.mask->additive) of_fill.insert(std::string(name_of(p.mask_dtype())));
+    if (p.key_length > 64) of_fill.insert("keys beyond a tile");
+  }
+  for (const FillName& fill : boolean_mask_fills())
+    EXPECT_EQ(met["bool " + std::string(fill.name)].size(), 3u) << fill.name;
+  for (const FillName& fill : additive_mask_fills())
+    EXPECT_EQ(met["add " + std::string(fill.name)].size(), 7u) << fill.name;
 }
 
 TEST(Matrix, IsLargeAndItsMedianLineIsCheap) {
@@ -74,6 +92,19 @@ TEST(Matrix, EveryOptionMeetsUnequalLengths) {
 TEST(Onnx, EveryImportedNodeTestIsThere) {
   const std::vector<Problem> problems = lines_of("onnx");
   EXPECT_EQ(problems.size(), 93u + 11u + 14u);
+}
+
+TEST(Suites, EveryCommittedLineIsCanonicalAndUnique) {
+  for (const Suite& suite : find_suites()) EXPECT_GT(load_suite(suite).size(), 0u) << suite.name;
+}
+
+TEST(Suites, UnknownNamesSuggestTheNearest) {
+  try {
+    find_suite("smoek");
+    ADD_FAILURE();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("smoke"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -2,14 +2,11 @@
 #include "harness/trace/trace.h"
 
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "harness/base/data_folder.h"
 #include "harness/cases/case_file.h"
-#include "harness/trace/language_model.h"
-#include "harness/verdict/golden.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -39,12 +36,6 @@ std::string printed(const auto& print) {
   print();
   std::fflush(stdout);
   return testing::internal::GetCapturedStdout();
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 std::string complaint(const auto& call) {
@@ -191,27 +182,6 @@ TEST(Trace, JsonHoldsEveryStageThatIsPrinted) {
   EXPECT_EQ(json["heads"][3]["reading"], trace.heads[3].reading);
 }
 
-TEST(HeatMaps, ASecondPanelOnlyWhenItDiffers) {
-  const std::string both = draw_heat_maps(trace_line("seq=3 dim=4").heat_maps);
-  EXPECT_EQ(count(both, "Without causal mask"), 1u);
-  EXPECT_EQ(count(both, "With causal mask"), 1u);
-  EXPECT_EQ(count(both, ">weight</text>"), 2u);  // a colour bar each
-  EXPECT_EQ(count(both, "url(#hidden)"), 3u);
-  // Its additive mask is causal already.
-  const std::string one = draw_heat_maps(trace_case(walkthrough("three_tokens"), {}).heat_maps);
-  EXPECT_EQ(count(one, "Attention weights"), 1u);
-  EXPECT_EQ(count(one, "causal mask"), 0u);
-  EXPECT_EQ(count(one, "url(#hidden)"), 3u);
-  EXPECT_EQ(count(one, "query: who attends"), 1u);
-  EXPECT_EQ(count(draw_heat_maps(trace_line("batch=2 heads=2 seq=3 dim=4").heat_maps), "batch 1, head 1"), 2u);
-}
-
-TEST(HeatMaps, NamesAreEscaped) {
-  const std::string svg = draw_heat_maps({{{"a < b", {"<&"}, {"\""}, {{0.5}}, {{0}}}}});
-  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
-  EXPECT_NE(svg.find("&lt;&amp;"), std::string::npos);
-}
-
 /// The next of NumPy's legacy normal numbers: Marsaglia's polar method on 53-bit uniforms, two at a time.
 class LegacyNormal {
  public:
@@ -251,76 +221,6 @@ TEST(Walkthroughs, SeedFortyTwoIsThatSeed) {
       }
     }
   }
-}
-
-/// Each stage of a file that only this comparison reads: a change of one element is seen.
-TEST(Walkthroughs, AWrongStageIsFound) {
-  const auto fails = [](const std::string& file, const std::string& name, double change) {
-    Case source = walkthrough(file);
-    FileTensor& tensor = source.golden->stages.at(name);
-    double value = tensor.at(0) + change;
-    std::memcpy(tensor.bytes.data(), &value, sizeof value);
-    const CaseInputs inputs = *source.inputs;
-    return GoldenCheck(source, inputs.views()).compare_reference().failed();
-  };
-  EXPECT_FALSE(fails("three_tokens", "hidden", 0));
-  EXPECT_TRUE(fails("three_tokens", "hidden", 1));
-  EXPECT_TRUE(fails("first_principles_causal", "added", 1));
-  EXPECT_TRUE(fails("first_principles", "statistics", 1e-8));
-  EXPECT_TRUE(fails("first_principles", "score_row_sums", 2e-8));
-  EXPECT_TRUE(fails("first_principles", "output", 2e-8));
-  // One with a tolerance of its own.
-  EXPECT_FALSE(fails("scale_mask_softmax", "raw_scores", 0.002));
-  EXPECT_TRUE(fails("scale_mask_softmax", "raw_scores", 0.02));
-  EXPECT_TRUE(fails("scale_mask_softmax", "variance_before", 0.02));
-}
-
-TEST(Walkthroughs, ATolerancePerStageIsChecked) {
-  const auto with = [](const std::string& tolerances) {
-    TensorFile file = read_safetensors(data_folder("golden") / "walkthroughs" / "scale_mask_softmax.safetensors");
-    file.metadata["tolerances"] = tolerances;
-    return complaint([&] { case_from_tensors(file, "file"); });
-  };
-  EXPECT_EQ(with("weights=0.5"), "");
-  EXPECT_NE(with("nothing=0.5").find("stage=number is wanted"), std::string::npos);
-  EXPECT_NE(with("weights").find("stage=number is wanted"), std::string::npos);
-  EXPECT_NE(with("weights=-1").find("is negative"), std::string::npos);
-  EXPECT_NE(with("weights=x").find("is not a finite number"), std::string::npos);
-}
-
-TEST(LanguageModel, BlocksAreStackedAndLossesAdded) {
-  LanguageModelSettings settings;
-  const LanguageModelTrace one = trace_language_model(settings, nullptr);
-  settings.blocks = 3;
-  const LanguageModelTrace three = trace_language_model(settings, nullptr);
-  EXPECT_EQ(three.stages.size(), one.stages.size() + 8);
-  EXPECT_NEAR(three.loss_sum, 5 * three.loss_mean, 1e-12);
-  EXPECT_NE(three.loss_mean, one.loss_mean);
-  const auto find = [&](const LanguageModelTrace& trace, const std::string& name) {
-    for (const Stage& stage : trace.stages) {
-      if (stage.name == name) return stage.values;
-    }
-    throw std::runtime_error(name);
-  };
-  // The first block is the same; the second adds to what it left (pre-norm).
-  EXPECT_EQ(find(one, "block_1_output"), find(three, "block_1_output"));
-  const auto before = find(three, "block_1_output"), attended = find(three, "block_2_attention"),
-             after = find(three, "block_2_after_attention");
-  EXPECT_NEAR(after[2][3], before[2][3] + attended[2][3], 1e-14);
-  double sum = 0;
-  for (const auto& row : find(three, "losses")) sum += row[0];
-  EXPECT_NEAR(sum, three.loss_sum, 1e-12);
-  EXPECT_EQ(nlohmann::json::parse(language_model_json(three))["stages"].size(), three.stages.size());
-}
-
-TEST(LanguageModel, ABackendRunsEveryBlock) {
-  LanguageModelSettings settings;
-  settings.blocks = 2;
-  const BackendSet set(registered_backends(), {"example"}, {2, ""});
-  const LanguageModelTrace trace = trace_language_model(settings, set.all().front());
-  ASSERT_TRUE(trace.backend);
-  EXPECT_NEAR(trace.backend->loss_mean, trace.loss_mean, 1e-6);
-  EXPECT_NE(trace.backend->loss_mean, trace.loss_mean);  // f32 against f64
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <vector>
 
+#include "backends/support/opencl/cache_folder.h"
+
 namespace attest::support {
 namespace fs = std::filesystem;
 namespace {
@@ -52,8 +54,13 @@ std::vector<Candidate> all_devices() {
 Candidate choose(const std::string& asked) {
   const char* from_environment = std::getenv("ATTEST_OPENCL_DEVICE");
   const std::string wanted = !asked.empty() ? asked : from_environment ? from_environment : "";
+  const std::string trouble = provide_driver_cache();
   const std::vector<Candidate> candidates = all_devices();
-  if (candidates.empty()) throw BackendUnavailable("no OpenCL device; install a driver such as pocl-opencl-icd");
+  if (candidates.empty()) {
+    throw BackendUnavailable(trouble.empty() ? "no OpenCL device; install a driver such as pocl-opencl-icd"
+                                             : "no OpenCL device; its driver has no folder for its kernels (" +
+                                                   trouble + "); let XDG_CACHE_HOME name one that can be written to");
+  }
   std::string names;
   const Candidate* best = nullptr;
   for (const Candidate& c : candidates) {
@@ -71,16 +78,9 @@ std::uint64_t fnv1a(const std::string& text) {
   return hash;
 }
 
-fs::path cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return fs::path(cache) / "attest";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "attest";
-  return {};
-}
-
 /// Written beside its place and renamed; a cache that can't be written is no error.
 void save_binary(const fs::path& path, const std::vector<unsigned char>& binary) {
   std::error_code error;
-  fs::create_directories(path.parent_path(), error);
   const fs::path part = path.string() + "." + std::to_string(getpid());
   std::ofstream file(part, std::ios::binary);
   file.write(reinterpret_cast<const char*>(binary.data()), static_cast<std::streamsize>(binary.size()));
@@ -135,7 +135,7 @@ cl::Program OpenClDevice::build(const std::string& source, const std::string& op
   const std::string key = name_ + "\n" + library_ + "\n" + options + "\n" + source;
   std::ostringstream hexadecimal;
   hexadecimal << std::hex << fnv1a(key);
-  const fs::path folder = cache_folder();
+  const fs::path folder = cache_folder("attest").path;
   const fs::path path = folder / (hexadecimal.str() + ".clbin");
   const std::vector<unsigned char> binary = folder.empty() ? std::vector<unsigned char>{} : load_binary(path);
   if (!binary.empty()) {

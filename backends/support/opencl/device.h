@@ -7,7 +7,6 @@
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
-#include <memory>
 #include <string>
 
 #include "backends/backend.h"
@@ -43,8 +42,7 @@ class OpenClDevice {
   int compute_units() const { return compute_units_; }
   int native_floats() const { return native_floats_; }  ///< lanes of the native float vector
 
-  /// Compiles, or takes the binary from $XDG_CACHE_HOME/attest (else ~/.cache/attest). Throws BackendError with the
-  /// log.
+  /// Compiles, or takes the binary from the cache (cache_folder.h). Throws BackendError with the compiler's log.
   cl::Program build(const std::string& source, const std::string& options) const;
 
   cl::Buffer allocate(std::size_t bytes) const;

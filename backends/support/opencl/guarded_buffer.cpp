@@ -1,7 +1,6 @@
 #include "backends/support/opencl/guarded_buffer.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 namespace attest::support {

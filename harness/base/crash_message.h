@@ -1,0 +1,22 @@
+// A crash of the program says in what it happened: without isolation a backend takes the program with it.
+#pragma once
+
+#include <string>
+
+namespace attest {
+
+/// From now on a fatal signal prints a line with the work that is under way, if there is any, and then ends the program
+/// as it would have.
+void name_work_in_crashes();
+
+/// What is under way as long as it lives: `backend` on a case, named as the user would repeat it. The last one made is
+/// the one that a crash names; a few thousand characters are kept.
+class WorkUnderWay {
+ public:
+  WorkUnderWay(const std::string& backend, const std::string& case_line);
+  ~WorkUnderWay();
+  WorkUnderWay(const WorkUnderWay&) = delete;
+  WorkUnderWay& operator=(const WorkUnderWay&) = delete;
+};
+
+}  // namespace attest

@@ -1,0 +1,188 @@
+#include "harness/cases/class_cases.h"
+
+#include <algorithm>
+
+#include "harness/cases/memory.h"
+#include "harness/cases/option_values.h"
+#include "harness/cases/random_case.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+/// Multiply-adds that no class takes by itself: small cases may grow up to this while they meet more.
+constexpr double kSmall = 3e5;
+
+bool is_in(const Problem& p, std::span<const std::size_t> wanted) {
+  const auto& table = classes_of_table();
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](std::size_t c) { return table[c].feature->class_of(p) == table[c].which; });
+}
+
+std::uint64_t draw(Random& random) { return random.below(std::size_t{1} << 40); }
+
+/// An operator that has the options of all these classes; softmax attention where it does.
+std::optional<Op> operator_for(std::span<const std::size_t> wanted, Random& random) {
+  const auto& table = classes_of_table();
+  std::vector<Op> ops;
+  for (Op op : values_of<Op>()) {
+    const bool fits = std::all_of(wanted.begin(), wanted.end(), [&](std::size_t c) {
+      if (table[c].feature->name == "op") return table[c].which == static_cast<std::size_t>(op);
+      return table[c].option->has(op);
+    });
+    if (fits) ops.push_back(op);
+  }
+  if (ops.empty()) return std::nullopt;
+  return ops.front() == Op::attention && random.below(8) != 0 ? Op::attention : random.pick(ops);
+}
+
+/// Sizes that let most options matter, larger with each round of tries: an option may need more keys than a few.
+Problem start(Op op, int round, Random& random) {
+  static const std::vector<std::int64_t> lengths = {5, 7, 20, 70, 150, 300, 1100};
+  const auto length = [&] {
+    const std::size_t upto = std::min<std::size_t>(lengths.size(), 2 + static_cast<std::size_t>(round) / 6);
+    return lengths[random.below(upto)] + static_cast<std::int64_t>(random.below(3));
+  };
+  Problem p;
+  p.op = op;
+  p.data.seed = random.below(1000);
+  if (random.below(3) == 0) {  // for classes that are large by themselves: everything else as small as it can be
+    p.query_length = p.key_length = 1 + static_cast<std::int64_t>(random.below(2));
+    if (random.below(2) == 0) p.dtype = DType::f16;
+    return p;
+  }
+  p.batch = 1 + static_cast<std::int64_t>(random.below(2));
+  p.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
+  p.query_heads = p.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
+  p.query_length = length();
+  p.key_length = op != Op::attention || random.below(3) == 0 ? p.query_length : length();
+  p.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
+  p.value_dim = random.below(2) == 0 ? p.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
+  return p;
+}
+
+/// Keys for what counts them.
+void make_room(Problem& p) {
+  const std::int64_t wanted = std::max(p.prefix, p.past);
+  if (wanted <= p.key_length) return;
+  p.key_length = wanted;
+  if (p.layout == Layout::qkv) p.query_length = wanted;
+}
+
+/// The problem as a case, with what it lacks: an alignment where one is needed, lengths for packed sequences.
+std::optional<Problem> as_case(Problem p) {
+  if (p.layout == Layout::qkv) {
+    p.query_heads = p.key_heads;
+    p.value_dim = p.key_dim;
+    p.query_length = p.key_length;
+  }
+  fit_to_sizes(p);
+  if (p.packed_sequences()) {
+    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+      p.tensor(id).strides.reset();
+      p.tensor(id).layout.reset();
+    }
+    if (!p.lengths)
+      p.lengths = LengthSpec{{}, std::vector<std::int64_t>(static_cast<std::size_t>(p.batch), p.key_length)};
+  }
+  if (p.lengths) {
+    // A batch that grew: sequences repeat.
+    const auto batch = static_cast<std::size_t>(p.batch);
+    for (std::vector<std::int64_t>* list : {&p.lengths->key, &p.lengths->query}) {
+      const std::size_t had = list->size();
+      for (std::size_t n = had; had > 0 && n < batch; ++n) list->push_back((*list)[n - had]);
+    }
+  }
+  return canonical(p);
+}
+
+constexpr double kMostRows = 1 << 27;
+
+bool is_within(const Problem& p, const CaseLimits& limits) {
+  double bytes = storage_bytes(p);
+  if (p.op != Op::attention) {  // every backend keeps its states, asked for or not
+    bytes += 8 * static_cast<double>(p.batch * p.key_heads) * static_cast<double>(p.key_dim * p.value_dim);
+  }
+  // A backend may keep a few numbers for each row of each sequence, also of no head.
+  const double rows = static_cast<double>(p.batch) * static_cast<double>(std::max(p.query_length, p.key_length));
+  return random_case_cost(p) <= limits.multiply_adds && bytes <= limits.bytes && rows <= kMostRows;
+}
+
+}  // namespace
+
+std::optional<Problem> case_in(std::span<const std::size_t> classes, const CaseLimits& limits, Random& random,
+                               int tries) {
+  const auto& table = classes_of_table();
+  std::vector<std::size_t> order(classes.begin(), classes.end());
+  std::sort(order.begin(), order.end());  // of the table: sizes first
+  for (int round = 0; round < tries; ++round) {
+    const std::optional<Op> op = operator_for(classes, random);
+    if (!op) return std::nullopt;
+    Problem p = start(*op, round, random);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::size_t c : order) {
+        if (table[c].feature->class_of(p) != table[c].which) table[c].feature->meet(p, table[c].which, draw(random));
+      }
+      if (pass == 0) make_room(p);
+      fit_to_sizes(p);
+    }
+    std::optional<Problem> made = as_case(std::move(p));
+    if (made && is_in(*made, classes) && is_within(*made, limits)) return made;
+    if (round % 8 == 7) std::reverse(order.begin(), order.end());
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> moved_into(const Problem& problem, std::size_t one, std::span<const std::size_t> kept,
+                                  const CaseLimits& limits, Random& random) {
+  const TableClass& wanted = classes_of_table()[one];
+  if (!wanted.option->has(problem.op)) return std::nullopt;
+  Problem p = problem;
+  wanted.feature->meet(p, wanted.which, draw(random));
+  std::optional<Problem> made = as_case(std::move(p));
+  if (!made || wanted.feature->class_of(*made) != wanted.which || !is_in(*made, kept) || !is_within(*made, limits)) {
+    return std::nullopt;
+  }
+  return made;
+}
+
+std::optional<Problem> covering_case(std::span<const std::size_t> classes, const Coverage& met,
+                                     const CaseLimits& limits, int steps, Random& random) {
+  std::optional<Problem> best = case_in(classes, limits, random);
+  if (!best) return std::nullopt;
+  // Cheaper ones are looked for: what it meets besides must not cost more than it does itself.
+  for (int n = 0; n < 6 && random_case_cost(*best) > kSmall; ++n) {
+    std::optional<Problem> other = case_in(classes, limits, random);
+    if (other && random_case_cost(*other) < random_case_cost(*best)) best = std::move(other);
+  }
+  const auto& table = classes_of_table();
+  const CaseLimits beside = {std::min(limits.multiply_adds, std::max(kSmall, 1.5 * random_case_cost(*best))),
+                             std::min(limits.bytes, std::max(2e6, 1.2 * storage_bytes(*best)))};
+  std::vector<std::size_t> now = classes_of(*best);
+  std::size_t fresh = met.count_new(now);
+  for (int step = 0; step < steps; ++step) {
+    // The class with most to meet beside those of the case, of a few at random.
+    std::size_t chosen = 0, most = 0;
+    for (int n = 0; n < 10; ++n) {
+      const std::size_t c = random.below(table.size());
+      std::size_t gain = !met.met(c);
+      for (std::size_t other : now) gain += table[other].feature != table[c].feature && !met.met(c, other);
+      if (gain > most && std::find(now.begin(), now.end(), c) == now.end()) {
+        most = gain;
+        chosen = c;
+      }
+    }
+    if (most == 0) continue;
+    std::optional<Problem> next = moved_into(*best, chosen, classes, beside, random);
+    if (!next) continue;
+    std::vector<std::size_t> then = classes_of(*next);
+    const std::size_t more = met.count_new(then);
+    if (more <= fresh) continue;
+    best = std::move(next);
+    now = std::move(then);
+    fresh = more;
+  }
+  return best;
+}
+
+}  // namespace attest

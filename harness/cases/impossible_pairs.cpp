@@ -1,0 +1,180 @@
+// What can't be met, or not by a case that runs in seconds, each with its reason.
+#include <algorithm>
+#include <string_view>
+
+#include "harness/cases/coverage.h"
+
+namespace attest {
+namespace {
+
+/// Two groups of classes that exclude each other. A group is a class by its name, or, ending in *, all whose names
+/// begin so; several are separated by |.
+struct Rule {
+  std::string_view a, b;
+  const char* reason;
+};
+
+constexpr std::string_view kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state",
+                           kMaskWithoutKeys =
+                               "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
+                               "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
+
+constexpr Rule kRules[] = {
+    {"boolean mask=*", "additive mask=*|mask=add|mask.dtype=*", "a mask is boolean or additive"},
+    {"additive mask=*|mask.dtype=*", "mask=bool", "a mask is boolean or additive"},
+    {"past*", "segments=*|empty segment", "segments and past exclude each other"},
+    {"past*", "align=*", "past sets the diagonal"},
+    {"past*|paged=*", "layout=qkv|layout=thd", "a cache has keys of its own"},
+    {"paged=*", "k.strides=*|v.strides=*", "a paged cache has no strides to choose"},
+    {"paged=*|layout=thd", "out=weights|out=raw|out=capped|out=biased|out=present",
+     "stages and present need every key stored"},
+    {"layout=thd", "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*",
+     "thd has no strides to choose"},
+    {"layout=qkv", "queries to keys=fewer|queries to keys=more|align=*", "one packed tensor has one length"},
+    {"queries to keys=equal", "align=*", "where the lengths are equal both corners are one"},
+    {kLinear, "queries to keys=fewer|queries to keys=more", "linear attention has one length"},
+    {kLinear, "out=lse|out=weights|out=raw|out=capped|out=biased", "linear attention has no scores"},
+    {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
+    {kLinear, "layout=thd", "packed sequences have lengths, which linear attention has not"},
+    {"batch=0", "lengths=*|shortest length=*|layout=thd", "no sequence has a length"},
+    {"keys=0", "shortest length=some|shortest length=whole|queries to keys=fewer|past of all keys",
+     "more than there are keys"},
+    {"keys=1", "shortest length=some", "between none and one lies no length"},
+    {"queries=0", "queries to keys=more", "no number is below 0"},
+    {"queries=1", "queries to keys=more", "leaves no key"},
+    {"keys=1", "queries to keys=fewer", "leaves no query"},
+    {"segments=1", "empty segment", "leaves no key"},
+    {"key heads=0", "group=*", "without key heads there are no groups"},
+    {"query heads=0|key heads=0", "alibi=given|sinks=given", "an empty list is no list"},
+    {"layout=qkv", "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..",
+     "one packed tensor has equal heads"},
+    {"key dim=1", "scale=1", "1 is the default of one feature"},
+    {"keys=0|keys=1|past of all keys", "k.strides=transposed|k.strides=one row|v.strides=transposed|v.strides=one row",
+     "fewer than two rows lie next to each other"},
+    {"queries=0|queries=1", "q.strides=transposed|q.strides=one row|out.strides=transposed|mask.strides=transposed",
+     "fewer than two rows lie next to each other"},
+    {"query heads=0|query heads=1", "q.strides=one head|k.strides=one head|v.strides=one head",
+     "one head is no broadcast"},
+    {"key heads=0|key heads=1", "k.strides=one head|v.strides=one head", "one head is no broadcast"},
+    {"key heads=0", "q.strides=one head", "one head is no broadcast"},
+    {"mask axes=1111|mask axes=111K", "mask.strides=rows apart", "these axes have one row"},
+    {kMaskWithoutKeys, "mask.strides=features apart", "these axes have one key"},
+    {kMaskWithoutKeys, "mask.strides=transposed", "these axes have one key"},
+    {"mask axes=111K|mask axes=1H1K|mask axes=B11K|mask axes=BH1K", "mask.strides=transposed",
+     "these axes have one row"},
+};
+
+/// An offset beyond 31 bits takes gigabytes of storage.
+bool is_far(const TableClass& one) { return one.name().ends_with("beyond 2^31"); }
+
+bool is_of(const TableClass& one, std::string_view groups) {
+  const std::string_view name = one.name();
+  while (!groups.empty()) {
+    const std::size_t end = std::min(groups.find('|'), groups.size());
+    const std::string_view group = groups.substr(0, end);
+    if (group.ends_with('*') ? name.starts_with(group.substr(0, group.size() - 1)) : name == group) return true;
+    groups.remove_prefix(std::min(end + 1, groups.size()));
+  }
+  return false;
+}
+
+bool no_operator_has(const TableClass& a, const TableClass& b) {
+  for (Op op : values_of<Op>()) {
+    const auto fits = [op](const TableClass& one) {
+      return one.feature->name == "op" ? one.which == static_cast<std::size_t>(op) : one.option->has(op);
+    };
+    if (fits(a) && fits(b)) return false;
+  }
+  return true;
+}
+
+const Range* range_of(const TableClass& one) {
+  return one.feature->ranges.empty() ? nullptr : &one.feature->ranges[one.which];
+}
+
+/// Numbers worth looking at in a range: what a rule of division or of ends can ask for comes early in an open one.
+std::int64_t last_to_try(const Range& range) { return range.last == Range::kOpen ? 2 * range.first + 200 : range.last; }
+
+/// Whether some n of `a` and m of `b` fit together.
+template <class Fits>
+bool some_fit(const Range& a, const Range& b, Fits fits) {
+  for (std::int64_t n = a.first; n <= last_to_try(a); ++n) {
+    for (std::int64_t m = b.first; m <= last_to_try(b); ++m) {
+      if (fits(n, m)) return true;
+    }
+  }
+  return false;
+}
+
+/// Numbers that depend on each other; `a` and `b` in the order of the table.
+const char* why_numbers_exclude(const TableClass& a, const TableClass& b) {
+  const std::string &of_a = a.feature->name, &of_b = b.feature->name;
+  const Range *in_a = range_of(a), *in_b = range_of(b);
+  if (in_a && of_b == "end of " + of_a) {
+    return in_a->last > 0 &&
+                   nearest_with_end(in_a->first, b.which, {std::max<std::int64_t>(in_a->first, 1), in_a->last})
+               ? nullptr
+               : "no number of this range ends so";
+  }
+  if (!in_a || !in_b) return nullptr;
+  if (of_a == "keys" && (of_b == "prefix" || of_b == "past") && in_b->first > in_a->last)
+    return "more than there are keys";
+  const auto divides = [](std::int64_t n, std::int64_t m) { return m == 0 ? n == 0 : n % m == 0 && n >= m; };
+  const bool heads = of_a == "query heads" && (of_b == "key heads" || of_b == "group");
+  if (heads && !some_fit(*in_a, *in_b, divides)) return "key heads and groups divide query heads";
+  return nullptr;
+}
+
+/// The most of sizes that a case of a suite may have; tests/tools/cover.cpp has the same.
+constexpr double kMostMultiplyAdds = 2e8, kMostBytes = 256.0 * (1 << 20);
+
+/// Why even the smallest case in both classes is too much.
+const char* why_too_large(const TableClass& a, const TableClass& b) {
+  const auto least = [&](std::string_view name) {
+    for (const TableClass* one : {&a, &b}) {
+      if (one->feature->name == name) return static_cast<double>(range_of(*one)->first);
+    }
+    return 1.0;
+  };
+  const double batch = least("batch"), heads = std::max(least("query heads"), least("key heads") * least("group"));
+  double queries = least("queries"), keys = std::max(least("keys"), std::max(least("prefix"), least("past")));
+  const auto is_either = [&](std::string_view name) { return a.name() == name || b.name() == name; };
+  if (is_either("queries to keys=more")) queries = std::max(queries, keys + 1);
+  if (is_either("queries to keys=fewer")) keys = std::max(keys, queries + 1);
+  if (is_either("queries to keys=equal") || is_either("layout=qkv")) queries = keys = std::max(queries, keys);
+  if (batch * heads * queries * keys * (least("key dim") + least("value dim")) > kMostMultiplyAdds) {
+    return "takes more than 2e8 multiply-adds";
+  }
+  const double stored = std::max(keys, least("paged"));  // a page is stored whole
+  const double elements =
+      (batch * heads * queries + batch * least("key heads") * stored) * (least("key dim") + least("value dim"));
+  return 2 * elements > kMostBytes ? "takes more than 256 MiB" : nullptr;
+}
+
+}  // namespace
+
+const char* why_impossible(std::size_t one, std::size_t other) {
+  const auto& table = classes_of_table();
+  const TableClass &a = table[std::min(one, other)], &b = table[std::max(one, other)];
+  if (one == other) return nullptr;
+  if (no_operator_has(a, b)) return "no operator has both";
+  for (const Rule& rule : kRules) {
+    if ((is_of(a, rule.a) && is_of(b, rule.b)) || (is_of(a, rule.b) && is_of(b, rule.a))) return rule.reason;
+  }
+  // A tensor's own layout is said where it is another than that of all.
+  if (a.feature->name == "layout" && b.feature->name.ends_with(".layout") &&
+      a.name().substr(a.name().find('=')) == b.name().substr(b.name().find('='))) {
+    return "a tensor's own layout is another than the call's";
+  }
+  if (const char* reason = why_numbers_exclude(a, b)) return reason;
+  if (is_far(a) || is_far(b)) return "takes gigabytes: beyond 2^31 stands by itself";
+  return why_too_large(a, b);
+}
+
+const char* why_impossible_option(const Option& option, std::size_t one) {
+  const TableClass& length = classes_of_table()[one];
+  if (length.name() == "keys=0" && (option.key == "prefix" || option.key == "past")) return "more than there are keys";
+  return nullptr;
+}
+
+}  // namespace attest

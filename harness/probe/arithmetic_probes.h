@@ -1,0 +1,77 @@
+// The probes of a stated arithmetic, one function for each statement. Internal to this folder.
+//
+// A probe compares what the backend's answers show with what it states, and takes the other statements for granted:
+// what they may add is no evidence. Nothing comes back where the rest hides what would tell.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/probe/probe_problem.h"
+#include "reference/rounding.h"
+
+namespace attest::probes {
+
+struct Answer {
+  std::string stated, observed;
+  enum class Kind { holds, is_false, too_wide } kind;
+};
+using Found = std::optional<Answer>;
+
+/// A backend, asked in one storage type.
+struct Asked {
+  Backend& backend;
+  DType dtype;
+
+  Probe probe(const std::string& options) const {
+    return Probe("dtype=" + std::string(name_of(dtype)) + " " + options);
+  }
+  Arithmetic arithmetic(const Probe& probe) const { return backend.arithmetic(probe.problem()); }
+  double u_out() const { return unit_roundoff(dtype); }
+};
+
+/// The type in which P is held between its two products, and scores between steps.
+inline DType held_weights(const Arithmetic& a) {
+  return narrower(a.stored_weights, a.accumulator) ? a.stored_weights : a.accumulator;
+}
+inline DType held_scores(const Arithmetic& a) {
+  return a.score_stores > 0 && narrower(a.stored_scores, a.accumulator) ? a.stored_scores : a.accumulator;
+}
+inline double rounded_to(DType type, double x) {
+  std::uint64_t storage = 0;
+  store(&storage, type, 0, x);
+  return load(&storage, type, 0);
+}
+/// How far exp(0) is from 1. Every other weight is seen relative to it.
+double error_of_one(const Asked& asked);
+
+/// At most this often a statement of ulps or blocks may be wider than what is shown.
+inline constexpr double kSlack = 4;
+/// Ulps that need no proof: OpenCL 1.2 (table 7.2) leaves a device up to 5 for the functions that a softmax needs.
+inline constexpr double kFreeUlps = 5;
+
+/// `least` and `most` are what the answers prove and what they leave possible.
+Answer ulps(double stated, double least, double most);
+
+Found exp_error(const Asked&);
+Found log_error(const Asked&);
+Found tanh_error(const Asked&);
+Found division(const Asked&);
+
+Found stored_weights(const Asked&);
+Found stored_scores(const Asked&);
+Found base_two(const Asked&);
+Found scale_placement(const Asked&);
+
+Found accumulator(const Asked&);
+Found normalised(const Asked&);
+Found which_sum(const Asked&);
+
+Found key_block(const Asked&);
+Found lazy_threshold(const Asked&);
+Found flush_to_zero(const Asked&);
+
+}  // namespace attest::probes

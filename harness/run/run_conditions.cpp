@@ -1,0 +1,77 @@
+#include "harness/run/run_conditions.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "harness/base/fingerprint.h"
+#include "harness/base/machine.h"
+#include "harness/isolation/isolated_backend.h"
+
+extern char** environ;
+
+namespace attest {
+namespace {
+
+/// Variables that choose kernels, devices or numbers of threads. How a thread waits and where caches lie changes no
+/// result.
+bool changes_results(std::string_view variable) {
+  for (const std::string_view other : {"OMP_WAIT_POLICY=", "POCL_CACHE_DIR="}) {
+    if (variable.starts_with(other)) return false;
+  }
+  for (const std::string_view prefix : {"ATTEST_OPENCL_", "CLBLAST_", "CUDA_VISIBLE_DEVICES=", "GLIBC_TUNABLES=",
+                                        "GOMP_", "MKL_", "OCL_", "OMP_", "OPENBLAS_", "POCL_"}) {
+    if (variable.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+/// The names of those variables and a fingerprint of their values, which may be paths of this machine.
+std::string environment() {
+  std::set<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    if (changes_results(*variable)) variables.insert(*variable);
+  }
+  if (variables.empty()) return "";
+  Fingerprint values;
+  std::string names;
+  for (const std::string& variable : variables) {
+    values.add(variable + '\n');
+    names += variable.substr(0, variable.find('=')) + " ";
+  }
+  return names + values.text();
+}
+
+}  // namespace
+
+Conditions run_conditions(const BackendSet& backends, const Context& context,
+                          const std::optional<IsolationOptions>& isolation, bool bitwise,
+                          const std::vector<std::filesystem::path>& libraries) {
+  Conditions conditions;
+  conditions["program"] = fingerprint_of("/proc/self/exe");
+  conditions["libraries"] = fingerprint_of(libraries);
+  const std::vector<std::filesystem::path> now = loaded_libraries();
+  std::vector<std::filesystem::path> drivers;
+  std::set_difference(now.begin(), now.end(), libraries.begin(), libraries.end(), std::back_inserter(drivers));
+  if (!drivers.empty()) conditions["drivers"] = fingerprint_of(drivers);
+  conditions["processor"] = this_machine().cpu;
+  conditions["threads"] = std::to_string(context.threads);
+  conditions["device"] = context.device;
+  conditions["isolation"] =
+      isolation ? fmt::format("steps of {} ms, {:g} GiB", isolation->limit.count(), isolation->memory_gib) : "";
+  conditions["bitwise"] = bitwise ? "yes" : "no";
+  conditions["environment"] = environment();
+  for (const Backend* backend : backends.all()) {
+    const Identity id = backend->identity();
+    const std::string code = worker_code(*backend);
+    conditions["backend." + id.name] = id.library + " on " + id.device + (code.empty() ? "" : ", code " + code);
+  }
+  return conditions;
+}
+
+}  // namespace attest

@@ -1,0 +1,16 @@
+// What of a problem a backend accepts: for backends that do little, so that random cases reach what they do.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "reference/problem.h"
+
+namespace attest {
+
+/// A problem with as many of this one's options as `accepts` allows, in the order of the table; sizes give way to usual
+/// ones, and another operator to attention, where even the bare sizes are refused. nullopt when nothing like it is
+/// accepted.
+std::optional<Problem> accepted_part(const Problem& problem, const std::function<bool(const Problem&)>& accepts);
+
+}  // namespace attest

@@ -1,0 +1,96 @@
+#include "harness/speed/google_samples.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "harness/base/interrupted.h"
+
+namespace attest {
+namespace {
+
+class Collector : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      if (run.run_type == Run::RT_Iteration && !run.error_occurred) collected.push_back(run);
+    }
+  }
+  std::vector<Run> collected;
+};
+
+void initialise_google_benchmark() {
+  // Google Benchmark keeps a pointer to the program's name.
+  static std::string words[] = {"attest", "--benchmark_enable_random_interleaving=true"};
+  char* arguments[] = {words[0].data(), words[1].data()};
+  int count = 2;
+  benchmark::Initialize(&count, arguments);
+}
+
+/// One sample. Its number goes with it, since Google Benchmark reports them in another order than it takes them.
+void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchmark::State& state) {
+  if (interrupted || !c.plan->wrong().empty()) {
+    state.SkipWithError("no speed");
+    return;
+  }
+  double device = 0;
+  watch.begin();
+  c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
+  for (auto _ : state) {
+    state.SetIterationTime(c.plan->run_once());
+    if (!c.plan->wrong().empty()) {
+      state.SkipWithError("no speed");
+      break;
+    }
+    if (const auto time = c.plan->plan().device_time()) device += std::chrono::duration<double>(*time).count();
+  }
+  c.plan->end_sample();
+  state.counters["sample"] = static_cast<double>(c.taken.size());
+  c.taken.push_back(watch.end());
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GFLOP/s"] = benchmark::Counter(work.operations / 1e9, rate);
+  state.counters["GB/s"] = benchmark::Counter(work.bytes / 1e9, rate);
+  if (device > 0) state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
+}
+
+}  // namespace
+
+void take_samples(std::vector<Candidate>& candidates, const std::string& case_line, const UsefulWork& work,
+                  const BenchSettings& settings, MachineWatch& watch) {
+  initialise_google_benchmark();
+  benchmark::ClearRegisteredBenchmarks();
+  const auto name_of_candidate = [&](const Candidate& c) { return c.plan->name() + "/" + case_line; };
+  bool any = false;
+  for (Candidate& c : candidates) {
+    if (c.wanted <= 0 || !c.plan->wrong().empty()) continue;
+    any = true;
+    benchmark::RegisterBenchmark(
+        name_of_candidate(c).c_str(),
+        [&](benchmark::State& state) {
+          if (settings.progress) {
+            settings.progress(fmt::format("{}: {}, sample {}", case_line, c.plan->name(), c.taken.size() + 1));
+          }
+          take_one(c, work, watch, state);
+          state.SetLabel(case_line);
+        })
+        ->Iterations(static_cast<benchmark::IterationCount>(c.runs))
+        ->Repetitions(c.wanted)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  }
+  Collector collector;
+  if (any) benchmark::RunSpecifiedBenchmarks(&collector);
+  benchmark::ClearRegisteredBenchmarks();
+
+  const int processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  for (Candidate& c : candidates) {
+    for (const auto& run : collector.collected) {
+      if (run.run_name.function_name != name_of_candidate(c)) continue;
+      const auto number = static_cast<std::size_t>(run.counters.at("sample").value);
+      const Disturbance& disturbance = c.taken.at(number);
+      c.samples.push_back({run, disturbance, disturbed_by(disturbance, settings.threads, processors)});
+    }
+  }
+}
+
+}  // namespace attest

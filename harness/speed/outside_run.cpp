@@ -1,0 +1,66 @@
+#include "harness/speed/outside_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+constexpr double kAboveRoof = 1.1;
+constexpr double kCopies = 4;           ///< of its bytes that upload may make
+constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one interrupt
+constexpr double kThreadsAbove = 0.75;  ///< a caller that hands work to a full pool computes a little, too
+constexpr std::size_t kFewest = 2;      ///< measurements that a rule needs
+
+std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
+
+/// Once may be chance; three times of four, and twice at least, is none.
+template <class Entry, class Shows>
+bool nearly_always(const std::vector<Entry>& entries, const Shows& shows) {
+  const auto count = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), shows));
+  return count >= kFewest && 4 * count >= 3 * entries.size();
+}
+
+}  // namespace
+
+std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
+  const double run = median(steps.run), upload = median(steps.upload), download = median(steps.download);
+  const double shortest_run = y.peak > 0 ? y.operations / y.peak : 0;
+  const double copy_out = y.copied_per_second > 0 ? kCopies * y.bytes_out / y.copied_per_second : 0;
+  const double copy_in = y.copied_per_second > 0 ? kCopies * y.bytes_in / y.copied_per_second : 0;
+
+  const double least = std::max(0.25 * run + copy_out, kShortest);
+  const bool waits = nearly_always(
+      steps.waited, [&](const StepSamples::Cost& more) { return (y.host ? more.cpu : more.seconds) > least; });
+  if (waits) {
+    return fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
+                       milliseconds(steps.waited.back().seconds), milliseconds(run));
+  }
+  const bool caches = nearly_always(steps.repeated, [&](const StepSamples::Repeat& one) {
+    const double fresh = y.host ? one.fresh.cpu : one.fresh.seconds, same = y.host ? one.same.cpu : one.same.seconds;
+    return fresh > 4 * same && fresh - same > kShortest;
+  });
+  if (caches) {
+    const auto& [fresh, same] = steps.repeated.back();
+    return fmt::format("answers from a cache: the same inputs once more take {}, new ones {}",
+                       milliseconds(same.seconds), milliseconds(fresh.seconds));
+  }
+  if (!steps.run.empty() && shortest_run > kAboveRoof * run) {
+    return fmt::format(
+        "works outside run: {:.1f} times the roof of its type and device (prepare {}, upload {}, run {}, download {})",
+        shortest_run / run, milliseconds(steps.prepare), milliseconds(upload), milliseconds(run),
+        milliseconds(download));
+  }
+  if (copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run) {
+    return fmt::format("works outside run: upload takes {}, {} copies of its bytes {}, run {}", milliseconds(upload),
+                       kCopies, milliseconds(copy_in), milliseconds(run));
+  }
+  if (nearly_always(steps.threads, [&](double threads) { return threads > y.threads + kThreadsAbove; })) {
+    return fmt::format("more threads than given: {:.1f} at work during run, {} given", median(steps.threads),
+                       y.threads);
+  }
+  return "";
+}
+
+}  // namespace attest

@@ -1,0 +1,23 @@
+// Whether the work of a run was done somewhere else: in other steps, in more threads, after it returned.
+#pragma once
+
+#include <string>
+
+#include "harness/speed/step_samples.h"
+
+namespace attest {
+
+/// The reason why the plan gets no speed; empty when there is none. Rules, each with room for what honest plans do:
+///
+/// - run() beats the device's roof by more than a tenth;
+/// - first downloads after a run take longer than those after them by a quarter of a run, and by more than copying the
+///   output explains;
+/// - new data take four times as long as the same data again;
+/// - upload takes longer than four copies of its bytes by half of what the run should take;
+/// - more threads work during run(), or wait for their turn, than were given.
+///
+/// What may be chance on a busy machine must show in three measurements of four. Where the device is the processor, the
+/// process's own time on it is compared and not the time on the wall, which neighbours share.
+std::string worked_outside_run(const StepSamples& steps, const Yardstick& yardstick);
+
+}  // namespace attest

@@ -1,0 +1,30 @@
+// The output of a timed run held against what its inputs give, on rows drawn at random.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/comparison/compare.h"
+#include "harness/comparison/expectation.h"
+#include "harness/comparison/guarded_outputs.h"
+
+namespace attest {
+
+/// What 16 or so rows of one run must be: the first and the last ones, and others that `draw` chooses.
+class SampleRows {
+ public:
+  /// Computed on the calling thread alone, so that what other threads of the process do meanwhile is the backend's.
+  SampleRows(const Problem& problem, const Inputs& inputs, const Producer& producer, std::uint64_t draw);
+  Comparison compare(const GuardedOutputs& outputs) const;
+
+ private:
+  const Problem& problem_;
+  Expectation expectation_;
+};
+
+/// A number for the bits of some thousand elements of `o`, evenly spread: two results that differ have two.
+std::uint64_t fingerprint(GuardedOutputs& outputs);
+
+/// Whether every byte of `o` is the same.
+bool same_bits(GuardedOutputs& a, GuardedOutputs& b);
+
+}  // namespace attest

@@ -1,0 +1,58 @@
+#include "harness/speed/sweep.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include "harness/base/statistics.h"
+#include "harness/base/user_error.h"
+
+namespace attest {
+
+std::string Sweep::line_with(const std::string& line, long value) const {
+  const std::string token = key + "=" + before + std::to_string(value);
+  std::istringstream words(line);
+  std::string result;
+  bool replaced = false;
+  for (std::string word; words >> word;) {
+    const bool this_one = word.starts_with(key + "=");
+    result += (result.empty() ? "" : " ") + (this_one ? token : word);
+    replaced = replaced || this_one;
+  }
+  return replaced ? result : result + (result.empty() ? "" : " ") + token;
+}
+
+Sweep parse_sweep(const std::string& text) {
+  static const std::regex form("([a-z.]+)=(.*[^0-9])?([0-9]{1,9})\\.\\.([0-9]{1,9})");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form)) {
+    throw UserError(
+        fmt::format("--sweep \"{}\": a key with its first and last value is wanted, as in seq=128..32768", text));
+  }
+  Sweep sweep{parts[1], parts[2], {}};
+  const long first = std::atol(parts[3].str().c_str()), last = std::atol(parts[4].str().c_str());
+  if (first < 1 || last <= first) {
+    throw UserError(fmt::format("--sweep \"{}\": the first value is at least 1, and the last one larger", text));
+  }
+  for (long value = first; value < last; value *= 2) sweep.values.push_back(value);
+  sweep.values.push_back(last);
+  return sweep;
+}
+
+double fitted_exponent(const std::vector<Cost>& costs) {
+  std::vector<double> sizes, seconds;
+  for (const Cost& cost : costs) {
+    sizes.push_back(std::log(cost.size));
+    seconds.push_back(std::log(cost.seconds));
+  }
+  const double x = mean(sizes), y = mean(seconds);
+  double products = 0;
+  for (std::size_t n = 0; n < costs.size(); ++n) products += (sizes[n] - x) * (seconds[n] - y);
+  const double squares = squares_about_mean(sizes);
+  return squares > 0 ? products / squares : 0;
+}
+
+}  // namespace attest

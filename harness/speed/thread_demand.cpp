@@ -1,0 +1,37 @@
+#include "harness/speed/thread_demand.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace attest {
+
+std::map<int, ThreadTime> times_of_other_threads() {
+  std::map<int, ThreadTime> times;
+  std::error_code error;
+  const int own = static_cast<int>(gettid());
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    const int thread = std::atoi(task.path().filename().c_str());
+    if (thread == own) continue;
+    double running = 0, waiting = 0;  // nanoseconds; a thread that has ended meanwhile gives nothing
+    std::ifstream file(task.path() / "schedstat");
+    if (file >> running >> waiting) times[thread] = {running * 1e-9, waiting * 1e-9};
+  }
+  return times;
+}
+
+int threads_at_work(const std::map<int, ThreadTime>& before, const std::map<int, ThreadTime>& now, double seconds) {
+  constexpr double kWanted = 0.2, kRan = 0.03;
+  int count = 0;
+  for (const auto& [thread, time] : now) {
+    const auto found = before.find(thread);
+    const ThreadTime earlier = found == before.end() ? ThreadTime{} : found->second;
+    const double ran = time.running - earlier.running, waited = time.waiting - earlier.waiting;
+    if (ran + waited >= kWanted * seconds && ran >= kRan * seconds) ++count;
+  }
+  return count;
+}
+
+}  // namespace attest

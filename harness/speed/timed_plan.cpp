@@ -1,0 +1,283 @@
+#include "harness/speed/timed_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "backends/refusal.h"
+#include "harness/base/float_environment.h"
+#include "harness/base/stopwatch.h"
+#include "harness/speed/cpu_clock.h"
+#include "harness/speed/memory_peak.h"
+#include "harness/speed/outside_run.h"
+#include "harness/speed/thread_demand.h"
+#include "harness/verdict/plan_walk.h"
+#include "reference/reference_uses.h"
+
+namespace attest {
+namespace {
+
+/// Long enough for a result that is still being computed to come in.
+constexpr std::chrono::milliseconds kLater{50};
+constexpr const char* kLate = "its output was not complete when run returned, and changed after it";
+/// Runs that get the data of the run before again: an answer from a cache shows.
+constexpr std::size_t kRepeats = 3;
+/// What a sample may take altogether, in units of what its runs are meant to take.
+constexpr double kSampleShare = 1.4;
+
+std::string failure_of(const Verdict& verdict) {
+  return verdict.status == Status::pass ? "" : std::string(name_of(verdict.status)) + ": " + verdict.reason;
+}
+
+}  // namespace
+
+TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), case_(shared) {
+  attempt([&] {
+    name_ = backend.identity().name;
+    if (const auto refusal = refusal_of(backend, case_.problem())) {
+      wrong_ = "refused: " + refusal->reason;
+      return;
+    }
+    producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+    const MemoryPeak memory;
+    steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
+    guarded([&] { plan_->upload(case_.as_written().inputs()); });
+    steps_.first_run = guarded([&] { plan_->run(); });
+    steps_.memory_peak = memory.bytes();
+    steps_.workspace = static_cast<double>(plan_->workspace_bytes());
+    if (wrong_.empty()) check_as_written();
+  });
+}
+
+void TimedPlan::check_as_written() {
+  Verdict verdict;
+  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get()); });
+  if (wrong_.empty()) wrong_ = failure_of(verdict);
+  if (verdict.status == Status::fail &&
+      completed_later({case_.problem(), case_.as_written().inputs(), producer_, case_.random()()})) {
+    wrong_ = kLate;
+  }
+  if (!wrong_.empty()) return;
+  error_over_bound_ = verdict.error_over_bound.value_or(0);
+  case_.outputs().reset();
+  plan_->download(case_.outputs().views());
+  seen_.insert(fingerprint(case_.outputs()));
+}
+
+/// What a plan throws is why it has no speed.
+template <class Steps>
+void TimedPlan::attempt(const Steps& steps) {
+  try {
+    steps();
+  } catch (const std::exception& error) {
+    wrong_ = std::string("threw: ") + error.what();
+  } catch (...) {
+    wrong_ = "threw something that is no std::exception";
+  }
+}
+
+/// One step of the plan, timed. Whoever computes with attest's own reference is found out here.
+template <class Step>
+double TimedPlan::guarded(const Step& step) {
+  const std::uint64_t before = reference_uses();
+  const double seconds = timed(step);
+  if (reference_uses() != before && wrong_.empty()) wrong_ = "calls attest's own reference";
+  return seconds;
+}
+
+std::int64_t TimedPlan::warm_up(double seconds) {
+  double run = kInfinity, look = 0;
+  for (int n = 0; n < 2 && wrong_.empty() && (n == 0 || run < seconds); ++n) {
+    const Stopwatch watch;
+    begin_sample(1, false);
+    run = std::min(run, run_once());
+    end_sample();
+    look = watch.seconds() - run;
+  }
+  if (!wrong_.empty() || run >= seconds) return 1;
+  // A run that nobody looks at costs what changing and uploading data take besides.
+  double each = kInfinity;
+  for (int n = 0; n < 2 && wrong_.empty(); ++n) {
+    const Stopwatch watch;
+    attempt([&] { run = std::min(run, walk(true, Look::away).run); });
+    each = std::min(each, watch.seconds());
+  }
+  const double shortest = 1e-7;  // no clock tells less
+  const double wanted = std::ceil(seconds / std::max(run, shortest));
+  const double affordable = (kSampleShare * seconds - look) / std::max(each, shortest);
+  planned_ = static_cast<std::int64_t>(std::max(1.0, std::min({wanted, affordable, 1e7})));
+  return planned_;
+}
+
+void TimedPlan::begin_sample(std::int64_t runs, bool in_full) {
+  runs_ = runs;
+  at_ = 0;
+  in_full_ = in_full;
+  checked_ = static_cast<std::int64_t>(case_.random()() % static_cast<std::uint64_t>(runs)) + 1;
+  probed_ = sample_++ < 3 || case_.random()() % 3 == 0;
+  cpu_ = own_cpu_ = wall_ = 0;
+  others_ = times_of_other_threads();
+}
+
+double TimedPlan::run_once() {
+  Walk walk;
+  attempt([&] {
+    const bool last = ++at_ == runs_;
+    const Look look = last && probed_ ? Look::with_probes : last || at_ == checked_ ? Look::at_rows : Look::away;
+    if (last && in_full_)
+      walk_in_full(walk);
+    else
+      walk = this->walk(at_ == 1, look);
+  });
+  if (!wrong_.empty()) return 0;
+  steps_.upload.push_back(walk.upload);
+  steps_.run.push_back(walk.run);
+  if (walk.download > 0) {
+    steps_.download.push_back(walk.download);
+    steps_.total.push_back(walk.upload + walk.run + walk.download);
+  }
+  return walk.run;
+}
+
+void TimedPlan::end_sample() {
+  // Over a shorter while the system's own accounts of threads are too coarse.
+  constexpr double kAccounted = 5e-3;
+  if (wall_ < kAccounted || !wrong_.empty()) return;
+  const int others = threads_at_work(others_, times_of_other_threads(), wall_);
+  steps_.threads.push_back(std::max(cpu_ / wall_, own_cpu_ / wall_ + others));
+}
+
+void TimedPlan::walk_in_full(Walk& walk) {
+  Verdict verdict;
+  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get()); });
+  const std::string failure = failure_of(verdict);
+  if (!failure.empty() && wrong_.empty()) wrong_ = "while it was timed, with other data, " + failure;
+  error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
+  walk.upload = verdict.seconds.upload;
+  walk.run = verdict.seconds.run;
+  walk.download = verdict.seconds.download;
+}
+
+void TimedPlan::run_cold(ColdCaches& caches) {
+  attempt([&] {
+    const double seconds = walk(true, Look::at_rows, &caches).run;
+    if (wrong_.empty()) steps_.cold.push_back(seconds);
+  });
+}
+
+TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
+  Walk walk;
+  const bool probed = look == Look::with_probes;
+  GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
+  if (probed) {  // what the plan holds of the run before
+    outputs.reset();
+    guarded([&] { plan_->download(outputs.views()); });
+  }
+  const Inputs& inputs = case_.changing().next(keys);
+  const FloatEnvironment environment;
+  walk.upload = guarded([&] { plan_->upload(inputs); });
+  Early early;
+  if (probed) {
+    more.reset();
+    early.seconds = guarded([&] { plan_->download(more.views()); });
+    early.changed = !same_bits(outputs, more);
+  }
+  if (evicted) evicted->evict();
+  const Stopwatch outer;
+  const double cpu = process_cpu_seconds(), own = thread_cpu_seconds();
+  walk.run = guarded([&] { plan_->run(); });
+  own_cpu_ += thread_cpu_seconds() - own;
+  walk.run_cpu = process_cpu_seconds() - cpu;
+  cpu_ += walk.run_cpu;
+  wall_ += outer.seconds();
+  if (const std::string changed = environment.changed(); !changed.empty() && wrong_.empty()) wrong_ = changed;
+  if (look == Look::away || !wrong_.empty()) return walk;
+
+  walk.download = fetch(outputs, walk.fetched);
+  if (wrong_.empty()) look_at(inputs, early, probed, walk);
+  return walk;
+}
+
+void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk) {
+  GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
+  const double cpu = other_threads_cpu_seconds();
+  const Stopwatch watch;
+  const SampleRows rows(case_.problem(), inputs, producer_, case_.random()());
+  const Comparison comparison = rows.compare(outputs);
+  steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
+  steps_.after.push_back(watch.seconds());
+  error_over_bound_ = std::max(error_over_bound_, comparison.error_over_bound());
+  if (comparison.failed()) {
+    wrong_ = describe_wrong(comparison.describe(), rows);
+    return;
+  }
+  seen_.insert(fingerprint(outputs));
+  // What changed with the upload and is right already was computed by somebody else than run.
+  if (early.changed && !rows.compare(more).failed()) {
+    const bool late = early.seconds > walk.upload;
+    wrong_ = fmt::format("works outside run: its result was there before run, after {} of {:.3f} ms (run: {:.3f} ms)",
+                         late ? "a download" : "an upload", (late ? early.seconds : walk.upload) * 1e3, walk.run * 1e3);
+    return;
+  }
+  if (!probed) return;
+  StepSamples::Cost again;
+  fetch(more, again);
+  steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+  if (wrong_.empty() && !same_bits(outputs, more)) wrong_ = "its output changed after run had returned";
+  if (steps_.repeated.size() >= kRepeats && !suspected_) return;
+  guarded([&] { plan_->upload(inputs); });
+  StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, {}};
+  const double before = process_cpu_seconds();
+  repeat.same.seconds = guarded([&] { plan_->run(); });
+  repeat.same.cpu = process_cpu_seconds() - before;
+  steps_.repeated.push_back(repeat);
+}
+
+/// Spoils the outputs and downloads into them. Returns the seconds of the download alone.
+double TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
+  const Stopwatch watch;
+  const double cpu = process_cpu_seconds();
+  outputs.reset();
+  const double seconds = guarded([&] { plan_->download(outputs.views()); });
+  cost = {watch.seconds(), process_cpu_seconds() - cpu};
+  return seconds;
+}
+
+std::string TimedPlan::describe_wrong(const std::string& what, const SampleRows& rows) {
+  GuardedOutputs& outputs = case_.outputs();
+  const bool earlier = seen_.contains(fingerprint(outputs));
+  if (completed_later(rows)) return kLate;
+  if (earlier) return "run gave the result of earlier inputs: " + what;
+  return "right before the timing, wrong while it was timed: " + what;
+}
+
+bool TimedPlan::completed_later(const SampleRows& rows) {
+  std::this_thread::sleep_for(kLater);
+  case_.more_outputs().reset();
+  try {
+    plan_->download(case_.more_outputs().views());
+  } catch (const std::exception&) {
+    return false;  // the reason that brought us here is told
+  }
+  return !rows.compare(case_.more_outputs()).failed();
+}
+
+void TimedPlan::judge(const Yardstick& yardstick) {
+  if (!wrong_.empty()) return;
+  constexpr int kLooks = 12;
+  constexpr double kSeconds = 3;
+  const Stopwatch watch;
+  suspected_ = !worked_outside_run(steps_, yardstick).empty();
+  for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
+    begin_sample(planned_, false);
+    probed_ = true;
+    while (at_ < runs_ && wrong_.empty()) run_once();
+    end_sample();
+  }
+  if (wrong_.empty()) wrong_ = worked_outside_run(steps_, yardstick);
+}
+
+}  // namespace attest

@@ -1,0 +1,95 @@
+// A backend's plan under time: every sample is a result.
+//
+// Before each run the inputs change in place and are uploaded. The last run of a sample and one more, drawn at random,
+// are downloaded into spoiled outputs and checked on random rows; in one sample the last run has data that the backend
+// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be.
+// Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice after it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/speed/cold_caches.h"
+#include "harness/speed/sample_check.h"
+#include "harness/speed/step_samples.h"
+#include "harness/speed/thread_demand.h"
+#include "harness/speed/timed_case.h"
+#include "reference/producer.h"
+
+namespace attest {
+
+class TimedPlan {
+ public:
+  /// Makes the plan and checks it with the case's own data. What it throws or gets wrong stands in wrong(). Both
+  /// arguments outlive it.
+  TimedPlan(Backend& backend, TimedCase& shared);
+
+  const std::string& name() const { return name_; }
+  /// Why there is no speed; empty as long as there is one.
+  const std::string& wrong() const { return wrong_; }
+  double error_over_bound() const { return error_over_bound_; }
+  const StepSamples& steps() const { return steps_; }
+  const Plan& plan() const { return *plan_; }
+
+  /// Some walks before the first sample; returns how many runs a sample of `seconds` has, at most about a third of it
+  /// spent on what is not run().
+  std::int64_t warm_up(double seconds);
+
+  /// A sample of `runs` runs begins; with `in_full` its last run is checked whole.
+  void begin_sample(std::int64_t runs, bool in_full);
+  /// Uploads changed inputs and runs. Returns the seconds of run(), and 0 when something was wrong.
+  double run_once();
+  void end_sample();
+  /// A checked run on changed inputs with caches that hold none of them.
+  void run_cold(ColdCaches& caches);
+
+  /// No speed, for a reason that was found elsewhere.
+  void refuse(std::string reason) { wrong_ = std::move(reason); }
+  /// Holds the steps against what they may take; sets wrong(). A suspicion is looked at some more times first.
+  void judge(const Yardstick& yardstick);
+
+ private:
+  struct Walk {
+    double upload = 0, run = 0, download = 0;
+    double run_cpu = 0;         ///< of the process
+    StepSamples::Cost fetched;  ///< from the run's return until its output was there
+  };
+  enum class Look { away, at_rows, with_probes };
+  /// A download between upload and run: whether it gave anything else than the run before had left.
+  struct Early {
+    bool changed = false;
+    double seconds = 0;
+  };
+
+  Walk walk(bool keys, Look look, ColdCaches* evicted = nullptr);
+  double fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
+  void check_as_written();
+  void walk_in_full(Walk& walk);
+  void look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk);
+  /// Whether a download a little later gives what the rows want.
+  bool completed_later(const SampleRows& rows);
+  std::string describe_wrong(const std::string& what, const SampleRows& rows);
+  template <class Step>
+  double guarded(const Step& step);
+  template <class Steps>
+  void attempt(const Steps& steps);
+
+  Backend& backend_;
+  TimedCase& case_;
+  std::string name_, wrong_;
+  std::unique_ptr<Plan> plan_;
+  Producer producer_;
+  double error_over_bound_ = 0;
+  StepSamples steps_;
+  std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
+  std::int64_t planned_ = 1, runs_ = 0, at_ = 0, checked_ = 0, sample_ = 0;
+  bool in_full_ = false, probed_ = false, suspected_ = false;
+  double cpu_ = 0, own_cpu_ = 0, wall_ = 0;  ///< of the sample's runs: of the process, of this thread, and their time
+  std::map<int, ThreadTime> others_;         ///< when the sample began
+};
+
+}  // namespace attest

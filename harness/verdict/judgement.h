@@ -1,0 +1,25 @@
+// Results held against what they must be: their guards, their classes, their bounds.
+#pragma once
+
+#include <string>
+
+#include "harness/comparison/compare.h"
+#include "harness/comparison/expectation.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "reference/call.h"
+
+namespace attest {
+
+struct Judgement {
+  Comparison comparison;
+  std::string cause, reason;    ///< empty when nothing is wrong
+  bool left_unwritten = false;  ///< some elements hold what they held before the download
+  bool state_matters = false;   ///< the cause says already what the result depends on and mustn't
+
+  bool wrong() const { return !cause.empty(); }
+};
+
+/// `bounds`: those of the arithmetic that the results come from.
+Judgement judge(const Call& call, const Expectation& expectation, const Bounds& bounds, const GuardedOutputs& outputs);
+
+}  // namespace attest

@@ -1,0 +1,133 @@
+#include "harness/verdict/state_walk.h"
+
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "backends/refusal.h"
+#include "harness/base/spoiled_memory.h"
+#include "harness/base/stopwatch.h"
+#include "harness/cases/fill.h"
+#include "harness/cases/memory.h"
+#include "harness/cases/other_data.h"
+#include "harness/verdict/companions.h"
+#include "reference/case_line.h"
+#include "reference/work.h"
+
+namespace attest {
+namespace {
+
+/// Up to here a run costs next to nothing beside the reference.
+constexpr double kSmallMultiplyAdds = 20'000;
+/// Of the larger cases, one in so many; those with companions are rehearsed, too.
+constexpr std::uint64_t kRehearsedOneIn = 8, kAccompaniedOneIn = 32;
+/// The steps hold the tensors of a case some five times.
+constexpr double kMostBytes = 64 << 20;
+
+std::uint64_t number_of(const Problem& problem) {
+  constexpr std::uint64_t kStream = 9000;
+  std::uint64_t number = 0;
+  for (const char c : print_case(problem)) number = hash_words(number, kStream, static_cast<unsigned char>(c));
+  return number;
+}
+
+}  // namespace
+
+StateSteps state_steps(const Problem& problem) {
+  if (storage_bytes(problem) > kMostBytes) return {};
+  const double work = dense_multiply_adds(problem);
+  if (work <= kSmallMultiplyAdds) return {true, true, work > 0};  // without a key there is little to mix up
+  const std::uint64_t number = number_of(problem);
+  const bool rehearsed = number % kRehearsedOneIn == 0;
+  return {rehearsed, rehearsed, number % kAccompaniedOneIn == 0};
+}
+
+/// A plan of another call with the data and outputs that it uses.
+struct StateWalk::Companion {
+  Problem problem;
+  CaseInputs data;
+  GuardedOutputs outputs;
+  std::unique_ptr<Plan> plan;
+
+  explicit Companion(const Problem& p) : problem(p), data(make_inputs(p)), outputs(p) {}
+  void upload() { plan->upload(data.views()); }
+  void run() { plan->run(); }
+};
+
+StateWalk::StateWalk(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps)
+    : backend_(backend), problem_(problem), data_(data), steps_(steps) {}
+
+StateWalk::~StateWalk() = default;
+
+std::unique_ptr<StateWalk::Companion> StateWalk::companion(const Problem& problem) {
+  try {
+    if (refusal_of(backend_, problem)) return nullptr;
+    auto other = std::make_unique<Companion>(problem);
+    other->plan = make_plan(backend_, problem);
+    attest::walk(*other->plan, other->data.views(), &other->outputs);
+    return other;
+  } catch (const CaseFault& fault) {
+    const std::string reason = std::string(fault.what()) + " of a plan for '" + print_case(problem) + "'";
+    companions_[0].reset();  // its process may be gone
+    companions_fault_ = std::make_exception_ptr(CaseFault(fault.status(), fault.cause(), reason));
+    return nullptr;
+  } catch (const std::exception&) {
+    return nullptr;  // it isn't the case in question: a line of its own would tell
+  }
+}
+
+void StateWalk::companions_do(void (Companion::*step)()) {
+  for (auto& one : companions_) {
+    if (one) (*one.*step)();
+  }
+}
+
+/// Once on other data, which then give way to the case's own.
+void StateWalk::rehearse(GuardedOutputs& outputs) {
+  staged_ = data_;
+  change_data(problem_, staged_);
+  attest::walk(*plan_, staged_.views(), &outputs);
+  copy_data(data_, staged_);
+  outputs.reset();
+}
+
+StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
+  // One before the plan, one after it: what a backend keeps of its first plan and of its last is then another's.
+  if (steps_.companions) companions_[0] = companion(same_sizes_other_values(problem_));
+  double prepare = 0;
+  {
+    std::optional<SpoiledMemory> spoiled;
+    if (steps_.spoiled_memory) spoiled.emplace();
+    prepare = timed([&] { plan_ = make_plan(backend_, problem_); });
+    if (steps_.rehearsal) rehearse(outputs);
+  }
+  if (steps_.companions && !companions_fault_) companions_[1] = companion(other_sizes(problem_));
+  BetweenSteps between;
+  if (steps_.companions) {
+    between.after_upload = [this] { companions_do(&Companion::upload); };
+    between.after_run = [this] { companions_do(&Companion::run); };
+  }
+  StepSeconds seconds = attest::walk(*plan_, (steps_.rehearsal ? staged_ : data_).views(), &outputs, between);
+  seconds.prepare = prepare;
+  return seconds;
+}
+
+void StateWalk::require_companions() const {
+  if (companions_fault_) std::rethrow_exception(companions_fault_);
+}
+
+void StateWalk::download_again(GuardedOutputs& outputs) { plan_->download(outputs.views()); }
+
+void StateWalk::walk_in_another_thread(GuardedOutputs& outputs) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      attest::walk(*plan_, (steps_.rehearsal ? staged_ : data_).views(), &outputs);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace attest

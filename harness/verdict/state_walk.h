@@ -1,0 +1,62 @@
+// A plan of a case walked so that nothing may count on the state that things are in: memory, data and other plans.
+//
+// A result must be a function of the call and of the data uploaded last. What runs before it, beside it and elsewhere
+// is chosen by the case alone, so that a failure repeats with its line.
+#pragma once
+
+#include <exception>
+#include <memory>
+
+#include "backends/backend.h"
+#include "harness/cases/inputs.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/plan_walk.h"
+#include "reference/problem.h"
+
+namespace attest {
+
+struct StateSteps {
+  bool spoiled_memory = false;  ///< what is allocated until the case's own data come holds no zeros
+  bool rehearsal = false;       ///< the plan runs before on other data at the same addresses
+  bool companions = false;  ///< two other plans of the backend are alive and take turns with it; then another thread
+  bool operator==(const StateSteps&) const = default;
+};
+
+/// Small cases take all steps; of large ones a fixed share is chosen by the case's line. None where tensors would have
+/// to be held several times in much memory.
+StateSteps state_steps(const Problem& problem);
+
+class StateWalk {
+ public:
+  /// `problem` and `data`, which belong together, outlive this. The backend takes the call.
+  StateWalk(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps);
+  ~StateWalk();
+
+  /// The plan is made and takes its steps; the result is that of the last walk, and so are the seconds. Throws as
+  /// attest::walk.
+  StepSeconds walk(GuardedOutputs& outputs);
+  /// Throws what a companion met that no verdict may pass over, such as a crash; for a case that is right by itself.
+  void require_companions() const;
+  /// The same result once more.
+  void download_again(GuardedOutputs& outputs);
+  /// The three steps once more, in a thread that the plan has never seen.
+  void walk_in_another_thread(GuardedOutputs& outputs);
+
+ private:
+  struct Companion;
+  /// Null when the backend doesn't take it or throws.
+  std::unique_ptr<Companion> companion(const Problem& problem);
+  void rehearse(GuardedOutputs& outputs);
+  void companions_do(void (Companion::*step)());
+
+  Backend& backend_;
+  const Problem& problem_;
+  const CaseInputs& data_;
+  const StateSteps steps_;
+  CaseInputs staged_;  ///< with a rehearsal: what the plan reads, other data first
+  std::unique_ptr<Companion> companions_[2];
+  std::exception_ptr companions_fault_;
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace attest

@@ -1,0 +1,115 @@
+#include "tests/emulator/declarations.h"
+
+#include <functional>
+
+#include "tests/emulator/accusations.h"
+
+namespace attest::emulator {
+namespace {
+
+const std::vector<DType> kNarrow = {DType::f32, DType::f16, DType::bf16};
+
+}  // namespace
+
+Arithmetic plain_arithmetic(DType dtype) {
+  Arithmetic a;
+  a.accumulator = a.stored_weights = a.stored_scores = accumulator_of(dtype);
+  a.exp_ulps = a.log_ulps = a.tanh_ulps = 1;
+  return a;
+}
+
+Emulated random_declaration(Random& random, DType dtype) {
+  const auto one_in = [&](std::size_t n) { return random.below(n) == 0; };
+  Emulated e;
+  Arithmetic a = plain_arithmetic(dtype);
+  if (one_in(4)) a.accumulator = a.stored_weights = a.stored_scores = DType::f64;
+  a.exp_ulps = random.pick(std::vector<double>{0.5, 1, 1, 2, 3, 20, 739});
+  a.log_ulps = random.pick(std::vector<double>{0.5, 1, 2, 4, 100});
+  a.tanh_ulps = random.pick(std::vector<double>{0.5, 1, 2, 5, 100});
+  a.base2 = one_in(3);
+  if (one_in(3)) a.scale = a.base2 && one_in(2) ? ScalePlacement::folded_log2e : ScalePlacement::split_root;
+  a.division = random.pick(values_of<Division>());
+  if (one_in(2)) a.key_block = random.pick(std::vector<std::int64_t>{1, 3, 8, 16, 64});
+  if (a.key_block > 0 && one_in(2)) a.lazy_threshold = random.pick(std::vector<double>{0.5, 2, 5.545, 8});
+  a.normalised_before_storage = one_in(4);
+  const DType weights = random.pick(kNarrow), scores = random.pick(kNarrow);
+  if (one_in(2) && narrower(weights, a.accumulator)) a.stored_weights = weights;
+  if (one_in(3) && narrower(scores, a.accumulator)) {
+    a.stored_scores = scores;
+    a.score_stores = 1 + static_cast<int>(random.below(4));
+  }
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  a.sum_of_stored = weights_stored && !a.normalised_before_storage && one_in(2);
+  a.flush_to_zero = one_in(3);
+  e.clamped_exp = a.flush_to_zero && one_in(2);
+  e.does = e.says = a;
+  e.behaviour = random.pick(values_of<Behaviour>());
+  e.seed = random.below(std::size_t{1} << 40);
+  return e;
+}
+
+std::vector<Statement> every_statement(DType dtype) {
+  std::vector<Statement> list;
+  const auto add = [&](const std::string& name, const std::function<void(Arithmetic&)>& change, bool clamped = false) {
+    Emulated e;
+    e.does = plain_arithmetic(dtype);
+    change(e.does);
+    e.says = e.does;
+    e.clamped_exp = clamped;
+    list.push_back({name, e});
+  };
+  add("plain", [](Arithmetic&) {});
+  if (dtype != DType::f64) {
+    add("accumulator=f64", [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; });
+  }
+  for (DType type : kNarrow) {
+    if (!narrower(type, accumulator_of(dtype))) continue;
+    const std::string name(name_of(type));
+    add("stored_weights=" + name, [&](Arithmetic& a) { a.stored_weights = type; });
+    add("stored_weights=" + name + " sum_of_stored", [&](Arithmetic& a) {
+      a.stored_weights = type;
+      a.sum_of_stored = true;
+    });
+    add("stored_weights=" + name + " normalised_before_storage", [&](Arithmetic& a) {
+      a.stored_weights = type;
+      a.normalised_before_storage = true;
+    });
+    for (int stores = 1; stores <= 4; ++stores) {
+      add("stored_scores=" + name + " score_stores=" + std::to_string(stores), [&](Arithmetic& a) {
+        a.stored_scores = type;
+        a.score_stores = stores;
+      });
+    }
+  }
+  for (double ulps : {20.0, 739.0}) {
+    const std::string text = std::to_string(static_cast<int>(ulps));
+    add("exp_ulps=" + text, [&](Arithmetic& a) { a.exp_ulps = ulps; });
+    add("log_ulps=" + text, [&](Arithmetic& a) { a.log_ulps = ulps; });
+    add("tanh_ulps=" + text, [&](Arithmetic& a) { a.tanh_ulps = ulps; });
+  }
+  add("base2", [](Arithmetic& a) { a.base2 = true; });
+  add("base2 scale=folded_log2e", [](Arithmetic& a) {
+    a.base2 = true;
+    a.scale = ScalePlacement::folded_log2e;
+  });
+  add("scale=split_root", [](Arithmetic& a) { a.scale = ScalePlacement::split_root; });
+  for (Division division : {Division::reciprocal, Division::opencl_division, Division::opencl_reciprocal}) {
+    add("division=" + std::string(name_of(division)), [&](Arithmetic& a) { a.division = division; });
+  }
+  for (std::int64_t block : {1, 8, 64}) {
+    add("key_block=" + std::to_string(block), [&](Arithmetic& a) { a.key_block = block; });
+  }
+  for (double threshold : {2.0, 5.545}) {
+    add("key_block=16 lazy_threshold=" + std::to_string(threshold), [&](Arithmetic& a) {
+      a.key_block = 16;
+      a.lazy_threshold = threshold;
+    });
+  }
+  add("normalised_before_storage", [](Arithmetic& a) { a.normalised_before_storage = true; });
+  add("flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; });
+  add(
+      "flush_to_zero, exp clamped", [](Arithmetic& a) { a.flush_to_zero = true; }, true);
+  return list;
+}
+
+}  // namespace attest::emulator

@@ -1,0 +1,41 @@
+// emulate COUNT SEED [PROBE_EVERY]: the emulator on COUNT random lines, each with an arithmetic of its own that is
+// declared as it is; the declaration of every so many-th line is probed, too (default 5; 0: none). Prints every
+// accusation (by a bound, by the second tier, by a probe) and at last how many there were. Exit code 1 when there was
+// one, 2 for a wrong request.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "harness/cases/case.h"
+#include "harness/cases/random_case.h"
+#include "reference/case_line.h"
+#include "tests/emulator/accusations.h"
+#include "tests/emulator/declarations.h"
+
+int main(int argc, char** argv) {
+  using namespace attest;
+  using namespace attest::emulator;
+  if (argc < 3 || argc > 4) {
+    std::fprintf(stderr, "usage: emulate COUNT SEED [PROBE_EVERY]\n");
+    return 2;
+  }
+  const long count = std::atol(argv[1]), probe_every = argc == 4 ? std::atol(argv[3]) : 5;
+  Random random(std::strtoull(argv[2], nullptr, 10));
+  std::map<std::string, long> statuses;
+  long accusations = 0, probed = 0;
+  for (long n = 0; n < count;) {
+    const Problem problem = random_softmax_case(random);
+    if (random_case_cost(problem) > kLineCost) continue;
+    const Emulated emulated = random_declaration(random, problem.dtype);
+    const bool probe = probe_every > 0 && n % probe_every == 0;
+    const Accusations found = accuse(emulated, print_case(problem), probe);
+    statuses[std::string(name_of(emulated.behaviour)) + " " + found.status] += 1;
+    probed += probe;
+    for (const std::string& accusation : found.list) std::printf("%s\n", accusation.c_str());
+    accusations += static_cast<long>(found.list.size());
+    ++n;
+  }
+  for (const auto& [status, lines] : statuses) std::printf("%-24s %ld\n", status.c_str(), lines);
+  std::printf("%ld lines, %ld declarations probed, %ld accusations\n", count, probed, accusations);
+  return accusations > 0;
+}

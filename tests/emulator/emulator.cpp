@@ -1,0 +1,330 @@
+#include "tests/emulator/emulator.h"
+
+#include <algorithm>
+#include <numbers>
+
+#include "backends/support/host_results.h"
+#include "harness/isolation/arithmetic_json.h"
+#include "reference/attention.h"
+
+namespace attest::emulator {
+namespace {
+
+constexpr Number kHidden = -std::numeric_limits<Number>::infinity();
+
+/// The steps from query and key to the score that enters exp.
+class Scores {
+ public:
+  /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one.
+  Scores(const Call& call, const Arithmetic& a, Steps& steps)
+      : p_(call), a_(a), steps_(steps), where_(static_cast<Where>(steps.word() % 3)), log2e_(steps.round(kLog2e)) {
+    const Number scale = p_.scale_value();
+    factor_ = folds() ? steps_.round(steps_.round(scale) * log2e_) : steps_.round(scale);
+    root_ = steps_.round(std::sqrt(std::fabs(scale)));
+    if (p_.softcap) cap_ = steps_.round(*p_.softcap);
+  }
+
+  void set_query(const std::vector<double>& q) {
+    query_.clear();
+    for (double x : q) {
+      const Number read = steps_.input(x);
+      if (a_.scale == ScalePlacement::split_root) {
+        query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
+      } else {
+        query_.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
+      }
+    }
+  }
+
+  struct Stages {
+    Number raw, capped, biased;  ///< in units of log 2 in base 2
+  };
+  /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
+  Stages score(const double* key, const Head::Bias& bias, int push) {
+    terms_.clear();
+    for (std::size_t t = 0; t < query_.size(); ++t) {
+      Number k = steps_.input(key[t]);
+      if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
+      if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
+        k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
+      }
+      terms_.push_back(steps_.round(query_[t] * k, push));
+    }
+    Number s = steps_.sum(terms_, push);
+    s = store(s, 3, push);
+    if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
+    s = store(s, 2, push);
+    Stages stages{};
+    stages.raw = s;
+    if (p_.softcap) {
+      s = steps_.tanh(steps_.round(s / cap_, push), push);
+      s = steps_.round(s * (a_.base2 ? steps_.round(cap_ * log2e_) : cap_), push);
+    } else if (a_.base2 && !folds()) {
+      s = steps_.round(s * log2e_, push);
+    }
+    s = stages.capped = store(s, 4, push);
+    s = add_bias(s, bias, push);
+    stages.biased = store(s, 1, push);
+    return stages;
+  }
+
+  Number sink(Number logit) const { return a_.base2 ? steps_.round(logit * log2e_) : logit; }
+  Number log2e() const { return log2e_; }
+
+ private:
+  enum class Where { query, key, score };
+  static constexpr Number kLog2e = std::numbers::log2e_v<Number>;
+
+  bool folds() const { return a_.scale == ScalePlacement::folded_log2e && a_.base2 && !p_.softcap; }
+
+  /// Rounds to the type of stored scores at the n-th place, in the order in which `score_stores` fills them.
+  Number store(Number s, int place, int push) const {
+    return a_.score_stores >= place ? steps_.stored(s, a_.stored_scores, push) : s;
+  }
+
+  Number add_bias(Number s, const Head::Bias& bias, int push) {
+    Number additive = bias.additive, alibi = bias.alibi;
+    if (alibi != 0) alibi = steps_.round(alibi, push);
+    if (a_.base2) {
+      if (additive != 0) additive = steps_.round(additive * log2e_, push);
+      if (alibi != 0) alibi = steps_.round(alibi * log2e_, push);
+    }
+    if (additive == 0 || alibi == 0) return additive + alibi == 0 ? s : steps_.round(s + (additive + alibi), push);
+    switch (where_) {
+      case Where::query: return steps_.round(steps_.round(s + additive, push) + alibi, push);
+      case Where::key: return steps_.round(steps_.round(s + alibi, push) + additive, push);
+      case Where::score: return steps_.round(s + steps_.round(additive + alibi, push), push);
+    }
+    return s;
+  }
+
+  const Call& p_;
+  const Arithmetic a_;
+  Steps& steps_;
+  Where where_;
+  Number log2e_, factor_, root_, cap_ = 1;
+  std::vector<Number> query_, terms_;
+};
+
+class EmulatorPlan : public Plan {
+ public:
+  EmulatorPlan(const Call& call, const Emulated& emulated)
+      : p_(call), e_(emulated), a_(emulated.does), results_(call) {}
+
+  void upload(const Inputs& inputs) override { inputs_ = inputs; }
+
+  void run() override {
+    Steps steps(a_, e_.behaviour, e_.clamped_exp);
+    steps.seed(e_.seed);
+    steps.choose_order();
+    Scores scores(p_, a_, steps);
+    for (std::int64_t b = 0; b < p_.batch; ++b) {
+      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
+        const Head head(p_, inputs_, b, h);
+        for (std::int64_t i = 0; i < p_.stored_queries(b); ++i) {
+          head.attend(i, exact_);
+          attend(head, i, results_.row(b, h, i), steps, scores);
+        }
+      }
+    }
+    if (p_.wants_scores()) write_stages();
+  }
+
+  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
+
+ private:
+  struct Key {
+    std::size_t j;
+    int push;
+    Number score, weight;
+  };
+
+  /// Under a maximum of -inf nothing has been seen but scores that overflowed.
+  static Number weight_of(const Key& key, Number max, Steps& steps) {
+    return max == kHidden ? 0 : steps.exp(steps.round(key.score - max, key.push), key.push);
+  }
+
+  /// Whether more of key j raises the output that the adversary wants large.
+  int push_of(const Head& head, std::size_t j, std::size_t column) const {
+    const double factor = exact_.factors.empty() ? 1 : exact_.factors[j];
+    return factor * head.value_row(static_cast<std::int64_t>(j))[column] < exact_.output[column] ? -1 : 1;
+  }
+
+  void attend(const Head& head, std::int64_t i, std::size_t row, Steps& steps, Scores& scores) {
+    const auto columns = static_cast<std::size_t>(p_.value_dim);
+    double* out = results_.out_row(row);
+    std::fill_n(out, columns, 0.0);
+    const bool has_sink = exact_.sink != -kInfinity;
+    const Number sink = has_sink ? scores.sink(exact_.sink) : kHidden;
+    results_.lse[row] = natural(sink, steps, scores);
+    if (exact_.visible_count == 0) return;
+
+    const std::size_t column = static_cast<std::size_t>(i) % columns;
+    scores.set_query(head.query_row(i));
+    keys_.clear();
+    for (std::size_t j = 0; j < exact_.seen.size(); ++j) {
+      if (!exact_.seen[j]) continue;
+      const auto key = static_cast<std::int64_t>(j);
+      const int push = push_of(head, j, column);
+      keys_.push_back({j, push, scores.score(head.key_row(key), head.bias(i, key), push).biased, 0});
+    }
+    const int sum_push = exact_.output[column] < 0 ? 1 : -1;
+    Number max = sink, sum = has_sink ? 1 : 0;
+    sums_.assign(columns, 0);
+    const std::size_t block = a_.key_block > 0 ? static_cast<std::size_t>(a_.key_block) : exact_.seen.size();
+    for (std::size_t first = 0; first < keys_.size();) {
+      std::size_t last = first;
+      while (last < keys_.size() && keys_[last].j / block == keys_[first].j / block) ++last;
+      raise_maximum(first, last, max, sum, sum_push, steps);
+      for (std::size_t n = first; n < last; ++n) {
+        Key& key = keys_[n];
+        key.weight = weight_of(key, max, steps);
+      }
+      sum = add_weights(first, last, sum, sum_push, steps);
+      if (!a_.normalised_before_storage) add_values(head, first, last, steps, false);
+      first = last;
+    }
+    if (a_.normalised_before_storage) {
+      for (Key& key : keys_) {
+        key.weight = steps.divide(weight_of(key, max, steps), sum, key.push, false);
+      }
+      add_values(head, 0, keys_.size(), steps, true);
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      const Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], sum, 1, true);
+      out[c] = static_cast<double>(o);
+    }
+    results_.lse[row] = natural(max + steps.log(sum, 1), steps, scores);
+  }
+
+  /// The last steps of lse: its sum rounded, and back from units of log 2.
+  double natural(Number lse, const Steps& steps, const Scores& scores) const {
+    if (!a_.base2 || !std::isfinite(lse)) return static_cast<double>(steps.nearest(lse));
+    return static_cast<double>(steps.nearest(steps.round(lse) * steps.round(1 / scores.log2e())));
+  }
+
+  /// Moves the running maximum on, unless it may lag, and shrinks what was summed under the old one.
+  void raise_maximum(std::size_t first, std::size_t last, Number& max, Number& sum, int sum_push, Steps& steps) {
+    Number highest = kHidden;
+    for (std::size_t n = first; n < last; ++n) {
+      if (!(keys_[n].score <= highest)) highest = keys_[n].score;
+      if (std::isnan(keys_[n].score)) break;
+    }
+    const Number lag = a_.lazy_threshold * (a_.base2 ? std::numbers::log2e_v<Number> : 1);
+    if (max == kHidden) {
+      max = highest;
+    } else if (!(highest <= max + lag)) {
+      const Number shrink = steps.exp(steps.round(max - highest), 1);
+      sum = steps.round(sum * shrink, sum_push);
+      for (Number& o : sums_) o = steps.round(o * shrink);
+      max = highest;
+    }
+  }
+
+  Number add_weights(std::size_t first, std::size_t last, Number sum, int push, Steps& steps) {
+    terms_.clear();
+    for (std::size_t n = first; n < last; ++n) {
+      const Key& key = keys_[n];
+      terms_.push_back(a_.sum_of_stored ? steps.stored(key.weight, a_.stored_weights, key.push) : key.weight);
+    }
+    const Number added = steps.sum(terms_, push);
+    return sum == 0 ? added : steps.round(sum + added, push);
+  }
+
+  void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
+    for (std::size_t n = first; n < last; ++n) {
+      Key& key = keys_[n];
+      key.weight = steps.stored(key.weight, a_.stored_weights, key.push);
+      if (!exact_.factors.empty() && !std::isnan(key.weight)) {
+        key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
+      }
+    }
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      terms_.clear();
+      for (std::size_t n = first; n < last; ++n) {
+        const Number v = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c]);
+        terms_.push_back(steps.round(keys_[n].weight * v));
+      }
+      const Number added = steps.sum(terms_, 1, end);
+      sums_[c] = end || sums_[c] == 0 ? added : steps.round(sums_[c] + added);
+    }
+  }
+
+  /// Stages are computed once more, in natural units and rounded to nearest: they are handed over as they are.
+  void write_stages() {
+    Arithmetic natural = a_;
+    natural.base2 = false;
+    if (natural.scale == ScalePlacement::folded_log2e) natural.scale = ScalePlacement::score;
+    Steps steps(natural, Behaviour::random, e_.clamped_exp);
+    steps.seed(e_.seed);
+    steps.choose_order();
+    Scores scores(p_, natural, steps);
+    for (std::int64_t b = 0; b < p_.batch; ++b) {
+      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
+        const Head head(p_, inputs_, b, h);
+        for (std::int64_t i = 0; i < p_.stored_queries(b); ++i) {
+          head.attend(i, exact_);
+          write_stage_row(head, i, results_.row(b, h, i), steps, scores);
+        }
+      }
+    }
+  }
+
+  void write_stage_row(const Head& head, std::int64_t i, std::size_t row, Steps& steps, Scores& scores) {
+    scores.set_query(head.query_row(i));
+    std::vector<Number> biased(exact_.seen.size(), kHidden);
+    Number max = exact_.sink;
+    const auto put = [&](std::vector<double>& stage, std::size_t j, Number x) {
+      if (double* to = results_.stage_row(stage, row)) to[j] = static_cast<double>(x);
+    };
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      const auto key = static_cast<std::int64_t>(j);
+      const Scores::Stages s = scores.score(head.key_row(key), exact_.seen[j] ? head.bias(i, key) : Head::Bias{}, 1);
+      put(results_.raw, j, s.raw);
+      put(results_.capped, j, s.capped);
+      if (exact_.seen[j]) biased[j] = s.biased;
+      put(results_.biased, j, biased[j]);
+      if (exact_.seen[j] && !(biased[j] <= max)) max = biased[j];
+    }
+    if (!results_.stage_row(results_.weights, row)) return;
+    terms_.clear();
+    if (exact_.sink != -kInfinity) terms_.push_back(steps.exp(steps.round(exact_.sink - max), 1));
+    std::vector<Number> weights(biased.size(), 0);
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      if (exact_.seen[j]) terms_.push_back(weights[j] = steps.exp(steps.round(biased[j] - max), 1));
+    }
+    const Number sum = steps.sum(terms_, 1);
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      if (!exact_.seen[j]) {
+        put(results_.weights, j, 0);
+        continue;
+      }
+      const Number p = steps.divide(weights[j], sum, 1, true);
+      put(results_.weights, j, a_.normalised_before_storage ? steps.stored(p, a_.stored_weights, 1) : p);
+    }
+  }
+
+  const Call p_;
+  const Emulated e_;
+  const Arithmetic a_;
+  Inputs inputs_{};
+  Row exact_;
+  std::vector<Key> keys_;
+  std::vector<Number> sums_, terms_;
+  support::HostResults<double> results_;
+};
+
+}  // namespace
+
+std::optional<Refusal> EmulatorBackend::refuse(const Call& call) const {
+  if (narrower(emulated_.does.accumulator, accumulator_of(call.dtype))) return Refusal{"sums in f32 alone"};
+  return refuse_other_operators(call);
+}
+
+std::unique_ptr<Plan> EmulatorBackend::prepare(const Call& call) {
+  return std::make_unique<EmulatorPlan>(call, emulated_);
+}
+
+std::string text_of(const Arithmetic& arithmetic) { return nlohmann::json(arithmetic).dump(); }
+
+}  // namespace attest::emulator

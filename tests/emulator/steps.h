@@ -1,0 +1,164 @@
+// One rounding after another, as a declared arithmetic has them: the emulator's numbers.
+//
+// Numbers are long doubles. With Behaviour::random every step is rounded to nearest in its type and functions are off
+// by random amounts. With Behaviour::adversary every step goes as far as a number of its type lies that the declaration
+// allows, up, down or as the number has it: a bad machine, but one. With Behaviour::limit it is off by all that is
+// declared, in the direction asked for, whether a number lies there or not.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "reference/arithmetic.h"
+#include "reference/half.h"
+#include "reference/rounding.h"
+
+namespace attest::emulator {
+
+using Number = long double;
+
+enum class Behaviour { random, adversary, limit };
+
+/// x to nearest in `type`, subnormals included; an infinity beyond its range.
+inline Number to_nearest(Number x, DType type) {
+  if (type == DType::f64) return static_cast<double>(x);
+  if (type == DType::f32) return static_cast<float>(x);
+  const auto exact = static_cast<double>(x);
+  return type == DType::f16 ? f16_to_float(to_f16(exact)) : bf16_to_float(to_bf16(exact));
+}
+
+class Steps {
+ public:
+  Steps(const Arithmetic& a, Behaviour behaviour, bool clamped_exp)
+      : a_(a),
+        behaviour_(behaviour),
+        clamped_exp_(clamped_exp),
+        u_(unit_roundoff(a.accumulator)),
+        smallest_(a.accumulator == DType::f64 ? 0x1p-1022L : 0x1p-126L) {}
+
+  void seed(std::uint64_t seed) { state_ = seed_ = seed; }
+  bool adversarial() const { return behaviour_ != Behaviour::random; }
+
+  /// A result of the accumulator's type; `push` is the adversary's direction, 1 or -1.
+  Number round(Number x, int push = 1) const { return flushed(pushed(x, a_.accumulator, push)); }
+  /// The last step of a result, which is handed over as it is.
+  Number nearest(Number x) const { return flushed(to_nearest(x, a_.accumulator)); }
+  /// Kept for a while in a type that may be narrower.
+  Number stored(Number x, DType type, int push) const {
+    return narrower(type, a_.accumulator) ? pushed(x, type, push) : x;
+  }
+
+  /// What is read: subnormals of the accumulator's type may count as 0.
+  Number input(double x) const { return flushed(x); }
+
+  Number exp(Number x, int push) {
+    if (clamped_exp_) x = std::max(x, lowest_argument());
+    // Nearly every exp(0) is 1, but that is not declared.
+    if (x == 0 && (seed_ % 2 == 0 || behaviour_ == Behaviour::adversary)) return 1;
+    return off(x, a_.base2 ? std::exp2(x) : std::exp(x), a_.exp_ulps, push);
+  }
+  Number log(Number x, int push) { return off(x, a_.base2 ? std::log2(x) : std::log(x), a_.log_ulps, push); }
+  Number tanh(Number x, int push) { return off(x, std::tanh(x), a_.tanh_ulps, push); }
+
+  /// x / y. A division that is the last step of a result ends on a number of the accumulator's type.
+  Number divide(Number x, Number y, int push, bool last) {
+    const auto end = [&](Number z) { return last ? nearest(z) : round(z, push); };
+    switch (a_.division) {
+      case Division::ieee: return end(x / y);
+      case Division::reciprocal: return end(x * round(1 / y, push));
+      case Division::opencl_division: return end(off_by(x / y, 4 * u_, push, x + 3 * y));
+      case Division::opencl_reciprocal: return end(x * round(off_by(1 / y, 4 * u_, push, y), push));
+    }
+    return 0;
+  }
+
+  /// The terms' sum in an order of its own: as they come, shuffled, or in pairs.
+  Number sum(std::vector<Number>& terms, int push, bool last = false) {
+    if (terms.empty()) return 0;
+    if (behaviour_ == Behaviour::random && order_ > 0) shuffle(terms);
+    if (behaviour_ == Behaviour::random && order_ == 2) return in_pairs(terms.data(), terms.size());
+    Number total = terms[0];
+    for (std::size_t n = 1; n < terms.size(); ++n) {
+      total = last && n + 1 == terms.size() ? total + terms[n] : round(total + terms[n], push);
+    }
+    return last ? nearest(total) : total;
+  }
+  void choose_order() { order_ = static_cast<int>(word() % 3); }
+
+  std::uint64_t word() {  // splitmix64
+    return mixed(state_ += 0x9e3779b97f4a7c15U);
+  }
+
+ private:
+  static std::uint64_t mixed(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+  Number flushed(Number x) const { return a_.flush_to_zero && std::fabs(x) < smallest_ ? 0 : x; }
+  /// x in the type: to nearest, or as far as `push` may take it. What the type holds is not rounded.
+  Number pushed(Number x, DType type, int push) const {
+    const Number y = to_nearest(x, type), smallest = type == DType::f64   ? 0x1p-1022L
+                                                     : type == DType::f16 ? 0x1p-14L
+                                                                          : 0x1p-126L;
+    if (!adversarial() || y == x || !std::isfinite(y) || std::fabs(x) < smallest) return y;
+    const Number reach = static_cast<Number>(unit_roundoff(type)) * std::fabs(x);
+    if (behaviour_ == Behaviour::adversary) push = direction_of(x);
+    if (behaviour_ == Behaviour::limit) return std::isfinite(to_nearest(x + push * reach, type)) ? x + push * reach : y;
+    if ((y > x) == (push > 0)) return y;
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    const Number next = to_nearest(y + push * std::ldexp(static_cast<Number>(unit_roundoff(type)), exponent), type);
+    return std::fabs(next - x) <= reach ? next : y;
+  }
+  Number lowest_argument() const {
+    const Number lowest = std::log(smallest_);
+    // With its error the result is no larger than the smallest normal number.
+    const Number argument = lowest - 4 * u_ * static_cast<Number>(a_.exp_ulps);
+    return a_.base2 ? argument / 0.693147180559945309417L : argument;
+  }
+  /// The same for the same argument: a function has one value.
+  Number off_by(Number y, Number relative, int push, Number argument) const {
+    if (!adversarial()) return y * (1 + relative * unit_of(argument));
+    if (behaviour_ == Behaviour::adversary) push = direction_of(argument);
+    return y * (1 + static_cast<Number>(push) * relative * (y < 0 ? -1 : 1));
+  }
+  /// y, the function of x, within `ulps`, the rounding included.
+  Number off(Number x, Number y, double ulps, int push) const {
+    if (!std::isfinite(y)) return y;
+    const Number relative = 2 * u_ * static_cast<Number>(ulps);
+    if (behaviour_ == Behaviour::limit && std::fabs(y) >= smallest_) return off_by(y, relative, push, x);
+    return nearest(off_by(y, std::max(relative - u_, 0.0L), push, x));
+  }
+  /// Of a machine that rounds a number always the same way: up, down, or as the number has it.
+  int direction_of(Number x) const {
+    const std::uint64_t way = seed_ % 3;
+    return way == 0 ? 1 : way == 1 ? -1 : unit_of(x) < 0 ? -1 : 1;
+  }
+  /// From -1 to 1, as if at random.
+  Number unit_of(Number x) const {
+    const std::uint64_t bits = std::bit_cast<std::uint64_t>(static_cast<double>(x) + 0.0) ^ seed_;
+    return static_cast<Number>(static_cast<std::int64_t>(mixed(bits + 0x9e3779b97f4a7c15U))) * 0x1p-63L;
+  }
+  void shuffle(std::vector<Number>& terms) {
+    for (std::size_t n = terms.size(); n > 1; --n) std::swap(terms[n - 1], terms[word() % n]);
+  }
+  Number in_pairs(const Number* terms, std::size_t count) const {
+    if (count == 1) return terms[0];
+    const std::size_t half = count / 2;
+    return round(in_pairs(terms, half) + in_pairs(terms + half, count - half));
+  }
+
+  const Arithmetic a_;
+  const Behaviour behaviour_;
+  const bool clamped_exp_;
+  const Number u_, smallest_;
+  int order_ = 0;
+  std::uint64_t state_ = 0, seed_ = 0;
+};
+
+}  // namespace attest::emulator

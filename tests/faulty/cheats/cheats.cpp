@@ -1,0 +1,247 @@
+#include "tests/faulty/cheats/cheats.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "harness/cases/inputs.h"
+#include "reference/attention.h"
+#include "tests/faulty/faulty.h"
+
+namespace attest::faulty {
+namespace {
+
+enum class Cheat {
+  works_in_prepare,
+  works_in_upload,
+  hides_work_in_upload,
+  works_in_download,
+  hides_work_in_download,
+  returns_early,
+  never_waits,
+  caches_by_pointer,
+  caches_by_content,
+  counts_iterations,
+  nothing_the_second_time,
+  sloppy_while_timed,
+  more_threads,
+  calls_the_reference,
+  count
+};
+
+struct Description {
+  std::string_view name, reason;
+};
+
+constexpr std::string_view kEarlier = "run gave the result of earlier inputs";
+constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescriptions = {{
+    {"works_in_prepare", kEarlier},
+    {"works_in_upload", "its result was there before run, after an upload"},
+    {"hides_work_in_upload", "times the roof of its type and device"},
+    {"works_in_download", "its result was there before run, after a download"},
+    {"hides_work_in_download", "the first download after a run takes"},
+    {"returns_early", "the first download after a run takes"},
+    {"never_waits", "was not complete when run returned"},
+    {"caches_by_pointer", kEarlier},
+    {"caches_by_content", "answers from a cache"},
+    {"counts_iterations", kEarlier},
+    {"nothing_the_second_time", kEarlier},
+    {"sloppy_while_timed", "right before the timing, wrong while it was timed"},
+    {"more_threads", "more threads than given"},
+    {"calls_the_reference", "calls attest's own reference"},
+}};
+
+/// All elements of a dense float tensor.
+std::span<const float> floats(const ConstTensor& t) {
+  return {static_cast<const float*>(t.data), span_bytes(t) / sizeof(float)};
+}
+
+/// A dense result of the plan within.
+struct Result {
+  std::vector<float> o;
+
+  explicit Result(std::size_t elements = 0) : o(elements) {}
+  Outputs views(const Call& p) {
+    const Index4 shape{p.batch, p.query_heads, p.query_length, p.value_dim};
+    const Index4 strides{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+    Outputs outputs;
+    outputs.out = MutableTensor{o.data(), DType::f32, shape, strides};
+    return outputs;
+  }
+};
+
+class CheatingPlan : public Plan {
+ public:
+  CheatingPlan(const Call& call, Cheat cheat, std::unique_ptr<Plan> inner)
+      : call_(call), cheat_(cheat), inner_(std::move(inner)), result_(elements()), published_(elements()) {
+    if (cheat_ == Cheat::works_in_prepare) {
+      // The call has no data; but the data of a case line without fills and seed are known to everyone.
+      Problem guess;
+      static_cast<Call&>(guess) = call;
+      guessed_ = make_inputs(guess);
+      compute(guessed_.views());
+    }
+    if (cheat_ == Cheat::more_threads) {
+      for (int n = 0; n < 3; ++n) helpers_.emplace_back([this](std::stop_token stop) { help(stop); });
+    }
+  }
+  ~CheatingPlan() override { wait(); }
+
+  void upload(const Inputs& inputs) override {
+    wait();
+    inputs_ = inputs;
+    if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
+  }
+
+  void run() override {
+    ++runs_;
+    due_ = true;
+    switch (cheat_) {
+      case Cheat::works_in_prepare:
+      case Cheat::works_in_upload:
+      case Cheat::works_in_download:
+      case Cheat::hides_work_in_download: break;
+      case Cheat::hides_work_in_upload: published_ = result_; break;
+      case Cheat::returns_early:
+      case Cheat::never_waits: later_ = std::jthread([this] { compute(inputs_); }); break;
+      case Cheat::caches_by_pointer: answer_from_cache(reinterpret_cast<std::uintptr_t>(inputs_.q.data)); break;
+      case Cheat::caches_by_content: answer_from_cache(content()); break;
+      case Cheat::counts_iterations:
+        if (runs_ <= 3 || runs_ % 7 == 0) compute(inputs_);
+        break;
+      case Cheat::nothing_the_second_time:
+        if (runs_ == 1) compute(inputs_);
+        break;
+      case Cheat::sloppy_while_timed:
+        compute(inputs_);
+        for (float& x : result_.o) x = runs_ > 3 ? f16_to_float(to_f16(static_cast<double>(x))) : x;
+        break;
+      case Cheat::more_threads:
+        helping_ = true;
+        compute(inputs_);
+        helping_ = false;
+        break;
+      case Cheat::calls_the_reference: answer_with_reference(); break;
+      case Cheat::count: break;
+    }
+  }
+
+  void download(const Outputs& outputs) override {
+    if (cheat_ == Cheat::returns_early) wait();
+    if (cheat_ == Cheat::works_in_download || (cheat_ == Cheat::hides_work_in_download && due_)) compute(inputs_);
+    due_ = false;
+    const std::vector<float>& from = cheat_ == Cheat::hides_work_in_upload ? published_.o : result_.o;
+    std::size_t n = 0;
+    each_index(outputs.out.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+      store(outputs.out.data, DType::f32, outputs.out.offset(b, h, i, c), static_cast<double>(from[n++]));
+    });
+  }
+
+ private:
+  std::size_t elements() const {
+    return static_cast<std::size_t>(call_.batch * call_.query_heads * call_.query_length * call_.value_dim);
+  }
+  void wait() {
+    if (later_.joinable()) later_.join();
+  }
+  void compute(const Inputs& inputs) {
+    inner_->upload(inputs);
+    inner_->run();
+    inner_->download(result_.views(call_));
+  }
+
+  void answer_from_cache(std::uint64_t key) {
+    const auto [found, fresh] = answers_.try_emplace(key);
+    if (fresh) {
+      compute(inputs_);
+      found->second = result_;
+    }
+    result_ = found->second;
+  }
+
+  std::uint64_t content() const {
+    std::uint64_t sum = 0;
+    for (const ConstTensor* t : {&inputs_.q, &inputs_.k, &inputs_.v}) {
+      for (const float x : floats(*t)) sum = sum * 31 + std::bit_cast<std::uint32_t>(x);
+    }
+    return sum;
+  }
+
+  void answer_with_reference() {
+    const Attention answer = attention(call_, inputs_);
+    std::size_t n = 0;
+    for (const Row& row : answer.rows) {
+      for (const double x : row.output) result_.o[n++] = static_cast<float>(x);
+    }
+  }
+
+  void help(const std::stop_token& stop) const {
+    while (!stop.stop_requested()) {
+      if (!helping_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  const Call call_;
+  Cheat cheat_;
+  std::unique_ptr<Plan> inner_;
+  CaseInputs guessed_;
+  Inputs inputs_{};
+  Result result_, published_;
+  std::map<std::uint64_t, Result> answers_;
+  int runs_ = 0;
+  bool due_ = false;
+  std::atomic<bool> helping_{false};
+  std::jthread later_;
+  std::vector<std::jthread> helpers_;  ///< ended first: they look at what stands above
+};
+
+class CheatingBackend : public Backend {
+ public:
+  CheatingBackend(Cheat cheat, const Context& context)
+      : cheat_(cheat), inner_(faulty_backends().front().make(context)) {}
+  Identity identity() const override {
+    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat", "CPU"};
+  }
+  int contract() const override { return 2; }
+  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  std::optional<Refusal> refuse(const Call& p) const override {
+    if (p.dtype != DType::f32 || p.outputs != std::vector<Output>{Output::o}) return Refusal{"beyond this cheat"};
+    return inner_->refuse(p);
+  }
+  std::unique_ptr<Plan> prepare(const Call& p) override {
+    return std::make_unique<CheatingPlan>(p, cheat_, inner_->prepare(p));
+  }
+
+ private:
+  Cheat cheat_;
+  std::unique_ptr<Backend> inner_;
+};
+
+template <std::size_t... N>
+constexpr auto make_entries(std::index_sequence<N...>) {
+  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{kDescriptions[N].name,
+                                                             [](const Context& context) -> std::unique_ptr<Backend> {
+                                                               return std::make_unique<CheatingBackend>(
+                                                                   static_cast<Cheat>(N), context);
+                                                             },
+                                                             ""}...};
+}
+
+constexpr auto kCheats = make_entries(std::make_index_sequence<static_cast<std::size_t>(Cheat::count)>());
+
+}  // namespace
+
+std::span<const BackendEntry> cheating_backends() { return kCheats; }
+
+std::string_view reason_for_cheat(std::string_view name) {
+  for (const Description& d : kDescriptions) {
+    if (d.name == name) return d.reason;
+  }
+  return "";
+}
+
+}  // namespace attest::faulty

@@ -1,0 +1,101 @@
+#include "tests/mutants/conditional_score.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "harness/base/stopwatch.h"
+#include "harness/base/user_error.h"
+#include "harness/cases/suites.h"
+#include "harness/search/fuzz.h"
+#include "reference/case_line.h"
+#include "tests/mutants/conditional.h"
+#include "tests/mutants/mutant.h"
+
+namespace attest::mutants {
+namespace {
+
+std::vector<MutantSet> make_sets(const ConditionalSettings& settings, Mistakes& mistakes) {
+  std::vector<MutantSet> sets;
+  for (const bool pairs : {false, true}) sets.push_back(class_mutants(pairs, settings.sample, settings.seed, mistakes));
+  for (const bool pairs : {false, true}) {
+    sets.push_back(random_mutants(pairs, settings.sample, settings.seed + (pairs ? 1 : 0), mistakes));
+  }
+  return sets;
+}
+
+Judge judge_of(const std::vector<MutantSet>& sets, Mistakes& mistakes) {
+  std::vector<const ConditionalMutant*> all;
+  for (const MutantSet& set : sets) {
+    for (const ConditionalMutant& mutant : set.mutants) all.push_back(&mutant);
+  }
+  return {mistakes, std::move(all)};
+}
+
+void print_row(const std::string& name, std::size_t cases, const std::vector<MutantSet>& sets, const Judge& judge,
+               double seconds) {
+  fmt::print("{:<14} {:>7}", name, cases);
+  for (const MutantSet& set : sets) {
+    std::size_t alive = 0;
+    for (const ConditionalMutant* mutant : judge.alive()) {
+      alive += mutant >= set.mutants.data() && mutant < set.mutants.data() + set.mutants.size();
+    }
+    const std::size_t all = set.mutants.size(), caught = all - alive;
+    fmt::print(" {:>9}/{:<5} {:>6.2f}%", caught, all,
+               all == 0 ? 100.0 : 100.0 * static_cast<double>(caught) / static_cast<double>(all));
+  }
+  fmt::print(" {:>8.1f}\n", seconds);
+  std::fflush(stdout);
+}
+
+/// The fuzzer on the correct kernel: until a mutant shows it answers as that kernel does, so the cases are those that
+/// the fuzzer would have tried on the mutant.
+void fuzz_all(const ConditionalSettings& settings, const std::vector<MutantSet>& sets, Mistakes& mistakes) {
+  std::vector<Problem> tried;
+  FuzzSettings fuzzing;
+  fuzzing.seconds = settings.fuzz_seconds;
+  fuzzing.seed = 1;
+  fuzzing.watch = [&](const Problem& problem) { tried.push_back(problem); };
+  const auto example = example_entry().make({1, ""});
+  fuzz(*example, fuzzing, [](const FuzzResult&) {});
+  Judge judge = judge_of(sets, mistakes);
+  const double seconds = timed([&] {
+    for (const Problem& problem : tried) judge.look_at(case_from_line(print_case(problem)));
+  });
+  print_row(fmt::format("fuzz {:.0f} s", settings.fuzz_seconds), tried.size(), sets, judge, seconds);
+}
+
+}  // namespace
+
+void score_conditional(const ConditionalSettings& settings) {
+  Mistakes mistakes;
+  std::vector<MutantSet> sets;
+  const double seconds = timed([&] { sets = make_sets(settings, mistakes); });
+  fmt::print("Mistakes of example that are made only where a condition, or two, hold; made in {:.0f} s, seed {}\n",
+             seconds, settings.seed);
+  for (const MutantSet& set : sets) {
+    fmt::print("  {}: {} mutants, {} conditions left out: no case was found on which a mistake shows\n", set.name,
+               set.mutants.size(), set.without_witness);
+  }
+  fmt::print("\n{:<14} {:>7}", "caught by", "cases");
+  for (const MutantSet& set : sets) fmt::print(" {:>23}", set.name);
+  fmt::print(" {:>8}\n", "seconds");
+  if (settings.fuzz_seconds > 0) {
+    fuzz_all(settings, sets, mistakes);
+    return;
+  }
+  Judge judge = judge_of(sets, mistakes);
+  for (const std::string& suite : settings.suites) {
+    const std::vector<Case> cases = load_suite(find_suite(suite));
+    const double took = timed([&] {
+      for (const Case& one : cases) judge.look_at(one);
+    });
+    print_row(suite == settings.suites.front() ? suite : "and " + suite, cases.size(), sets, judge, took);
+  }
+  if (!settings.verbose) return;
+  for (const ConditionalMutant* mutant : judge.alive()) {
+    fmt::print("  survived: {} where {}; shown by {}\n", mutant->mistake, mutant->predicate.text(), mutant->witness);
+  }
+}
+
+}  // namespace attest::mutants

@@ -1,0 +1,21 @@
+// attest mutants --conditional: how many conditional mutants each suite catches, or the fuzzer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attest::mutants {
+
+struct ConditionalSettings {
+  std::vector<std::string> suites = {"matrix", "large"};
+  std::size_t sample = 1000;     ///< mutants of each set
+  std::uint64_t seed = 7777777;  ///< of the random ones; no generator of suites ever saw it
+  double fuzz_seconds = 0;       ///< above 0: the fuzzer instead of suites
+  bool verbose = false;          ///< what survived
+};
+
+/// Prints the table of scores; a mutant counts for a suite when it or a suite named before it catches it.
+void score_conditional(const ConditionalSettings& settings);
+
+}  // namespace attest::mutants

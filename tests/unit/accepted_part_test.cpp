@@ -1,0 +1,71 @@
+// A backend that does little is met by little: what is left of a problem is accepted, and keeps what can be kept.
+#include "harness/search/accepted_part.h"
+
+#include "harness/cases/random_case.h"
+#include "harness/search/fuzz.h"
+#include "reference/options.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+std::string part_of(const std::string& line, const std::function<bool(const Problem&)>& accepts) {
+  const std::optional<Problem> part = accepted_part(parse_case(line), accepts);
+  return part ? print_case(*part) : "nothing";
+}
+
+TEST(AcceptedPart, DropsWhatIsRefusedAndKeepsTheRest) {
+  const auto no_masks = [](const Problem& p) { return !p.mask && p.dtype == DType::f32; };
+  EXPECT_EQ(part_of("dtype=f16 batch=2 seq=9 dim=4 causal mask=bool:BHQK:all softcap=3 seed=7", no_masks),
+            "batch=2 seq=9 dim=4 causal softcap=3 seed=7");
+}
+
+TEST(AcceptedPart, SizesGiveWayToUsualOnes) {
+  EXPECT_EQ(part_of("seq=70 dim=7/9 causal", [](const Problem& p) { return p.key_dim == 64 && p.value_dim == 64; }),
+            "seq=70 dim=64 causal");
+  EXPECT_EQ(part_of("seq=70x80 dim=7 causal align=top-left",
+                    [](const Problem& p) {
+                      return p.dtype == DType::bf16 && p.key_dim == 128 && p.query_length % 64 == 0 &&
+                             p.key_length == p.query_length;
+                    }),
+            "dtype=bf16 seq=64 dim=128 causal");
+  EXPECT_EQ(part_of("seq=70 dim=7", [](const Problem&) { return false; }), "nothing");
+}
+
+/// The correct kernel, for f32 without a mask, a window or other operators alone.
+class Little : public Backend {
+ public:
+  explicit Little(Backend& whole) : whole_(whole) {}
+  Identity identity() const override { return whole_.identity(); }
+  int contract() const override { return 2; }
+  std::optional<Refusal> refuse(const Call& call) const override {
+    if (const auto other = refuse_other_operators(call)) return other;
+    if (call.dtype != DType::f32) return Refusal{"f32 alone"};
+    if (call.key_dim % 8 != 0) return Refusal{"dim: whole vectors alone"};
+    if (call.mask || call.blocks || call.lengths || call.page_size) return Refusal{"no masks"};
+    return whole_.refuse(call);
+  }
+  Arithmetic arithmetic(const Call& call) const override { return whole_.arithmetic(call); }
+  std::unique_ptr<Plan> prepare(const Call& call) override { return whole_.prepare(call); }
+
+ private:
+  Backend& whole_;
+};
+
+TEST(AcceptedPart, AFuzzerOfALittleBackendIsHardlyEverRefused) {
+  const BackendSet backends(faulty::faulty_backends(), {"correct"}, {1, ""});
+  Little little(*backends.all().front());
+  FuzzSettings settings;
+  settings.seconds = 60;
+  settings.count = 200;
+  settings.seed = 3;
+  settings.max_operations = 2e5;
+  const FuzzResult result = fuzz(little, settings, [](const FuzzResult&) {});
+  EXPECT_LE(result.refused, result.cases / 20);
+  EXPECT_EQ(result.failed, 0u);
+  EXPECT_GT(result.options.size(), 20u) << "options that it takes are met";
+}
+
+}  // namespace
+}  // namespace attest

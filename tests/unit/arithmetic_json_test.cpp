@@ -1,0 +1,48 @@
+// How a backend says that it rounds, on its way from a worker.
+#include "harness/isolation/arithmetic_json.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace attest {
+namespace {
+
+TEST(ArithmeticJson, BringsEveryFieldOver) {
+  const Arithmetic sent{.accumulator = DType::f64,
+                        .stored_weights = DType::bf16,
+                        .exp_ulps = 3,
+                        .log_ulps = 4,
+                        .tanh_ulps = 5,
+                        .base2 = true,
+                        .scale = ScalePlacement::split_root,
+                        .division = Division::opencl_division,
+                        .key_block = 7,
+                        .lazy_threshold = 8.5,
+                        .normalised_before_storage = true,
+                        .stored_scores = DType::f16,
+                        .score_stores = 9,
+                        .sum_of_stored = true,
+                        .flush_to_zero = true};
+  const Arithmetic usual;
+  // All of them by name: with a field more this doesn't compile. A field that stays behind arrives as its default.
+  const auto& [accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale, division, key_block,
+               lazy_threshold, normalised_before_storage, stored_scores, score_stores, sum_of_stored, flush_to_zero] =
+      sent;
+  EXPECT_TRUE(accumulator != usual.accumulator && stored_weights != usual.stored_weights &&
+              exp_ulps != usual.exp_ulps && log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps &&
+              base2 != usual.base2 && scale != usual.scale && division != usual.division &&
+              key_block != usual.key_block && lazy_threshold != usual.lazy_threshold &&
+              normalised_before_storage != usual.normalised_before_storage && stored_scores != usual.stored_scores &&
+              score_stores != usual.score_stores && sum_of_stored != usual.sum_of_stored &&
+              flush_to_zero != usual.flush_to_zero);
+  const Json message = sent;
+  EXPECT_EQ(message.at("division"), "opencl_division");
+  EXPECT_EQ(Json::parse(message.dump()).get<Arithmetic>(), sent);
+  Json other = message;
+  other["division"] = "by guesswork";
+  EXPECT_THROW((void)other.get<Arithmetic>(), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,65 @@
+// No cheat gets a speed, each for its own reason; and honest backends keep theirs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "harness/speed/bench.h"
+#include "tests/faulty/cheats/cheats.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+constexpr const char* kLine = "heads=2 seq=96 dim=32";
+
+/// One backend on one case, in few short samples.
+BenchLine bench_alone(Backend* backend, const std::string& line, std::uint64_t seed) {
+  static const Roof roof = measure_roof(1);
+  const BenchSettings settings{1, 4, 0.02, seed};
+  return bench_case(case_from_line(line), {backend}, roof, settings).lines.at(0);
+}
+
+class Cheats : public testing::TestWithParam<std::string> {};
+
+TEST_P(Cheats, GetNoSpeedForTheRightReason) {
+  const BackendSet set(faulty::cheating_backends(), {GetParam()}, {1, ""});
+  for (const std::uint64_t seed : {1u, 2u}) {
+    const BenchLine line = bench_alone(set.all().front(), kLine, seed);
+    EXPECT_NE(line.wrong.find(faulty::reason_for_cheat(GetParam())), std::string::npos) << line.wrong;
+  }
+}
+
+std::vector<std::string> names_of_cheats() {
+  std::vector<std::string> names;
+  for (const BackendEntry& entry : faulty::cheating_backends()) names.emplace_back(entry.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Bench, Cheats, testing::ValuesIn(names_of_cheats()),
+                         [](const auto& one) { return one.param; });
+
+TEST(Bench, TheSameLoopsWithoutACheatKeepTheirSpeed) {
+  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+  for (const char* line :
+       {kLine, "seq=1 dim=1", "seq=0x5 dim=8", "seq=5x1 dim=2", "heads=2 seq=9 dim=8 fill=onehot",
+        "heads=2/1 seq=16 dim=8 k.strides=0,0,8,1 mask=bool:BHQK:random(0.5)", "dtype=f64 seq=33 dim=8"}) {
+    const BenchLine result = bench_alone(set.all().front(), line, 3);
+    EXPECT_EQ(result.wrong, "") << line;
+    EXPECT_GE(result.seconds.size(), 2u) << line;
+  }
+}
+
+TEST(Bench, EveryBackendOfThisBuildKeepsItsSpeed) {
+  // As many threads as an OpenCL device's pool may have: other tests of this program have made it before.
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const BackendSet set(registered_backends(), {}, {threads, ""});
+  const Roof roof = measure_roof(threads);
+  const Case one = case_from_line("heads=2 seq=64 dim=16 causal dropout=0.1");
+  const BenchCase result = bench_case(one, set.all(), roof, {threads, 3, 0.01, 4});
+  for (const BenchLine& line : result.lines) EXPECT_EQ(line.wrong, "") << line.backend;
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,226 @@
+// The rules by which a benchmark judges what it measured, on numbers made up for each.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "harness/base/machine.h"
+#include "harness/speed/bench.h"
+#include "harness/speed/bench_table.h"
+#include "harness/speed/machine_watch.h"
+#include "harness/speed/outside_run.h"
+#include "harness/speed/thread_demand.h"
+
+namespace attest {
+namespace {
+
+/// An honest backend: 10 ms where the roof allows 5, tensors of 4 MB copied at 2 GB/s.
+const Yardstick kYardstick{5e6, 1e9, 4e6, 1e6, 2e9, true, 2};
+StepSamples honest() {
+  StepSamples s;
+  s.run = {10e-3, 10e-3, 11e-3};
+  s.upload = {3e-3, 3e-3};
+  s.download = {1e-3, 1e-3};
+  s.waited = {{0.2e-3, 0}, {-0.1e-3, 0}, {30e-3, 1e-3}};  // the last one waited for a neighbour
+  s.repeated = {{{10e-3, 20e-3}, {9e-3, 18e-3}}, {{50e-3, 20e-3}, {10e-3, 20e-3}}};
+  s.threads = {1.9, 2.0, 2.1};
+  return s;
+}
+
+bool has(const std::string& text, const char* piece) { return text.find(piece) != std::string::npos; }
+
+TEST(OutsideRun, AnHonestPlanPasses) {
+  EXPECT_EQ(worked_outside_run(honest(), kYardstick), "");
+  EXPECT_EQ(worked_outside_run({}, {}), "");
+}
+
+TEST(OutsideRun, RunMayBeatTheRoofByATenthAtMost) {
+  StepSamples s = honest();
+  s.waited = {};
+  s.run = {4.6e-3, 4.6e-3};
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.run = {4.5e-3, 4.5e-3};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "works outside run: 1.1 times the roof"));
+  Yardstick unknown = kYardstick;
+  unknown.peak = 0;  // a device whose roof nobody measured
+  EXPECT_EQ(worked_outside_run(s, unknown), "");
+}
+
+TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
+  StepSamples s = honest();
+  s.waited = {{6e-3, 6e-3}, {7e-3, 7e-3}, {9e-3, 9e-3}};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "the first download after a run"));
+  s.waited.push_back({1e-3, 1e-3});  // once it didn't
+  EXPECT_NE(worked_outside_run(s, kYardstick), "");
+  s.waited.push_back({1e-3, 1e-3});
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};  // a neighbour: nothing of this process computed
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  Yardstick device = kYardstick;
+  device.host = false;
+  EXPECT_NE(worked_outside_run(s, device), "");
+}
+
+TEST(OutsideRun, AnUploadThatComputesIsFound) {
+  StepSamples s = honest();
+  s.upload = {15e-3, 15e-3};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "upload takes 15.000 ms"));
+  s.upload = {10e-3, 10e-3};
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+}
+
+TEST(OutsideRun, AnswersFromACacheAreFound) {
+  StepSamples s = honest();
+  s.repeated = {{{10e-3, 20e-3}, {1e-3, 2e-3}}, {{10e-3, 20e-3}, {2e-3, 4e-3}}};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "answers from a cache"));
+  s.repeated.push_back({{10e-3, 20e-3}, {9e-3, 18e-3}});
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+}
+
+TEST(OutsideRun, ThreadsAreHeldAgainstThoseGiven) {
+  StepSamples s = honest();
+  s.threads = {2.0, 3.0, 3.0, 3.0};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "more threads than given: 3.0 at work during run, 2 given"));
+}
+
+TEST(ThreadDemand, CountsThreadsThatWorkedOrWaited) {
+  EXPECT_EQ(threads_at_work({{1, {5, 0}}, {2, {1, 0}}},
+                            {{1, {5.1, 0}}, {2, {1.1, 0.5}}, {3, {0.5, 0}}, {4, {0.001, 0.9}}}, 1),
+            2)
+      << "one works, one works and waits, one is too small, and one only woke";
+  const auto before = times_of_other_threads();
+  {
+    std::jthread spinning([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) continue;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_GE(threads_at_work(before, times_of_other_threads(), 0.1), 1);
+  }
+}
+
+TEST(MachineWatch, WhatDisturbsASample) {
+  Disturbance d;
+  d.seconds = 1;
+  EXPECT_EQ(disturbed_by(d, 2, 2), "");
+  d.others = 0.2;
+  EXPECT_TRUE(has(disturbed_by(d, 2, 2), "other processes used 0.20 processors"));
+  EXPECT_EQ(disturbed_by(d, 1, 2), "") << "one processor is free for them";
+  d.seconds = 0.01;
+  EXPECT_EQ(disturbed_by(d, 2, 2), "") << "ticks can't tell this from nothing";
+  d = {};
+  d.seconds = 1;
+  d.steal = 0.1;
+  EXPECT_TRUE(has(disturbed_by(d, 1, 2), "hypervisor kept 0.10"));
+  d = {};
+  d.slowdown = 1.3;
+  EXPECT_TRUE(has(disturbed_by(d, 1, 2), "fixed loop took 1.30"));
+}
+
+TEST(MachineWatch, SeesABusyMachine) {
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  MachineWatch watch;
+  watch.begin();
+  std::vector<pid_t> children;
+  for (int n = 0; n < 2 * processors; ++n) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(2);
+      for (volatile int x = 0;;) x = x + 1;
+    }
+    children.push_back(child);
+  }
+  usleep(500'000);
+  const Disturbance d = watch.end();
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  EXPECT_NE(disturbed_by(d, processors, processors), "") << d.others << ' ' << d.steal;
+}
+
+TEST(SampleInterval, ByHandAndAsOftenAsItSays) {
+  const SampleInterval nine = interval_of_median({9, 8, 7, 6, 5, 4, 3, 2, 1}, 0.95);
+  EXPECT_EQ(nine.low, 2);
+  EXPECT_EQ(nine.high, 8);
+  EXPECT_NEAR(nine.confidence, 1 - 2.0 * (1 + 9) / 512, 1e-12);
+  const SampleInterval three = interval_of_median({3, 1, 2}, 0.95);
+  EXPECT_EQ(three.low, 1);
+  EXPECT_EQ(three.high, 3);
+  EXPECT_NEAR(three.confidence, 0.75, 1e-12);
+  EXPECT_EQ(interval_of_median({}, 0.95).confidence, 0);
+  std::mt19937 random(7);
+  std::exponential_distribution<double> draw(1);
+  int missed = 0;
+  for (int n = 0; n < 2000; ++n) {
+    std::vector<double> samples(15);
+    for (double& x : samples) x = draw(random);
+    const SampleInterval interval = interval_of_median(samples, 0.95);
+    missed += interval.low > std::log(2.0) || interval.high < std::log(2.0);
+  }
+  EXPECT_LE(missed, 100);
+  EXPECT_GE(missed, 20);
+}
+
+TEST(Roof, IsThatOfThisProcessorAlone) {
+  EXPECT_TRUE(roof_is_of({"a", "", "CPU, 2 thread(s)"}, DType::f32));
+  EXPECT_TRUE(roof_is_of({"a", "", "Portable Computing Language: pthread-skylake-avx512-x (CPU kernel)"}, DType::f64));
+  EXPECT_TRUE(roof_is_of({"a", "", "a driver: " + this_machine().cpu}, DType::f32));
+  EXPECT_FALSE(roof_is_of({"a", "", "NVIDIA H200 (GPU kernel)"}, DType::f32));
+}
+
+/// Two backends, the first twice as fast.
+BenchCase two_lines() {
+  BenchCase result;
+  result.case_line = "seq=4 dim=4";
+  for (const double ms : {1.0, 2.0}) {
+    BenchLine line;
+    line.backend = ms == 1 ? "quick" : "slow";
+    line.seconds.assign(9, ms / 1e3);
+    line.total_seconds = 5e-3 - ms / 1e3;
+    line.interval = interval_of_median(line.seconds, kConfidence);
+    result.lines.push_back(line);
+  }
+  return result;
+}
+
+std::string printed(const BenchCase& result) {
+  testing::internal::CaptureStdout();
+  print_bench_table(result);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(BenchTable, RanksByRunAndByTotal) {
+  const std::string table = printed(two_lines());
+  EXPECT_TRUE(has(table, "2.00x (2.00 to 2.00)")) << table;
+  const std::size_t steps = table.find("steps, ms");
+  ASSERT_NE(steps, std::string::npos);
+  EXPECT_LT(table.find("quick"), table.find("slow"));
+  EXPECT_LT(table.find("slow", steps), table.find("quick", steps)) << "by total the other one is faster";
+  EXPECT_TRUE(has(table, "1.33x")) << table;
+}
+
+TEST(BenchTable, ADisturbedLineIsNeverRankedSilently) {
+  BenchCase result = two_lines();
+  result.lines[0].disturbed = "other processes used 1.00 processors";
+  result.lines[0].samples_disturbed = 7;
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "0.50x?")) << table;
+  EXPECT_TRUE(has(table, "? quick was disturbed in 7 samples")) << table;
+}
+
+TEST(BenchTable, SaysWhereTheRoofIsNotKnownAndWhoHasNoSpeed) {
+  BenchCase result = two_lines();
+  result.lines[0].roof_measured = false;
+  result.lines[1].wrong = "works outside run";
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "quick: the roof of its device and type was not measured")) << table;
+  EXPECT_TRUE(has(table, "slow       no speed: works outside run")) << table;
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,149 @@
+// What else a benchmark shows: sweeps, profiles, cold runs, memory, energy; and the data that change.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/base/user_error.h"
+#include "harness/speed/bench.h"
+#include "harness/speed/changing_inputs.h"
+#include "harness/speed/energy.h"
+#include "harness/speed/memory_peak.h"
+#include "harness/speed/pinning.h"
+#include "harness/speed/profile.h"
+#include "harness/speed/sweep.h"
+#include "reference/case_line.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+TEST(Sweep, DoublesAKeyInPlaceOrBehind) {
+  const Sweep sweep = parse_sweep("seq=128..1000");
+  EXPECT_EQ(sweep.values, (std::vector<long>{128, 256, 512, 1000}));
+  EXPECT_EQ(sweep.line_with("heads=2 seq=4 dim=8", 256), "heads=2 seq=256 dim=8");
+  EXPECT_EQ(sweep.line_with("heads=2 dim=8", 256), "heads=2 dim=8 seq=256");
+  EXPECT_EQ(parse_sweep("seq=1x128..512").line_with("dim=4", 512), "dim=4 seq=1x512");
+  for (const char* wrong : {"seq", "seq=4", "seq=8..4", "seq=0..4", "seq=a..b", ""}) {
+    EXPECT_THROW(parse_sweep(wrong), UserError) << wrong;
+  }
+}
+
+TEST(Sweep, FindsTheExponent) {
+  std::vector<Cost> costs;
+  for (const double size : {128.0, 256.0, 1024.0}) costs.push_back({size, 3e-9 * size * size});
+  EXPECT_NEAR(fitted_exponent(costs), 2, 1e-12);
+  EXPECT_EQ(fitted_exponent({{128, 1}}), 0);
+}
+
+BenchCase timed_in(double seconds) {
+  BenchCase result;
+  BenchLine line;
+  line.backend = "a";
+  line.seconds = {seconds};
+  line.steps.threads = {1.5};
+  result.lines.push_back(line);
+  return result;
+}
+
+TEST(Profile, HalvesSizesAndReadsShares) {
+  const std::vector<AblatedCase> cases = ablated_cases(case_from_line("seq=64 dim=16/8"));
+  ASSERT_EQ(cases.size(), 4u);
+  EXPECT_EQ(cases[1].changed.label, "seq=64 dim=8");
+  EXPECT_EQ(cases[2].changed.label, "seq=64 dim=16/4");
+  EXPECT_EQ(cases[3].changed.label, "seq=32x64 dim=16/8");
+  EXPECT_EQ(cases[3].operations, cases[0].operations / 2);
+  // 10 ms: 5 of them grow with the keys' dimension, 3 with the values', and 1 doesn't grow with the queries.
+  const auto shares = time_shares(cases, {timed_in(10e-3), timed_in(7.5e-3), timed_in(8.5e-3), timed_in(5.5e-3)}, 2);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_NEAR(shares[0].scores, 0.5, 1e-9);
+  EXPECT_NEAR(shares[0].outputs, 0.3, 1e-9);
+  EXPECT_NEAR(shares[0].rest, 0.2, 1e-9);
+  EXPECT_NEAR(shares[0].fixed, 0.1, 1e-9);
+  EXPECT_NEAR(shares[0].idle, 0.25, 1e-9);
+}
+
+TEST(Profile, LeavesOutWhatCantBeHalved) {
+  const std::vector<AblatedCase> cases = ablated_cases(case_from_line("seq=7 dim=5/4 causal"));
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[1].which, Ablation::value_dim);
+  EXPECT_LT(time_shares(cases, {timed_in(2), timed_in(1)}, 1).at(0).scores, 0);
+}
+
+/// What the first set of q holds.
+std::vector<double> values_of(const ConstTensor& t) {
+  std::vector<double> values;
+  each_index(t.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    values.push_back(load(t.data, t.dtype, t.offset(b, h, l, d)));
+  });
+  return values;
+}
+
+TEST(ChangingInputs, SignsChangeAndMagnitudesStay) {
+  const CaseInputs made = make_inputs(parse_case("heads=2 seq=32 dim=4"));
+  ChangingInputs changing(made, 5);
+  EXPECT_EQ(changing.sets(), 2u);
+  const std::vector<double> q = values_of(made.views().q), k = values_of(made.views().k), v = values_of(made.views().v);
+  for (int n = 0; n < 3; ++n) {
+    const Inputs& inputs = changing.next(true);
+    for (const auto& [before, now] :
+         {std::pair{q, values_of(inputs.q)}, std::pair{k, values_of(inputs.k)}, std::pair{v, values_of(inputs.v)}}) {
+      EXPECT_NE(before, now);
+      for (std::size_t at = 0; at < before.size(); ++at) EXPECT_EQ(std::fabs(before[at]), std::fabs(now[at]));
+    }
+  }
+  const std::vector<double> earlier = values_of(changing.next(false).v);
+  changing.next(false);
+  EXPECT_NE(earlier, values_of(changing.next(false).v)) << "the same set, later";
+}
+
+TEST(ChangingInputs, OverlappingKeysStayOneAnothersCopies) {
+  const CaseInputs made = make_inputs(parse_case("heads=4/2 seq=8 dim=4 v.strides=0,0,4,1 poison=hidden:k causal"));
+  ChangingInputs changing(made, 6);
+  const Inputs& inputs = changing.next(true);
+  const ConstTensor& v = inputs.v;
+  for (std::int64_t l = 0; l < 8; ++l)
+    EXPECT_EQ(load(v.data, v.dtype, v.offset(0, 0, l, 1)), load(v.data, v.dtype, v.offset(0, 1, l, 1)));
+}
+
+TEST(Bench, ColdRunsAreCheckedAndCounted) {
+  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+  BenchSettings settings{1, 2, 0.001, 9};
+  settings.cold = true;
+  std::vector<std::string> told;
+  settings.progress = [&](const std::string& what) { told.push_back(what); };
+  const BenchCase result = bench_case(case_from_line("seq=16 dim=8"), set.all(), {100, 50, 10, 2}, settings);
+  EXPECT_EQ(result.lines.at(0).wrong, "");
+  EXPECT_EQ(result.lines.at(0).steps.cold.size(), 5u);
+  EXPECT_GE(result.evicted_bytes, 6e7);
+  EXPECT_GE(told.size(), 4u);
+  EXPECT_EQ(told.back().substr(0, 12), "seq=16 dim=8");
+}
+
+TEST(MemoryPeak, SeesWhatWasTakenAndGivenBack) {
+  const MemoryPeak peak;
+  { const std::vector<char> taken(std::size_t{64} << 20, 1); }
+  EXPECT_GE(peak.bytes(), 60e6);
+  EXPECT_LE(peak.bytes(), 200e6);
+}
+
+TEST(Energy, AddsUpThePackages) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("attest_energy_" + std::to_string(getpid()));
+  EXPECT_FALSE(energy_joules(folder));
+  for (const auto& [name, microjoules] : {std::pair{"intel-rapl:0", "2500000"}, std::pair{"intel-rapl:1", "1500000"},
+                                          std::pair{"intel-rapl:0:0", "9000000"}, std::pair{"dtpm", "7"}}) {
+    fs::create_directories(folder / name);
+    std::ofstream(folder / name / "energy_uj") << microjoules << std::endl;
+  }
+  EXPECT_DOUBLE_EQ(energy_joules(folder).value_or(0), 4);
+  fs::remove_all(folder);
+}
+
+TEST(Pinning, AsksForNoMoreThanThereIs) { EXPECT_FALSE(pin_to_processors(1 << 20)); }
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,108 @@
+// Samples of a benchmark file, in milliseconds whatever its unit; older and newer files, disturbed samples.
+#include "harness/speed/benchmark_file.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/base/user_error.h"
+#include "tests/unit/scratch_folder.h"
+
+namespace attest {
+namespace {
+
+Samples samples_of(const std::string& benchmarks) {
+  std::istringstream file("{\"benchmarks\":[" + benchmarks + "]}");
+  return read_samples(file, "file");
+}
+
+std::string complaint(const std::string& text) {
+  std::istringstream file(text);
+  try {
+    read_samples(file, "file");
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BenchmarkFile, TimesAreMilliseconds) {
+  const Samples samples =
+      samples_of(R"({"name":"eigen/run","label":"seq=4 dim=4","real_time":2000000,"time_unit":"ns"},)"
+                 R"({"name":"eigen/run","label":"seq=4 dim=4","real_time":3000,"time_unit":"us"},)"
+                 R"({"name":"eigen/run","label":"seq=4 dim=4","real_time":4,"time_unit":"ms"},)"
+                 R"({"name":"eigen/run","label":"seq=4 dim=4","real_time":0.5,"time_unit":"s"},)"
+                 R"({"name":"eigen/run_median","label":"seq=4 dim=4","real_time":9,"run_type":"aggregate"})");
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples.begin()->first, "eigen     seq=4 dim=4");
+  EXPECT_EQ(samples.begin()->second, (std::vector<double>{2, 3, 4, 500}));  // the median is no sample
+}
+
+TEST(BenchmarkFile, OfSomethingElseIsRefusedInOneSentence) {
+  EXPECT_EQ(complaint("{}"), "file: no benchmark file; `attest bench --json FILE` writes one");
+  EXPECT_EQ(complaint("nonsense"), "file: no benchmark file; `attest bench --json FILE` writes one");
+  EXPECT_EQ(complaint(R"({"benchmarks":[]})"), "file: no samples in it");
+  EXPECT_NE(complaint(R"({"benchmarks":[{"name":"eigen","real_time":0}]})").find("not above 0"), std::string::npos);
+  EXPECT_NE(complaint(R"({"benchmarks":[{"name":"eigen"}]})").find("file: "), std::string::npos);
+  EXPECT_THROW(read_samples(std::filesystem::path("missing.json")), UserError);
+}
+
+TEST(BenchmarkFile, ErrorsAreSentences) {
+  const auto complains = [](const std::string& run, const std::string& sentence) {
+    std::istringstream file(R"({"benchmarks":[{"name":"eigen/x","real_time":1.5,"label":"x"},)" + run + "]}");
+    EXPECT_EQ(message_of<UserError>([&] { read_samples(file, "b.json"); }),
+              "b.json: number 2 of \"benchmarks\" " + sentence);
+  };
+  complains("7", "is no object");
+  complains(R"({"real_time":1})", "has no \"name\"");
+  complains(R"({"name":7,"real_time":1})", "has a \"name\" that is no text");
+  complains(R"({"name":"a/b"})", "has no \"real_time\"");
+  complains(R"({"name":"a/b","real_time":"fast"})", "has a \"real_time\" that is no number");
+  complains(R"({"name":"a/b","real_time":0})", "has a time that is not above 0");
+  complains(R"({"name":"a/b","real_time":1,"time_unit":7})", "has a \"time_unit\" that is no text");
+  complains(R"({"name":"a/b","real_time":1,"time_unit":"h"})", "has the time unit \"h\"; ns, us, ms or s");
+  complains(R"({"name":"a/b","real_time":1,"label":[]})", "has a \"label\" that is no text");
+}
+
+TEST(BenchmarkFile, NamesHoldNoControlCharacters) {
+  std::istringstream file(R"({"benchmarks":[{"name":"ei\u001bgen/x","real_time":1.5,"label":"\u009b2J"}]})");
+  for (const auto& [name, samples] : read_samples(file, "b.json")) EXPECT_EQ(name, printable_line(name));
+}
+
+/// `context` and the samples' own members between braces.
+Samples read(const std::string& context, const std::vector<std::string>& samples) {
+  std::string list;
+  for (const std::string& sample : samples) {
+    list += (list.empty() ? "" : ",") + std::string(R"({"name":"eigen/x/manual_time","label":"x","time_unit":"ms",)") +
+            sample + "}";
+  }
+  std::istringstream file(R"({"context":{)" + context + R"(},"benchmarks":[)" + list + "]}");
+  return read_samples(file, "a file");
+}
+
+TEST(BenchmarkFile, TheFirstSchemaHasNoVersion) {
+  const Samples samples = read("", {R"("real_time":2)", R"("real_time":3)"});
+  EXPECT_EQ(samples.begin()->second, (std::vector<double>{2, 3}));
+}
+
+TEST(BenchmarkFile, DisturbedSamplesAreLeftOutUnlessMostAre) {
+  const std::string schema = R"("schema":"2")", undisturbed = R"("real_time":2,"disturbed":0)",
+                    disturbed = R"("real_time":9,"disturbed":1.0)";
+  EXPECT_EQ(read(schema, {undisturbed, disturbed, undisturbed}).begin()->second, (std::vector<double>{2, 2}));
+  EXPECT_EQ(read(schema, {disturbed, disturbed, undisturbed}).begin()->second, (std::vector<double>{9, 9, 2}));
+}
+
+TEST(BenchmarkFile, ANewerSchemaIsRefusedInOneLine) {
+  try {
+    read(R"("schema":"3")", {R"("real_time":2)"});
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "a file: schema 3 of a newer attest; this one reads up to 2");
+  }
+}
+
+}  // namespace
+}  // namespace attest

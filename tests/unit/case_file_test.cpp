@@ -1,0 +1,194 @@
+// Cases from files with packed sequences, pages and states: the same answers as the lines that describe them, and one
+// sentence for each way in which their index tensors can be wrong.
+#include "harness/cases/case_file.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reference/head_reference.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// Writes .safetensors files for tests.
+class FileWriter {
+ public:
+  void add(const std::string& name, const std::vector<std::int64_t>& shape, const std::vector<float>& values) {
+    append(name, "F32", shape, values.data(), values.size() * 4);
+  }
+  void add(const std::string& name, const std::vector<std::int64_t>& shape, const std::vector<std::int32_t>& values) {
+    append(name, "I32", shape, values.data(), values.size() * 4);
+  }
+  void metadata(const std::string& key, const std::string& value) { header_["__metadata__"][key] = value; }
+
+  std::string write() const {
+    const std::string path = testing::TempDir() + "/attest_file_case.safetensors";
+    nlohmann::json header = header_;
+    std::string data;
+    for (const auto& [name, bytes] : data_) {
+      header[name]["data_offsets"] = {data.size(), data.size() + bytes.size()};
+      data += bytes;
+    }
+    const std::string text = header.dump();
+    std::ofstream file(path, std::ios::binary);
+    const std::uint64_t length = text.size();
+    file.write(reinterpret_cast<const char*>(&length), 8);
+    file << text << data;
+    return path;
+  }
+
+ private:
+  void append(const std::string& name, const char* type, const std::vector<std::int64_t>& shape, const void* values,
+              std::size_t bytes) {
+    header_[name] = {{"dtype", type}, {"shape", shape}};
+    data_[name].assign(static_cast<const char*>(values), bytes);
+  }
+  nlohmann::json header_ = nlohmann::json::object();
+  std::map<std::string, std::string> data_;  ///< by tensor: one that is added again replaces the first
+};
+
+/// 0, 1/8, 2/8, ... with a sign now and then.
+std::vector<float> numbers(std::int64_t count, int salt) {
+  std::vector<float> list;
+  for (std::int64_t n = 0; n < count; ++n) list.push_back(static_cast<float>((n * 37 + salt) % 23 - 11) / 8.0f);
+  return list;
+}
+
+std::string complaint(const FileWriter& file) {
+  try {
+    case_from_file(file.write());
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Two sequences of 2 and 3 queries, 4 and 1 keys; 2 heads over 1, dim 2.
+FileWriter packed(const std::vector<std::int32_t>& q, const std::vector<std::int32_t>& k) {
+  FileWriter file;
+  file.add("q", {5, 2, 2}, numbers(20, 1));
+  file.add("k", {5, 1, 2}, numbers(10, 2));
+  file.add("v", {5, 1, 2}, numbers(10, 3));
+  file.add("cu_seqlens_q", {static_cast<std::int64_t>(q.size())}, q);
+  file.add("cu_seqlens_k", {static_cast<std::int64_t>(k.size())}, k);
+  file.metadata("layout", "thd");
+  file.metadata("options", "causal align=bottom-right");
+  return file;
+}
+
+TEST(FileCases, PackedSequencesAreTheirParts) {
+  const Case whole = case_from_file(packed({0, 2, 5}, {0, 4, 5}).write());
+  EXPECT_EQ(whole.problem.batch, 2);
+  EXPECT_EQ(print_case(whole.problem),
+            "batch=2 heads=2/1 seq=3x4 dim=2 causal align=bottom-right lengths=q:2,3/k:4,1 layout=thd");
+  const std::vector<Row> rows = reference_rows(whole.problem, whole.inputs->views());
+  ASSERT_EQ(rows.size(), 10u);
+  // The second sequence alone, heads side by side as in the file.
+  FileWriter second;
+  const auto q = numbers(20, 1), k = numbers(10, 2), v = numbers(10, 3);
+  second.add("q", {1, 3, 4}, std::vector<float>(q.begin() + 8, q.end()));
+  second.add("k", {1, 1, 2}, std::vector<float>(k.begin() + 8, k.end()));
+  second.add("v", {1, 1, 2}, std::vector<float>(v.begin() + 8, v.end()));
+  second.metadata("layout", "bld");
+  second.metadata("heads", "2");
+  second.metadata("kv_heads", "1");
+  second.metadata("options", "causal align=bottom-right");
+  const Case part = case_from_file(second.write());
+  const std::vector<Row> alone = reference_rows(part.problem, part.inputs->views());
+  ASSERT_EQ(alone.size(), 6u);
+  for (std::size_t r = 0; r < 6; ++r) EXPECT_EQ(rows[4 + r].output, alone[r].output);
+  // Every backend agrees.
+  const BackendSet backends(registered_backends(), {}, {1, ""});
+  const PreparedCase prepared(whole, backends.all(), 1);
+  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+}
+
+TEST(FileCases, CumulativeLengthsAreChecked) {
+  EXPECT_NE(complaint(packed({0, 3, 2, 5}, {0, 4, 5, 5})).find("cu_seqlens_q decreases at entry 2: 2 after 3"),
+            std::string::npos);
+  EXPECT_NE(complaint(packed({0, 2, 5}, {0, 4, 6})).find("cu_seqlens_k overruns at entry 2: 6 of 5 rows"),
+            std::string::npos);
+  EXPECT_NE(complaint(packed({0, 2, 4}, {0, 4, 5})).find("leaves 1 of 5 rows over"), std::string::npos);
+  EXPECT_NE(complaint(packed({1, 2, 5}, {0, 4, 5})).find("must begin with 0"), std::string::npos);
+  EXPECT_NE(complaint(packed({0, 5}, {0, 4, 5})).find("cu_seqlens_q [2] and cu_seqlens_k [3] disagree"),
+            std::string::npos);
+  FileWriter without = packed({0, 2, 5}, {0, 4, 5});
+  without.metadata("options", "lengths=1,1");
+  EXPECT_NE(complaint(without).find("come from the file's tensors"), std::string::npos);
+}
+
+/// Three pages of 2 rows; sequence 0 has 3 keys in pages 2 and 0, sequence 1 has 2 keys in page 2.
+FileWriter paged(const std::vector<std::int32_t>& table, const std::string& options) {
+  FileWriter file;
+  file.add("q", {2, 1, 1, 2}, numbers(4, 5));
+  file.add("k", {3, 1, 2, 2}, numbers(12, 6));
+  file.add("v", {3, 1, 2, 2}, numbers(12, 7));
+  file.add("page_table", {2, 2}, table);
+  file.metadata("options", options);
+  return file;
+}
+
+TEST(FileCases, PagesAreReadThroughTheTable) {
+  const Case source = case_from_file(paged({2, 0, 2, -1}, "lengths=3,2").write());
+  const std::vector<Row> rows = reference_rows(source.problem, source.inputs->views());
+  const std::vector<float> k = numbers(12, 6), q = numbers(4, 5);
+  const auto score = [&](std::size_t row, std::size_t key) {
+    return (static_cast<double>(q[2 * row]) * static_cast<double>(k[2 * key]) +
+            static_cast<double>(q[2 * row + 1]) * static_cast<double>(k[2 * key + 1])) /
+           std::sqrt(2.0);
+  };
+  const std::vector<std::vector<std::size_t>> keys = {{4, 5, 0}, {4, 5}};
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t j = 0; j < keys[b].size(); ++j) EXPECT_NEAR(rows[b].raw[j], score(b, keys[b][j]), 1e-12);
+    EXPECT_EQ(rows[b].visible_count, static_cast<std::int64_t>(keys[b].size()));
+  }
+  const BackendSet backends(registered_backends(), {}, {1, ""});
+  const PreparedCase prepared(source, backends.all(), 1);
+  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+}
+
+TEST(FileCases, PageTablesAreChecked) {
+  EXPECT_NE(complaint(paged({2, 3, 2, 0}, "")).find("page_table[0,1] = 3 is out of range: k has 3 pages"),
+            std::string::npos);
+  EXPECT_NE(complaint(paged({2, 0, -1, 0}, "lengths=3,2")).find("page_table[1,0] = -1 is out of range"),
+            std::string::npos);
+  EXPECT_NE(complaint(paged({2, 0, 2, 0}, "paged=1")).find("come from the file's tensors"), std::string::npos);
+  FileWriter file = paged({2, 0, 2, 0}, "");
+  file.add("page_table", {1, 4}, std::vector<std::int32_t>{0, 1, 2, 0});
+  EXPECT_NE(complaint(file).find("one row of pages for each batch"), std::string::npos);
+}
+
+TEST(FileCases, StatesAndDecaysMustFit) {
+  FileWriter file;
+  file.add("q", {1, 1, 2, 2}, numbers(4, 1));
+  file.add("k", {1, 1, 2, 2}, numbers(4, 2));
+  file.add("v", {1, 1, 2, 3}, numbers(6, 3));
+  file.metadata("options", "op=gated state");
+  EXPECT_NE(complaint(file).find("decay is missing: [1,1,2,2]"), std::string::npos) << complaint(file);
+  file.add("decay", {1, 1, 2, 2}, numbers(4, 4));
+  file.add("past_state", {1, 1, 3, 2}, numbers(6, 5));
+  EXPECT_NE(complaint(file).find("past_state [1,1,3,2] of F32: [1,1,2,3]"), std::string::npos) << complaint(file);
+  file.add("past_state", {1, 1, 2, 3}, numbers(6, 5));
+  EXPECT_EQ(complaint(file), "");
+}
+
+TEST(FileCases, WhatAFileSaysOfItselfHoldsNoControlCharacters) {
+  FileWriter file;
+  for (const char* name : {"q", "k", "v"}) file.add(name, {1, 2}, std::vector<float>{1, 2});
+  file.add("output", {1, 2}, std::vector<float>{1, 2});
+  file.metadata("tolerance", "1e-6");
+  file.metadata("tokens", "a\x1b[2Jb \xc2\x9b");
+  file.metadata("about", "two\nlines\x1b]0;title\x07");
+  const Case source = case_from_file(file.write());
+  ASSERT_TRUE(source.golden);
+  EXPECT_EQ(source.golden->tokens, (std::vector<std::string>{"a\\x1b[2Jb", "\\xc2\\x9b"}));
+  EXPECT_EQ(source.golden->about, "two\nlines\\x1b]0;title\\x07");
+  EXPECT_EQ(source.content.size(), 32u);
+}
+
+}  // namespace
+}  // namespace attest

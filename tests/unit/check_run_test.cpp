@@ -1,0 +1,134 @@
+// A run of `check` as an object: which cases meet which backends, in which order, and what it comes to.
+#include "harness/run/check_run.h"
+
+#include <sstream>
+
+#include "harness/base/machine.h"
+#include "harness/report/verdict_json.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// Keeps what it is told.
+struct Told {
+  std::vector<Verdict> verdicts;
+  std::vector<std::pair<Verdict, Verdict>> small;
+  std::size_t cases = 0;
+  int begun = 0, ended = 0;
+};
+
+class Keeper : public Report {
+ public:
+  explicit Keeper(Told& told) : told_(told) {}
+  void begin(const RunInfo& info) override {
+    ++told_.begun;
+    told_.cases = info.cases;
+  }
+  void verdict(const Verdict& v) override { told_.verdicts.push_back(v); }
+  void shrunk(const Verdict& failure, const Verdict& small) override { told_.small.emplace_back(failure, small); }
+  void end(const Counts&, double, const std::vector<std::string>&) override { ++told_.ended; }
+
+ private:
+  Told& told_;
+};
+
+struct Ran {
+  Told told;
+  CheckOutcome outcome;
+};
+
+Ran run_on(const BackendSet& backends, const std::vector<std::string>& lines, CheckSettings settings = {},
+           EarlierRun earlier = {}) {
+  Ran run;
+  std::vector<std::unique_ptr<Report>> reports;
+  reports.push_back(std::make_unique<Keeper>(run.told));
+  const std::vector<BackendSet> no_others;
+  run.outcome = CheckRun(std::move(settings), load_cases({{}, {}, lines}), backends, no_others, std::move(earlier),
+                         std::move(reports))
+                    .run();
+  return run;
+}
+
+BackendSet example() { return {registered_backends(), {"example"}, {1, ""}}; }
+BackendSet wrong() { return {faulty::faulty_backends(), {"softcap_dropped"}, {1, ""}}; }
+
+const std::vector<std::string> kLines = {"seq=3 dim=2", "seq=4 dim=2", "seq=5 dim=2", "seq=6 dim=2", "seq=7 dim=2"};
+
+std::vector<std::string> lines_of(const Ran& run) {
+  std::vector<std::string> lines;
+  for (const Verdict& v : run.told.verdicts) lines.push_back(v.case_line);
+  return lines;
+}
+
+TEST(CheckRun, TakesEveryCaseInOrder) {
+  const Ran run = run_on(example(), kLines);
+  EXPECT_EQ(lines_of(run), kLines);
+  EXPECT_EQ(run.outcome.counts.pass, 5u);
+  EXPECT_EQ(run.told.cases, 5u);
+  EXPECT_EQ(run.told.begun, 1);
+  EXPECT_EQ(run.told.ended, 1);
+  EXPECT_FALSE(run.outcome.interrupted);
+}
+
+TEST(CheckRun, ShardsAreEveryNthAndTogetherAll) {
+  CheckSettings settings;
+  settings.shard = "2/3";
+  const Ran run = run_on(example(), kLines, settings);
+  EXPECT_EQ(lines_of(run), (std::vector<std::string>{"seq=4 dim=2", "seq=7 dim=2"}));
+  EXPECT_EQ(run.told.cases, 2u);
+  for (const char* nonsense : {"0/3", "4/3", "1", "1/0", "a/b", "1/3x"}) {
+    settings.shard = nonsense;
+    EXPECT_THROW(run_on(example(), kLines, settings), UserError) << nonsense;
+  }
+}
+
+TEST(CheckRun, AFilterSeesBackendAndLine) {
+  CheckSettings settings;
+  settings.filter = "^example seq=[45] ";
+  EXPECT_EQ(lines_of(run_on(example(), kLines, settings)), (std::vector<std::string>{"seq=4 dim=2", "seq=5 dim=2"}));
+  settings.filter = "no such backend";
+  EXPECT_TRUE(run_on(example(), kLines, settings).told.verdicts.empty());
+  settings.filter = "(";
+  EXPECT_THROW(run_on(example(), kLines, settings), UserError);
+}
+
+TEST(CheckRun, EndsAtTheFirstFailureWhenAsked) {
+  const std::vector<std::string> lines = {"seq=3 dim=2", "seq=4 dim=8 softcap=0.1", "seq=5 dim=8 softcap=0.1"};
+  CheckSettings settings;
+  settings.shrink = false;
+  EXPECT_EQ(run_on(wrong(), lines, settings).outcome.counts.fail, 2u);
+  settings.fail_fast = true;
+  const Ran run = run_on(wrong(), lines, settings);
+  EXPECT_EQ(run.outcome.counts.fail, 1u);
+  EXPECT_EQ(run.told.verdicts.size(), 2u);
+  EXPECT_EQ(run.told.ended, 1);
+}
+
+TEST(CheckRun, MakesItsFailuresSmall) {
+  const Ran run = run_on(wrong(), {"batch=2 heads=2 seq=9 dim=8 softcap=0.1"});
+  ASSERT_EQ(run.told.small.size(), 1u);
+  EXPECT_EQ(run.told.small[0].first.case_line, "batch=2 heads=2 seq=9 dim=8 softcap=0.1");
+  const Problem small = parse_case(run.told.small[0].second.case_line);
+  EXPECT_TRUE(small.softcap);
+  EXPECT_LE(small.batch * small.query_heads * small.query_length * small.key_dim, 4);
+}
+
+TEST(CheckRun, GoesOnFromAnEarlierRun) {
+  Verdict before;
+  before.case_line = "seq=4 dim=2";
+  before.backend = "example";
+  before.status = Status::crashed;  // what nobody would find again
+  std::stringstream file;
+  file << R"({"kind":"run","commit":")" << build_commit() << "\"}\n" << verdict_to_json(before).dump() << "\n";
+  EarlierRun earlier;
+  earlier.read(file, "earlier");
+  const Ran run = run_on(example(), kLines, {}, std::move(earlier));
+  EXPECT_EQ(run.outcome.counts.pass, 4u);
+  EXPECT_EQ(run.outcome.counts.crashed, 1u);
+  EXPECT_EQ(run.told.verdicts[1].status, Status::crashed);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,37 @@
+// One element against its expectation: class first, then the bound.
+#include "harness/comparison/compare.h"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+Comparison compare_one(double got, double expected, double bound) {
+  Comparison c;
+  c.element("o", {0, 0, 0, 0}, got, expected, bound);
+  return c;
+}
+
+TEST(Compare, ClassComesBeforeTheBound) {
+  EXPECT_FALSE(compare_one(1, 1, 0).failed());
+  EXPECT_TRUE(compare_one(1.1, 1, 0.05).failed());
+  EXPECT_TRUE(compare_one(kNaN, 1, 1e9).failed());
+  EXPECT_TRUE(compare_one(kInfinity, 1, 1e9).failed());
+  EXPECT_FALSE(compare_one(kNaN, kNaN, 0).failed());
+  EXPECT_FALSE(compare_one(-kInfinity, kNaN, 0).failed());
+  EXPECT_TRUE(compare_one(1, kNaN, 1e9).failed());  // cubecl PR#1070
+  EXPECT_FALSE(compare_one(-kInfinity, -kInfinity, 0).failed());
+  EXPECT_TRUE(compare_one(kInfinity, -kInfinity, 1e9).failed());
+  EXPECT_TRUE(compare_one(1, 1.5, kNaN).failed());
+  EXPECT_TRUE(compare_one(0, 0.5, 0).failed());
+}
+
+TEST(Compare, BoundsThatProveNothingAreMistrusted) {
+  EXPECT_TRUE(compare_one(0.1, 0.5, 0.6).mistrusted());
+  EXPECT_TRUE(compare_one(7, 0.5, kInfinity).mistrusted());
+  EXPECT_FALSE(compare_one(0.5, 0.5, 0.1).mistrusted());
+  EXPECT_FALSE(compare_one(0, 0, 0).mistrusted());
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,36 @@
+#include "harness/report/counts.h"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+TEST(Counts, EveryVerdictIsAPassAFailureOrSkipped) {
+  Counts counts;
+  for (const Status status : values_of<Status>()) {
+    Verdict verdict;
+    verdict.status = status;
+    counts.add(verdict);
+  }
+  EXPECT_EQ(counts.pass, 1u);
+  EXPECT_EQ(counts.failures(), 4u);  // fail, suspect, crashed, timeout
+  EXPECT_EQ(counts.skipped(), 2u);   // refused, mistrusted
+  EXPECT_EQ(counts.pass + counts.failures() + counts.skipped(), values_of<Status>().size());
+}
+
+TEST(Counts, AWaivedSuspectIsNoFailure) {
+  Counts counts;
+  Verdict verdict;
+  verdict.status = Status::suspect;
+  verdict.waiver = "its roundings are not independent";
+  counts.add(verdict);
+  EXPECT_EQ(counts.suspect, 1u);
+  EXPECT_EQ(counts.failures(), 0u);
+  EXPECT_EQ(counts.skipped(), 1u);
+  verdict.status = Status::fail;  // which nothing waives
+  counts.add(verdict);
+  EXPECT_EQ(counts.failures(), 1u);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,243 @@
+// The emulator rounds as it declares and is never accused; what it leaves out or adds to its declaration is found out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "harness/cases/random_case.h"
+#include "harness/probe/probe.h"
+#include "tests/emulator/accusations.h"
+#include "tests/emulator/declarations.h"
+#include "tests/unit/helpers.h"
+
+namespace attest::emulator {
+namespace {
+
+std::string joined_lines(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& line : list) text += line + "\n";
+  return text;
+}
+
+/// A little of everything that rounding depends on.
+const char* const kLines[] = {
+    "seq=24x40 dim=16 scale=0.3 out=o,lse",
+    "seq=24x40 dim=16 fill=spread(88) mask=add:11QK:normal out=o,lse",
+    "seq=16x33 dim=8 align=top-left softcap=2.5 alibi=0.1 sinks=1 out=o,lse",
+    "seq=64x1 dim=3 scale=0.3 fill=spread(300) mask=add:11QK:normal out=o,lse",
+    "seq=16x48 dim=4 dropout=0.3 fill=cancel out=o,lse",
+    "seq=8x64 dim=4 fill=denormal",
+    "seq=16x24 dim=8 softcap=1 mask=add:11QK:normal out=o,raw,capped,biased,weights",
+};
+
+std::vector<std::string> accusations_on_lines(const Emulated& emulated, DType dtype) {
+  std::vector<std::string> all;
+  for (const char* line : kLines) {
+    for (std::string& one : accuse(emulated, "dtype=" + std::string(name_of(dtype)) + " " + line, false).list) {
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+TEST(Emulator, IsNeverAccusedWithAnyStatementAlone) {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    for (Statement& statement : every_statement(dtype)) {
+      for (Behaviour behaviour : values_of<Behaviour>()) {
+        statement.emulated.behaviour = behaviour;
+        statement.emulated.seed = 12 + static_cast<std::uint64_t>(behaviour);
+        const auto accusations = accusations_on_lines(statement.emulated, dtype);
+        EXPECT_TRUE(accusations.empty()) << statement.name << "\n" << joined_lines(accusations);
+      }
+    }
+  }
+}
+
+TEST(Emulator, IsNeverAccusedByAProbeWithAnyStatementAlone) {
+  for (Statement& statement : every_statement(DType::f32)) {
+    for (Behaviour behaviour : {Behaviour::random, Behaviour::adversary}) {
+      statement.emulated.behaviour = behaviour;
+      const auto accusations = accused_by_probes(statement.emulated);
+      EXPECT_TRUE(accusations.empty()) << statement.name << "\n" << joined_lines(accusations);
+    }
+  }
+}
+
+// 2,000 lines are the test `emulator`, 50,000 are for `emulate 50000 7`.
+TEST(Emulator, IsNeverAccusedOnRandomLines) {
+  Random random(2024);
+  int lines = 0;
+  for (int n = 0; lines < (kSanitized ? 50 : 300); ++n) {
+    const Problem problem = random_softmax_case(random);
+    if (random_case_cost(problem) > kLineCost / 4) continue;
+    ++lines;
+    const Emulated emulated = random_declaration(random, problem.dtype);
+    const Accusations found = accuse(emulated, print_case(problem), n % 60 == 0);
+    EXPECT_TRUE(found.list.empty()) << joined_lines(found.list);
+  }
+}
+
+std::vector<double> results(const Emulated& emulated, const std::string& line) {
+  EmulatorBackend backend(emulated);
+  const Problem problem = parse_case(line);
+  const CaseInputs inputs = make_inputs(problem);
+  return run_backend(backend, problem, inputs.views());
+}
+
+TEST(Emulator, EveryStatementChangesItsBits) {
+  const std::vector<Statement> statements = every_statement(DType::f32);
+  for (const Statement& statement : statements) {
+    if (statement.name == "plain") continue;
+    bool differs = false;
+    for (const std::string line :
+         {"seq=12x80 dim=16 scale=0.3 fill=spread(8) softcap=9 mask=add:11QK:normal out=o,lse",
+          "seq=12x80 dim=16 scale=0.3 fill=spread(200) out=o,lse", "seq=8x64 dim=4 fill=denormal"}) {
+      differs = differs || results(statement.emulated, line) != results(statements.front().emulated, line);
+    }
+    EXPECT_TRUE(differs) << statement.name;
+  }
+}
+
+/// One statement that is true of the emulator and missing from, or added to, what it declares.
+struct Untruth {
+  const char* name;
+  std::function<void(Arithmetic&)> truth;  ///< what it does
+  std::function<void(Arithmetic&)> said;   ///< changes that to what it declares
+};
+
+Emulated emulated_with(const Untruth& untruth, std::uint64_t seed) {
+  Emulated e;
+  e.does = plain_arithmetic(DType::f32);
+  untruth.truth(e.does);
+  e.says = e.does;
+  untruth.said(e.says);
+  e.seed = seed;
+  return e;
+}
+
+const std::vector<Untruth>& left_out() {
+  static const auto nothing = [](Arithmetic&) {};
+  static const std::vector<Untruth> list = {
+      {"accumulator", nothing, [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; }},
+      {"stored_weights f16", [](Arithmetic& a) { a.stored_weights = DType::f16; },
+       [](Arithmetic& a) { a.stored_weights = DType::f32; }},
+      {"stored_weights bf16", [](Arithmetic& a) { a.stored_weights = DType::bf16; },
+       [](Arithmetic& a) { a.stored_weights = DType::f16; }},
+      {"exp_ulps", [](Arithmetic& a) { a.exp_ulps = 20; }, [](Arithmetic& a) { a.exp_ulps = 2; }},
+      {"log_ulps", [](Arithmetic& a) { a.log_ulps = 20; }, [](Arithmetic& a) { a.log_ulps = 2; }},
+      {"tanh_ulps", [](Arithmetic& a) { a.tanh_ulps = 20; }, [](Arithmetic& a) { a.tanh_ulps = 2; }},
+      {"base2", [](Arithmetic& a) { a.base2 = true; }, [](Arithmetic& a) { a.base2 = false; }},
+      {"scale folded",
+       [](Arithmetic& a) {
+         a.base2 = true;
+         a.scale = ScalePlacement::folded_log2e;
+       },
+       [](Arithmetic& a) { a.scale = ScalePlacement::score; }},
+      {"scale split", [](Arithmetic& a) { a.scale = ScalePlacement::split_root; },
+       [](Arithmetic& a) { a.scale = ScalePlacement::score; }},
+      {"division reciprocal", [](Arithmetic& a) { a.division = Division::reciprocal; },
+       [](Arithmetic& a) { a.division = Division::ieee; }},
+      {"division opencl", [](Arithmetic& a) { a.division = Division::opencl_division; },
+       [](Arithmetic& a) { a.division = Division::reciprocal; }},
+      {"key_block", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.key_block = 0; }},
+      {"key_block, smaller", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.key_block = 64; }},
+      {"lazy_threshold",
+       [](Arithmetic& a) {
+         a.key_block = 16;
+         a.lazy_threshold = 5.545;
+       },
+       [](Arithmetic& a) { a.lazy_threshold = 0; }},
+      {"normalised_before_storage", [](Arithmetic& a) { a.normalised_before_storage = true; },
+       [](Arithmetic& a) { a.normalised_before_storage = false; }},
+      {"stored_scores f16",
+       [](Arithmetic& a) {
+         a.stored_scores = DType::f16;
+         a.score_stores = 1;
+       },
+       [](Arithmetic& a) { a.score_stores = 0; }},
+      {"stored_scores bf16",
+       [](Arithmetic& a) {
+         a.stored_scores = DType::bf16;
+         a.score_stores = 1;
+       },
+       [](Arithmetic& a) { a.stored_scores = DType::f16; }},
+      {"score_stores",
+       [](Arithmetic& a) {
+         a.stored_scores = DType::f16;
+         a.score_stores = 2;
+       },
+       [](Arithmetic& a) { a.score_stores = 1; }},
+      {"sum_of_stored",
+       [](Arithmetic& a) {
+         a.stored_weights = DType::f16;
+         a.sum_of_stored = true;
+       },
+       [](Arithmetic& a) { a.sum_of_stored = false; }},
+      {"flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; }, [](Arithmetic& a) { a.flush_to_zero = false; }},
+  };
+  return list;
+}
+
+TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {
+  for (const Untruth& untruth : left_out()) {
+    const Emulated e = emulated_with(untruth, 4);
+    std::vector<std::string> accusations = accused_by_probes(e);
+    if (accusations.empty()) accusations = accusations_on_lines(e, DType::f32);
+    EXPECT_FALSE(accusations.empty()) << untruth.name;
+  }
+}
+
+const std::vector<Untruth>& too_wide() {
+  static const auto nothing = [](Arithmetic&) {};
+  static const std::vector<Untruth> list = {
+      {"accumulator", [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; },
+       [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f32; }},
+      {"stored weights", nothing, [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
+      {"stored weights", [](Arithmetic& a) { a.stored_weights = DType::f16; },
+       [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
+      {"exp", nothing, [](Arithmetic& a) { a.exp_ulps = 20; }},
+      {"log", nothing, [](Arithmetic& a) { a.log_ulps = 20; }},
+      {"tanh", nothing, [](Arithmetic& a) { a.tanh_ulps = 20; }},
+      {"base", nothing, [](Arithmetic& a) { a.base2 = true; }},
+      {"scale", nothing, [](Arithmetic& a) { a.scale = ScalePlacement::split_root; }},
+      {"division", nothing, [](Arithmetic& a) { a.division = Division::reciprocal; }},
+      {"key block", nothing, [](Arithmetic& a) { a.key_block = 16; }},
+      {"key block", [](Arithmetic& a) { a.key_block = 64; }, [](Arithmetic& a) { a.key_block = 8; }},
+      {"lazy threshold", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.lazy_threshold = 8; }},
+      {"divided", nothing, [](Arithmetic& a) { a.normalised_before_storage = true; }},
+      {"stored scores", nothing,
+       [](Arithmetic& a) {
+         a.stored_scores = DType::f16;
+         a.score_stores = 1;
+       }},
+      {"stored scores",
+       [](Arithmetic& a) {
+         a.stored_scores = DType::f16;
+         a.score_stores = 1;
+       },
+       [](Arithmetic& a) { a.score_stores = 9; }},
+  };
+  return list;
+}
+
+TEST(Emulator, AnyStatementThatIsTooWideIsFoundOut) {
+  for (const Untruth& untruth : too_wide()) {
+    EmulatorBackend backend(emulated_with(untruth, 4));
+    bool found = false;
+    for (const ProbedStatement& statement : probe_arithmetic(backend)) {
+      if (statement.name != std::string(untruth.name) + ", f32") continue;
+      found = statement.too_wide;
+      EXPECT_FALSE(statement.holds) << untruth.name;
+      EXPECT_EQ(statement.verdict(), "TOO WIDE: declares " + statement.stated + ", shows " + statement.observed);
+    }
+    EXPECT_TRUE(found) << untruth.name;
+  }
+}
+
+TEST(Emulator, MayDeclareAFlushThatNeverHappens) {
+  const Untruth never = {"flush", [](Arithmetic&) {}, [](Arithmetic& a) { a.flush_to_zero = true; }};
+  EXPECT_TRUE(accused_by_probes(emulated_with(never, 4)).empty());
+}
+
+}  // namespace
+}  // namespace attest::emulator

@@ -1,0 +1,200 @@
+// The worst-case bound where a formula once fell short: each of these rows is one that a correct kernel produces.
+#include "reference/error_bound.h"
+
+#include <cmath>
+
+#include "reference/attention.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+RowBound bound_of(const std::string& line, const Arithmetic& arithmetic) {
+  const Computed c(line);
+  const Inputs inputs = c.inputs.views();
+  const Head head(c.problem, inputs, 0, 0);
+  RowBound bound;
+  bound_row(head, c.row(0), 0, arithmetic, c.problem.dtype, bound);
+  return bound;
+}
+
+TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
+  // Values of 2^-127 that count as 0: all of the output is lost, and dropout multiplied it by up to 1000.
+  Arithmetic a;
+  a.flush_to_zero = true;
+  const std::string line = "seq=1x64 dim=1 q.fill=constant(0) dropout=0.999 v.fill=constant(";
+  const double tiny = 0x1p-127;
+  bool kept = false;
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string whole = line + std::to_string(0) + ") seed=" + std::to_string(seed);
+    Computed c(whole);
+    for (std::int64_t j = 0; j < 64; ++j) c.inputs.v.set(0, 0, j, 0, tiny);
+    const Inputs inputs = c.inputs.views();
+    const Head head(c.problem, inputs, 0, 0);
+    Row row;
+    head.attend(0, row);
+    RowBound bound;
+    bound_row(head, row, 0, a, DType::f32, bound);
+    kept = kept || row.output[0] > 3 * 0x1p-126;
+    EXPECT_GE(bound.output[0], row.output[0]) << seed;
+  }
+  EXPECT_TRUE(kept);  // some seed keeps a key: its value times 1000 / 64
+}
+
+TEST(ErrorBound, AFiniteMaskThatOverflowsInBaseTwoProvesNothing) {
+  // -FLT_MAX for every key: times log2(e) that is -inf, and -inf minus -inf is no number.
+  const std::string line = "seq=1x4 dim=4 mask=add:111K:finitemin(1) out=o,lse,biased";
+  Arithmetic a;
+  EXPECT_TRUE(std::isfinite(bound_of(line, a).output[0]));
+  a.base2 = true;
+  const RowBound bound = bound_of(line, a);
+  EXPECT_EQ(bound.output[0], kInfinity);
+  EXPECT_EQ(bound.lse, kInfinity);
+  EXPECT_EQ(bound.biased[0], kInfinity);
+}
+
+TEST(ErrorBound, StoredScoresHaveTheRangeOfTheirType) {
+  // Scores of 70000 are an infinity in f16 and numbers in bf16.
+  const std::string line = "seq=1x4 dim=1 scale=1 q.fill=constant(1) k.fill=constant(70000) out=o,lse,raw,biased";
+  Arithmetic a;
+  a.score_stores = 1;
+  a.stored_scores = DType::bf16;
+  EXPECT_TRUE(std::isfinite(bound_of(line, a).output[0]));
+  a.stored_scores = DType::f16;
+  const RowBound bound = bound_of(line, a);
+  EXPECT_EQ(bound.output[0], kInfinity);
+  EXPECT_EQ(bound.lse, kInfinity);
+  EXPECT_EQ(bound.raw[0], kInfinity);
+  a.score_stores = 0;  // never stored
+  EXPECT_TRUE(std::isfinite(bound_of(line, a).output[0]));
+}
+
+TEST(ErrorBound, AStoreBeforeTheBiasCountsWithTheScoreThatItHolds) {
+  // The mask nearly takes the score away again: what its store lost stays.
+  const std::string line =
+      "seq=1x2 dim=1 scale=1 q.fill=constant(1) k.fill=constant(1000) mask=add:111K:normal out=o,raw";
+  Computed c(line);
+  for (std::int64_t j = 0; j < 2; ++j) c.inputs.mask.set(0, 0, 0, j, -1000);
+  const Inputs inputs = c.inputs.views();
+  const Head head(c.problem, inputs, 0, 0);
+  Row row;
+  head.attend(0, row);
+  Arithmetic a;
+  a.stored_scores = DType::bf16;
+  a.score_stores = 1;
+  RowBound bound;
+  bound_row(head, row, 0, a, DType::f32, bound, 0);
+  EXPECT_GE(bound.terms.score, 1000 * 0x1p-8);
+  EXPECT_GE(bound.raw[0], 1000 * 0x1p-8);
+}
+
+TEST(ErrorBound, ScoresInBaseTwoAreRoundedOnTheirWayThere) {
+  // One key: lse is the score. Its scale and log2(e) are factors with two roundings each, folded into one or not.
+  const std::string line = "seq=1 dim=1 scale=1000 q.fill=constant(1) k.fill=constant(1) out=o,lse";
+  Arithmetic natural, base2, folded;
+  base2.base2 = folded.base2 = true;
+  folded.scale = ScalePlacement::folded_log2e;
+  EXPECT_GE(bound_of(line, base2).lse, bound_of(line, natural).lse + 2000 * 0x1p-24);
+  EXPECT_EQ(bound_of(line, base2).lse, bound_of(line, folded).lse);
+}
+
+TEST(ErrorBound, AMaximumThatLagsMakesTheLogarithmLarger) {
+  Arithmetic prompt, lazy;
+  prompt.log_ulps = lazy.log_ulps = 100;
+  prompt.key_block = lazy.key_block = 8;
+  lazy.lazy_threshold = 8;
+  const std::string line = "seq=1x16 dim=4 out=o,lse";
+  EXPECT_GE(bound_of(line, lazy).lse, bound_of(line, prompt).lse + 8 * 200 * 0x1p-24);
+  lazy.lazy_threshold = 12;  // weights up to exp(12) pass the range of f16
+  lazy.stored_weights = DType::f16;
+  EXPECT_EQ(bound_of(line, lazy).output[0], kInfinity);
+}
+
+TEST(ErrorBound, ASumOfStoredWeightsLosesWhatUnderflows) {
+  // One key has all of the weight, 63 have 2^-26 each: nothing of them is left in f16, in the sum either.
+  const double score = std::log(0x1p-26);
+  Computed c("seq=1x64 dim=1 scale=1 q.fill=constant(1) k.fill=constant(0) v.fill=constant(1) out=o,lse");
+  for (std::int64_t j = 1; j < 64; ++j) c.inputs.k.set(0, 0, j, 0, score);
+  for (std::int64_t j = 1; j < 64; ++j) c.inputs.v.set(0, 0, j, 0, 0);
+  const Inputs inputs = c.inputs.views();
+  const Head head(c.problem, inputs, 0, 0);
+  Row row;
+  head.attend(0, row);
+  Arithmetic a;
+  a.accumulator = DType::f64;
+  a.stored_weights = DType::f16;
+  a.sum_of_stored = true;
+  RowBound bound;
+  bound_row(head, row, 0, a, DType::f32, bound);
+  EXPECT_GE(bound.output[0], 1 - row.output[0]);  // the kernel's answer is 1
+  EXPECT_GE(bound.lse, row.lse);                  // and 0
+}
+
+TEST(ErrorBound, WeightsComputedTwiceDontCancelAgainstTheirSum) {
+  // Equal values: the error of a weight cancels, unless the sum had another one.
+  const std::string line = "seq=1x64 dim=4 v.fill=constant(1)";
+  Arithmetic a;
+  a.exp_ulps = 1000;
+  a.normalised_before_storage = true;
+  const double one_pass = bound_of(line, a).output[0];
+  a.key_block = 16;
+  EXPECT_GE(bound_of(line, a).output[0], 2 * 2000 * 0x1p-24);
+  EXPECT_LT(one_pass, 200 * 0x1p-24);
+}
+
+TEST(ErrorBound, ACapThatTheAccumulatorCannotHoldIsRounded) {
+  Arithmetic a;
+  a.tanh_ulps = 0.5;
+  const std::string line = "seq=1 dim=1 scale=1 q.fill=constant(1) k.fill=constant(1000) out=o,capped softcap=";
+  const double held = bound_of(line + "100", a).capped[0], rounded = bound_of(line + "100.1", a).capped[0];
+  EXPECT_GE(rounded, held + 100 * 0x1p-24);
+}
+
+Arithmetic plain_f32() {
+  Arithmetic a;
+  a.exp_ulps = a.log_ulps = 1;
+  return a;
+}
+
+double first_bound(const std::string& line, const Arithmetic& a) {
+  const Computed c(line);
+  const Inputs views = c.inputs.views();
+  const Head head(c.problem, views, 0, 0);
+  Row row;
+  head.attend(0, row);
+  RowBound bound;
+  bound_row(head, row, 0, a, DType::f32, bound);
+  return bound.output[0];
+}
+
+TEST(ErrorBound, GrowsWithWhatAnArithmeticAdmits) {
+  const std::string line = "seq=64 dim=64";
+  const double plain = first_bound(line, plain_f32());
+  EXPECT_GT(plain, 0);
+  EXPECT_LT(plain, 1e-4);
+  Arithmetic worse = plain_f32();
+  worse.exp_ulps = 100;
+  EXPECT_GT(first_bound(line, worse), plain);
+  worse = plain_f32();
+  worse.key_block = 8;
+  EXPECT_GT(first_bound(line, worse), plain);
+  worse = plain_f32();
+  worse.stored_weights = DType::bf16;
+  EXPECT_GT(first_bound(line, worse), 100 * plain);
+  Arithmetic better = plain_f32();
+  better.accumulator = better.stored_weights = DType::f64;
+  EXPECT_LT(first_bound(line, better), plain);
+}
+
+TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
+  // Outputs are convex combinations: with one value for all keys only rounding of the sum is left.
+  EXPECT_LT(first_bound("seq=8x64 dim=64 v.fill=constant(1) fill=spread(300)", plain_f32()), 3e-5);
+}
+
+TEST(ErrorBound, EmptyRowsAreExactAndOverflowProvesNothing) {
+  EXPECT_EQ(first_bound("seq=2x0 dim=4", plain_f32()), 0);
+  EXPECT_EQ(first_bound("seq=4 dim=4 scale=1e30 fill=huge", plain_f32()), kInfinity);
+}
+
+}  // namespace
+}  // namespace attest

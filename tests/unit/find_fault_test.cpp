@@ -1,0 +1,90 @@
+// What is no call: each fault names its key.
+#include "reference/find_fault.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "reference/case_line.h"
+#include "reference/options.h"
+
+namespace attest {
+namespace {
+
+const char* const kSound = "batch=2 heads=4/2 seq=6x8 dim=4 causal align=bottom-right";
+
+struct Break {
+  const char *line, *key;
+  std::function<void(Problem&)> change;
+};
+
+TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
+  const Break breaks[] = {
+      {kSound, "heads", [](Problem& p) { p.key_heads = 3; }},
+      {kSound, "lengths",
+       [](Problem& p) {
+         p.lengths = LengthSpec{{}, {8}};
+       }},
+      {kSound, "lengths",
+       [](Problem& p) {
+         p.lengths = LengthSpec{{}, {8, 9}};
+       }},
+      {kSound, "lengths",
+       [](Problem& p) {
+         p.lengths = LengthSpec{{7, 1}, {8, 8}};
+       }},
+      {kSound, "segments",
+       [](Problem& p) {
+         p.segments = LengthSpec{{6}, {4, 4}};
+       }},
+      {kSound, "segments",
+       [](Problem& p) {
+         p.segments = LengthSpec{{3, 3}, {4, 5}};
+       }},
+      {kSound, "past", [](Problem& p) { p.past = 9; }},
+      {"heads=4 seq=6 dim=4 alibi", "alibi",
+       [](Problem& p) {
+         p.alibi_slopes = {1, 2};
+       }},
+      {"heads=4 seq=6 dim=4 sinks", "sinks", [](Problem& p) { p.sink_values = {1}; }},
+  };
+  for (const auto& [line, key, change] : breaks) {
+    Problem p = parse_case(line);
+    EXPECT_FALSE(find_fault(p)) << line;
+    change(p);
+    const auto fault = find_fault(p);
+    ASSERT_TRUE(fault) << key;
+    EXPECT_EQ(fault->key, key) << fault->message;
+    EXPECT_FALSE(fault->message.empty());
+    EXPECT_EQ(fault->message.find('\n'), std::string::npos);
+  }
+}
+
+/// A line that can be no call says so of the key that is to blame.
+TEST(FindFault, OfLines) {
+  for (const auto& [line, key] :
+       {std::pair{"seq=4x8 dim=4 causal", "align"}, std::pair{"seq=4 dim=4 out.strides=16,16,1,1", "out.strides"},
+        std::pair{"seq=4 dim=4 mask.dtype=f32", "mask.dtype"}, std::pair{"seq=4x5 dim=4 layout=qkv", "layout"},
+        std::pair{"op=linear seq=4 dim=4 softcap=1", "softcap"}}) {
+    try {
+      parse_case(line);
+      ADD_FAILURE() << line;
+    } catch (const CaseError& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string(key).substr(0, 3)), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(FindFault, SizesBeyondAllStorageAreFaultsAndNoOverflow) {
+  const std::int64_t huge = std::int64_t{1} << 62;
+  Problem p = parse_case("seq=4 dim=4");
+  p.query_length = p.key_length = huge;
+  EXPECT_TRUE(find_fault(p));
+  p = parse_case("seq=4 dim=4");
+  p.batch = p.query_heads = p.key_heads = huge;
+  EXPECT_TRUE(find_fault(p));
+}
+
+}  // namespace
+}  // namespace attest

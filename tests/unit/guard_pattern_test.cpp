@@ -1,0 +1,46 @@
+// Storage that nobody wrote to is told from any number that somebody computed.
+#include "harness/cases/guard_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "reference/view.h"
+
+namespace attest {
+namespace {
+
+TEST(GuardPattern, IsANanOfEveryType) {
+  for (const DType type : values_of<DType>()) {
+    std::vector<std::byte> bytes(3 * size_of(type));
+    fill_pattern(bytes, type);
+    for (std::size_t n = 0; n < 3; ++n) {
+      EXPECT_TRUE(is_pattern(bytes, type, n)) << name_of(type);
+      EXPECT_TRUE(std::isnan(load(bytes.data(), type, static_cast<std::int64_t>(n)))) << name_of(type);
+    }
+  }
+}
+
+TEST(GuardPattern, IsNoValueThatIsStored) {
+  for (const DType type : values_of<DType>()) {
+    for (const double value : {0.0, -0.0, 1.0, kNaN, -kNaN, kInfinity, largest_of(type)}) {
+      std::vector<std::byte> bytes(3 * size_of(type));
+      fill_pattern(bytes, type);
+      store(bytes.data(), type, 1, value);
+      EXPECT_TRUE(is_pattern(bytes, type, 0));
+      EXPECT_FALSE(is_pattern(bytes, type, 1)) << name_of(type) << " " << value;
+      EXPECT_TRUE(is_pattern(bytes, type, 2));
+    }
+  }
+}
+
+TEST(GuardPattern, LeavesBytesThatAreNoElement) {
+  std::vector<std::byte> bytes(7, std::byte{9});
+  fill_pattern(bytes, DType::f32);
+  EXPECT_TRUE(is_pattern(bytes, DType::f32, 0));
+  for (std::size_t n = 4; n < 7; ++n) EXPECT_EQ(bytes[n], std::byte{9});
+}
+
+}  // namespace
+}  // namespace attest

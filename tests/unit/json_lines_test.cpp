@@ -1,0 +1,53 @@
+// JSON Lines: a header, a line for each verdict, a summary.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/base/machine.h"
+#include "harness/report/verdict_json.h"
+#include "tests/unit/report_run.h"
+
+namespace attest {
+namespace {
+
+TEST(JsonLinesReport, IsOneObjectALine) {
+  std::istringstream text(written_report(json_lines_report));
+  std::vector<OrderedJson> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(OrderedJson::parse(line));
+  ASSERT_EQ(lines.size(), 7u);
+  const OrderedJson& header = lines.front();
+  EXPECT_EQ(header["kind"], "run");
+  EXPECT_EQ(header["schema"], 1);
+  EXPECT_EQ(header["commit"], build_commit());
+  EXPECT_EQ(header["backends"][1]["device"], "GPU");
+  EXPECT_EQ(header["unavailable"][0]["reason"], "no device");
+  EXPECT_EQ(header["command"], (std::vector<std::string>{"attest", "check"}));
+  for (std::size_t n = 1; n < 5; ++n) EXPECT_TRUE(verdict_from_json(lines[n])) << lines[n];
+  EXPECT_EQ(lines[1]["error_over_bound"], 0.5);
+  EXPECT_EQ(lines[5]["kind"], "shrunk");
+  EXPECT_EQ(lines[5]["smallest"], "seq=1 dim=1");
+  const OrderedJson& summary = lines.back();
+  EXPECT_EQ(summary["kind"], "summary");
+  EXPECT_EQ(summary["pass"], 1);
+  EXPECT_EQ(summary["fail"], 2);
+  EXPECT_EQ(summary["refused"], 1);
+  EXPECT_EQ(summary["seconds"], 1.5);
+  EXPECT_EQ(summary["problems"][0], "good refuses what is not listed");
+}
+
+/// Text of a backend may hold anything.
+TEST(JsonLinesReport, BytesThatAreNoTextAreReplaced) {
+  const auto path = std::filesystem::temp_directory_path() / ("attest_bytes." + std::to_string(getpid()));
+  const auto report = json_lines_report(path);
+  report->begin({});
+  EXPECT_NO_THROW(report->verdict(verdict_of("bad", Status::fail, "seq=4 dim=4", "threw", "\xff\xfe")));
+  report->end({}, 0, {});
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) EXPECT_FALSE(OrderedJson::parse(line).empty());
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,61 @@
+// Messages between the harness and a worker: whole, in order, and none from one that writes nonsense.
+#include "harness/isolation/messages.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace attest {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Messages : public testing::Test {
+ protected:
+  Messages() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0); }
+  ~Messages() override {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  int ends_[2];
+};
+
+TEST_F(Messages, ArriveInOrderAndWhole) {
+  const Json large = {{"text", std::string(100'000, 'x')}};  // more than a socket holds at once
+  std::thread sender([&] {
+    EXPECT_TRUE(send_message(ends_[0], {{"n", 1}}));
+    EXPECT_TRUE(send_message(ends_[0], large));
+  });
+  Json got;
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::message);
+  EXPECT_EQ(got, Json({{"n", 1}}));
+  EXPECT_EQ(receive_message(ends_[1], got, std::nullopt), Received::message);
+  EXPECT_EQ(got, large);
+  sender.join();
+}
+
+TEST_F(Messages, SayWhenNothingComes) {
+  Json got;
+  EXPECT_EQ(receive_message(ends_[1], got, 20ms), Received::timeout);
+  shutdown(ends_[0], SHUT_RDWR);
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
+  EXPECT_FALSE(send_message(ends_[0], {{"n", 1}}));
+}
+
+TEST_F(Messages, OfAWorkerThatWritesNonsenseCloseIt) {
+  const std::uint64_t absurd = ~std::uint64_t{0};
+  ASSERT_EQ(write(ends_[0], &absurd, sizeof absurd), static_cast<ssize_t>(sizeof absurd));
+  Json got;
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
+  const std::uint64_t three = 3;
+  ASSERT_EQ(write(ends_[0], &three, sizeof three), static_cast<ssize_t>(sizeof three));
+  ASSERT_EQ(write(ends_[0], "{\"a", 3), 3);
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
+}
+
+}  // namespace
+}  // namespace attest

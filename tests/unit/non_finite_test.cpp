@@ -1,0 +1,152 @@
+// NaN and infinities in the data decide the class of a result, and no bound hides that; what may overflow in an
+// arithmetic alone proves nothing.
+#include "reference/non_finite.h"
+
+#include <cmath>
+
+#include "harness/comparison/compare.h"
+#include "reference/error_bound.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// One query row over given scores (q = 1, dim = 1) and values, in f32.
+struct OneRow {
+  Problem problem;
+  CaseInputs inputs;
+  Row row;
+  RowBound bound;
+
+  OneRow(const std::string& options, const std::vector<double>& scores, const std::vector<double>& values) {
+    problem = parse_case("seq=1x" + std::to_string(scores.size()) + " dim=1 scale=1 " + options);
+    inputs = make_inputs(problem);
+    inputs.q.set(0, 0, 0, 0, 1);
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      inputs.k.set(0, 0, static_cast<std::int64_t>(j), 0, scores[j]);
+      inputs.v.set(0, 0, static_cast<std::int64_t>(j), 0, values[j]);
+    }
+    const Inputs views = inputs.views();
+    const Head head(problem, views, 0, 0);
+    head.attend(0, row);
+    bound_row(head, row, 0, Arithmetic{}, problem.dtype, bound);
+  }
+  bool passes(double got) const { return error_in_bounds(got, row.output[0], bound.output[0]) <= 1; }
+};
+
+TEST(NonFinite, AVisibleInfinityStaysOne) {
+  const OneRow one("", {0, 0, 0}, {1, kInfinity, 2});
+  EXPECT_TRUE(one.passes(kInfinity));
+  EXPECT_FALSE(one.passes(kNaN));
+  EXPECT_FALSE(one.passes(-kInfinity));
+  EXPECT_FALSE(one.passes(1));
+}
+
+TEST(NonFinite, InfinitiesOfBothSignsAreNaN) {
+  const OneRow one("", {0, 0}, {-kInfinity, kInfinity});
+  EXPECT_TRUE(one.passes(kNaN));
+  EXPECT_FALSE(one.passes(1));
+}
+
+TEST(NonFinite, OfAWeightThatUnderflowsNothingIsSaid) {
+  const OneRow one("", {0, -200}, {1, kInfinity});  // exp(-200) is 0 in f32, and 0 times infinity NaN
+  EXPECT_TRUE(one.passes(kInfinity));
+  EXPECT_TRUE(one.passes(kNaN));
+}
+
+TEST(NonFinite, AnInfiniteScoreSpoilsItsRow) {
+  const OneRow one("", {0, kInfinity}, {1, 2});
+  EXPECT_TRUE(one.passes(kNaN));
+  EXPECT_FALSE(one.passes(2));
+}
+
+TEST(NonFinite, AKeyAtMinusInfinityIsGoneAndTheRestHasItsBound) {
+  const OneRow one("out=o,lse,weights", {0, -kInfinity, 0}, {1, 7, 2});
+  EXPECT_TRUE(one.passes(1.5));
+  EXPECT_FALSE(one.passes(1.6));
+  EXPECT_LT(one.bound.lse, 1e-5);
+  EXPECT_LT(one.bound.weights[1], 1e-5);
+}
+
+TEST(NonFinite, WhetherAllAtMinusInfinityIsAnEmptyRowIsNotAgreedOn) {
+  const OneRow one("", {-kInfinity, -kInfinity}, {1, 2});
+  EXPECT_EQ(one.bound.output[0], kInfinity);
+}
+
+TEST(NonFinite, WhatMayOverflowInTheArithmeticProvesNothing) {
+  const OneRow scores("", {0x1.8p127, 0x1.8p127}, {1, 2});
+  EXPECT_EQ(scores.bound.output[0], kInfinity);
+  const OneRow values("", {0, 0}, {0x1.8p127, 0x1.8p127});
+  EXPECT_EQ(values.bound.output[0], kInfinity);
+  const OneRow overflow_in_f64("dtype=f64", {0, 0}, {0x1.8p1023, -0x1.8p1023});
+  EXPECT_EQ(overflow_in_f64.bound.output[0], kInfinity);
+}
+
+TEST(NonFinite, NaNOfAMaskReachesOutputLseAndWeights) {
+  const Computed one("seq=5x9 dim=3 mask=add:11QK:nan(0.2) out=o,lse,weights,biased seed=3");
+  const Inputs views = one.inputs.views();
+  const Head head(one.problem, views, 0, 0);
+  int spoiled = 0;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const Row& row = one.row(static_cast<std::size_t>(i));
+    RowBound bound;
+    bound_row(head, row, i, Arithmetic{}, DType::f32, bound);
+    if (!std::isnan(row.max)) continue;
+    ++spoiled;
+    EXPECT_GT(error_in_bounds(0.5, row.output[0], bound.output[0]), 1);
+    EXPECT_GT(error_in_bounds(0.5, row.lse, bound.lse), 1);
+    for (std::size_t j = 0; j < 9; ++j) {
+      const bool nan = std::isnan(row.biased[j]);  // the other keys' weights may also be 0
+      EXPECT_EQ(error_in_bounds(0.5, row.weights[j], bound.weights[j]) > 1, nan) << j;
+    }
+  }
+  EXPECT_GT(spoiled, 0);
+}
+
+/// The correct kernel, whose infinities become NaN on the way out: 0 times infinity somewhere.
+class LosesInfinities : public Backend {
+ public:
+  explicit LosesInfinities(Backend& whole) : whole_(whole) {}
+  Identity identity() const override { return whole_.identity(); }
+  int contract() const override { return 2; }
+  Arithmetic arithmetic(const Call& call) const override { return whole_.arithmetic(call); }
+  std::unique_ptr<Plan> prepare(const Call& call) override { return std::make_unique<Lossy>(whole_.prepare(call)); }
+
+ private:
+  class Lossy : public Plan {
+   public:
+    explicit Lossy(std::unique_ptr<Plan> whole) : whole_(std::move(whole)) {}
+    void upload(const Inputs& inputs) override { whole_->upload(inputs); }
+    void run() override { whole_->run(); }
+    void download(const Outputs& outputs) override {
+      whole_->download(outputs);
+      const MutableTensor& out = outputs.out;
+      for (std::int64_t i = 0; i < out.shape[2]; ++i) {
+        for (std::int64_t c = 0; c < out.shape[3]; ++c) {
+          float& value = static_cast<float*>(out.data)[out.offset(0, 0, i, c)];
+          if (std::isinf(value)) value = std::nanf("");
+        }
+      }
+    }
+
+   private:
+    std::unique_ptr<Plan> whole_;
+  };
+  Backend& whole_;
+};
+
+TEST(NonFinite, AKernelThatLosesAVisibleInfinityFails) {
+  const BackendSet backends(faulty::faulty_backends(), {"correct"}, {1, ""});
+  Backend& correct = *backends.all().front();
+  LosesInfinities lossy(correct);
+  const Case one = case_from_line("seq=9x40 dim=8 v.fill=infinite(0.01)");
+  const PreparedCase prepared(one, {&correct}, 1);
+  EXPECT_EQ(prepared.check(correct).status, Status::pass);
+  const Verdict verdict = prepared.check(lossy);
+  EXPECT_EQ(verdict.status, Status::fail);
+  EXPECT_EQ(verdict.cause, "o: an infinity was lost");
+}
+
+}  // namespace
+}  // namespace attest

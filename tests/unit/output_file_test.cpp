@@ -1,0 +1,125 @@
+// A file is complete or not there; two writers, a full disk.
+#include "harness/base/output_file.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "harness/base/user_error.h"
+#include "tests/unit/scratch_folder.h"
+
+namespace attest {
+namespace {
+
+TEST(OutputFile, IsThereWhenFinished) {
+  const Folder folder;
+  OutputFile file(folder / "a");
+  file.write("text");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  file.finish();
+  EXPECT_EQ(text_of(folder / "a"), "text");
+  EXPECT_TRUE(unfinished_parts(folder / "a").empty());
+}
+
+TEST(OutputFile, LeavesNothingUnlessToldTo) {
+  const Folder folder;
+  { OutputFile(folder / "a").write("text"); }
+  EXPECT_TRUE(unfinished_parts(folder / "a").empty());
+  {
+    OutputFile file(folder / "a");
+    file.write("text");
+    file.keep_unfinished();
+  }
+  ASSERT_EQ(unfinished_parts(folder / "a").size(), 1u);
+  EXPECT_EQ(text_of(unfinished_parts(folder / "a").front()), "text");
+}
+
+TEST(OutputFile, TheSecondWriterIsRefusedWhileTheFirstLives) {
+  const Folder folder;
+  {
+    OutputFile first(folder / "a");
+    const std::string message = message_of<UserError>([&] { OutputFile(folder / "a"); });
+    EXPECT_NE(message.find("another run is writing it"), std::string::npos) << message;
+    OutputFile beside(folder / "b");
+    first.write("text");
+    first.finish();
+  }
+  EXPECT_EQ(text_of(folder / "a"), "text");
+  EXPECT_NO_THROW(OutputFile(folder / "a"));
+}
+
+TEST(OutputFile, WhatAKilledWriterLeftStays) {
+  const Folder folder;
+  // The same process number as before, as in a container that is started again.
+  std::ofstream(folder / "a.parts") << "somebody else's";
+  EXPECT_TRUE(unfinished_parts(folder / "a").empty());
+  const fs::path left = (folder / "a").string() + ".part" + std::to_string(getpid());
+  std::ofstream(left) << "verdicts";
+  OutputFile file(folder / "a");
+  EXPECT_NE(file.part(), left);
+  file.write("text");
+  file.finish();
+  EXPECT_EQ(text_of(left), "verdicts");
+  EXPECT_EQ(text_of(folder / "a"), "text");
+}
+
+TEST(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
+  {
+    OutputFile file("/dev/null");
+    file.write("text");
+    file.finish();
+  }
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  OutputFile full("/dev/full");
+  full.write("text");
+  const std::string message = message_of<OutputError>([&] { full.finish(); });
+  EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
+}
+
+/// Whether finish() says what it should where files may not grow beyond 4 KiB: of a process of its own.
+bool complains_beyond_the_limit(const fs::path& path) {
+  const rlimit limit{4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_IGN);
+  OutputFile file(path);
+  file.keep_unfinished();
+  file.write(std::string(3000, 'a') + "\n");
+  file.write(std::string(3000, 'b') + "\n");
+  try {
+    file.finish();
+  } catch (const OutputError& error) {
+    return std::string(error.what()).find("File too large; what was written before is in ") != std::string::npos;
+  }
+  return false;
+}
+
+TEST(OutputFile, AFullDiskIsAnErrorAndWhatWasWrittenStays) {
+  const Folder folder;
+  const pid_t child = fork();
+  if (child == 0) _exit(complains_beyond_the_limit(folder / "a") ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  ASSERT_EQ(unfinished_parts(folder / "a").size(), 1u);
+  EXPECT_EQ(text_of(unfinished_parts(folder / "a").front()).substr(0, 3001), std::string(3000, 'a') + "\n");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+}
+
+TEST(OutputFile, IsRefusedWhereNoneCanBe) {
+  const Folder folder;
+  EXPECT_THROW(OutputFile{"-"}, UserError);
+  EXPECT_THROW(OutputFile{folder / "."}, UserError);
+  EXPECT_THROW(OutputFile{folder / "missing" / "results.json"}, UserError);
+  EXPECT_TRUE(fs::is_empty(folder / "."));
+}
+
+TEST(OutputFile, LeavesWhatWasThereWhenItIsNotFinished) {
+  const Folder folder;
+  std::ofstream(folder / "a") << "old";
+  { OutputFile(folder / "a").write("half"); }
+  EXPECT_EQ(text_of(folder / "a"), "old");
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,47 @@
+// Tensors on their way to a worker.
+#include "harness/isolation/parcels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "harness/cases/inputs.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+/// Every input arrives with its numbers; what a case doesn't have stays absent.
+TEST(Parcels, BringInputsOverUnchanged) {
+  for (const char* line :
+       {"batch=2 heads=4/2 seq=5x9 dim=8/4 causal align=bottom-right mask=add:BHQK:neginf(0.3) alibi sinks",
+        "batch=3 heads=2 seq=4x50 dim=8 lengths=50,17,4 paged=16", "batch=2 seq=7 dim=4 lengths=q:7,3/k:7,3 layout=thd",
+        "dtype=f16 seq=33x17 dim=8 blocks=16x8:random(0.5)", "seq=9x14 dim=4 past=5 causal"}) {
+    SCOPED_TRACE(line);
+    const Problem problem = parse_case(line);
+    const CaseInputs made = make_inputs(problem);
+    const Inputs sent = made.views();
+    const InputParcel parcel(sent, page_size());
+    SharedFile file;
+    file.reserve(parcel.regions().end());
+    parcel.copy_to(file);
+    const GuardedArea area(file.descriptor(), regions_from(describe_regions(parcel.regions())), false);
+    const UnpackedInputs got(Json::parse(parcel.description().dump()), area);
+    for (const auto part : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::past_k, &Inputs::past_v}) {
+      const ConstTensor &from = sent.*part, &to = got.inputs.*part;
+      ASSERT_EQ(from.data == nullptr, to.data == nullptr);
+      if (!from.data) continue;
+      EXPECT_EQ(from.shape, to.shape);
+      EXPECT_EQ(std::memcmp(from.data, to.data, span_bytes(from)), 0);
+    }
+    EXPECT_EQ(sent.mask.has_value(), got.inputs.mask.has_value());
+    EXPECT_EQ(sent.pages.has_value(), got.inputs.pages.has_value());
+    EXPECT_EQ(sent.blocks.has_value(), got.inputs.blocks.has_value());
+    EXPECT_TRUE(std::equal(sent.slopes.begin(), sent.slopes.end(), got.inputs.slopes.begin(), got.inputs.slopes.end()));
+    EXPECT_TRUE(std::equal(sent.sinks.begin(), sent.sinks.end(), got.inputs.sinks.begin(), got.inputs.sinks.end()));
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,43 @@
+// Memory that the harness and a worker share: regions between inaccessible pages.
+#include "harness/isolation/shared_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace attest {
+namespace {
+
+TEST(SharedRegions, EndAtAnInaccessiblePageAndNameWhatWasTouched) {
+  SharedFile file;
+  RegionList regions(page_size());
+  regions.add("q", 100);
+  regions.add("k", page_size() + 1);
+  file.reserve(regions.end());
+  std::memset(file.data(regions.all()[1]), 7, regions.all()[1].bytes);
+  const GuardedArea area(file.descriptor(), regions.all(), false);
+  EXPECT_EQ(area.data(1)[page_size()], std::byte{7});
+  char text[80] = "";
+  EXPECT_TRUE(area.describe(area.data(0) + 100, false, text, sizeof text));
+  EXPECT_STREQ(text, "read 0 bytes beyond the end of q");
+  EXPECT_TRUE(area.describe(area.data(1) - 4, true, text, sizeof text));
+  EXPECT_STREQ(text, "wrote 4 bytes before the start of k");
+  EXPECT_TRUE(area.describe(area.data(0), true, text, sizeof text));
+  EXPECT_STREQ(text, "changed its input q");
+  EXPECT_FALSE(area.describe(text, true, text, sizeof text));
+}
+
+TEST(SharedRegions, GrowWithTheFile) {
+  SharedFile file;
+  RegionList regions(page_size());
+  regions.add("a", 10);
+  file.reserve(regions.end());
+  *file.data(regions.all()[0]) = std::byte{42};
+  regions.add("b", 100 * page_size());
+  file.reserve(regions.end());
+  EXPECT_EQ(*file.data(regions.all()[0]), std::byte{42});
+  *(file.data(regions.all()[1]) + 100 * page_size() - 1) = std::byte{1};
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,353 @@
+// What a plan may not count on: each kind of kept state is found, by its own name, and right backends never are.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "harness/base/spoiled_memory.h"
+#include "harness/cases/other_data.h"
+#include "harness/isolation/file_space.h"
+#include "harness/report/report.h"
+#include "harness/run/check_run.h"
+#include "harness/verdict/companions.h"
+#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/state_walk.h"
+#include "reference/find_fault.h"
+#include "tests/faulty/faulty.h"
+#include "tests/faulty/stateful.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+Verdict check(const std::string& line, const std::string& name) {
+  const BackendSet set(faulty::faulty_backends(), {name}, {1, ""});
+  const Case source = case_from_line(line);
+  return PreparedCase(source, set.all(), 1).check(*set.all().front());
+}
+
+/// A line of 3 million multiply-adds whose seed is the first for which `wanted` holds.
+template <class Wanted>
+std::string large_line(const Wanted& wanted) {
+  for (int seed = 1;; ++seed) {
+    const std::string line = "heads=2 seq=64x192 dim=64 mask=bool:BHQK:random(0.5) seed=" + std::to_string(seed);
+    if (wanted(state_steps(parse_case(line)))) return line;
+  }
+}
+
+struct Kept {
+  const char *backend, *line, *cause, *reason;
+};
+
+TEST(State, EachKindIsFoundByItsName) {
+  const char *fresh = "right in a fresh plan only", *before = "in one that ran before with other data",
+             *beside = "beside other plans of this backend";
+  const char* line = "heads=2 seq=5x7 dim=4";
+  for (const Kept& kept : {
+           Kept{"packs_once_per_address", line, fresh, before},
+           Kept{"keeps_first_mask", "seq=5x7 dim=4 mask=bool:BHQK:random(0.5)", fresh, before},
+           Kept{"keeps_first_mask", "seq=5x7 dim=4 mask=bool:BHQK:all", fresh, before},
+           Kept{"keeps_first_mask", "seq=5x7 dim=4 mask=add:1H1K:neginf(0.3) mask.dtype=f64", fresh, before},
+           Kept{"keeps_first_page_table", "batch=2 seq=3x11 dim=4 lengths=11,4 paged=4", fresh, before},
+           Kept{"keeps_first_blocks", "seq=9x12 dim=4 blocks=4x3:random(0.5)", fresh, before},
+           Kept{"keeps_first_sinks", "heads=2 seq=5 dim=4 sinks", fresh, before},
+           Kept{"adds_to_workspace", line, fresh, before},
+           Kept{"wrong_the_second_time", line, fresh, before},
+           Kept{"uses_last_plan", line, fresh, beside},
+           Kept{"shared_result", line, fresh, beside},
+           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi", "o: outside the bound", ""},
+           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi=0.5,2", "o: outside the bound", ""},
+           Kept{"keeps_first_lengths", "batch=2 seq=5x7 dim=4 lengths=7,4", "o: outside the bound", ""},
+           Kept{"keeps_first_seed", "seq=5x7 dim=4 dropout=0.5 seed=3", "o: outside the bound", ""},
+           Kept{"adds_to_output", line, "counts on zeros in its output", "right only where the output held zeros"},
+           Kept{"scales_at_each_download", line, "second download differs", "o's storage is"},
+           Kept{"thread_of_prepare", line, "wrong in another thread", "right in the thread that made the plan"},
+       }) {
+    SCOPED_TRACE(std::string(kept.backend) + ": " + kept.line);
+    const Verdict verdict = check(kept.line, kept.backend);
+    EXPECT_EQ(verdict.status, Status::fail);
+    EXPECT_EQ(verdict.cause, kept.cause) << verdict.reason;
+    EXPECT_NE(verdict.reason.find(kept.reason), std::string::npos) << verdict.reason;
+    // By itself the case is right: nothing else would find it.
+    const BackendSet set(faulty::stateful_backends(), {kept.backend}, {1, ""});
+    const Case source = case_from_line(kept.line);
+    const PreparedCase prepared(source, set.all(), 1);
+    GuardedOutputs outputs(source.problem);
+    if (std::string(kept.backend) == "adds_to_output") outputs.reset_to_zeros();
+    walk_once(*set.all().front(), source.problem, prepared.inputs(), outputs);
+    if (std::string(kept.backend) == "adds_to_output") continue;  // its zeros are no guards
+    EXPECT_NO_THROW(prepared.require_right(*set.all().front(), source.problem, prepared.inputs(), outputs, "alone"));
+  }
+}
+
+TEST(State, MemoryThatMustBeZeroIsFound) {
+#if defined(__GLIBC__)
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has an allocator of its own";
+  const Verdict verdict = check("seq=5x7 dim=4", "needs_zeroed_memory");
+  EXPECT_EQ(verdict.cause, "right in a fresh plan only");
+  EXPECT_NE(verdict.reason.find("in memory that held no zeros"), std::string::npos) << verdict.reason;
+#else
+  GTEST_SKIP() << "only glibc fills memory on request";
+#endif
+}
+
+TEST(State, LargeCasesAreARuleOfTheirLine) {
+  const std::string rehearsed = large_line([](StateSteps s) { return s.rehearsal && !s.companions; });
+  const std::string accompanied = large_line([](StateSteps s) { return s.companions; });
+  const std::string plain = large_line([](StateSteps s) { return s == StateSteps{}; });
+  for (const char* name : {"keeps_first_mask_of_large", "wrong_the_second_time_large"}) {
+    for (const std::string& line : {rehearsed, accompanied}) {
+      const Verdict verdict = check(line, name);
+      EXPECT_EQ(verdict.cause, "right in a fresh plan only") << name << " " << line << " " << verdict.reason;
+      EXPECT_EQ(verdict.reason, check(line, name).reason);  // it repeats
+    }
+    EXPECT_EQ(check(plain, name).status, Status::pass);
+  }
+  EXPECT_EQ(check(accompanied, "shared_result").status, Status::fail);
+  EXPECT_EQ(check(accompanied, "thread_of_prepare").status, Status::fail);
+  EXPECT_EQ(check(accompanied, "correct").status, Status::pass);
+}
+
+TEST(State, OneLargeCaseInEightIsRehearsedAndEverySmallOne) {
+  int rehearsed = 0, accompanied = 0;
+  Problem large = parse_case("heads=2 seq=64x192 dim=64"), small = parse_case("seq=5x7 dim=4");
+  for (std::uint64_t seed = 0; seed < 1024; ++seed) {
+    large.set_seed(seed);
+    small.set_seed(seed);
+    const StateSteps steps = state_steps(large);
+    EXPECT_TRUE(steps.rehearsal || !steps.companions);
+    rehearsed += steps.rehearsal;
+    accompanied += steps.companions;
+    EXPECT_TRUE(state_steps(small).rehearsal && state_steps(small).companions);
+  }
+  EXPECT_NEAR(rehearsed, 128, 40);
+  EXPECT_NEAR(accompanied, 32, 20);
+  // Several copies of such tensors might not fit.
+  EXPECT_EQ(state_steps(parse_case("batch=2 seq=4 dim=4 mask=bool:BHQK:all mask.strides=2200000000,16,4,1")),
+            StateSteps{});
+}
+
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+TEST(OtherData, ChangesAllThatAnUploadBringsWhereItLies) {
+  for (const char* line :
+       {"batch=2 heads=4/2 seq=5x9 dim=8/4 mask=bool:BHQK:all blocks=2x3:none sinks alibi align=top-left",
+        "dtype=f64 seq=4 dim=3 past=2",
+        "batch=2 heads=2 seq=4x11 dim=8 lengths=11,3 paged=4 mask=add:BHQK:neginf(0.5) dtype=f16",
+        "dtype=bf16 seq=6 dim=4 mask=add:11QK:normal mask.dtype=f32 q.offset=3",
+        "batch=2 seq=7 dim=4 lengths=7,3 layout=thd", "op=gated_delta batch=2 heads=2 seq=5 dim=3 state"}) {
+    SCOPED_TRACE(line);
+    const Problem p = parse_case(line);
+    const CaseInputs data = make_inputs(p);
+    CaseInputs other = data;
+    const Inputs before = other.views();
+    change_data(p, other);
+    const Inputs after = other.views();
+    EXPECT_EQ(before.q.data, after.q.data);
+    EXPECT_EQ(before.v.data, after.v.data);
+    for (const auto tensor : {&CaseInputs::q, &CaseInputs::k, &CaseInputs::v, &CaseInputs::past_k, &CaseInputs::past_v,
+                              &CaseInputs::mask}) {
+      if ((data.*tensor).bytes() == 0) continue;
+      EXPECT_NE(copy_of((data.*tensor).storage()), copy_of((other.*tensor).storage()));
+    }
+    for (std::size_t n = 0; n < data.extra.size(); ++n) {
+      EXPECT_NE(copy_of(data.extra[n].storage()), copy_of(other.extra[n].storage()));
+    }
+    EXPECT_TRUE(data.pages.empty() || data.pages != other.pages);
+    EXPECT_TRUE(std::is_permutation(data.pages.begin(), data.pages.end(), other.pages.begin()));
+    EXPECT_TRUE(data.blocks.empty() || data.blocks != other.blocks);
+    EXPECT_TRUE(data.sinks.empty() || data.sinks != other.sinks);
+    EXPECT_EQ(data.slopes, other.slopes);  // the call says them
+
+    copy_data(data, other);
+    EXPECT_EQ(copy_of(data.q.storage()), copy_of(other.q.storage()));
+    EXPECT_EQ(copy_of(data.mask.storage()), copy_of(other.mask.storage()));
+    EXPECT_EQ(data.pages, other.pages);
+    EXPECT_EQ(data.blocks, other.blocks);
+    EXPECT_EQ(data.sinks, other.sinks);
+  }
+}
+
+TEST(OtherData, ListedSinksBelongToTheCall) {
+  const Problem p = parse_case("heads=2 seq=4 dim=4 sinks=1,2");
+  CaseInputs inputs = make_inputs(p);
+  change_data(p, inputs);
+  EXPECT_EQ(inputs.sinks, (std::vector<double>{1, 2}));
+}
+
+TEST(OtherData, ShowsWhatWasHiddenAndTogglesNaN) {
+  const Problem p = parse_case("heads=2 seq=9 dim=4 mask=bool:BHQK:random(0.5) poison=hidden:v");
+  const CaseInputs data = make_inputs(p);
+  CaseInputs other = data;
+  change_data(p, other);
+  int hidden_now = 0;
+  for (std::size_t n = 0; n < data.mask.bytes(); ++n) {
+    const bool before = data.mask.storage()[n] != std::byte{0}, after = other.mask.storage()[n] != std::byte{0};
+    EXPECT_TRUE(before || after);
+    hidden_now += !after;
+  }
+  EXPECT_GT(hidden_now, 10);
+  const auto first_value = [](const CaseInputs& inputs) { return load(inputs.v.view().data, DType::f32, 0); };
+  EXPECT_NE(std::isnan(first_value(data)), std::isnan(first_value(other)));
+}
+
+TEST(Companions, SayOtherNumbersForTheSameSizes) {
+  const Problem p = parse_case(
+      "batch=2 heads=2 seq=5x8 dim=4 lengths=8,4 alibi align=top-left sinks=1,2 softcap=3 dropout=0.5 seed=7");
+  const Problem other = same_sizes_other_values(p);
+  EXPECT_FALSE(find_fault(other));
+  EXPECT_EQ(other.query_length, p.query_length);
+  EXPECT_EQ(other.key_length, p.key_length);
+  EXPECT_NE(other.lengths, p.lengths);
+  EXPECT_NE(make_inputs(other).slopes, make_inputs(p).slopes);
+  EXPECT_NE(other.sink_values, p.sink_values);
+  EXPECT_NE(other.dropout_seed, p.dropout_seed);
+  EXPECT_NE(other.scale_value(), p.scale_value());
+  EXPECT_NE(other.softcap, p.softcap);
+  const Problem small = other_sizes(p);
+  EXPECT_FALSE(find_fault(small));
+  EXPECT_NE(small.key_length, p.key_length);
+}
+
+/// The example, which hands out the number that lies before its queries.
+class ReadsBeside : public Backend {
+ public:
+  Identity identity() const override { return honest().identity(); }
+  int contract() const override { return honest().contract(); }
+  Arithmetic arithmetic(const Call& call) const override { return honest().arithmetic(call); }
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    return std::make_unique<ReadingPlan>(honest().prepare(call));
+  }
+
+ private:
+  struct ReadingPlan : Plan {
+    explicit ReadingPlan(std::unique_ptr<Plan> inner) : plan(std::move(inner)) {}
+    void upload(const Inputs& inputs) override {
+      q = inputs.q;
+      plan->upload(inputs);
+    }
+    void run() override { plan->run(); }
+    void download(const Outputs& outputs) override {
+      plan->download(outputs);
+      const std::size_t size = size_of(q.dtype);
+      std::memcpy(outputs.out.data, static_cast<const std::byte*>(q.data) - size, size);
+    }
+    std::unique_ptr<Plan> plan;
+    ConstTensor q;
+  };
+  Backend& honest() const { return *set_.all().front(); }
+  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
+};
+
+TEST(Padding, ReadBesideAnInputIsNoOutputLeftUnwritten) {
+  for (const char* type : {"f64", "f32", "f16", "bf16"}) {
+    ReadsBeside backend;
+    const Case source = case_from_line(std::string("seq=3 dim=2 q.offset=5 dtype=") + type);
+    const Verdict verdict = PreparedCase(source, {&backend}, 1).check(backend);
+    EXPECT_EQ(verdict.cause, "o: NaN or infinity where a number is expected") << verdict.reason;
+  }
+}
+
+/// What a run told.
+struct Told : Report {
+  explicit Told(std::vector<Verdict>& list) : verdicts(list) {}
+  void verdict(const Verdict& verdict) override { verdicts.push_back(verdict); }
+  void end(const Counts&, double, const std::vector<std::string>&) override {}
+  std::vector<Verdict>& verdicts;
+};
+
+std::vector<Verdict> run(const BackendSet& backends, const std::vector<BackendSet>& others, bool bitwise,
+                         const std::string& line) {
+  std::vector<Verdict> verdicts;
+  CaseList list;
+  list.cases.push_back(case_from_line(line));
+  CheckSettings settings;
+  settings.bitwise = bitwise;
+  settings.shrink = false;
+  std::vector<std::unique_ptr<Report>> reports;
+  reports.push_back(std::make_unique<Told>(verdicts));
+  CheckRun(settings, {std::move(list)}, backends, others, EarlierRun(), std::move(reports)).run();
+  return verdicts;
+}
+
+TEST(Threads, MoreThanCoresAreTried) {
+  const std::vector<BackendEntry> registry = {faulty::crowded_backend()};
+  const BackendSet one(registry, {}, {1, ""});
+  std::vector<BackendSet> crowd;
+  crowd.emplace_back(registry, std::vector<std::string>{}, Context{100'000, ""});
+  for (const bool bitwise : {false, true}) {
+    const std::vector<Verdict> verdicts = run(one, crowd, bitwise, "seq=5x7 dim=4");
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(verdicts[0].status, Status::fail);
+    EXPECT_EQ(verdicts[0].cause,
+              bitwise ? "wrong with another number of threads" : "wrong with more threads than cores");
+  }
+  EXPECT_EQ(run(one, {}, false, "seq=5x7 dim=4")[0].status, Status::pass);
+}
+
+/// The example, one element of whose result is moved by `move` when a sequence is alone.
+class OtherAlone : public Backend {
+ public:
+  explicit OtherAlone(double (*move)(double)) : move_(move) {}
+  Identity identity() const override { return honest().identity(); }
+  int contract() const override { return honest().contract(); }
+  Arithmetic arithmetic(const Call& call) const override { return honest().arithmetic(call); }
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    return std::make_unique<MovingPlan>(honest().prepare(call), call.batch == 1 ? move_ : nullptr);
+  }
+
+ private:
+  struct MovingPlan : Plan {
+    MovingPlan(std::unique_ptr<Plan> inner, double (*by)(double)) : plan(std::move(inner)), move(by) {}
+    void upload(const Inputs& inputs) override { plan->upload(inputs); }
+    void run() override { plan->run(); }
+    void download(const Outputs& outputs) override {
+      plan->download(outputs);
+      const MutableTensor& o = outputs.out;
+      if (move) store(o.data, o.dtype, 0, move(load(o.data, o.dtype, 0)));
+    }
+    std::unique_ptr<Plan> plan;
+    double (*move)(double);
+  };
+  Backend& honest() const { return *set_.all().front(); }
+  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
+  double (*move_)(double);
+};
+
+TEST(Bitwise, ResultsThatDifferAreJudgedByTheBound) {
+  const auto registry_of = [](std::unique_ptr<Backend> (*make)(const Context&)) {
+    return std::vector<BackendEntry>{{"example", make, ""}};
+  };
+  const std::vector<BackendEntry> rounding = registry_of([](const Context&) -> std::unique_ptr<Backend> {
+    return std::make_unique<OtherAlone>([](double x) { return std::nextafter(static_cast<float>(x), 9.0f) * 1.0; });
+  });
+  const std::vector<BackendEntry> wrong = registry_of([](const Context&) -> std::unique_ptr<Backend> {
+    return std::make_unique<OtherAlone>([](double x) { return x + 0.125; });
+  });
+  const std::string line = "batch=3 seq=4 dim=3 lengths=4,2,3 out=o,lse";
+  const Verdict within = run(BackendSet(rounding, {}, {1, ""}), {}, true, line)[0];
+  EXPECT_EQ(within.status, Status::pass) << within.reason;
+  ASSERT_TRUE(within.bitwise && within.bitwise->batch);
+  EXPECT_FALSE(*within.bitwise->batch);
+  const Verdict beyond = run(BackendSet(wrong, {}, {1, ""}), {}, true, line)[0];
+  EXPECT_EQ(beyond.status, Status::fail);
+  EXPECT_EQ(beyond.cause, "wrong without the rest of the batch");
+  EXPECT_NE(beyond.reason.find("o[0,0,0,0]"), std::string::npos) << beyond.reason;
+}
+
+TEST(FileSpace, RangesOfLivingPlansNeverOverlap) {
+  FileSpace space(100);
+  FileRange first(space), second(space);
+  EXPECT_EQ(first.resize(10), 100u);
+  EXPECT_EQ(second.resize(5), 110u);
+  EXPECT_EQ(first.resize(10), 100u);  // the same again stays
+  EXPECT_EQ(first.resize(20), 115u);
+  FileRange third(space);
+  EXPECT_EQ(third.resize(11), 135u);  // the gap of 10 is too small
+  EXPECT_EQ(FileRange(space).resize(10), 100u);
+  EXPECT_EQ(FileRange(space).resize(10), 100u);  // given back by the one before
+}
+
+}  // namespace
+}  // namespace attest
