@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "harness/cases/class_cases.h"
 #include "harness/cases/coverage.h"
 
 namespace attest {
@@ -125,9 +126,6 @@ const char* why_numbers_exclude(const TableClass& a, const TableClass& b) {
   return nullptr;
 }
 
-/// The most of sizes that a case of a suite may have; tests/tools/cover.cpp has the same.
-constexpr double kMostMultiplyAdds = 2e8, kMostBytes = 256.0 * (1 << 20);
-
 /// Why even the smallest case in both classes is too much.
 const char* why_too_large(const TableClass& a, const TableClass& b) {
   const auto least = [&](std::string_view name) {
@@ -142,13 +140,13 @@ const char* why_too_large(const TableClass& a, const TableClass& b) {
   if (is_either("queries to keys=more")) queries = std::max(queries, keys + 1);
   if (is_either("queries to keys=fewer")) keys = std::max(keys, queries + 1);
   if (is_either("queries to keys=equal") || is_either("layout=qkv")) queries = keys = std::max(queries, keys);
-  if (batch * heads * queries * keys * (least("key dim") + least("value dim")) > kMostMultiplyAdds) {
+  if (batch * heads * queries * keys * (least("key dim") + least("value dim")) > kSuiteLimits.multiply_adds) {
     return "takes more than 2e8 multiply-adds";
   }
   const double stored = std::max(keys, least("paged"));  // a page is stored whole
   const double elements =
       (batch * heads * queries + batch * least("key heads") * stored) * (least("key dim") + least("value dim"));
-  return 2 * elements > kMostBytes ? "takes more than 256 MiB" : nullptr;
+  return 2 * elements > kSuiteLimits.bytes ? "takes more than 256 MiB" : nullptr;
 }
 
 }  // namespace

@@ -21,8 +21,6 @@
 namespace attest {
 namespace {
 
-/// What a case may cost: nothing that is met more cheaply comes near to it.
-constexpr CaseLimits kLimits = {2e8, 256.0 * (1 << 20)};
 /// An offset beyond 31 bits takes gigabytes by itself.
 constexpr CaseLimits kFarLimits = {1e6, 6.0 * (1 << 30)};
 constexpr int kSteps = 120;
@@ -39,7 +37,7 @@ class Writer {
       std::vector<std::size_t> wanted = classes;
       if (option) wanted.push_back(class_of(*option));
       const std::optional<Problem> made =
-          covering_case(wanted, met_, is_far(classes.front()) ? kFarLimits : kLimits, kSteps, random_);
+          covering_case(wanted, met_, is_far(classes.front()) ? kFarLimits : kSuiteLimits, kSteps, random_);
       if (!made || (option && !option->is_set(*made))) continue;
       met_.meet(*made);
       cost_ += random_case_cost(*made);

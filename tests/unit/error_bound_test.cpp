@@ -156,16 +156,7 @@ Arithmetic plain_f32() {
   return a;
 }
 
-double first_bound(const std::string& line, const Arithmetic& a) {
-  const Computed c(line);
-  const Inputs views = c.inputs.views();
-  const Head head(c.problem, views, 0, 0);
-  Row row;
-  head.attend(0, row);
-  RowBound bound;
-  bound_row(head, row, 0, a, DType::f32, bound);
-  return bound.output[0];
-}
+double first_bound(const std::string& line, const Arithmetic& a) { return bound_of(line, a).output[0]; }
 
 TEST(ErrorBound, GrowsWithWhatAnArithmeticAdmits) {
   const std::string line = "seq=64 dim=64";

@@ -7,23 +7,14 @@
 #include <string>
 
 #include "harness/base/data_folder.h"
-#include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
 
 Case walkthrough(const std::string& name) {
   return case_from_file(data_folder("golden") / "walkthroughs" / (name + ".safetensors"));
-}
-
-std::string complaint(const auto& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// Each stage of a file that only this comparison reads: a change of one element is seen.

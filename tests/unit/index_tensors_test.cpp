@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -21,15 +21,6 @@ FileTensor tensor_of(const std::vector<std::int64_t>& shape, const std::vector<I
 }
 FileTensor integers(const std::vector<std::int32_t>& values) {
   return tensor_of({static_cast<std::int64_t>(values.size())}, values);
-}
-
-std::string complaint(const auto& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(IndexTensors, StartsBecomeLengths) {

@@ -7,6 +7,7 @@
 
 #include "harness/base/data_folder.h"
 #include "harness/cases/case_file.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -36,15 +37,6 @@ std::string printed(const auto& print) {
   print();
   std::fflush(stdout);
   return testing::internal::GetCapturedStdout();
-}
-
-std::string complaint(const auto& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Trace, EveryHeadOfEveryBatch) {
