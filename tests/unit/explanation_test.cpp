@@ -1,6 +1,7 @@
 // The worst elements of a case, with where their bounds come from.
 #include "harness/trace/explanation.h"
 
+#include "tests/faulty/cheats/cheats.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -46,8 +47,8 @@ TEST(Explanation, TheWorstElementOfAWrongResultFails) {
 }
 
 TEST(Explanation, OfARefusalRunsNothing) {
-  const BackendSet set(registered_backends(), {"clblast"}, {1, ""});
-  const Explained refused = explained(set, "op=linear seq=4 dim=4", 1);
+  const BackendSet set(faulty::cheating_backends(), {"works_in_prepare"}, {1, ""});
+  const Explained refused = explained(set, "seq=4 dim=4 out=o,lse", 1);
   EXPECT_EQ(refused.verdict.status, Status::refused);
   EXPECT_EQ(count(refused.text, "  got "), 0u);
 }

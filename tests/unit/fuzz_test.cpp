@@ -53,9 +53,14 @@ TEST(Fuzz, ASeedRepeatsItself) {
   EXPECT_EQ(a.closest_case, b.closest_case);
   EXPECT_EQ(a.pairs, b.pairs);
   ASSERT_EQ(a.findings.size(), b.findings.size());
+  int finished = 0;
   for (std::size_t n = 0; n < a.findings.size(); ++n) {
-    EXPECT_EQ(a.findings[n].small.source.label, b.findings[n].small.source.label);
+    const ShrunkCase &one = a.findings[n].small, &other = b.findings[n].small;
+    if (!one.finished || !other.finished) continue;  // out of time, as on a slow machine
+    EXPECT_EQ(one.source.label, other.source.label);
+    ++finished;
   }
+  EXPECT_GT(finished, 0);
 }
 
 TEST(Fuzz, CoveredClassesAreNamed) {

@@ -1,0 +1,72 @@
+// A bench that ends early, by a signal or because a plan turned wrong after good samples, keeps what was measured:
+// Google Benchmark ends the program when samples of one benchmark differ in their number of runs.
+#include "harness/speed/google_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "harness/base/interrupted.h"
+#include "harness/speed/bench.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// Right until somebody says otherwise.
+class TiringBackend : public Backend {
+ public:
+  TiringBackend() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
+  Identity identity() const override { return {"tiring", "wrong after a while", "CPU"}; }
+  int contract() const override { return 2; }
+  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override {
+    return std::make_unique<TiringPlan>(inner_->prepare(p), tired);
+  }
+
+  std::atomic<bool> tired{false};
+
+ private:
+  class TiringPlan : public Plan {
+   public:
+    TiringPlan(std::unique_ptr<Plan> inner, const std::atomic<bool>& tired) : inner_(std::move(inner)), tired_(tired) {}
+    void upload(const Inputs& inputs) override { inner_->upload(inputs); }
+    void run() override {
+      if (!tired_) inner_->run();
+    }
+    void download(const Outputs& outputs) override { inner_->download(outputs); }
+
+   private:
+    std::unique_ptr<Plan> inner_;
+    const std::atomic<bool>& tired_;
+  };
+
+  std::unique_ptr<Backend> inner_;
+};
+
+/// Does `at_fourth` before the fourth sample of six.
+BenchLine bench_until(const std::function<void()>& at_fourth, TiringBackend& backend) {
+  BenchSettings settings{1, 6, 0.005, 1};
+  settings.progress = [&](const std::string& what) {
+    if (what.ends_with("sample 4")) at_fourth();
+  };
+  return bench_case(case_from_line("heads=2 seq=32 dim=16"), {&backend}, measure_roof(1), settings).lines.at(0);
+}
+
+TEST(GoogleSamples, APlanThatTurnsWrongAfterGoodSamplesHasNoSpeed) {
+  TiringBackend backend;
+  const BenchLine line = bench_until([&] { backend.tired = true; }, backend);
+  EXPECT_NE(line.wrong.find("wrong while it was timed"), std::string::npos) << line.wrong;
+}
+
+TEST(GoogleSamples, AnInterruptKeepsTheSamplesBefore) {
+  TiringBackend backend;
+  const BenchLine line = bench_until([] { interrupted = true; }, backend);
+  interrupted = false;
+  EXPECT_EQ(line.wrong, "");
+  EXPECT_EQ(line.seconds.size(), 3u);
+}
+
+}  // namespace
+}  // namespace attest
