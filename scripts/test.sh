@@ -36,10 +36,11 @@ fi
 run_tests "$attest_build-test"
 
 # Address and undefined-behaviour sanitizers on everything but the drivers: OpenCL loads a compiler of its own, whose
-# allocations are not ours to judge. Clang compiles their checks in half of GCC's time.
-ATTEST_TARGETS=suite_tests attest_make "$attest_build-asan" --preset asan-ubsan
-# The unit tests under them take longer than all else together since each source has its own: by hand, ctest -L unit.
-run_tests "$attest_build-asan" -L smoke
+# allocations are not ours to judge. Clang compiles their checks in half of GCC's time. Searches, statistics and timings
+# are left out: they repeat for minutes what the other tests do once.
+ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" --preset asan-ubsan
+GTEST_FILTER='-Fuzz.*:Shrink*:Emulator.*:*MaskOffsets*:Bench*:Roof*:Coverage.*:Deviation.*:SpeedComparison.*' \
+  run_tests "$attest_build-asan" -L 'unit|smoke' -E 'format|^every_'
 
 # The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
 # GCC's doesn't. OpenBLAS is not instrumented: what happens inside is not judged.
