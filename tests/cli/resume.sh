@@ -9,6 +9,8 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 complain() { echo "resume: $*" >&2; failures=$((failures + 1)); }
 cd "$work"
+# Whoever runs this may have chosen libraries' kernels.
+for variable in "${!OPENBLAS_@}" "${!OMP_@}" "${!GOMP_@}" "${!POCL_@}" "${!OCL_@}" "${!CLBLAST_@}"; do unset "$variable"; done
 
 # Verdicts without their times, in an order of their own.
 strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//' | sort; }
@@ -75,6 +77,22 @@ grep -q "^attest: interrupted" errors || complain "stderr does not say that it w
 tail -n 1 stopped.jsonl | grep -q '"interrupted":true' || complain "the summary does not say that it was interrupted"
 grep -q 'message="the run was interrupted' stopped.xml || complain "JUnit does not say that it was interrupted"
 [ -z "$(comm -23 <(echo "$had") <(on_disk stopped.jsonl))" ] || complain "an interrupted run lost verdicts"
+
+# So does a bench, with the samples that it has.
+"$attest" bench "seq=64 dim=16" --backend eigen,example --threads 1 --repetitions 1000 --min-time 0.005 --progress \
+  --json bench.json >console 2>errors &
+victim=$!
+for _ in $(seq 200); do
+  grep -q "sample 9$" errors && break
+  sleep 0.1
+done
+kill -INT "$victim"
+status=0
+wait "$victim" || status=$?
+[ "$status" = 130 ] || complain "an interrupted bench: exit code $status, $(tail -n 2 errors)"
+grep -q '"interrupted": "true"' bench.json || complain "the file of an interrupted bench does not say so"
+grep -q '^  eigen  *[0-9]' console || complain "an interrupted bench prints no speed of what it measured"
+"$attest" compare bench.json bench.json >/dev/null || complain "the file of an interrupted bench can't be compared"
 
 # The second interrupt ends at once, also while a backend hangs.
 echo "seq=2 dim=2" >one.cases

@@ -1,12 +1,14 @@
 // A run of `check` as an object: which cases meet which backends, in which order, and what it comes to.
 #include "harness/run/check_run.h"
 
+#include <cstdlib>
 #include <sstream>
 
 #include "harness/base/machine.h"
 #include "harness/report/verdict_json.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/scratch_folder.h"
 
 namespace attest {
 namespace {
@@ -115,19 +117,45 @@ TEST(CheckRun, MakesItsFailuresSmall) {
   EXPECT_LE(small.batch * small.query_heads * small.query_length * small.key_dim, 4);
 }
 
+/// A run on `lines` that begins with what an earlier one is said to have found.
+Ran go_on(const BackendSet& backends, const std::vector<std::string>& lines, const Verdict& before) {
+  std::stringstream file;
+  file << R"({"kind":"run","commit":")" << build_commit() << "\"}\n" << verdict_to_json(before).dump() << "\n";
+  EarlierRun earlier;
+  earlier.read(file, "earlier");
+  return run_on(backends, lines, {}, std::move(earlier));
+}
+
 TEST(CheckRun, GoesOnFromAnEarlierRun) {
   Verdict before;
   before.case_line = "seq=4 dim=2";
   before.backend = "example";
   before.status = Status::crashed;  // what nobody would find again
-  std::stringstream file;
-  file << R"({"kind":"run","commit":")" << build_commit() << "\"}\n" << verdict_to_json(before).dump() << "\n";
-  EarlierRun earlier;
-  earlier.read(file, "earlier");
-  const Ran run = run_on(example(), kLines, {}, std::move(earlier));
+  const Ran run = go_on(example(), kLines, before);
   EXPECT_EQ(run.outcome.counts.pass, 4u);
   EXPECT_EQ(run.outcome.counts.crashed, 1u);
   EXPECT_EQ(run.told.verdicts[1].status, Status::crashed);
+}
+
+TEST(CheckRun, WaiversAreThoseOfToday) {
+  const Folder lists;
+  std::filesystem::create_directories(lists / "correct");
+  std::ofstream(lists / "correct/waivers") << "seq=4 *  # known since\n";
+  setenv("ATTEST_LISTS", (lists / "").c_str(), 1);
+  Verdict before;
+  before.backend = "correct";
+  before.status = Status::suspect;
+  before.waiver = "known before";
+  const BackendSet correct(faulty::faulty_backends(), {"correct"}, {1, ""});
+  before.case_line = "seq=4 dim=2";
+  const Ran listed = go_on(correct, {before.case_line}, before);
+  before.case_line = "seq=5 dim=2";
+  const Ran no_longer = go_on(correct, {before.case_line}, before);
+  unsetenv("ATTEST_LISTS");
+  EXPECT_EQ(listed.told.verdicts.at(0).waiver, "known since");
+  EXPECT_EQ(listed.outcome.counts.failures(), 0u);
+  EXPECT_EQ(no_longer.told.verdicts.at(0).waiver, "");
+  EXPECT_EQ(no_longer.outcome.counts.failures(), 1u);
 }
 
 }  // namespace
