@@ -314,9 +314,9 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
 
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
-      const double least = 4 * std::max(c.eta, c.eta_weights);
-      const auto at = static_cast<std::size_t>(column);
-      const bool by_class = decides_output(head, row, at, c.half_range, least, weights.of_weight);
+      // A score within half a unit of the largest number rounds to that.
+      const WeightRange range{-c.largest_score * (1 + c.u / 2), 4 * std::max(c.eta, c.eta_weights), weights.of_weight};
+      const bool by_class = decides_output(head, row, column, c.half_range, range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }

@@ -57,8 +57,8 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
   return scores;
 }
 
-bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range, double least_weight,
-                    const std::vector<double>& weight_errors) {
+bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range,
+                    const WeightRange& weights) {
   double finite = 0;
   bool infinite = false, undecided = false, nan = std::isnan(row.output[column]);
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
@@ -68,9 +68,10 @@ bool decides_output(const Head& head, const Row& row, std::size_t column, double
       finite += std::fabs(v) * (row.factors.empty() ? 1 : row.factors[j]);
       continue;
     }
+    if (row.biased[j] < weights.least_score && row.biased[j] > -kInfinity) return false;
     infinite = true;
     // An infinity times a weight that underflows is NaN, and times another an infinity.
-    undecided |= !(row.weights[j] - weight_errors[j] > least_weight);
+    undecided |= !(row.weights[j] - weights.errors[j] > weights.least_weight);
   }
   return infinite && finite <= half_range && (nan || !undecided);
 }

@@ -27,9 +27,15 @@ struct NonFiniteScores {
 };
 NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range);
 
-/// Whether the output in this column is NaN or infinite because a visible value is. `least_weight`: a weight above it
-/// does not underflow, so that an infinity stays one; `weight_errors` are how far each weight may be off.
-bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range, double least_weight,
-                    const std::vector<double>& weight_errors);
+/// What an arithmetic may do to the weights of a row.
+struct WeightRange {
+  double least_score;                 ///< a finite score below it may become -inf, and its key be gone with its value
+  double least_weight;                ///< a weight above it does not underflow, so that an infinity stays one
+  const std::vector<double>& errors;  ///< how far each weight may be off
+};
+
+/// Whether the output in this column is NaN or infinite because a visible value is.
+bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range,
+                    const WeightRange& weights);
 
 }  // namespace attest

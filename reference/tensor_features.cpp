@@ -77,6 +77,16 @@ void give_blocks(Problem& p) {
   p.data.block_fill = Fill{"random", {0.5}};
 }
 
+/// Lets one of the axes that have more than one place step over 2^31 elements in all.
+void move_beyond(Index4& strides, const Index4& shape, std::uint64_t draw) {
+  for (std::uint64_t turn = 0; turn < 4; ++turn) {
+    const std::size_t axis = (draw + turn) % 4;
+    if (shape[axis] < 2) continue;
+    strides[axis] = std::max(strides[axis], kFar / (shape[axis] - 1) + 5);
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<Feature> mask_features() {
@@ -223,29 +233,35 @@ std::vector<Feature> layout_features(TensorId tensor) {
 std::vector<Feature> stride_features(TensorId tensor) {
   std::vector<std::string> kinds = {"rows apart", "features apart", "transposed"};
   if (tensor != TensorId::out && tensor != TensorId::mask) kinds.insert(kinds.end(), {"one head", "one row"});
+  kinds.emplace_back("beyond 2^31");
+  const std::size_t beyond = kinds.size() - 1;
   return {named_feature(
       std::string(name_of(tensor)) + ".strides", kinds,
-      [tensor](const Problem& p) -> Index {
+      [tensor, beyond](const Problem& p) -> Index {
         if (!p.tensor(tensor).strides) return std::nullopt;
         const Index4 s = *p.tensor(tensor).strides, n = place_of(p, tensor).shape;
+        for (std::size_t axis = 0; axis < 4; ++axis) {
+          if (n[axis] > 1 && s[axis] >= kFar / (n[axis] - 1)) return beyond;
+        }
         const bool is_input = tensor != TensorId::out && tensor != TensorId::mask;
         if (is_input && s[2] == 0 && n[2] > 1) return 4;
         if (is_input && s[1] == 0 && n[1] > 1) return 3;
         if (s[3] <= 1) return 0;
         return s[2] == 1 && n[2] > 1 ? 2 : 1;
       },
-      [tensor](Problem& p, std::size_t which, std::uint64_t draw) {
+      [tensor, beyond](Problem& p, std::size_t which, std::uint64_t draw) {
         if (tensor == TensorId::mask && !p.mask) give_mask(p, draw % 2 == 0);
         p.tensor(tensor).strides.reset();
         const Index4 n = place_of(p, tensor).shape;
         const std::int64_t gap = n[3] + 1 + static_cast<std::int64_t>(draw % 4);
         Index4 s = {n[1] * n[2] * gap, n[2] * gap, gap, 1};
+        if (which == beyond) move_beyond(s, n, draw);
         if (which == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};
         if (which == 2) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};
         if (which == 3) s[1] = 0;
         if (which == 4) s = {0, n[2] * n[3], 0, 1};
         for (std::size_t axis = 0; axis < 4; ++axis) {
-          if (which < 3 && s[axis] == 0) s[axis] = 1;
+          if ((which < 3 || which == beyond) && s[axis] == 0) s[axis] = 1;
           if (tensor == TensorId::mask && !p.mask->kept[axis]) s[axis] = 0;
         }
         p.tensor(tensor).strides = s;

@@ -25,7 +25,7 @@ struct Pattern {
 constexpr Pattern kOutput{0x7fe5u, 0x7fe5a5a5u, 0x7ffca5a5a5a5a5a5u};
 constexpr Pattern kPadding{0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
 
-void fill(std::vector<std::byte>& bytes, DType dtype, const Pattern& pattern) {
+void fill(std::span<std::byte> bytes, DType dtype, const Pattern& pattern) {
   const std::size_t step = size_of(dtype);
   for (std::size_t at = 0; at + step <= bytes.size(); at += step)
     std::memcpy(bytes.data() + at, pattern.of(dtype), step);
@@ -33,12 +33,12 @@ void fill(std::vector<std::byte>& bytes, DType dtype, const Pattern& pattern) {
 
 }  // namespace
 
-void fill_pattern(std::vector<std::byte>& bytes, DType dtype) { fill(bytes, dtype, kOutput); }
+void fill_pattern(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kOutput); }
 
-void fill_padding(std::vector<std::byte>& bytes, DType dtype) { fill(bytes, dtype, kPadding); }
+void fill_padding(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kPadding); }
 
-bool is_pattern(const std::vector<std::byte>& bytes, DType dtype, std::size_t element) {
-  return std::memcmp(bytes.data() + element * size_of(dtype), kOutput.of(dtype), size_of(dtype)) == 0;
+bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element) {
+  return std::memcmp(bytes + element * size_of(dtype), kOutput.of(dtype), size_of(dtype)) == 0;
 }
 
 }  // namespace attest

@@ -3,19 +3,19 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <span>
 
 #include "reference/types.h"
 
 namespace attest {
 
 /// Fills the storage of an output with the pattern of this type: elements that nobody touched are recognised by it.
-void fill_pattern(std::vector<std::byte>& bytes, DType dtype);
+void fill_pattern(std::span<std::byte> bytes, DType dtype);
 
 /// Fills the storage of an input: what its elements don't cover keeps this padding.
-void fill_padding(std::vector<std::byte>& bytes, DType dtype);
+void fill_padding(std::span<std::byte> bytes, DType dtype);
 
 /// Whether element number `element` of an output still holds its pattern.
-bool is_pattern(const std::vector<std::byte>& bytes, DType dtype, std::size_t element);
+bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element);
 
 }  // namespace attest

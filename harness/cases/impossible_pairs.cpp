@@ -65,9 +65,6 @@ constexpr Rule kRules[] = {
      "these axes have one row"},
 };
 
-/// An offset beyond 31 bits takes gigabytes of storage.
-bool is_far(const TableClass& one) { return one.name().ends_with("beyond 2^31"); }
-
 bool is_of(const TableClass& one, std::string_view groups) {
   const std::string_view name = one.name();
   while (!groups.empty()) {
@@ -165,7 +162,6 @@ const char* why_impossible(std::size_t one, std::size_t other) {
     return "a tensor's own layout is another than the call's";
   }
   if (const char* reason = why_numbers_exclude(a, b)) return reason;
-  if (is_far(a) || is_far(b)) return "takes gigabytes: beyond 2^31 stands by itself";
   return why_too_large(a, b);
 }
 

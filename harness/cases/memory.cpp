@@ -4,6 +4,7 @@
 
 #include "harness/base/machine.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/tensor_bytes.h"
 #include "reference/operator_tensors.h"
 #include "reference/tensor_place.h"
 
@@ -19,6 +20,14 @@ double elements_of(const Index4& shape) {
   return elements;
 }
 
+/// Of a tensor's storage those that are ever touched.
+double bytes_used(const TensorPlace& place, std::size_t element_size) {
+  double sum = 0;
+  const std::size_t size = static_cast<std::size_t>(*place.elements) * element_size;
+  for (const ByteRange& range : used_ranges(place, element_size, size)) sum += static_cast<double>(range.size());
+  return sum;
+}
+
 }  // namespace
 
 double storage_bytes(const Call& p) {
@@ -27,9 +36,9 @@ double storage_bytes(const Call& p) {
   double bytes = 0;
   const CallPlaces places = places_of(p);
   for (const TensorPlace* place : {&places.q, &places.k, &places.v, &places.out}) {
-    bytes += element * static_cast<double>(*place->elements);
+    bytes += bytes_used(*place, size_of(p.dtype));
   }
-  if (places.mask) bytes += (p.mask->additive ? 8 : 1) * static_cast<double>(*places.mask->elements);
+  if (places.mask) bytes += bytes_used(*places.mask, p.mask->additive ? 8 : 1);
   if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
   const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
   bytes += keys * static_cast<double>(p.past);

@@ -14,14 +14,17 @@ namespace {
 /// A bit for each place, about as often 0 as 1; 0 at the first.
 bool bit_of(std::size_t at) { return (static_cast<std::uint32_t>(at) * 0x9e3779b9u) >> 31; }
 
-/// Calls change(bits, at) for each element of the storage, padding included; `Bits` is unsigned and as large as one.
+/// Calls change(bits, at) for each element of the memory that is used, padding included; `Bits` is unsigned and as
+/// large as one.
 template <class Bits, class Change>
-void each_element(std::span<std::byte> storage, const Change& change) {
-  for (std::size_t at = 0; (at + 1) * sizeof(Bits) <= storage.size(); ++at) {
-    Bits bits;
-    std::memcpy(&bits, storage.data() + at * sizeof(Bits), sizeof(Bits));
-    bits = change(bits, at);
-    std::memcpy(storage.data() + at * sizeof(Bits), &bits, sizeof(Bits));
+void each_element(TensorBytes& memory, const Change& change) {
+  for (const ByteRange& range : memory.used()) {
+    for (std::size_t at = range.first / sizeof(Bits); (at + 1) * sizeof(Bits) <= range.end; ++at) {
+      Bits bits;
+      std::memcpy(&bits, memory.data() + at * sizeof(Bits), sizeof(Bits));
+      bits = change(bits, at);
+      std::memcpy(memory.data() + at * sizeof(Bits), &bits, sizeof(Bits));
+    }
   }
 }
 
@@ -42,7 +45,7 @@ void halve(TensorStorage& tensor, bool negate) {
   with_format(tensor.dtype(), [&](auto zero, auto exponent, auto unit) {
     using Bits = decltype(zero);
     const auto sign = static_cast<Bits>(negate ? Bits{1} << (8 * sizeof(Bits) - 1) : 0);
-    each_element<Bits>(tensor.storage(), [=](Bits bits, std::size_t) {
+    each_element<Bits>(tensor.memory(), [=](Bits bits, std::size_t) {
       const auto power = static_cast<Bits>(bits & exponent);
       if (power > unit && power != exponent) bits = static_cast<Bits>(bits - unit);
       return static_cast<Bits>(bits ^ sign);
@@ -63,7 +66,7 @@ void change_additive(TensorStorage& mask) {
   with_format(mask.dtype(), [&](auto zero, auto exponent, auto) {
     using Bits = decltype(zero);
     const auto minus_infinity = static_cast<Bits>(exponent | (Bits{1} << (8 * sizeof(Bits) - 1)));
-    each_element<Bits>(mask.storage(), [=](Bits bits, std::size_t at) {
+    each_element<Bits>(mask.memory(), [=](Bits bits, std::size_t at) {
       if (bits == exponent) return Bits{0};
       const bool is_nan = static_cast<Bits>(bits & exponent) == exponent;  // padding
       return is_nan || other_visibility(true, at) ? bits : minus_infinity;
@@ -76,7 +79,7 @@ void toggle_nan(TensorStorage& tensor, std::int64_t b, std::int64_t h) {
   const TensorPlace& place = tensor.place();
   const bool empty = std::any_of(place.shape.begin(), place.shape.end(), [](std::int64_t n) { return n == 0; });
   if (empty || (!place.starts.empty() && place.starts.back() == 0)) return;
-  const bool was_nan = std::isnan(load(tensor.storage().data(), tensor.dtype(), place.element(b, h, 0, 0)));
+  const bool was_nan = std::isnan(load(tensor.memory().data(), tensor.dtype(), place.element(b, h, 0, 0)));
   tensor.set(b, h, 0, 0, was_nan ? 1 : kNaN);
 }
 
@@ -91,8 +94,9 @@ void change_data(const Call& call, CaseInputs& inputs) {
   if (n[0] * n[1] > 1 && inputs.k.place().starts.empty()) toggle_nan(inputs.k, n[0] - 1, n[1] - 1);
   if (inputs.has_mask && inputs.additive) change_additive(inputs.mask);
   if (inputs.has_mask && !inputs.additive) {
-    const std::span<std::byte> bytes = inputs.mask.storage();
-    change_visibility({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+    each_element<std::uint8_t>(inputs.mask.memory(), [](std::uint8_t byte, std::size_t at) {
+      return static_cast<std::uint8_t>(other_visibility(byte != 0, at));
+    });
   }
   change_visibility(inputs.blocks);
   change_visibility(inputs.keep);
@@ -107,9 +111,9 @@ void copy_data(const CaseInputs& from, CaseInputs& to) {
   const auto copy = [](const auto& source, auto&& target) { std::copy(source.begin(), source.end(), target.begin()); };
   for (const auto tensor :
        {&CaseInputs::q, &CaseInputs::k, &CaseInputs::v, &CaseInputs::mask, &CaseInputs::past_k, &CaseInputs::past_v}) {
-    copy((from.*tensor).storage(), (to.*tensor).storage());
+    (to.*tensor).memory().copy_from((from.*tensor).memory());
   }
-  for (std::size_t n = 0; n < from.extra.size(); ++n) copy(from.extra[n].storage(), to.extra[n].storage());
+  for (std::size_t n = 0; n < from.extra.size(); ++n) to.extra[n].memory().copy_from(from.extra[n].memory());
   copy(from.pages, to.pages);
   copy(from.blocks, to.blocks);
   copy(from.keep, to.keep);

@@ -1,5 +1,6 @@
 #include "harness/cases/tensor_storage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -8,19 +9,28 @@
 #include "reference/tensor_place.h"
 
 namespace attest {
+namespace {
+
+TensorBytes bytes_for(const TensorPlace& place, std::size_t element_size) {
+  const std::size_t size = static_cast<std::size_t>(*place.elements) * element_size;
+  return {size, used_ranges(place, element_size, size)};
+}
+
+}  // namespace
 
 TensorStorage::TensorStorage(TensorPlace place, DType dtype)
     : place_(std::move(place)),
-      bytes_(static_cast<std::size_t>(*place_.elements) * size_of(dtype)),
+      bytes_(bytes_for(place_, size_of(dtype))),
       dtype_(dtype),
       element_size_(size_of(dtype)) {
-  fill_padding(bytes_, dtype);
+  for (const ByteRange& range : bytes_.used()) fill_padding(bytes_.part(range), dtype);
 }
 
 TensorStorage TensorStorage::boolean(TensorPlace place) {
   TensorStorage storage;
   storage.place_ = std::move(place);
-  storage.bytes_.assign(static_cast<std::size_t>(*storage.place_.elements), std::byte{1});
+  storage.bytes_ = bytes_for(storage.place_, 1);
+  for (const ByteRange& range : storage.bytes_.used()) std::ranges::fill(storage.bytes_.part(range), std::byte{1});
   storage.element_size_ = 1;
   return storage;
 }
@@ -30,6 +40,12 @@ ConstTensor TensorStorage::view() const {
           place_.starts_data()};
 }
 
+std::size_t TensorStorage::bytes() const {
+  std::size_t sum = 0;
+  for (const ByteRange& range : bytes_.used()) sum += range.size();
+  return sum;
+}
+
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
   if (std::isfinite(value) && std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
     overflowed_ = value;
@@ -37,7 +53,7 @@ void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int
 }
 
 void TensorStorage::set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value) {
-  bytes_[static_cast<std::size_t>(place_.element(b, h, i, j))] = std::byte{value};
+  bytes_.data()[static_cast<std::size_t>(place_.element(b, h, i, j))] = std::byte{value};
 }
 
 }  // namespace attest

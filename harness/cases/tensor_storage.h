@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include "harness/cases/tensor_bytes.h"
 #include "reference/tensor_place.h"
 #include "reference/view.h"
 
@@ -23,10 +23,11 @@ class TensorStorage {
   /// Rounded to nearest.
   void set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value);
   void set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value);
-  std::size_t bytes() const { return bytes_.size(); }
-  /// Everything that is owned, elements and padding, as it lies. Its address stays while this lives, also when moved.
-  std::span<std::byte> storage() { return bytes_; }
-  std::span<const std::byte> storage() const { return bytes_; }
+  /// Of memory: less than the storage spans where most of it is never used.
+  std::size_t bytes() const;
+  /// Everything that is owned, elements and padding, as it lies.
+  TensorBytes& memory() { return bytes_; }
+  const TensorBytes& memory() const { return bytes_; }
   DType dtype() const { return dtype_; }
   const TensorPlace& place() const { return place_; }
   const Index4& shape() const { return place_.shape; }
@@ -35,7 +36,7 @@ class TensorStorage {
 
  private:
   TensorPlace place_;
-  std::vector<std::byte> bytes_;
+  TensorBytes bytes_;
   DType dtype_ = DType::f32;
   std::size_t element_size_ = 4;
   double overflowed_ = 0;

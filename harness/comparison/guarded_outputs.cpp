@@ -13,9 +13,10 @@
 namespace attest {
 GuardedOutputs::Tensor::Tensor(std::string name_, DType dtype_, TensorPlace place_)
     : name(std::move(name_)), dtype(dtype_), place(std::move(place_)) {
-  bytes.resize(static_cast<std::size_t>(*place.elements + 2 * kGuard) * size_of(dtype));
+  const std::size_t size = static_cast<std::size_t>(*place.elements + 2 * kGuard) * size_of(dtype);
   place.offset += kGuard;
-  fill_pattern(bytes, dtype);
+  bytes = TensorBytes(size, used_ranges(place, size_of(dtype), size));
+  for (const ByteRange& range : bytes.used()) fill_pattern(bytes.part(range), dtype);
 }
 
 MutableTensor GuardedOutputs::Tensor::view() {
@@ -28,23 +29,43 @@ double GuardedOutputs::Tensor::at(std::int64_t b, std::int64_t h, std::int64_t l
 }
 
 std::string GuardedOutputs::Tensor::inspect() const {
-  const std::size_t count = bytes.size() / size_of(dtype);
+  const std::size_t size = size_of(dtype);
+  // One flag for each element of the memory that is used, part after part.
+  std::vector<std::size_t> flags_before;
+  std::size_t count = 0;
+  for (const ByteRange& range : bytes.used()) {
+    flags_before.push_back(count);
+    count += range.size() / size;
+  }
   std::vector<char> inside(count, 0);
+  std::size_t part = 0;
+  const auto flag_of = [&](std::size_t at) -> char& {
+    const std::vector<ByteRange>& used = bytes.used();
+    if (at * size < used[part].first || at * size >= used[part].end) {
+      const auto behind = std::upper_bound(used.begin(), used.end(), at * size,
+                                           [](std::size_t byte, const ByteRange& range) { return byte < range.first; });
+      part = static_cast<std::size_t>(behind - used.begin()) - 1;
+    }
+    return inside[flags_before[part] + at - used[part].first / size];
+  };
   std::int64_t unwritten = 0;
   for (std::int64_t b = 0; b < place.shape[0]; ++b) {
     for (std::int64_t h = 0; h < place.shape[1]; ++h) {
       for (std::int64_t l = 0; l < place.rows(b); ++l) {
         for (std::int64_t d = 0; d < place.shape[3]; ++d) {
           const auto at = static_cast<std::size_t>(place.element(b, h, l, d));
-          inside[at] = 1;
-          if (is_pattern(bytes, dtype, at)) ++unwritten;
+          flag_of(at) = 1;
+          if (is_pattern(bytes.data(), dtype, at)) ++unwritten;
         }
       }
     }
   }
-  for (std::size_t n = 0; n < count; ++n) {
-    if (!inside[n] && !is_pattern(bytes, dtype, n)) {
-      return "wrote outside " + name + ": at element " + std::to_string(static_cast<std::int64_t>(n) - place.offset) +
+  for (std::size_t n = 0; n < bytes.used().size(); ++n) {
+    const ByteRange& range = bytes.used()[n];
+    for (std::size_t k = 0; k < range.size() / size; ++k) {
+      const std::size_t at = range.first / size + k;
+      if (inside[flags_before[n] + k] || is_pattern(bytes.data(), dtype, at)) continue;
+      return "wrote outside " + name + ": at element " + std::to_string(static_cast<std::int64_t>(at) - place.offset) +
              " of its storage";
     }
   }
@@ -88,11 +109,15 @@ GuardedOutputs::GuardedOutputs(const Call& p) {
 }
 
 void GuardedOutputs::reset() {
-  each(*this, [](Tensor& tensor) { fill_pattern(tensor.bytes, tensor.dtype); });
+  each(*this, [](Tensor& tensor) {
+    for (const ByteRange& range : tensor.bytes.used()) fill_pattern(tensor.bytes.part(range), tensor.dtype);
+  });
 }
 
 void GuardedOutputs::reset_to_zeros() {
-  each(*this, [](Tensor& tensor) { std::fill(tensor.bytes.begin(), tensor.bytes.end(), std::byte{0}); });
+  each(*this, [](Tensor& tensor) {
+    for (const ByteRange& range : tensor.bytes.used()) std::ranges::fill(tensor.bytes.part(range), std::byte{0});
+  });
 }
 
 std::string GuardedOutputs::difference_from(const GuardedOutputs& other) const {
@@ -104,9 +129,15 @@ std::string GuardedOutputs::difference_from(const GuardedOutputs& other) const {
     const Tensor& was = *before[number++];
     if (!first.empty() || now.bytes == was.bytes) return;
     const std::size_t size = size_of(now.dtype);
-    std::size_t at = 0;
-    while (std::memcmp(now.bytes.data() + at * size, was.bytes.data() + at * size, size) == 0) ++at;
-    const auto element = static_cast<std::int64_t>(at);
+    const auto differs = [&](std::size_t at) {
+      return std::memcmp(now.bytes.data() + at * size, was.bytes.data() + at * size, size) != 0;
+    };
+    std::int64_t element = -1;
+    for (const ByteRange& range : now.bytes.used()) {
+      for (std::size_t at = range.first / size; element < 0 && at < range.end / size; ++at) {
+        if (differs(at)) element = static_cast<std::int64_t>(at);
+      }
+    }
     first = fmt::format("element {} of {}'s storage is {:.9g}, was {:.9g}", element - now.place.offset, now.name,
                         load(now.bytes.data(), now.dtype, element), load(was.bytes.data(), was.dtype, element));
   });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cases/tensor_bytes.h"
 #include "reference/call.h"
 #include "reference/tensor_place.h"
 #include "reference/tensors.h"
@@ -39,7 +40,7 @@ class GuardedOutputs {
  private:
   struct Tensor {
     std::string name;
-    std::vector<std::byte> bytes;
+    TensorBytes bytes;
     DType dtype = DType::f32;
     TensorPlace place;  ///< its offset holds the guard, too
 

@@ -217,7 +217,7 @@ class IsolatedBackend::RemotePlan : public Plan {
     for (std::size_t n = 0; n < views.size(); ++n) {
       const Region& region = regions.all()[n];
       std::memset(file.pages(region), kLead, region.lead());
-      if (region.bytes > 0) std::memcpy(file.data(region), views[n].second.data, region.bytes);
+      file.fill(region, views[n].second.data, used_ranges(views[n].second));
     }
     ask("download", {{"regions", describe_regions(regions)}, {"outputs", description}});
     for (std::size_t n = 0; n < views.size(); ++n) {
@@ -228,7 +228,11 @@ class IsolatedBackend::RemotePlan : public Plan {
         throw CaseFault(Status::fail, "touched memory outside its tensors",
                         "wrote " + std::to_string(region.lead() - at) + " bytes before the start of " + views[n].first);
       }
-      if (region.bytes > 0) std::memcpy(views[n].second.data, file.data(region), region.bytes);
+      for (const ByteRange& range : used_ranges(views[n].second)) {
+        if (range.size() == 0) continue;
+        std::memcpy(static_cast<std::byte*>(views[n].second.data) + range.first, file.data(region) + range.first,
+                    range.size());
+      }
     }
   }
 

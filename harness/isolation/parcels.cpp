@@ -59,18 +59,24 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
 
 }  // namespace
 
+template <class View>
+std::size_t InputParcel::add(const std::string& name, const View& view) {
+  sources_.push_back({view.data, used_ranges(view)});
+  return regions_.add(name, span_bytes(view));
+}
+
 InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(offset) {
   for (const NamedInput& one : named_inputs()) {
     const ConstTensor& tensor = inputs.*one.place;
     if (!tensor.data) continue;
-    Json& entry = description_[one.name] = tensor_json(add(one.name, tensor.data, span_bytes(tensor)), tensor);
+    Json& entry = description_[one.name] = tensor_json(add(one.name, tensor), tensor);
     if (tensor.starts) {
       const auto bytes = static_cast<std::size_t>(tensor.shape[0] + 1) * sizeof(std::int64_t);
       entry["starts"] = add("cu_seqlens of " + one.name, tensor.starts, bytes);
     }
   }
   if (const auto& mask = inputs.mask) {
-    description_["mask"] = tensor_json(add("mask", mask->data, span_bytes(*mask)), *mask);
+    description_["mask"] = tensor_json(add("mask", *mask), *mask);
     description_["mask"]["additive"] = mask->additive;
   }
   if (const auto& pages = inputs.pages) {
@@ -101,7 +107,7 @@ InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(of
 }
 
 std::size_t InputParcel::add(const std::string& name, const void* data, std::size_t bytes) {
-  sources_.push_back(data);
+  sources_.push_back({data, {{0, bytes}}});
   return regions_.add(name, bytes);
 }
 
@@ -109,7 +115,7 @@ void InputParcel::copy_to(SharedFile& file) const {
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     const Region& region = regions_.all()[n];
     std::memset(file.pages(region), 0xff, region.lead());  // NaN in every type: reading before the start shows
-    if (region.bytes > 0) std::memcpy(file.data(region), sources_[n], region.bytes);
+    file.fill(region, sources_[n].data, sources_[n].used);
   }
 }
 

@@ -22,9 +22,17 @@ class InputParcel {
   void copy_to(SharedFile& file) const;
 
  private:
+  struct Source {
+    const void* data;
+    std::vector<ByteRange> used;
+  };
   std::size_t add(const std::string& name, const void* data, std::size_t bytes);
+  /// A tensor or a mask.
+  template <class View>
+  std::size_t add(const std::string& name, const View& view);
+
   RegionList regions_;
-  std::vector<const void*> sources_;
+  std::vector<Source> sources_;
   Json description_;
 };
 

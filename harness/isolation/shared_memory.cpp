@@ -1,6 +1,8 @@
 #include "harness/isolation/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,17 @@
 #include <stdexcept>
 
 namespace attest {
+namespace {
+
+/// Of this process, where it has one.
+void move_address_limit(std::size_t bytes, bool up) {
+  rlimit limit{};
+  if (bytes == 0 || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  limit.rlim_cur = up ? std::min<rlim_t>(limit.rlim_cur + bytes, limit.rlim_max) : limit.rlim_cur - bytes;
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+}  // namespace
 
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -48,6 +61,19 @@ void SharedFile::reserve(std::size_t bytes) {
   base_ = static_cast<std::byte*>(mapped);
 }
 
+void SharedFile::fill(const Region& region, const void* source, const std::vector<ByteRange>& used) {
+  if (region.bytes > kCompactBytes) {
+    const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (fallocate(descriptor_, how, static_cast<off_t>(region.offset), static_cast<off_t>(region.pages())) != 0) {
+      throw std::runtime_error("a shared region can't be emptied");
+    }
+  }
+  for (const ByteRange& range : used) {
+    if (range.size() == 0) continue;
+    std::memcpy(data(region) + range.first, static_cast<const std::byte*>(source) + range.first, range.size());
+  }
+}
+
 std::string SharedFile::last_words() const {
   const char* text = reinterpret_cast<const char*>(base_);
   return {text, strnlen(text, kStepAt)};
@@ -60,7 +86,11 @@ std::string SharedFile::step() const {
 
 GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable) {
   size_ = page_size();
-  for (const Region& region : regions) size_ += region.pages() + page_size();
+  for (const Region& region : regions) {
+    size_ += region.pages() + page_size();
+    if (region.bytes > kCompactBytes) allowance_ += region.pages();
+  }
+  move_address_limit(allowance_, /*up=*/true);
   void* reserved = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) throw std::runtime_error("no address space for a case's tensors");
   base_ = static_cast<std::byte*>(reserved);
@@ -69,8 +99,9 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
   for (std::size_t n = 0; n < regions.size(); ++n) {
     const Region& region = regions[n];
     const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED | MAP_POPULATE, descriptor,
-             static_cast<off_t>(region.offset)) == MAP_FAILED) {
+    const int now = region.bytes > kCompactBytes ? 0 : MAP_POPULATE;
+    if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED | now, descriptor, static_cast<off_t>(region.offset)) ==
+        MAP_FAILED) {
       munmap(base_, size_);
       throw std::runtime_error("a shared region can't be mapped");
     }
@@ -81,6 +112,7 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
 
 GuardedArea::~GuardedArea() {
   if (base_) munmap(base_, size_);
+  move_address_limit(allowance_, /*up=*/false);
 }
 
 bool GuardedArea::describe(const void* address, bool write, char* text, std::size_t size) const {

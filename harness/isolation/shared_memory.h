@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/cases/tensor_bytes.h"
+
 namespace attest {
 
 /// One tensor's bytes. `offset` is where its pages begin in the file.
@@ -50,6 +52,9 @@ class SharedFile {
   int descriptor() const { return descriptor_; }
   /// Makes the file at least this large. Pointers from before are void.
   void reserve(std::size_t bytes);
+  /// Copies those bytes of `source` that lie in `used` (tensor_bytes.h), counted from the start of the region's data;
+  /// where they aren't all, the others become zeros that take no memory.
+  void fill(const Region& region, const void* source, const std::vector<ByteRange>& used);
   std::byte* data(const Region& region) const { return base_ + region.offset + region.lead(); }
   std::byte* pages(const Region& region) const { return base_ + region.offset; }
   /// What a worker wrote about its own end; empty when it wrote nothing.
@@ -66,7 +71,8 @@ class SharedFile {
 /// The worker's side: regions between inaccessible pages.
 class GuardedArea {
  public:
-  /// `writable` false: any write to a region is a fault.
+  /// `writable` false: any write to a region is a fault. Regions beyond kCompactBytes don't count for this process's
+  /// limit of addresses: most of them is never touched.
   GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable);
   ~GuardedArea();
   GuardedArea(const GuardedArea&) = delete;
@@ -84,6 +90,7 @@ class GuardedArea {
   };
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t allowance_ = 0;  ///< by which the limit of addresses is higher while this lives
   std::vector<std::string> names_;
   std::vector<Place> places_;
 };

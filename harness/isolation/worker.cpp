@@ -69,8 +69,10 @@ void limit_memory(double gib) {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const rlim_t limit = pages * page_size() + static_cast<rlim_t>(gib * 0x1p30);
-  const rlimit both{limit, limit};
-  setrlimit(RLIMIT_AS, &both);
+  rlimit limits{};
+  getrlimit(RLIMIT_AS, &limits);
+  limits.rlim_cur = std::min(limit, limits.rlim_max);  // the hard one stays: a guarded area may raise this for a moment
+  setrlimit(RLIMIT_AS, &limits);
 }
 
 class Worker {
@@ -196,8 +198,9 @@ class Worker {
     input_area = held.inputs.get();
     output_area = held.outputs.get();
     const std::size_t threads = count_threads();
-    held.plan->download(unpack_outputs(request.at("outputs"), *held.outputs, held.starts));
-    return written_afterwards(request, *held.outputs, count_threads() > threads);
+    const Outputs outputs = unpack_outputs(request.at("outputs"), *held.outputs, held.starts);
+    held.plan->download(outputs);
+    return written_afterwards(outputs, count_threads() > threads);
   }
 
   std::unique_ptr<Backend> backend_;
@@ -208,18 +211,25 @@ class Worker {
 
   /// Whether an output still changes while nothing may: for a moment, and where download left a thread behind for so
   /// long that it gets its turn on a busy machine, too.
-  static Json written_afterwards(const Json& request, const GuardedArea& outputs, bool thread_left) {
-    const std::vector<Region> regions = regions_from(request.at("regions"));
-    std::vector<std::vector<std::byte>> copies;
-    for (std::size_t n = 0; n < regions.size(); ++n) {
-      copies.emplace_back(outputs.data(n), outputs.data(n) + regions[n].bytes);
+  static Json written_afterwards(const Outputs& outputs, bool thread_left) {
+    struct Kept {
+      std::string name;
+      const std::byte* at;
+      std::vector<std::byte> bytes;
+    };
+    std::vector<Kept> kept;
+    for (const auto& [name, view] : list_outputs(outputs)) {
+      for (const ByteRange& range : used_ranges(view)) {
+        const std::byte* at = static_cast<const std::byte*>(view.data) + range.first;
+        kept.push_back({name, at, {at, at + range.size()}});
+      }
     }
     const int looks = thread_left ? 200 : 1;
     for (int look = 0; look < looks; ++look) {
       usleep(look == 0 ? 20 : 1000);
-      for (std::size_t n = 0; n < regions.size(); ++n) {
-        if (regions[n].bytes > 0 && std::memcmp(copies[n].data(), outputs.data(n), regions[n].bytes) != 0) {
-          return {{"fault", "changed " + regions[n].name + " after download had returned"}};
+      for (const Kept& one : kept) {
+        if (!one.bytes.empty() && std::memcmp(one.bytes.data(), one.at, one.bytes.size()) != 0) {
+          return {{"fault", "changed " + one.name + " after download had returned"}};
         }
       }
     }

@@ -16,7 +16,7 @@ TEST(GuardPattern, IsANanOfEveryType) {
     std::vector<std::byte> bytes(3 * size_of(type));
     fill_pattern(bytes, type);
     for (std::size_t n = 0; n < 3; ++n) {
-      EXPECT_TRUE(is_pattern(bytes, type, n)) << name_of(type);
+      EXPECT_TRUE(is_pattern(bytes.data(), type, n)) << name_of(type);
       EXPECT_TRUE(std::isnan(load(bytes.data(), type, static_cast<std::int64_t>(n)))) << name_of(type);
     }
   }
@@ -28,9 +28,9 @@ TEST(GuardPattern, IsNoValueThatIsStored) {
       std::vector<std::byte> bytes(3 * size_of(type));
       fill_pattern(bytes, type);
       store(bytes.data(), type, 1, value);
-      EXPECT_TRUE(is_pattern(bytes, type, 0));
-      EXPECT_FALSE(is_pattern(bytes, type, 1)) << name_of(type) << " " << value;
-      EXPECT_TRUE(is_pattern(bytes, type, 2));
+      EXPECT_TRUE(is_pattern(bytes.data(), type, 0));
+      EXPECT_FALSE(is_pattern(bytes.data(), type, 1)) << name_of(type) << " " << value;
+      EXPECT_TRUE(is_pattern(bytes.data(), type, 2));
     }
   }
 }
@@ -38,7 +38,7 @@ TEST(GuardPattern, IsNoValueThatIsStored) {
 TEST(GuardPattern, LeavesBytesThatAreNoElement) {
   std::vector<std::byte> bytes(7, std::byte{9});
   fill_pattern(bytes, DType::f32);
-  EXPECT_TRUE(is_pattern(bytes, DType::f32, 0));
+  EXPECT_TRUE(is_pattern(bytes.data(), DType::f32, 0));
   for (std::size_t n = 4; n < 7; ++n) EXPECT_EQ(bytes[n], std::byte{9});
 }
 

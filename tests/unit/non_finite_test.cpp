@@ -3,6 +3,7 @@
 #include "reference/non_finite.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "harness/comparison/compare.h"
 #include "reference/error_bound.h"
@@ -53,6 +54,27 @@ TEST(NonFinite, OfAWeightThatUnderflowsNothingIsSaid) {
   const OneRow one("", {0, -200}, {1, kInfinity});  // exp(-200) is 0 in f32, and 0 times infinity NaN
   EXPECT_TRUE(one.passes(kInfinity));
   EXPECT_TRUE(one.passes(kNaN));
+}
+
+TEST(NonFinite, OfAFiniteScoreThatMayBecomeMinusInfinityNothingIsSaid) {
+  // Whether its key is then gone, and an infinite value with it, or the value meets a weight of 0.
+  const std::string line = "seq=1x2 dim=1 q.fill=constant(0) mask=add:11QK:finitemin(1) mask.dtype=";
+  for (const auto& [type, base2, decided] :
+       {std::tuple{"f32", false, true}, std::tuple{"f32", true, false}, std::tuple{"f64", false, false}}) {
+    Computed c(line + type);
+    c.inputs.mask.set(0, 0, 0, 0, 0);  // one key is seen as usual
+    c.inputs.v.set(0, 0, 1, 0, kInfinity);
+    const Inputs inputs = c.inputs.views();
+    const Head head(c.problem, inputs, 0, 0);
+    Row row;
+    head.attend(0, row);
+    ASSERT_TRUE(std::isnan(row.output[0]));
+    Arithmetic a;
+    a.base2 = base2;
+    RowBound bound;
+    bound_row(head, row, 0, a, DType::f32, bound);
+    EXPECT_EQ(bound.output[0], decided ? 0 : kInfinity) << type << " " << base2;
+  }
 }
 
 TEST(NonFinite, AnInfiniteScoreSpoilsItsRow) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "backends/support/opencl/gaps.h"
 #include "backends/support/visibility.h"
 #include "problem_cl.h"
 #include "reference/philox.h"
@@ -51,8 +52,7 @@ std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& devic
     if (id == TensorId::mask && !p.mask) continue;
     const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
     const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
-    const double bytes = static_cast<double>(*place_of(p, id).elements) * static_cast<double>(element);
-    if (auto refusal = too_large(std::string(name_of(id)), bytes)) return refusal;
+    if (auto refusal = too_large(std::string(name_of(id)), device_bytes(place_of(p, id), element))) return refusal;
   }
   if (p.wants_scores()) {
     return too_large("a stage of the scores",
@@ -138,8 +138,10 @@ void DeviceCall::write_tables(const Inputs& inputs) {
     write_small(0.0f);
 }
 
-void DeviceCall::upload(const Inputs& inputs) {
+void DeviceCall::upload(const Inputs& given) {
   const Call& p = problem_;
+  const WithoutGaps dense(given);
+  const Inputs& inputs = dense.inputs();
   checked([&] {
     const auto tensor = [&](std::size_t slot, cl::Buffer& buffer, const ConstTensor& t) {
       write(buffer, slot, t.data, t.data ? span_bytes(t) : 0);

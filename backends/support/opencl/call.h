@@ -38,7 +38,7 @@ class DeviceCall {
   /// Allocates everything but the inputs. `program` was built from problem_source() and more.
   DeviceCall(const Call& problem, OpenClDevice& device, const cl::Program& program);
 
-  /// Copies the inputs as they lie.
+  /// Copies the inputs as they lie, but for gaps that would be most of a buffer (gaps.h).
   void upload(const Inputs& inputs);
   /// Sets the arguments of COMMON; returns the number of the next one.
   cl_uint set_common(cl::Kernel& kernel) const;

@@ -1,0 +1,34 @@
+// Tensors whose strides span far more than they hold: a device gets them without the gaps.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "reference/tensor_place.h"
+#include "reference/tensors.h"
+
+namespace attest::support {
+
+/// Whether most of so many bytes, which the elements of `shape` span, would be copied in vain.
+bool mostly_gaps(const Index4& shape, std::size_t element_size, double span);
+
+/// Bytes that a device needs for a tensor of the call.
+double device_bytes(const TensorPlace& place, std::size_t element_size);
+
+/// Inputs as a device gets them: q, k, v and the mask packed where they are mostly gaps, views of the caller's memory
+/// otherwise. Keeps what it packed.
+class WithoutGaps {
+ public:
+  explicit WithoutGaps(const Inputs& inputs);
+  const Inputs& inputs() const { return inputs_; }
+
+ private:
+  /// A tensor or a mask, of elements that are so large.
+  template <class View>
+  void pack(View& view, std::size_t element_size);
+
+  Inputs inputs_;
+  std::vector<std::vector<std::byte>> packed_;
+};
+
+}  // namespace attest::support

@@ -1,0 +1,91 @@
+// Storage that spans more than a machine has: only what lies near elements is touched, and holds what it should.
+#include "harness/cases/tensor_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "harness/cases/inputs.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "reference/case_line.h"
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t kFar = std::int64_t{1} << 33;
+
+/// Rows of 2 numbers, `apart` elements from one to the next.
+TensorPlace rows(std::int64_t count, std::int64_t apart) {
+  TensorPlace place = dense_place({1, 1, count, 2});
+  place.strides[2] = apart;
+  place.elements = (count - 1) * apart + 2;
+  return place;
+}
+
+/// Of this process, in memory.
+double resident_bytes() {
+  double pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * 4096;
+}
+
+TEST(TensorBytes, CompactStorageIsUsedAsAWhole) {
+  EXPECT_EQ(used_ranges(rows(3, 100), 4, 808), (std::vector<ByteRange>{{0, 808}}));
+  EXPECT_EQ(used_ranges(dense_place({1, 0, 1, 1}), 4, 0), (std::vector<ByteRange>{{0, 0}}));
+}
+
+TEST(TensorBytes, ManyRowsAreNotCounted) {
+  const Problem p = parse_case("seq=999999999 dim=64");  // who asks whether there is memory for it, is told at once
+  EXPECT_EQ(used_ranges(place_of(p, TensorId::q), 4, std::size_t{256} * 999999999).size(), 1u);
+}
+
+TEST(TensorBytes, FarRowsAreRangesOfTheirOwn) {
+  const std::size_t size = 4 * (kFar + 2), around = 8192;
+  EXPECT_EQ(used_ranges(rows(2, kFar), 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
+  // Columns apart, and neighbours that grow together.
+  TensorPlace columns = dense_place({1, 1, 2, 2});
+  columns.strides = {0, 0, 1, kFar};
+  EXPECT_EQ(used_ranges(columns, 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
+}
+
+TEST(TensorBytes, WhatIsNotUsedTakesNoMemory) {
+  const std::size_t size = 4 * (kFar + 2);
+  const double before = resident_bytes();
+  TensorBytes far(size, used_ranges(rows(2, kFar), 4, size));
+  for (const ByteRange& range : far.used()) std::memset(far.part(range).data(), 7, range.size());
+  const TensorBytes copy = far;
+  EXPECT_TRUE(copy == far);
+  EXPECT_EQ(copy.data()[size - 1], std::byte{7});
+  EXPECT_EQ(copy.data()[size / 2], std::byte{0});
+  far.data()[size - 1] = std::byte{8};
+  EXPECT_FALSE(copy == far);
+  EXPECT_LT(resident_bytes() - before, 8e6);
+}
+
+TEST(TensorBytes, ACaseWithFarStridesIsMadeAndGuarded) {
+  const Problem p =
+      parse_case("heads=2 seq=3 dim=4 q.strides=0,4294967296,2147483648,1 out.strides=1,12884901888,4294967296,1");
+  const double before = resident_bytes();
+  const CaseInputs inputs = make_inputs(p);
+  EXPECT_NE(load(inputs.q.view().data, DType::f32, inputs.q.view().offset(0, 1, 2, 3)), 0);
+  GuardedOutputs outputs(p);
+  EXPECT_NE(outputs.inspect().find("left 24 element(s) of o unwritten"), std::string::npos) << outputs.inspect();
+  const MutableTensor o = outputs.views().out;
+  for (std::int64_t h = 0; h < 2; ++h) {
+    for (std::int64_t l = 0; l < 3; ++l) {
+      for (std::int64_t d = 0; d < 4; ++d) store(o.data, o.dtype, o.offset(0, h, l, d), 1);
+    }
+  }
+  EXPECT_EQ(outputs.inspect(), "");
+  GuardedOutputs same = outputs;
+  EXPECT_EQ(same.difference_from(outputs), "");
+  store(same.views().out.data, DType::f32, o.offset(0, 1, 2, 3), 2);
+  EXPECT_NE(same.difference_from(outputs).find("is 2, was 1"), std::string::npos) << same.difference_from(outputs);
+  store(o.data, o.dtype, o.offset(0, 1, 2, 3) + 1, 1);  // one element too far
+  EXPECT_NE(outputs.inspect().find("wrote outside o"), std::string::npos);
+  EXPECT_LT(resident_bytes() - before, 16e6);
+}
+
+}  // namespace
+}  // namespace attest
