@@ -11,8 +11,27 @@ namespace {
 
 double square(double x) { return x * x; }
 
-/// Partial sums of `terms`: the sum of their squares, in this order or expected of a random one, whichever is larger.
-/// An implementation adds in an order of its own, and terms that cancel in pairs do so in one order only.
+/// Four vectors of 512 bits.
+constexpr std::size_t kMostLanes = 64;
+
+/// Squares of the partial sums where every lanes-th term goes into the same accumulator, and those are added at last.
+double squares_in_lanes(std::span<const double> terms, std::size_t lanes) {
+  double squares = 0, joined = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    double sum = 0;
+    for (std::size_t at = lane; at < terms.size(); at += lanes) {
+      sum += terms[at];
+      squares += sum * sum;
+    }
+    joined += sum;
+    squares += joined * joined;
+  }
+  return squares;
+}
+
+/// Partial sums of `terms`: the sum of their squares, in this order, in as many accumulators as vectors have lanes, or
+/// expected of a random order, whichever is largest. An implementation adds in an order of its own, and terms that
+/// cancel in pairs do so in one order only.
 struct PartialSums {
   double squares = 0, largest = 0;
 
@@ -26,6 +45,9 @@ struct PartialSums {
     }
     const auto n = static_cast<double>(terms.size());
     squares = std::max(squares, (n + 1) * (of_squares / 6 + sum * sum / 3));
+    for (std::size_t lanes = 2; lanes <= kMostLanes && lanes < terms.size(); lanes *= 2) {
+      squares = std::max(squares, squares_in_lanes(terms, lanes));
+    }
   }
 
   /// What terms lose that are too small for the sum: each at most itself, and at most half a unit of the sum.

@@ -44,6 +44,42 @@ TEST(Deviation, OfACorrectKernelIsAboutOne) {
   EXPECT_LT(largest, 5);
 }
 
+std::vector<double> deviations_of(const std::string& line, const Arithmetic& arithmetic = {}) {
+  const Computed c(line);
+  const Inputs inputs = c.inputs.views();
+  const Head head(c.problem, inputs, 0, 0);
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(c.problem.value_dim));
+  std::iota(columns.begin(), columns.end(), 0);
+  return RowDeviation(head, c.row(0), 0, columns).of(arithmetic, c.problem.dtype);
+}
+
+/// The mean of `values` as a kernel with so many accumulators takes it, every lanes-th value in the same one.
+float mean_in_lanes(const std::vector<float>& values, std::size_t lanes) {
+  std::vector<float> sums(lanes, 0.0f);
+  for (std::size_t j = 0; j < values.size(); ++j) sums[j % lanes] += values[j];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f) / static_cast<float>(values.size());
+}
+
+TEST(Deviation, OfValuesThatCancelNeighboursIsRightInAnyNumberOfLanes) {
+  for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
+    const std::string line = std::string("seq=1x1000 dim=1/8 q.fill=constant(0) v.fill=cancel seed=") + seed;
+    const Computed c(line);
+    const Row row = c.row(0);
+    const ConstTensor v = c.inputs.v.view();
+    const std::vector<double> deviations = deviations_of(line);
+    for (std::int64_t column = 0; column < 8; ++column) {
+      std::vector<float> values;
+      for (std::int64_t j = 0; j < 300; ++j)
+        values.push_back(static_cast<float>(load(v.data, v.dtype, v.offset(0, 0, j, column))));
+      for (std::size_t lanes = 1; lanes <= 64; lanes *= 2) {
+        const auto at = static_cast<std::size_t>(column);
+        const double error = std::fabs(static_cast<double>(mean_in_lanes(values, lanes)) - row.output[at]);
+        EXPECT_LT(error, kSuspectDeviations * deviations[at]) << line << ", " << lanes << " lanes";
+      }
+    }
+  }
+}
+
 TEST(Deviation, NoticesWhatTheBoundLetsPass) {
   const auto wrong = backend_named(faulty::tampered_backends(), "scale_a_little_off");
   int suspects = 0;
@@ -57,15 +93,6 @@ TEST(Deviation, NoticesWhatTheBoundLetsPass) {
     EXPECT_NE(v.reason.find("standard deviations"), std::string::npos);
   }
   EXPECT_GT(suspects, 0);
-}
-
-std::vector<double> deviations_of(const std::string& line, const Arithmetic& arithmetic = {}) {
-  const Computed c(line);
-  const Inputs inputs = c.inputs.views();
-  const Head head(c.problem, inputs, 0, 0);
-  std::vector<std::int64_t> columns(static_cast<std::size_t>(c.problem.value_dim));
-  std::iota(columns.begin(), columns.end(), 0);
-  return RowDeviation(head, c.row(0), 0, columns).of(arithmetic, c.problem.dtype);
 }
 
 TEST(Deviation, ClaimsNothingWhereRoundingsAreNotIndependent) {
