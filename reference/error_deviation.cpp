@@ -70,6 +70,17 @@ bool mostly_repeated(std::vector<double> terms) {
   return static_cast<std::size_t>(distinct) * 4 < 3 * terms.size();
 }
 
+/// Whether the terms lie so close to each other that the sum's last unit rounds all of them alike: `largest` is its
+/// largest partial sum. A few units of distance, and their roundings no longer know of each other.
+bool rounded_alike(std::span<const double> terms, double largest, double u) {
+  constexpr double kUnits = 8;
+  const auto n = static_cast<double>(terms.size());
+  const double mean = std::accumulate(terms.begin(), terms.end(), 0.0) / n;
+  double distance = 0;
+  for (const double term : terms) distance += std::fabs(term - mean);
+  return distance / n < kUnits * 2 * u * largest;
+}
+
 /// Values this close to underflow lose bits in products that the model takes for exact to 1 + u.
 constexpr double kSmallestValue = 0x1p-90;
 
@@ -162,7 +173,8 @@ RowDeviation::Terms RowDeviation::terms_of(std::size_t n, double u) const {
   terms.partials = of_products.squares;
   terms.weight_partials = of_weights.squares;
   terms.lost = of_products.lost(products, u) + of_weights.lost(weights, u) * std::fabs(row_.output[c]);
-  terms.repeated = mostly_repeated(std::move(products)) || mostly_repeated(std::move(weights));
+  terms.repeated = rounded_alike(weights, of_weights.largest, u) || rounded_alike(products, of_products.largest, u) ||
+                   mostly_repeated(std::move(products)) || mostly_repeated(std::move(weights));
   return terms;
 }
 

@@ -102,6 +102,8 @@ TEST(Deviation, ClaimsNothingWhereRoundingsAreNotIndependent) {
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 fill=constant(0.25)")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x4 dim=64 q.fill=constant(0.1) k.fill=constant(0.1) sinks")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 fill=denormal")[0], kInfinity);
+  EXPECT_EQ(deviations_of("seq=1x65536 dim=1 q.fill=uniform scale=0.001")[0], kInfinity);  // weights that round alike
+  EXPECT_TRUE(std::isfinite(deviations_of("seq=1x65536 dim=1 q.fill=constant(1)")[0]));
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 mask=bool:11QK:none")[0], kInfinity);
   EXPECT_EQ(deviations_of("seq=1x64 dim=8 scale=100000")[0], kInfinity);  // scores too coarse for exp to be linear
 }
