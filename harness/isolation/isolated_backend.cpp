@@ -32,6 +32,9 @@ class IsolatedBackend : public Backend {
   std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
   Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
   std::unique_ptr<Plan> prepare(const Call& call) override;
+  void settle() const {
+    if (worker_) ask({{"do", "identity"}});
+  }
   std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
 
  private:
@@ -274,6 +277,10 @@ std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
 
 std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options) {
   return std::make_unique<IsolatedBackend>(std::move(name), context, options);
+}
+
+void settle(const Backend& backend) {
+  if (const auto* isolated = dynamic_cast<const IsolatedBackend*>(&backend)) isolated->settle();
 }
 
 std::string worker_code(const Backend& backend) {

@@ -19,4 +19,8 @@ std::unique_ptr<Backend> isolated_backend(std::string name, const Context& conte
 /// The fingerprint of what a backend's worker has loaded, program and libraries; "" for a backend in this process.
 std::string worker_code(const Backend& backend);
 
+/// Waits until a backend's worker, if it has one, has done all that it was asked for: plans are given up without a
+/// word. Throws CaseFault when it ends or takes too long over that.
+void settle(const Backend& backend);
+
 }  // namespace attest

@@ -11,6 +11,7 @@
 #include "harness/base/parallel.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
+#include "harness/isolation/isolated_backend.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
@@ -68,6 +69,10 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
     verdict.status = Status::fail;
     verdict.cause = "threw";
     verdict.reason = std::string("threw when run again: ") + error.what();
+  } catch (...) {
+    verdict.status = Status::fail;
+    verdict.cause = "threw";
+    verdict.reason = "threw something that is no std::exception when run again";
   }
 }
 
@@ -167,7 +172,16 @@ void CheckRun::check(Task& task) {
   if (const double work = multiply_adds_of(task.source->problem); work >= kLongMultiplyAdds) {
     for (auto& report : reports_) report->long_case(task.source->label, work);
   }
-  const std::unique_ptr<PreparedCase> prepared = task.prepared.get();
+  std::unique_ptr<PreparedCase> prepared;
+  try {
+    prepared = task.prepared.get();
+  } catch (const UserError& error) {
+    unprepared_.emplace_back(error.what());
+    return;
+  } catch (const std::bad_alloc&) {
+    unprepared_.push_back(task.source->label + ": there is not enough memory for it; make it smaller");
+    return;
+  }
   if (settings_.once) prepared->run_once();
   if (task.reference) record(task, nullptr, prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
@@ -182,7 +196,11 @@ void CheckRun::check(Task& task) {
         run_again(*prepared, backend, other_threads_, settings_.once, settings_.bitwise, verdicts[n]);
       }
     });
-    for (std::size_t n = 0; n < together; ++n) record(task, task.backends[first + n], std::move(verdicts[n]));
+    for (std::size_t n = 0; n < together; ++n) {
+      // Whoever interrupts may end workers, too: that is no verdict.
+      const bool ended = verdicts[n].status == Status::crashed || verdicts[n].status == Status::timeout;
+      if (!(interrupted && ended)) record(task, task.backends[first + n], std::move(verdicts[n]));
+    }
   }
 }
 
@@ -210,6 +228,22 @@ std::vector<std::string> CheckRun::false_statements() const {
   return list;
 }
 
+std::vector<std::string> CheckRun::late_faults() const {
+  std::vector<std::string> list;
+  const auto look_at = [&](const BackendSet& set) {
+    for (const Backend* backend : set.all()) {
+      try {
+        settle(*backend);
+      } catch (const CaseFault& fault) {
+        list.push_back(fmt::format("{}, after its last case: {}", backend->identity().name, fault.what()));
+      }
+    }
+  };
+  look_at(backends_);
+  for (const BackendSet& set : other_threads_) look_at(set);
+  return list;
+}
+
 /// As many as an uninterrupted run has.
 std::size_t CheckRun::wanted_verdicts() const {
   std::size_t count = 0, number = 0;
@@ -234,6 +268,10 @@ CheckOutcome CheckRun::finish() {
   outcome.counts = counts_;
   if (settings_.compare_refusals) outcome.problems = compare_refusals(committed_);
   for (std::string& lie : false_statements()) outcome.problems.push_back(std::move(lie));
+  if (!interrupted) {
+    for (std::string& fault : late_faults()) outcome.problems.push_back(std::move(fault));
+  }
+  outcome.problems.insert(outcome.problems.end(), unprepared_.begin(), unprepared_.end());
   outcome.notes = failures_.notes();
   outcome.unshrunk_files = failures_.unshrunk_files();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started_;

@@ -68,6 +68,8 @@ class CheckRun {
   void check(Task& task);
   void record(const Task& task, Backend* backend, Verdict verdict);
   std::vector<std::string> false_statements() const;
+  /// What workers do wrong when all cases are done: the last plans are given up.
+  std::vector<std::string> late_faults() const;
   std::size_t wanted_verdicts() const;
   CheckOutcome finish();
 
@@ -83,6 +85,7 @@ class CheckRun {
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;
   Counts counts_;
+  std::vector<std::string> unprepared_;  ///< cases for which there was no memory in the end, with the reason
 };
 
 }  // namespace attest

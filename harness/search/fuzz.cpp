@@ -154,7 +154,7 @@ class Fuzzer {
     try {
       if (!refusal_of(backend_, problem)) return problem;
       return accepted_part(problem, [this](const Problem& p) { return !refusal_of(backend_, p); }).value_or(problem);
-    } catch (const std::exception&) {
+    } catch (...) {
       return problem;  // what it throws becomes its verdict
     }
   }

@@ -71,7 +71,7 @@ std::unique_ptr<StateWalk::Companion> StateWalk::companion(const Problem& proble
     companions_[0].reset();  // its process may be gone
     companions_fault_ = std::make_exception_ptr(CaseFault(fault.status(), fault.cause(), reason));
     return nullptr;
-  } catch (const std::exception&) {
+  } catch (...) {
     return nullptr;  // it isn't the case in question: a line of its own would tell
   }
 }

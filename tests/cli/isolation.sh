@@ -42,10 +42,31 @@ expect writes_beyond_o fail "wrote 0 bytes beyond the end of o in download"
 expect writes_before_o fail "wrote 4 bytes before the start of o"
 expect changes_its_input fail "changed its input q in run"
 expect writes_afterwards fail "changed o after download had returned" some
+expect crashes_in_drop crashed "ended by Segmentation fault in drop" some
 expect crashes_in_prepare crashed "ended by Floating point exception in prepare"
 # Found when the worker is asked about a later case.
 expect crashes_later crashed "ended by Segmentation fault" some
 expect crashes_in_refuse crashed "ended by Illegal instruction in refuse"
+
+# What a worker does wrong when its last plan is given up is no verdict of a case, and no success either.
+status=0
+"$hostile" check --isolate --backend crashes_in_drop,none "seq=4 dim=4100" >"$work/console" 2>&1 || status=$?
+[ "$status" = 1 ] && grep -q "crashes_in_drop, after its last case: ended by Segmentation fault" "$work/console" ||
+  complain "a crash after the last case: exit code $status, $(tail -n 1 "$work/console")"
+
+# Workers that are ended together with the harness are no failures.
+"$attest" list cases --suite matrix | sed -n 1,900p >"$work/many.cases"
+for signal in TERM INT; do
+  setsid "$attest" check --isolate --backend example,eigen --suite-file "$work/many.cases" --json "$work/ended.jsonl" \
+    >/dev/null 2>&1 &
+  run=$!
+  sleep 0.7
+  kill -$signal -- -"$run" 2>/dev/null || true
+  status=0
+  wait "$run" || status=$?
+  [ "$status" = 130 ] || complain "SIG$signal to the group: exit code $status"
+  grep -q '"status":"crashed"' "$work/ended.jsonl" && complain "SIG$signal to the group: a verdict says crashed"
+done
 
 # State that is kept where it mustn't be is found through processes as it is without them.
 kept=packs_once_per_address,keeps_first_mask,keeps_first_page_table,keeps_first_blocks,keeps_first_sinks,keeps_first_slopes,keeps_first_lengths

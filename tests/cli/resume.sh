@@ -78,6 +78,10 @@ tail -n 1 stopped.jsonl | grep -q '"interrupted":true' || complain "the summary 
 grep -q 'message="the run was interrupted' stopped.xml || complain "JUnit does not say that it was interrupted"
 [ -z "$(comm -23 <(echo "$had") <(on_disk stopped.jsonl))" ] || complain "an interrupted run lost verdicts"
 
+# A reader that goes away ends nothing.
+{ "${command[@]}" --json pipe.jsonl || true; } 2>/dev/null | head -n 1 >/dev/null
+[ "$(strip pipe.jsonl | wc -l)" = 600 ] || complain "a closed pipe: $(cat pipe.jsonl* 2>/dev/null | wc -l) lines are left"
+
 # So does a bench, with the samples that it has.
 "$attest" bench "seq=64 dim=16" --backend eigen,example --threads 1 --repetitions 1000 --min-time 0.005 --progress \
   --json bench.json >console 2>errors &

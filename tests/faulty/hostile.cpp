@@ -40,6 +40,7 @@ enum class Attack {
   writes_before_o,
   changes_its_input,
   writes_afterwards,
+  crashes_in_drop,
   crashes_in_prepare,
   crashes_in_refuse,
   crashes_later,
@@ -53,6 +54,7 @@ class HostilePlan : public Plan {
 
   /// Between two cases at the earliest.
   ~HostilePlan() override {
+    if (attack_ == Attack::crashes_in_drop) raise(SIGSEGV);
     if (attack_ != Attack::crashes_later) return;
     std::thread([] {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -153,6 +155,7 @@ class HostileBackend : public Backend {
   }
 const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
                                  ATTEST_ATTACK(changes_its_input),
+                                 ATTEST_ATTACK(crashes_in_drop),
                                  ATTEST_ATTACK(crashes_in_prepare),
                                  ATTEST_ATTACK(crashes_in_refuse),
                                  ATTEST_ATTACK(crashes_later),
