@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # deep.sh [SHARD]: the suite deep, every pair of classes of sizes and option values, on all backends that are built; SHARD is
-# i/n. Verdicts go to deep-i.jsonl. Offsets beyond 2^31 elements take up to 10 GiB.
+# i/n. Verdicts go to deep-i.jsonl.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 shard=${1:-1/1}

@@ -219,8 +219,8 @@ class IsolatedBackend::RemotePlan : public Plan {
     const auto views = list_outputs(outputs);
     for (std::size_t n = 0; n < views.size(); ++n) {
       const Region& region = regions.all()[n];
-      std::memset(file.pages(region), kLead, region.lead());
       file.fill(region, views[n].second.data, used_ranges(views[n].second));
+      std::memset(file.pages(region), kLead, region.lead());
     }
     ask("download", {{"regions", describe_regions(regions)}, {"outputs", description}});
     for (std::size_t n = 0; n < views.size(); ++n) {

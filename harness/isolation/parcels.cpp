@@ -114,8 +114,8 @@ std::size_t InputParcel::add(const std::string& name, const void* data, std::siz
 void InputParcel::copy_to(SharedFile& file) const {
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     const Region& region = regions_.all()[n];
-    std::memset(file.pages(region), 0xff, region.lead());  // NaN in every type: reading before the start shows
     file.fill(region, sources_[n].data, sources_[n].used);
+    std::memset(file.pages(region), 0xff, region.lead());  // NaN in every type: reading before the start shows
   }
 }
 
