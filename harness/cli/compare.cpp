@@ -42,9 +42,10 @@ int run(const CompareOptions& options) {
   for (const auto& [key, line] : comparison.cases) {
     const RatioInterval& r = line.interval;
     const bool enough = r.confidence >= options.confidence;
-    const SpeedVerdict verdict = enough ? judge(r, options.margin) : SpeedVerdict::ambiguous;
+    const SpeedVerdict verdict = enough && !line.disturbed ? judge(r, options.margin) : SpeedVerdict::ambiguous;
     ++counts[verdict];
-    fmt::print("{:<9}  {:.3f} ({:.3f} to {:.3f})  {}{}\n", name_of(verdict), r.ratio, r.low, r.high, key,
+    fmt::print("{:<9}  {:.3f}{} ({:.3f} to {:.3f})  {}{}{}\n", name_of(verdict), r.ratio, line.disturbed ? "?" : "",
+               r.low, r.high, key, line.disturbed ? "   disturbed, not to be trusted" : "",
                enough ? "" : fmt::format("   too few samples: {} and {}", line.before, line.now));
   }
   print_differences(comparison);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -93,11 +94,19 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
     samples[key].push_back(time);
     if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
   }
-  for (auto& [key, list] : undisturbed) {
-    if (2 * list.size() >= samples[key].size()) samples[key] = std::move(list);
+  const long repetitions = std::atol(context_of(json, "repetitions").c_str());
+  std::set<std::string> disturbed;
+  for (auto& [key, list] : samples) {
+    std::vector<double>& kept = undisturbed[key];
+    if (kept.size() == list.size()) continue;
+    const std::size_t asked = repetitions > 0 ? static_cast<std::size_t>(repetitions) : list.size();
+    if (2 * kept.size() >= asked)
+      list = std::move(kept);
+    else
+      disturbed.insert(key);
   }
   if (samples.empty()) throw UserError(name + ": no samples in it");
-  return {std::move(samples), context_of(json, "cpu"), context_of(json, "threads"),
+  return {std::move(samples), std::move(disturbed), context_of(json, "cpu"), context_of(json, "threads"),
           context_of(json, "interrupted") == "true"};
 }
 

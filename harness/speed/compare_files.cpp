@@ -64,25 +64,37 @@ void find_unlike(const std::vector<Round>& rounds, std::vector<std::string>& unl
 /// The samples of one key on both sides, or the medians of each round.
 struct Sides {
   std::vector<double> before, now;
+  bool disturbed = false;
 };
 
+/// Disturbed rounds are left out, unless that leaves fewer than half of them: the rule of samples.
+Sides join(const Sides& undisturbed, const Sides& all) {
+  return 2 * undisturbed.before.size() >= all.before.size() ? undisturbed : all;
+}
+
 std::map<std::string, Sides> sides_of(const std::vector<Round>& rounds, bool paired, SpeedComparison& comparison) {
-  std::map<std::string, Sides> both;
+  std::map<std::string, Sides> both, undisturbed;
   std::set<std::string> ours, theirs;
   for (const auto& [before, now] : rounds) {
     for (const auto& [key, list] : before.samples) {
       ours.insert(key);
       const auto other = now.samples.find(key);
       if (other == now.samples.end()) continue;
+      const bool disturbed = before.disturbed.contains(key) || now.disturbed.contains(key);
       if (!paired) {
-        both[key] = {list, other->second};
+        both[key] = {list, other->second, disturbed};
         continue;
       }
-      both[key].before.push_back(median(list));
-      both[key].now.push_back(median(other->second));
+      both[key].disturbed = both[key].disturbed || disturbed;
+      for (Sides* sides : {&both[key], &undisturbed[key]}) {
+        if (disturbed && sides == &undisturbed[key]) continue;
+        sides->before.push_back(median(list));
+        sides->now.push_back(median(other->second));
+      }
     }
     for (const auto& [key, list] : now.samples) theirs.insert(key);
   }
+  for (auto& [key, sides] : undisturbed) both[key] = join(sides, both[key]);
   std::set_difference(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
                       std::back_inserter(comparison.only_before));
   std::set_difference(theirs.begin(), theirs.end(), ours.begin(), ours.end(), std::back_inserter(comparison.only_now));
@@ -105,7 +117,7 @@ SpeedComparison compare_files(const fs::path& before, const fs::path& now, doubl
   for (const auto& [key, sides] : sides_of(rounds, comparison.paired, comparison)) {
     const RatioInterval interval = comparison.paired ? compare_pairs(sides.before, sides.now, confidence)
                                                      : compare_samples(sides.before, sides.now, confidence);
-    comparison.cases[key] = {interval, sides.before.size(), sides.now.size()};
+    comparison.cases[key] = {interval, sides.before.size(), sides.now.size(), sides.disturbed};
   }
   return comparison;
 }

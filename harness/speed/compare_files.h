@@ -13,6 +13,7 @@ namespace attest {
 struct ComparedCase {
   RatioInterval interval;
   std::size_t before, now;  ///< samples, or pairs
+  bool disturbed = false;   ///< on one side or both, so often that nothing can be said
 };
 
 struct SpeedComparison {

@@ -24,6 +24,7 @@ void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, cons
   benchmark::AddCustomContext("build", machine.build);
   benchmark::AddCustomContext("command", command);
   benchmark::AddCustomContext("threads", std::to_string(context.settings.threads));
+  benchmark::AddCustomContext("repetitions", std::to_string(context.settings.repetitions));
   benchmark::AddCustomContext("seed", std::to_string(context.settings.seed));
   benchmark::AddCustomContext("roof_fma_gflops_f32", fmt::format("{:.1f}", roof.fma_gflops_f32));
   benchmark::AddCustomContext("roof_fma_gflops_f64", fmt::format("{:.1f}", roof.fma_gflops_f64));
