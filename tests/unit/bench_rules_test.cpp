@@ -166,6 +166,20 @@ TEST(SampleInterval, ByHandAndAsOftenAsItSays) {
   EXPECT_GE(missed, 20);
 }
 
+TEST(SampleInterval, OfManySamplesIsNarrow) {
+  for (const int count : {500, 1074, 1075, 2000, 100'000}) {
+    std::vector<double> samples;
+    for (int n = 0; n < count; ++n) samples.push_back(n + 1);
+    const SampleInterval interval = interval_of_median(samples, 0.95);
+    // Half of the tosses, and 1.96 times the root of a quarter of them either way.
+    const double middle = (count + 1) / 2.0, reach = 1.96 * std::sqrt(count) / 2;
+    EXPECT_NEAR(interval.low, middle - reach, 2) << count;
+    EXPECT_NEAR(interval.high, middle + reach, 2) << count;
+    EXPECT_GE(interval.confidence, 0.95) << count;
+    EXPECT_LE(interval.confidence, 0.96) << count;
+  }
+}
+
 TEST(Roof, IsThatOfThisProcessorAlone) {
   EXPECT_TRUE(roof_is_of({"a", "", "CPU, 2 thread(s)"}, DType::f32));
   EXPECT_TRUE(roof_is_of({"a", "", "Portable Computing Language: pthread-skylake-avx512-x (CPU kernel)"}, DType::f64));
