@@ -1,0 +1,35 @@
+// The file of a benchmark: its context is that of the run at hand, and each sample tells what the table does.
+#include "harness/speed/write_benchmark.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+#include "tests/unit/scratch_folder.h"
+
+namespace attest {
+namespace {
+
+/// What is written about one case, timed on a correct backend.
+nlohmann::json written(const std::string& command) {
+  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+  const BenchSettings settings{1, 3, 0.001, 9};
+  const BenchmarkContext context{{100, 50, 10, 2}, settings, {command}, {}};
+  const Folder folder;
+  OutputFile file(folder / "b.json");
+  write_benchmark(file, {bench_case(case_from_line("seq=16 dim=8"), set.all(), context.roof, settings)}, context);
+  return nlohmann::json::parse(text_of(folder / "b.json"));
+}
+
+TEST(WriteBenchmark, EachFileHasItsOwnContext) {
+  EXPECT_EQ(written("first")["context"]["command"], "first");
+  const nlohmann::json second = written("a \"second\"\n");
+  EXPECT_EQ(second["context"]["command"], "a \"second\"\n");
+  EXPECT_TRUE(second["context"].contains("date")) << "what Google Benchmark says is there, too";
+}
+
+}  // namespace
+}  // namespace attest
