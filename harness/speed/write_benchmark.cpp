@@ -18,6 +18,20 @@ namespace {
 
 using Text = std::pair<std::string, std::string>;
 
+/// The samples of one case, each with what is known of all.
+std::vector<benchmark::BenchmarkReporter::Run> runs_of(const BenchCase& one) {
+  std::vector<benchmark::BenchmarkReporter::Run> runs = one.runs->list;
+  for (benchmark::BenchmarkReporter::Run& run : runs) {
+    for (const BenchLine& line : one.lines) {
+      if (run.run_name.function_name != line.backend + "/" + one.case_line) continue;
+      run.counters["run_low_seconds"] = line.interval.low;
+      run.counters["run_high_seconds"] = line.interval.high;
+      run.counters["run_confidence"] = line.interval.confidence;
+    }
+  }
+  return runs;
+}
+
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -39,7 +53,9 @@ void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, cons
   std::string command;
   for (const std::string& word : context.command) command += (command.empty() ? "" : " ") + word;
   std::vector<benchmark::BenchmarkReporter::Run> runs;
-  for (const BenchCase& one : cases) runs.insert(runs.end(), one.runs->list.begin(), one.runs->list.end());
+  for (const BenchCase& one : cases) {
+    for (benchmark::BenchmarkReporter::Run& run : runs_of(one)) runs.push_back(std::move(run));
+  }
   std::vector<Text> ours = {{"schema", std::to_string(kBenchmarkSchema)},
                             {"attest", ATTEST_VERSION},
                             {"commit", build_commit()},

@@ -218,6 +218,17 @@ TEST(BenchTable, RanksByRunAndByTotal) {
   EXPECT_TRUE(has(table, "1.33x")) << table;
 }
 
+TEST(BenchTable, AnIntervalOfFewSamplesSaysWhatItCovers) {
+  BenchCase result = two_lines();
+  result.lines[0].seconds = {1e-3, 1.1e-3, 1.2e-3};
+  result.lines[1].seconds = {2e-3};
+  for (BenchLine& line : result.lines) line.interval = interval_of_median(line.seconds, kConfidence);
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "1.000 to 1.200, 75%")) << table;
+  EXPECT_FALSE(has(table, "2.000 to 2.000")) << table;
+  EXPECT_TRUE(has(printed(two_lines()), "1.000 to 1.000 ")) << "nine cover what the head says";
+}
+
 TEST(BenchTable, ADisturbedLineIsNeverRankedSilently) {
   BenchCase result = two_lines();
   result.lines[0].disturbed = "other processes used 1.00 processors";

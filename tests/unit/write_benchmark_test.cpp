@@ -31,5 +31,12 @@ TEST(WriteBenchmark, EachFileHasItsOwnContext) {
   EXPECT_TRUE(second["context"].contains("date")) << "what Google Benchmark says is there, too";
 }
 
+TEST(WriteBenchmark, SamplesTellWhatTheTableDoes) {
+  const nlohmann::json sample = written("bench")["benchmarks"].at(0);
+  EXPECT_GT(sample["run_low_seconds"], 0);
+  EXPECT_GE(sample["run_high_seconds"], sample["run_low_seconds"]);
+  EXPECT_NEAR(sample["run_confidence"], 0.75, 1e-9);  // of three
+}
+
 }  // namespace
 }  // namespace attest
