@@ -147,3 +147,11 @@ TEST(Pinning, AsksForNoMoreThanThereIs) { EXPECT_FALSE(pin_to_processors(1 << 20
 
 }  // namespace
 }  // namespace attest
+TEST(Bench, TheTotalIsThatOfItsSteps) {
+  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+  const BenchCase result = bench_case(case_from_line("seq=16 dim=8"), set.all(), {100, 50, 10, 2}, {1, 3, 0.002, 9});
+  const BenchLine& line = result.lines.at(0);
+  ASSERT_EQ(line.wrong, "");
+  EXPECT_DOUBLE_EQ(line.total_seconds, line.median() + median(line.steps.upload) + median(line.steps.download));
+}
+
