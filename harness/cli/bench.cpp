@@ -49,7 +49,7 @@ std::vector<Case> load(const BenchOptions& options) {
     const Sweep sweep = parse_sweep(options.sweep);
     if (names.arguments.empty()) throw UserError("--sweep changes case lines: name one");
     names.arguments.clear();
-    for (const std::string& line : options.cases.arguments) {
+    for (const std::string& line : sweep.curves(options.cases.arguments)) {
       for (const long value : sweep.values) names.arguments.push_back(sweep.line_with(line, value));
     }
   }
@@ -68,7 +68,7 @@ std::vector<Case> load(const BenchOptions& options) {
 /// How the time of each backend grows along every line that was swept.
 void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& results) {
   const Sweep sweep = parse_sweep(options.sweep);
-  for (const std::string& line : options.cases.arguments) {
+  for (const std::string& line : sweep.curves(options.cases.arguments)) {
     std::map<std::string, std::vector<Cost>> costs;
     for (const long value : sweep.values) {
       const std::string label = case_from_line(sweep.line_with(line, value)).label;

@@ -32,6 +32,13 @@ TEST(Sweep, DoublesAKeyInPlaceOrBehind) {
   }
 }
 
+TEST(Sweep, LinesThatDifferInItsKeyAloneAreOneCurve) {
+  const Sweep sweep = parse_sweep("seq=128..512");
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(sweep.curves({"seq=4 dim=8", "seq=8 dim=8", "dim=8", "seq=4 dim=16"}),
+            (Lines{"seq=4 dim=8", "seq=4 dim=16"}));
+}
+
 TEST(Sweep, FindsTheExponent) {
   std::vector<Cost> costs;
   for (const double size : {128.0, 256.0, 1024.0}) costs.push_back({size, 3e-9 * size * size});
