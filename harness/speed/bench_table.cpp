@@ -102,6 +102,10 @@ void print_bench_table(const BenchCase& result) {
         "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
         result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
   }
+  if (!lines.empty() && result.roof_after > 0) {
+    fmt::print("  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n", result.roof_after,
+               result.calibration_spread * 100);
+  }
   for (const BenchLine* line : lines) {
     if (!line->disturbed.empty()) {
       fmt::print("  ? {} was disturbed in {} samples, and its rank is not to be trusted: {}\n", line->backend,

@@ -22,6 +22,8 @@ using Text = std::pair<std::string, std::string>;
 std::vector<benchmark::BenchmarkReporter::Run> runs_of(const BenchCase& one) {
   std::vector<benchmark::BenchmarkReporter::Run> runs = one.runs->list;
   for (benchmark::BenchmarkReporter::Run& run : runs) {
+    run.counters["roof_after_gflops"] = one.roof_after;
+    run.counters["calibration_spread"] = one.calibration_spread;
     for (const BenchLine& line : one.lines) {
       if (run.run_name.function_name != line.backend + "/" + one.case_line) continue;
       run.counters["run_low_seconds"] = line.interval.low;

@@ -218,6 +218,17 @@ TEST(BenchTable, RanksByRunAndByTotal) {
   EXPECT_TRUE(has(table, "1.33x")) << table;
 }
 
+TEST(BenchTable, TellsTheMachine) {
+  BenchCase result = two_lines();
+  EXPECT_FALSE(has(printed(result), "machine:")) << "nobody measured it again";
+  result.roof_after = 123.4;
+  result.calibration_spread = 0.03;
+  result.lines[0].steps.memory_peak = 7e6;
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "machine: 123 GFLOP/s FMA once more; quartiles of a fixed loop 3% apart")) << table;
+  EXPECT_TRUE(has(table, "0%       7.0")) << table;
+}
+
 TEST(BenchTable, AnIntervalOfFewSamplesSaysWhatItCovers) {
   BenchCase result = two_lines();
   result.lines[0].seconds = {1e-3, 1.1e-3, 1.2e-3};

@@ -36,6 +36,8 @@ TEST(WriteBenchmark, SamplesTellWhatTheTableDoes) {
   EXPECT_GT(sample["run_low_seconds"], 0);
   EXPECT_GE(sample["run_high_seconds"], sample["run_low_seconds"]);
   EXPECT_NEAR(sample["run_confidence"], 0.75, 1e-9);  // of three
+  EXPECT_GT(sample["roof_after_gflops"], 0);
+  EXPECT_GE(sample["calibration_spread"], 0);
 }
 
 }  // namespace
