@@ -92,6 +92,10 @@ void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& 
 void profile(const Case& one, const BenchCase& whole, const std::vector<Backend*>& chosen, const Roof& roof,
              const BenchSettings& settings) {
   const std::vector<AblatedCase> cases = ablated_cases(one);
+  if (cases[0].operations <= 0) {
+    fmt::print("  no profile: no pair of query and key is visible\n");
+    return;
+  }
   std::vector<BenchCase> timed = {whole};
   for (std::size_t n = 1; n < cases.size(); ++n) timed.push_back(bench_case(cases[n].changed, chosen, roof, settings));
   print_profile(time_shares(cases, timed, settings.threads));
