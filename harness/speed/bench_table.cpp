@@ -25,6 +25,9 @@ const BenchLine* fastest_by(double (*seconds)(const BenchLine&), const std::vect
   return fastest;
 }
 
+/// In MB; 0 bytes are what nobody could tell.
+std::string memory_text(double bytes) { return bytes > 0 ? fmt::format("{:.1f}", bytes / 1e6) : "-"; }
+
 const char* mark_of(const BenchLine& line) { return line.disturbed.empty() ? "" : "?"; }
 
 /// ", 75%": what an interval covers; nothing where that is what the table's head says.
@@ -70,11 +73,11 @@ void print_steps(std::vector<const BenchLine*> lines) {
   for (const BenchLine* line : lines) {
     const StepSamples& s = line->steps;
     const double after = median(s.after);
-    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>23} {:>9.3f} {:>8} {:>7.0f}% {:>9.1f} {:>7}{}\n", line->backend,
+    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>23} {:>9.3f} {:>8} {:>7.0f}% {:>9} {:>7}{}\n", line->backend,
                s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3, interval_text(line->interval),
                median(s.download) * 1e3, s.threads.empty() ? "-" : fmt::format("{:.1f}", median(s.threads)),
                after > 0 ? std::max(0.0, 100 * median(s.cpu_after) / after) : 0,
-               std::max(s.memory_peak, s.workspace) / 1e6,
+               memory_text(std::max(s.memory_peak, s.workspace)),
                fmt::format("{:.2f}x{}", total_of(*line) / total_of(*fastest), mark_of(*line)),
                cold ? fmt::format(" {:>10.3f}", median(s.cold) * 1e3) : "");
   }

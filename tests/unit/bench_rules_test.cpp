@@ -218,7 +218,7 @@ TEST(BenchTable, RanksByRunAndByTotal) {
   EXPECT_TRUE(has(table, "1.33x")) << table;
 }
 
-TEST(BenchTable, TellsTheMachine) {
+TEST(BenchTable, TellsTheMachineAndWhatIsNotKnown) {
   BenchCase result = two_lines();
   EXPECT_FALSE(has(printed(result), "machine:")) << "nobody measured it again";
   result.roof_after = 123.4;
@@ -227,6 +227,7 @@ TEST(BenchTable, TellsTheMachine) {
   const std::string table = printed(result);
   EXPECT_TRUE(has(table, "machine: 123 GFLOP/s FMA once more; quartiles of a fixed loop 3% apart")) << table;
   EXPECT_TRUE(has(table, "0%       7.0")) << table;
+  EXPECT_TRUE(has(table, "0%         - ")) << "memory that the system does not tell: " << table;
 }
 
 TEST(BenchTable, AnIntervalOfFewSamplesSaysWhatItCovers) {

@@ -179,6 +179,12 @@ TEST(MemoryPeak, SeesWhatWasTakenAndGivenBack) {
   EXPECT_LE(peak.bytes(), 200e6);
 }
 
+TEST(MemoryPeak, SaysNothingWhereTheCountDoesNotStartAnew) {
+  const MemoryPeak peak("/proc/self/nowhere/clear_refs");
+  { const std::vector<char> taken(std::size_t{64} << 20, 1); }
+  EXPECT_EQ(peak.bytes(), 0);
+}
+
 TEST(Energy, AddsUpThePackages) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("attest_energy_" + std::to_string(getpid()));
