@@ -118,12 +118,16 @@ void describe(Sample sample, const BenchLine& line, const UsefulWork& work, doub
   counters["memory_peak_bytes"] = steps.memory_peak;
   counters["workspace_bytes"] = steps.workspace;
   if (!steps.threads.empty()) counters["threads_used"] = median(steps.threads);
-  counters["cpu_after_seconds"] = median(steps.cpu_after);
+  counters["cpu_after_seconds"] = std::max(0.0, median(steps.cpu_after));  // of two clocks
   counters["after_seconds"] = median(steps.after);
   const Disturbance& d = sample.disturbance;
   counters["disturbed"] = sample.disturbed.empty() ? 0 : 1;
-  counters["steal_processors"] = d.steal;
-  counters["other_processors"] = d.others;
+  // The system counts in ticks of a hundredth of a second: over less than a few of them the quotient means nothing.
+  constexpr double kSeveralTicks = 0.05;
+  if (d.seconds >= kSeveralTicks) {
+    counters["steal_processors"] = d.steal;
+    counters["other_processors"] = d.others;
+  }
   counters["load"] = d.load;
   counters["slowdown"] = d.slowdown;
   if (d.joules > 0) counters["package_watts"] = d.joules / d.seconds;
@@ -190,12 +194,12 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     if (line.wrong.empty() && c.samples.empty()) line.wrong = "interrupted before its first sample";
     if (line.wrong.empty()) {
       for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());
+      // Of medians, as the columns are: the median of whole walks, each timed alone, may lie below that of run().
+      line.total_seconds = line.median() + median(line.steps.upload) + median(line.steps.download);
       for (const Sample& sample : c.samples) describe(sample, line, work, own_peak, *runs);
       line.interval = interval_of_median(line.seconds, kConfidence);
       line.gflops = work.operations / line.median() / 1e9;
       line.gbps = work.bytes / line.median() / 1e9;
-      // Of medians, as the columns are: the median of whole walks, each timed alone, may lie below that of run().
-      line.total_seconds = line.median() + median(line.steps.upload) + median(line.steps.download);
       line.roof_fraction = own_peak > 0 ? line.gflops * 1e9 / own_peak : 0;
     }
     result.lines.push_back(std::move(line));

@@ -75,6 +75,9 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
     throw UserError(name + ": no benchmark file; `attest bench --json FILE` writes one");
   }
   const std::string schema = context_of(json, "schema");
+  if (!schema.empty() && (schema == "0" || schema.find_first_not_of("0123456789") != std::string::npos)) {
+    throw UserError(fmt::format("{}: schema \"{}\"; a number from 1 to {} is wanted", name, schema, kBenchmarkSchema));
+  }
   if (!schema.empty() && schema != "1" && schema != std::to_string(kBenchmarkSchema)) {
     throw UserError(
         fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema, kBenchmarkSchema));

@@ -115,6 +115,13 @@ TEST(BenchmarkFile, KeysWithTooManyDisturbedSamplesAreMarked) {
   EXPECT_EQ(marked(d, d).size(), 1u);
 }
 
+TEST(BenchmarkFile, ASchemaThatIsNoneIsNotCalledNewer) {
+  for (const std::string wrong : {"0", "-1", "two"}) {
+    EXPECT_EQ(message_of<UserError>([&] { read("\"schema\":\"" + wrong + "\"", {R"("real_time":2)"}); }),
+              "a file: schema \"" + wrong + "\"; a number from 1 to 2 is wanted");
+  }
+}
+
 TEST(BenchmarkFile, ANewerSchemaIsRefusedInOneLine) {
   try {
     read(R"("schema":"3")", {R"("real_time":2)"});

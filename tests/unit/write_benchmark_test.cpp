@@ -40,5 +40,13 @@ TEST(WriteBenchmark, SamplesTellWhatTheTableDoes) {
   EXPECT_GE(sample["calibration_spread"], 0);
 }
 
+TEST(WriteBenchmark, WhatClocksCanNotTellIsNotThere) {
+  const nlohmann::json sample = written("bench")["benchmarks"].at(0);
+  EXPECT_GE(sample["cpu_after_seconds"], 0);
+  EXPECT_FALSE(sample.contains("other_processors")) << "a sample of a millisecond";
+  EXPECT_FALSE(sample.contains("steal_processors"));
+  EXPECT_TRUE(sample.contains("load"));
+}
+
 }  // namespace
 }  // namespace attest
