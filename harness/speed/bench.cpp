@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
@@ -163,6 +164,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
+    const WorkUnderWay work_under_way(backends[n]->identity().name, source.label);
     c.plan = std::make_unique<TimedPlan>(*backends[n], shared);
     if (!c.plan->wrong().empty()) continue;
     c.runs = c.plan->warm_up(settings.min_seconds);
