@@ -18,6 +18,7 @@ namespace {
 std::array<char, 4096> words;
 std::atomic<std::size_t> words_size{0};
 std::mutex words_mutex;  ///< of writers
+std::atomic<bool> recommend_isolation{false};
 
 struct Fatal {
   int number;
@@ -75,8 +76,11 @@ void name_work_in_crashes() {
   for (std::size_t n = 0; n < std::size(kFatal); ++n) sigaction(kFatal[n].number, &action, &before[n]);
 }
 
+void recommend_isolation_in_crashes() { recommend_isolation = true; }
+
 WorkUnderWay::WorkUnderWay(const std::string& backend, const std::string& case_line) {
-  const std::string end = "\nattest: with --isolate a crash is a verdict, and the run goes on\n";
+  const std::string end =
+      recommend_isolation ? "\nattest: with --isolate a crash is a verdict, and the run goes on\n" : "\n";
   std::string text = " in backend " + printable_line(backend) + " on " + shell_quoted(printable_line(case_line));
   text = text.substr(0, words.size() - end.size()) + end;
   const std::lock_guard lock(words_mutex);

@@ -9,6 +9,9 @@ namespace attest {
 /// as it would have.
 void name_work_in_crashes();
 
+/// From now on that line is followed by one that recommends --isolate: of commands that have it.
+void recommend_isolation_in_crashes();
+
 /// What is under way as long as it lives: `backend` on a case, named as the user would repeat it. The last one made is
 /// the one that a crash names; a few thousand characters are kept.
 class WorkUnderWay {

@@ -49,7 +49,7 @@ std::vector<Case> load(const BenchOptions& options) {
     const Sweep sweep = parse_sweep(options.sweep);
     if (names.arguments.empty()) throw UserError("--sweep changes case lines: name one");
     names.arguments.clear();
-    for (const std::string& line : options.cases.arguments) {
+    for (const std::string& line : sweep.curves(options.cases.arguments)) {
       for (const long value : sweep.values) names.arguments.push_back(sweep.line_with(line, value));
     }
   }
@@ -68,7 +68,7 @@ std::vector<Case> load(const BenchOptions& options) {
 /// How the time of each backend grows along every line that was swept.
 void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& results) {
   const Sweep sweep = parse_sweep(options.sweep);
-  for (const std::string& line : options.cases.arguments) {
+  for (const std::string& line : sweep.curves(options.cases.arguments)) {
     std::map<std::string, std::vector<Cost>> costs;
     for (const long value : sweep.values) {
       const std::string label = case_from_line(sweep.line_with(line, value)).label;
@@ -92,6 +92,10 @@ void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& 
 void profile(const Case& one, const BenchCase& whole, const std::vector<Backend*>& chosen, const Roof& roof,
              const BenchSettings& settings) {
   const std::vector<AblatedCase> cases = ablated_cases(one);
+  if (cases[0].operations <= 0) {
+    fmt::print("  no profile: no pair of query and key is visible\n");
+    return;
+  }
   std::vector<BenchCase> timed = {whole};
   for (std::size_t n = 1; n < cases.size(); ++n) timed.push_back(bench_case(cases[n].changed, chosen, roof, settings));
   print_profile(time_shares(cases, timed, settings.threads));

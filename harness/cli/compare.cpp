@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <map>
 #include <memory>
 
@@ -17,9 +18,20 @@ struct CompareOptions {
   double margin = 0.05, confidence = 0.99;
 };
 
+/// What can't be compared, and in what the two differ besides.
+void print_differences(const SpeedComparison& comparison) {
+  for (const std::string& key : comparison.only_before) fmt::print("only in old: {}\n", key);
+  for (const std::string& key : comparison.only_now) fmt::print("only in new: {}\n", key);
+  if (!comparison.unlike.empty()) {
+    fmt::print("\nnot measured alike, old and new: {}\n", fmt::join(comparison.unlike, "; "));
+  }
+}
+
 int run(const CompareOptions& options) {
   const SpeedComparison comparison = compare_files(options.before, options.now, options.confidence);
   if (comparison.cases.empty()) {
+    print_differences(comparison);
+    std::fflush(stdout);
     fmt::print(stderr, "attest: nothing was compared: no case on a backend is in both\n");
     return kNothingChecked;
   }
@@ -30,17 +42,21 @@ int run(const CompareOptions& options) {
   for (const auto& [key, line] : comparison.cases) {
     const RatioInterval& r = line.interval;
     const bool enough = r.confidence >= options.confidence;
-    const SpeedVerdict verdict = enough ? judge(r, options.margin) : SpeedVerdict::ambiguous;
+    const SpeedVerdict verdict = enough && !line.disturbed ? judge(r, options.margin) : SpeedVerdict::ambiguous;
     ++counts[verdict];
-    fmt::print("{:<9}  {:.3f} ({:.3f} to {:.3f})  {}{}\n", name_of(verdict), r.ratio, r.low, r.high, key,
+    fmt::print("{:<9}  {:.3f}{} ({:.3f} to {:.3f})  {}{}{}\n", name_of(verdict), r.ratio, line.disturbed ? "?" : "",
+               r.low, r.high, key, line.disturbed ? "   disturbed, not to be trusted" : "",
                enough ? "" : fmt::format("   too few samples: {} and {}", line.before, line.now));
   }
+  print_differences(comparison);
   if (!comparison.paired) {
     fmt::print("\nTwo runs differ by what the machine did in between, too: folders measured in turn don't.\n");
   }
-  fmt::print("\n{} faster, {} slower, {} same, {} ambiguous\n", counts[SpeedVerdict::faster],
-             counts[SpeedVerdict::slower], counts[SpeedVerdict::same], counts[SpeedVerdict::ambiguous]);
-  return counts[SpeedVerdict::slower] > 0 ? kFailed : kOk;
+  fmt::print("\n{} faster, {} slower, {} same, {} ambiguous, {} only in old, {} only in new\n",
+             counts[SpeedVerdict::faster], counts[SpeedVerdict::slower], counts[SpeedVerdict::same],
+             counts[SpeedVerdict::ambiguous], comparison.only_before.size(), comparison.only_now.size());
+  // A speed that is gone is no better than one that is lower.
+  return counts[SpeedVerdict::slower] > 0 || !comparison.only_before.empty() ? kFailed : kOk;
 }
 
 }  // namespace
@@ -51,7 +67,8 @@ void add_compare(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("compare",
                          "Example:\n  attest compare old.json new.json --margin 0.05\n\n"
                          "Two results of `attest bench --json`: faster, slower, same or ambiguous, case by case.\n"
-                         "Two folders: files of the same name were measured in turn, and are paired.");
+                         "Two folders: files of the same name were measured in turn, and are paired.\n"
+                         "Ends with 1 when something is slower, or only in the old one.");
   sub->add_option("old", options->before, "A benchmark file, or a folder of them")->required();
   sub->add_option("new", options->now, "Another")->required();
   sub->add_option("--margin", options->margin, "What counts as the same, as a fraction")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "harness/base/crash_message.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
@@ -50,6 +51,9 @@ void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
       ->check(number_range(0.001, 1e6))
       ->needs(isolate);
+  app.parse_complete_callback([isolate] {
+    if (isolate->empty()) recommend_isolation_in_crashes();
+  });
 }
 
 }  // namespace attest

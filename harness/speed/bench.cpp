@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
@@ -118,12 +119,16 @@ void describe(Sample sample, const BenchLine& line, const UsefulWork& work, doub
   counters["memory_peak_bytes"] = steps.memory_peak;
   counters["workspace_bytes"] = steps.workspace;
   if (!steps.threads.empty()) counters["threads_used"] = median(steps.threads);
-  counters["cpu_after_seconds"] = median(steps.cpu_after);
+  counters["cpu_after_seconds"] = std::max(0.0, median(steps.cpu_after));  // of two clocks
   counters["after_seconds"] = median(steps.after);
   const Disturbance& d = sample.disturbance;
   counters["disturbed"] = sample.disturbed.empty() ? 0 : 1;
-  counters["steal_processors"] = d.steal;
-  counters["other_processors"] = d.others;
+  // The system counts in ticks of a hundredth of a second: over less than a few of them the quotient means nothing.
+  constexpr double kSeveralTicks = 0.05;
+  if (d.seconds >= kSeveralTicks) {
+    counters["steal_processors"] = d.steal;
+    counters["other_processors"] = d.others;
+  }
   counters["load"] = d.load;
   counters["slowdown"] = d.slowdown;
   if (d.joules > 0) counters["package_watts"] = d.joules / d.seconds;
@@ -159,6 +164,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
+    const WorkUnderWay work_under_way(backends[n]->identity().name, source.label);
     c.plan = std::make_unique<TimedPlan>(*backends[n], shared);
     if (!c.plan->wrong().empty()) continue;
     c.runs = c.plan->warm_up(settings.min_seconds);
@@ -187,10 +193,11 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.wrong = c.plan->wrong();
     line.error_over_bound = c.plan->error_over_bound();
     line.steps = c.plan->steps();
-    line.total_seconds = median(line.steps.total);
     if (line.wrong.empty() && c.samples.empty()) line.wrong = "interrupted before its first sample";
     if (line.wrong.empty()) {
       for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());
+      // Of medians, as the columns are: the median of whole walks, each timed alone, may lie below that of run().
+      line.total_seconds = line.median() + median(line.steps.upload) + median(line.steps.download);
       for (const Sample& sample : c.samples) describe(sample, line, work, own_peak, *runs);
       line.interval = interval_of_median(line.seconds, kConfidence);
       line.gflops = work.operations / line.median() / 1e9;

@@ -39,7 +39,7 @@ struct BenchLine {
   std::string disturbed;        ///< what disturbed so many samples that the line can't be ranked; empty where few
   int samples_disturbed = 0;    ///< and how many there were, which were taken again
   StepSamples steps;            ///< the other steps, and what the process did beside them
-  double total_seconds = 0;     ///< upload + run + download, median
+  double total_seconds = 0;     ///< medians of upload, run and download, added
   double gflops = 0, gbps = 0, roof_fraction = 0, error_over_bound = 0;
   bool roof_measured = true;  ///< whether the measured roof is the one of its device and type
 

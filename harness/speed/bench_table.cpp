@@ -25,16 +25,28 @@ const BenchLine* fastest_by(double (*seconds)(const BenchLine&), const std::vect
   return fastest;
 }
 
+/// In MB; 0 bytes are what nobody could tell.
+std::string memory_text(double bytes) { return bytes > 0 ? fmt::format("{:.1f}", bytes / 1e6) : "-"; }
+
 const char* mark_of(const BenchLine& line) { return line.disturbed.empty() ? "" : "?"; }
+
+/// ", 75%": what an interval covers; nothing where that is what the table's head says.
+std::string covers_text(double confidence) {
+  return confidence < kConfidence ? fmt::format(", {:.0f}%", confidence * 100) : "";
+}
+
+/// "0.021 to 0.024", in milliseconds; with too few samples for the interval, what it covers; nothing for a single one.
+std::string interval_text(const SampleInterval& interval) {
+  if (interval.confidence <= 0) return "-";
+  return fmt::format("{:.3f} to {:.3f}{}", interval.low * 1e3, interval.high * 1e3, covers_text(interval.confidence));
+}
 
 /// "1.06x (1.02 to 1.07)"; with too few samples for the interval, what it covers.
 std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
   const std::string ratio = fmt::format("{:>5.2f}x{}", run_of(line) / run_of(*fastest), mark_of(line));
   if (&line == fastest) return ratio;
   const RatioInterval interval = compare_samples(fastest->seconds, line.seconds, kConfidence);
-  const std::string covers =
-      interval.confidence < kConfidence ? fmt::format(", {:.0f}%", interval.confidence * 100) : "";
-  return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers);
+  return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers_text(interval.confidence));
 }
 
 void print_speeds(const std::vector<const BenchLine*>& lines) {
@@ -54,19 +66,18 @@ void print_steps(std::vector<const BenchLine*> lines) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](const BenchLine* a, const BenchLine* b) { return total_of(*a) < total_of(*b); });
   const bool cold = std::any_of(lines.begin(), lines.end(), [](const BenchLine* l) { return !l->steps.cold.empty(); });
-  fmt::print("  {:<10} {:>10} {:>10} {:>9} {:>19} {:>9} {:>8} {:>8} {:>9} {:>7}{}\n", "steps, ms", "prepare",
+  fmt::print("  {:<10} {:>10} {:>10} {:>9} {:>23} {:>9} {:>8} {:>8} {:>9} {:>7}{}\n", "steps, ms", "prepare",
              "first run", "upload", "run (95% interval)", "download", "threads", "spinning", "memory MB", "total",
              cold ? "   cold run" : "");
   const BenchLine* fastest = fastest_by(total_of, lines);
   for (const BenchLine* line : lines) {
     const StepSamples& s = line->steps;
     const double after = median(s.after);
-    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>19} {:>9.3f} {:>8} {:>7.0f}% {:>9.1f} {:>7}{}\n",
-               line->backend, s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3,
-               fmt::format("{:.3f} to {:.3f}", line->interval.low * 1e3, line->interval.high * 1e3),
+    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>23} {:>9.3f} {:>8} {:>7.0f}% {:>9} {:>7}{}\n", line->backend,
+               s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3, interval_text(line->interval),
                median(s.download) * 1e3, s.threads.empty() ? "-" : fmt::format("{:.1f}", median(s.threads)),
                after > 0 ? std::max(0.0, 100 * median(s.cpu_after) / after) : 0,
-               std::max(s.memory_peak, s.workspace) / 1e6,
+               memory_text(std::max(s.memory_peak, s.workspace)),
                fmt::format("{:.2f}x{}", total_of(*line) / total_of(*fastest), mark_of(*line)),
                cold ? fmt::format(" {:>10.3f}", median(s.cold) * 1e3) : "");
   }
@@ -93,6 +104,10 @@ void print_bench_table(const BenchCase& result) {
     fmt::print(
         "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
         result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
+  }
+  if (!lines.empty() && result.roof_after > 0) {
+    fmt::print("  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n", result.roof_after,
+               result.calibration_spread * 100);
   }
   for (const BenchLine* line : lines) {
     if (!line->disturbed.empty()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -57,24 +58,31 @@ class Run {
   std::string place_;
 };
 
+/// What the context says of `key`; empty where it doesn't. Google Benchmark's context holds strings alone.
+std::string context_of(const Json& json, const char* key) {
+  const auto context = json.find("context");
+  if (context == json.end() || !context->is_object()) return "";
+  const auto found = context->find(key);
+  if (found == context->end()) return "";
+  return printable_line(found->is_string() ? found->get<std::string>() : found->dump());
+}
+
 }  // namespace
 
-Samples read_samples(std::istream& file, const std::string& name) {
+BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || !json.contains("benchmarks") || !json["benchmarks"].is_array()) {
     throw UserError(name + ": no benchmark file; `attest bench --json FILE` writes one");
   }
-  Samples samples, undisturbed;
-  // Google Benchmark's context holds strings alone.
-  const auto context = json.find("context");
-  const bool versioned = context != json.end() && context->is_object() && context->contains("schema");
-  const std::string schema = !versioned                         ? "1"
-                             : (*context)["schema"].is_string() ? (*context)["schema"].get<std::string>()
-                                                                : (*context)["schema"].dump();
-  if (schema != "1" && schema != std::to_string(kBenchmarkSchema)) {
-    throw UserError(fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name,
-                                printable_line(schema), kBenchmarkSchema));
+  const std::string schema = context_of(json, "schema");
+  if (!schema.empty() && (schema == "0" || schema.find_first_not_of("0123456789") != std::string::npos)) {
+    throw UserError(fmt::format("{}: schema \"{}\"; a number from 1 to {} is wanted", name, schema, kBenchmarkSchema));
   }
+  if (!schema.empty() && schema != "1" && schema != std::to_string(kBenchmarkSchema)) {
+    throw UserError(
+        fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema, kBenchmarkSchema));
+  }
+  Samples samples, undisturbed;
   std::size_t count = 0;
   for (const Json& one : json["benchmarks"]) {
     const Run run(one, fmt::format("{}: number {} of \"benchmarks\"", name, ++count));
@@ -89,16 +97,28 @@ Samples read_samples(std::istream& file, const std::string& name) {
     samples[key].push_back(time);
     if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
   }
-  for (auto& [key, list] : undisturbed) {
-    if (2 * list.size() >= samples[key].size()) samples[key] = std::move(list);
+  const long repetitions = std::atol(context_of(json, "repetitions").c_str());
+  std::set<std::string> disturbed;
+  for (auto& [key, list] : samples) {
+    std::vector<double>& kept = undisturbed[key];
+    if (kept.size() == list.size()) continue;
+    const std::size_t asked = repetitions > 0 ? static_cast<std::size_t>(repetitions) : list.size();
+    if (2 * kept.size() >= asked)
+      list = std::move(kept);
+    else
+      disturbed.insert(key);
   }
   if (samples.empty()) throw UserError(name + ": no samples in it");
-  return samples;
+  return {std::move(samples), std::move(disturbed), context_of(json, "cpu"), context_of(json, "threads"),
+          context_of(json, "interrupted") == "true"};
 }
 
-Samples read_samples(const std::filesystem::path& path) {
+BenchmarkFile read_benchmark(const std::filesystem::path& path) {
   std::ifstream file = open_text(path, kMaxFileBytes);
-  return read_samples(file, path.string());
+  return read_benchmark(file, path.string());
 }
+
+Samples read_samples(std::istream& file, const std::string& name) { return read_benchmark(file, name).samples; }
+Samples read_samples(const std::filesystem::path& path) { return read_benchmark(path).samples; }
 
 }  // namespace attest

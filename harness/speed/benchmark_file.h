@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <istream>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,23 @@ namespace attest {
 /// Samples of run() in milliseconds, all above 0, by "backend  case".
 using Samples = std::map<std::string, std::vector<double>>;
 
+/// What one file says. Texts are empty where it doesn't say, as older ones may not.
+struct BenchmarkFile {
+  Samples samples;
+  std::set<std::string> disturbed;  ///< keys whose samples something disturbed so often that they all count
+  std::string cpu, threads;
+  bool interrupted = false;  ///< ended early: backends and cases may be missing
+};
+
 /// Version of the files that this program writes; one without a version is of the first.
 inline constexpr int kBenchmarkSchema = 2;
 
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
-/// leaves fewer than half of them. `name` stands in messages. Throws UserError for anything else, for a
-/// newer version, and where no sample is.
+/// leaves fewer than half of those asked for, or, where the file doesn't say how many, of all; as in the table. `name`
+/// stands in messages. Throws UserError for anything else, for a newer version, and where no sample is.
+BenchmarkFile read_benchmark(std::istream& file, const std::string& name);
+BenchmarkFile read_benchmark(const std::filesystem::path& path);
+/// The same, samples alone.
 Samples read_samples(std::istream& file, const std::string& name);
 Samples read_samples(const std::filesystem::path& path);
 

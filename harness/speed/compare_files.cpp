@@ -1,7 +1,10 @@
 #include "harness/speed/compare_files.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "harness/base/statistics.h"
@@ -13,56 +16,110 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of two folders: the files that both have, by name.
-std::vector<std::pair<Samples, Samples>> read_rounds(const fs::path& before, const fs::path& now) {
-  std::vector<std::pair<Samples, Samples>> rounds;
+struct Round {
+  BenchmarkFile before, now;
+};
+
+std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(before)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".json") names.insert(entry.path().filename().string());
   }
-  for (const std::string& name : names) {
-    std::error_code error;
-    if (fs::exists(now / name, error)) rounds.emplace_back(read_samples(before / name), read_samples(now / name));
+  return names;
+}
+
+/// Of two folders: the files that both have, by name. Says how many others there are.
+std::vector<Round> read_rounds(const fs::path& before, const fs::path& now, std::vector<std::string>& unlike) {
+  const std::set<std::string> ours = names_in(before), theirs = names_in(now);
+  std::vector<Round> rounds;
+  for (const std::string& name : ours) {
+    if (theirs.contains(name)) rounds.push_back({read_benchmark(before / name), read_benchmark(now / name)});
   }
   if (rounds.empty()) throw UserError("no .json file of " + before.string() + " is in " + now.string() + " too");
+  const std::size_t only_ours = ours.size() - rounds.size(), only_theirs = theirs.size() - rounds.size();
+  if (only_ours + only_theirs > 0)
+    unlike.push_back(fmt::format("files without a pair {} and {}", only_ours, only_theirs));
   return rounds;
 }
 
-std::map<std::string, ComparedCase> compare_two(const Samples& before, const Samples& now, double confidence) {
-  std::map<std::string, ComparedCase> cases;
-  for (const auto& [key, list] : before) {
-    const auto other = now.find(key);
-    if (other == now.end()) continue;
-    cases[key] = {compare_samples(list, other->second, confidence), list.size(), other->second.size()};
-  }
-  return cases;
+/// Each difference once, however many rounds have it.
+void find_unlike(const std::vector<Round>& rounds, std::vector<std::string>& unlike) {
+  const auto first = [&](const char* what, std::string BenchmarkFile::*member) {
+    for (const auto& [before, now] : rounds) {
+      const std::string &a = before.*member, &b = now.*member;
+      if (a.empty() || b.empty() || a == b) continue;
+      unlike.push_back(fmt::format("{} {} and {}", what, a, b));
+      return;
+    }
+  };
+  first("cpu", &BenchmarkFile::cpu);
+  first("threads", &BenchmarkFile::threads);
+  const auto any = [&](BenchmarkFile Round::*side) {
+    return std::any_of(rounds.begin(), rounds.end(), [&](const Round& round) { return (round.*side).interrupted; });
+  };
+  const bool before = any(&Round::before), now = any(&Round::now);
+  if (before || now) unlike.push_back(fmt::format("interrupted {} and {}", before, now));
 }
 
-std::map<std::string, ComparedCase> compare_rounds(const std::vector<std::pair<Samples, Samples>>& rounds,
-                                                   double confidence) {
-  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> pairs;
+/// The samples of one key on both sides, or the medians of each round.
+struct Sides {
+  std::vector<double> before, now;
+  bool disturbed = false;
+};
+
+/// Disturbed rounds are left out, unless that leaves fewer than half of them: the rule of samples.
+Sides join(const Sides& undisturbed, const Sides& all) {
+  return 2 * undisturbed.before.size() >= all.before.size() ? undisturbed : all;
+}
+
+std::map<std::string, Sides> sides_of(const std::vector<Round>& rounds, bool paired, SpeedComparison& comparison) {
+  std::map<std::string, Sides> both, undisturbed;
+  std::set<std::string> ours, theirs;
   for (const auto& [before, now] : rounds) {
-    for (const auto& [key, list] : before) {
-      const auto other = now.find(key);
-      if (other == now.end()) continue;
-      pairs[key].first.push_back(median(list));
-      pairs[key].second.push_back(median(other->second));
+    for (const auto& [key, list] : before.samples) {
+      ours.insert(key);
+      const auto other = now.samples.find(key);
+      if (other == now.samples.end()) continue;
+      const bool disturbed = before.disturbed.contains(key) || now.disturbed.contains(key);
+      if (!paired) {
+        both[key] = {list, other->second, disturbed};
+        continue;
+      }
+      both[key].disturbed = both[key].disturbed || disturbed;
+      for (Sides* sides : {&both[key], &undisturbed[key]}) {
+        if (disturbed && sides == &undisturbed[key]) continue;
+        sides->before.push_back(median(list));
+        sides->now.push_back(median(other->second));
+      }
     }
+    for (const auto& [key, list] : now.samples) theirs.insert(key);
   }
-  std::map<std::string, ComparedCase> cases;
-  for (const auto& [key, lists] : pairs) {
-    cases[key] = {compare_pairs(lists.first, lists.second, confidence), lists.first.size(), lists.second.size()};
-  }
-  return cases;
+  for (auto& [key, sides] : undisturbed) both[key] = join(sides, both[key]);
+  std::set_difference(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                      std::back_inserter(comparison.only_before));
+  std::set_difference(theirs.begin(), theirs.end(), ours.begin(), ours.end(), std::back_inserter(comparison.only_now));
+  return both;
 }
 
 }  // namespace
 
 SpeedComparison compare_files(const fs::path& before, const fs::path& now, double confidence) {
-  const bool paired = fs::is_directory(before);
-  if (paired != fs::is_directory(now)) throw UserError("two files or two folders are wanted, not one of each");
-  if (paired) return {true, compare_rounds(read_rounds(before, now), confidence)};
-  return {false, compare_two(read_samples(before), read_samples(now), confidence)};
+  SpeedComparison comparison;
+  comparison.paired = fs::is_directory(before);
+  if (comparison.paired != fs::is_directory(now))
+    throw UserError("two files or two folders are wanted, not one of each");
+  std::vector<Round> rounds;
+  if (comparison.paired)
+    rounds = read_rounds(before, now, comparison.unlike);
+  else
+    rounds.push_back({read_benchmark(before), read_benchmark(now)});
+  find_unlike(rounds, comparison.unlike);
+  for (const auto& [key, sides] : sides_of(rounds, comparison.paired, comparison)) {
+    const RatioInterval interval = comparison.paired ? compare_pairs(sides.before, sides.now, confidence)
+                                                     : compare_samples(sides.before, sides.now, confidence);
+    comparison.cases[key] = {interval, sides.before.size(), sides.now.size(), sides.disturbed};
+  }
+  return comparison;
 }
 
 }  // namespace attest

@@ -21,13 +21,14 @@ double status_bytes(const char* key) {
 
 }  // namespace
 
-MemoryPeak::MemoryPeak() {
+MemoryPeak::MemoryPeak(const char* clear_refs) {
   malloc_trim(0);
   // "5" makes the peak start anew (proc(5)).
-  std::ofstream("/proc/self/clear_refs") << "5";
+  std::ofstream file(clear_refs);
+  anew_ = static_cast<bool>(file << "5" << std::flush);
   before_ = status_bytes("VmRSS");
 }
 
-double MemoryPeak::bytes() const { return std::max(0.0, status_bytes("VmHWM") - before_); }
+double MemoryPeak::bytes() const { return anew_ ? std::max(0.0, status_bytes("VmHWM") - before_) : 0; }
 
 }  // namespace attest

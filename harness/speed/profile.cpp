@@ -25,6 +25,9 @@ std::optional<Case> with_half(const Case& source, std::int64_t Problem::*size) {
   }
 }
 
+/// Q K^T and P V together as a share of the whole, at most.
+constexpr double kMostProducts = 1.1;
+
 double operations_of(const Case& one) { return useful_operations(one.problem, make_inputs(one.problem).views()); }
 
 const BenchLine* line_of(const BenchCase& result, const std::string& backend) {
@@ -63,6 +66,7 @@ std::vector<AblatedCase> ablated_cases(const Case& source) {
 std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const std::vector<BenchCase>& timed,
                                     int threads) {
   std::vector<TimeShares> all;
+  if (cases.at(0).operations <= 0) return all;  // nothing of it is QK or PV
   for (const BenchLine& line : timed.at(0).lines) {
     TimeShares shares;
     shares.backend = line.backend;
@@ -70,8 +74,10 @@ std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const
     for (const BenchCase& one : timed) timed_everywhere = timed_everywhere && line_of(one, line.backend);
     if (!timed_everywhere) continue;
     const double whole = line.median();
+    const auto disturbed = [&](std::size_t n) { return !line_of(timed[n], line.backend)->disturbed.empty(); };
     const auto share = [](double part) { return std::clamp(part, 0.0, 1.0); };
     for (std::size_t n = 1; n < cases.size(); ++n) {
+      if (disturbed(0) || disturbed(n)) continue;
       const double half = line_of(timed[n], line.backend)->median();
       if (cases[n].which == Ablation::key_dim) shares.scores = share(2 * (whole - half) / whole);
       if (cases[n].which == Ablation::value_dim) shares.outputs = share(2 * (whole - half) / whole);
@@ -79,6 +85,8 @@ std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const
       const double fewer = cases[0].operations - cases[n].operations;  // a mask may hide another share of the pairs
       if (fewer > 0) shares.fixed = share(1 - (whole - half) / whole * cases[0].operations / fewer);
     }
+    // Beyond what noise explains, time doesn't go by these sizes.
+    if (shares.scores + shares.outputs > kMostProducts) shares.scores = shares.outputs = -1;
     if (shares.scores >= 0 && shares.outputs >= 0) shares.rest = share(1 - shares.scores - shares.outputs);
     if (!line.steps.threads.empty()) shares.idle = share(1 - median(line.steps.threads) / threads);
     all.push_back(shares);

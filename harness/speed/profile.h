@@ -21,7 +21,8 @@ struct AblatedCase {
 };
 std::vector<AblatedCase> ablated_cases(const Case& source);
 
-/// Shares of the time of one run(); below 0 where it couldn't be asked.
+/// Shares of the time of one run(); below 0 where it couldn't be asked, or the answers mean nothing: of disturbed
+/// times, or Q K^T and P V that take more than the whole.
 struct TimeShares {
   std::string backend;
   double scores = -1;   ///< Q K^T, with packing keys: what grows with the dimension of the keys
@@ -31,7 +32,8 @@ struct TimeShares {
   double idle = -1;     ///< of the given threads' time: waiting
 };
 
-/// `timed` has a result for each of `cases`, in their order. Backends without a speed in any of them are left out.
+/// `timed` has a result for each of `cases`, in their order. Backends without a speed in any of them are left out;
+/// all are where no pair of query and key is visible.
 std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const std::vector<BenchCase>& timed,
                                     int threads);
 

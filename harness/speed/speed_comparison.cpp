@@ -53,17 +53,16 @@ RatioInterval interval_of(std::vector<double> differences, const std::vector<dou
   return result;
 }
 
-/// Beyond this many samples a side, medians of neighbours stand for them: the exact counts would leave a double's
-/// range.
+/// Beyond this many samples a side, evenly spaced ones stand for them: the exact counts would leave a double's range.
+/// Single ones: medians of neighbours would vary less than the samples of the other side, and the ranks of two sides
+/// that vary differently cover less than they say.
 constexpr std::size_t kMaxSamples = 40;
 
 std::vector<double> thinned(const std::vector<double>& samples) {
   if (samples.size() <= kMaxSamples) return samples;
   std::vector<double> list;
   for (std::size_t n = 0; n < kMaxSamples; ++n) {
-    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(n * samples.size() / kMaxSamples);
-    const auto last = samples.begin() + static_cast<std::ptrdiff_t>((n + 1) * samples.size() / kMaxSamples);
-    list.push_back(median({first, last}));
+    list.push_back(samples[(2 * n + 1) * samples.size() / (2 * kMaxSamples)]);
   }
   return list;
 }

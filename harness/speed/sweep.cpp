@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case.h"
 
 namespace attest {
 
@@ -23,6 +25,15 @@ std::string Sweep::line_with(const std::string& line, long value) const {
     replaced = replaced || this_one;
   }
   return replaced ? result : result + (result.empty() ? "" : " ") + token;
+}
+
+std::vector<std::string> Sweep::curves(const std::vector<std::string>& lines) const {
+  std::set<std::string> seen;
+  std::vector<std::string> list;
+  for (const std::string& line : lines) {
+    if (seen.insert(case_from_line(line_with(line, values.front())).label).second) list.push_back(line);
+  }
+  return list;
 }
 
 Sweep parse_sweep(const std::string& text) {

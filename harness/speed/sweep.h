@@ -14,6 +14,8 @@ struct Sweep {
 
   /// The line with this value of the key, in place of what it says about it.
   std::string line_with(const std::string& line, long value) const;
+  /// `lines` without those that differ from an earlier one in this key alone: they would be the same curve.
+  std::vector<std::string> curves(const std::vector<std::string>& lines) const;
 };
 
 /// Throws UserError.

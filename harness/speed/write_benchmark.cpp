@@ -3,6 +3,10 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
 #include "harness/speed/benchmark_file.h"
@@ -10,33 +14,73 @@
 
 namespace attest {
 
+namespace {
+
+using Text = std::pair<std::string, std::string>;
+
+/// The samples of one case, each with what is known of all.
+std::vector<benchmark::BenchmarkReporter::Run> runs_of(const BenchCase& one) {
+  std::vector<benchmark::BenchmarkReporter::Run> runs = one.runs->list;
+  for (benchmark::BenchmarkReporter::Run& run : runs) {
+    run.counters["roof_after_gflops"] = one.roof_after;
+    run.counters["calibration_spread"] = one.calibration_spread;
+    for (const BenchLine& line : one.lines) {
+      if (run.run_name.function_name != line.backend + "/" + one.case_line) continue;
+      run.counters["run_low_seconds"] = line.interval.low;
+      run.counters["run_high_seconds"] = line.interval.high;
+      run.counters["run_confidence"] = line.interval.confidence;
+    }
+  }
+  return runs;
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Google Benchmark's context with ours at its end. Its own way to add to it, AddCustomContext, keeps the first value
+/// of a key for as long as the process lives.
+std::string with_context(const std::string& head, const std::vector<Text>& ours) {
+  std::string text;
+  for (const auto& [key, value] : ours) text += ",\n    " + quoted(key) + ": " + quoted(value);
+  std::string whole = head;
+  return whole.insert(head.rfind("\n  },"), text);
+}
+
+}  // namespace
+
 void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, const BenchmarkContext& context) {
   const Machine machine = this_machine();
   const Roof& roof = context.roof;
   std::string command;
   for (const std::string& word : context.command) command += (command.empty() ? "" : " ") + word;
   std::vector<benchmark::BenchmarkReporter::Run> runs;
-  for (const BenchCase& one : cases) runs.insert(runs.end(), one.runs->list.begin(), one.runs->list.end());
-  benchmark::AddCustomContext("schema", std::to_string(kBenchmarkSchema));
-  benchmark::AddCustomContext("attest", ATTEST_VERSION);
-  benchmark::AddCustomContext("commit", build_commit());
-  benchmark::AddCustomContext("cpu", machine.cpu);
-  benchmark::AddCustomContext("build", machine.build);
-  benchmark::AddCustomContext("command", command);
-  benchmark::AddCustomContext("threads", std::to_string(context.settings.threads));
-  benchmark::AddCustomContext("seed", std::to_string(context.settings.seed));
-  benchmark::AddCustomContext("roof_fma_gflops_f32", fmt::format("{:.1f}", roof.fma_gflops_f32));
-  benchmark::AddCustomContext("roof_fma_gflops_f64", fmt::format("{:.1f}", roof.fma_gflops_f64));
-  benchmark::AddCustomContext("roof_copy_gbps", fmt::format("{:.1f}", roof.copy_gbps));
-  benchmark::AddCustomContext("roof_read_gbps", fmt::format("{:.1f}", roof.read_gbps));
-  for (const Identity& id : context.backends) {
-    benchmark::AddCustomContext("backend_" + id.name, id.library + " on " + id.device);
+  for (const BenchCase& one : cases) {
+    for (benchmark::BenchmarkReporter::Run& run : runs_of(one)) runs.push_back(std::move(run));
   }
-  if (interrupted) benchmark::AddCustomContext("interrupted", "true");
+  std::vector<Text> ours = {{"schema", std::to_string(kBenchmarkSchema)},
+                            {"attest", ATTEST_VERSION},
+                            {"commit", build_commit()},
+                            {"cpu", machine.cpu},
+                            {"build", machine.build},
+                            {"command", command},
+                            {"threads", std::to_string(context.settings.threads)},
+                            {"repetitions", std::to_string(context.settings.repetitions)},
+                            {"seed", std::to_string(context.settings.seed)},
+                            {"roof_fma_gflops_f32", fmt::format("{:.1f}", roof.fma_gflops_f32)},
+                            {"roof_fma_gflops_f64", fmt::format("{:.1f}", roof.fma_gflops_f64)},
+                            {"roof_copy_gbps", fmt::format("{:.1f}", roof.copy_gbps)},
+                            {"roof_read_gbps", fmt::format("{:.1f}", roof.read_gbps)}};
+  for (const Identity& id : context.backends) ours.emplace_back("backend_" + id.name, id.library + " on " + id.device);
+  if (interrupted) ours.emplace_back("interrupted", "true");
   benchmark::JSONReporter json;
+  std::ostringstream head;
+  json.SetOutputStream(&head);
+  json.SetErrorStream(&head);
+  json.ReportContext(benchmark::BenchmarkReporter::Context());
+  file.stream() << with_context(head.str(), ours);
   json.SetOutputStream(&file.stream());
   json.SetErrorStream(&file.stream());
-  json.ReportContext(benchmark::BenchmarkReporter::Context());
   if (!runs.empty()) json.ReportRuns(runs);
   json.Finalize();
   file.finish();

@@ -166,6 +166,20 @@ TEST(SampleInterval, ByHandAndAsOftenAsItSays) {
   EXPECT_GE(missed, 20);
 }
 
+TEST(SampleInterval, OfManySamplesIsNarrow) {
+  for (const int count : {500, 1074, 1075, 2000, 100'000}) {
+    std::vector<double> samples;
+    for (int n = 0; n < count; ++n) samples.push_back(n + 1);
+    const SampleInterval interval = interval_of_median(samples, 0.95);
+    // Half of the tosses, and 1.96 times the root of a quarter of them either way.
+    const double middle = (count + 1) / 2.0, reach = 1.96 * std::sqrt(count) / 2;
+    EXPECT_NEAR(interval.low, middle - reach, 2) << count;
+    EXPECT_NEAR(interval.high, middle + reach, 2) << count;
+    EXPECT_GE(interval.confidence, 0.95) << count;
+    EXPECT_LE(interval.confidence, 0.96) << count;
+  }
+}
+
 TEST(Roof, IsThatOfThisProcessorAlone) {
   EXPECT_TRUE(roof_is_of({"a", "", "CPU, 2 thread(s)"}, DType::f32));
   EXPECT_TRUE(roof_is_of({"a", "", "Portable Computing Language: pthread-skylake-avx512-x (CPU kernel)"}, DType::f64));
@@ -202,6 +216,29 @@ TEST(BenchTable, RanksByRunAndByTotal) {
   EXPECT_LT(table.find("quick"), table.find("slow"));
   EXPECT_LT(table.find("slow", steps), table.find("quick", steps)) << "by total the other one is faster";
   EXPECT_TRUE(has(table, "1.33x")) << table;
+}
+
+TEST(BenchTable, TellsTheMachineAndWhatIsNotKnown) {
+  BenchCase result = two_lines();
+  EXPECT_FALSE(has(printed(result), "machine:")) << "nobody measured it again";
+  result.roof_after = 123.4;
+  result.calibration_spread = 0.03;
+  result.lines[0].steps.memory_peak = 7e6;
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "machine: 123 GFLOP/s FMA once more; quartiles of a fixed loop 3% apart")) << table;
+  EXPECT_TRUE(has(table, "0%       7.0")) << table;
+  EXPECT_TRUE(has(table, "0%         - ")) << "memory that the system does not tell: " << table;
+}
+
+TEST(BenchTable, AnIntervalOfFewSamplesSaysWhatItCovers) {
+  BenchCase result = two_lines();
+  result.lines[0].seconds = {1e-3, 1.1e-3, 1.2e-3};
+  result.lines[1].seconds = {2e-3};
+  for (BenchLine& line : result.lines) line.interval = interval_of_median(line.seconds, kConfidence);
+  const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "1.000 to 1.200, 75%")) << table;
+  EXPECT_FALSE(has(table, "2.000 to 2.000")) << table;
+  EXPECT_TRUE(has(printed(two_lines()), "1.000 to 1.000 ")) << "nine cover what the head says";
 }
 
 TEST(BenchTable, ADisturbedLineIsNeverRankedSilently) {

@@ -32,6 +32,13 @@ TEST(Sweep, DoublesAKeyInPlaceOrBehind) {
   }
 }
 
+TEST(Sweep, LinesThatDifferInItsKeyAloneAreOneCurve) {
+  const Sweep sweep = parse_sweep("seq=128..512");
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(sweep.curves({"seq=4 dim=8", "seq=8 dim=8", "dim=8", "seq=4 dim=16"}),
+            (Lines{"seq=4 dim=8", "seq=4 dim=16"}));
+}
+
 TEST(Sweep, FindsTheExponent) {
   std::vector<Cost> costs;
   for (const double size : {128.0, 256.0, 1024.0}) costs.push_back({size, 3e-9 * size * size});
@@ -71,6 +78,40 @@ TEST(Profile, LeavesOutWhatCantBeHalved) {
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[1].which, Ablation::value_dim);
   EXPECT_LT(time_shares(cases, {timed_in(2), timed_in(1)}, 1).at(0).scores, 0);
+}
+
+TEST(Profile, SharesOfMoreThanTheWholeAreNone) {
+  const std::vector<AblatedCase> cases = ablated_cases(case_from_line("seq=64 dim=16/8"));
+  // Either half takes 60% less than it should: 1.2 of the whole together.
+  const auto shares = time_shares(cases, {timed_in(10e-3), timed_in(7e-3), timed_in(7e-3), timed_in(5e-3)}, 2);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_LT(shares[0].scores, 0);
+  EXPECT_LT(shares[0].outputs, 0);
+  EXPECT_LT(shares[0].rest, 0);
+  const auto nearly = time_shares(cases, {timed_in(10e-3), timed_in(7e-3), timed_in(7.75e-3), timed_in(5e-3)}, 2);
+  EXPECT_NEAR(nearly.at(0).scores, 0.6, 1e-9) << "1.05 of the whole: noise";
+  EXPECT_NEAR(nearly.at(0).rest, 0, 1e-9);
+}
+
+TEST(Profile, DisturbedTimesGiveNoShare) {
+  const std::vector<AblatedCase> cases = ablated_cases(case_from_line("seq=64 dim=16/8"));
+  BenchCase disturbed = timed_in(7.5e-3);
+  disturbed.lines[0].disturbed = "other processes used 1.00 processors";
+  const auto half = time_shares(cases, {timed_in(10e-3), disturbed, timed_in(8.5e-3), timed_in(5.5e-3)}, 2);
+  EXPECT_LT(half.at(0).scores, 0);
+  EXPECT_NEAR(half.at(0).outputs, 0.3, 1e-9);
+  EXPECT_LT(half.at(0).rest, 0);
+  disturbed.lines[0].seconds = {10e-3};
+  const auto whole = time_shares(cases, {disturbed, timed_in(7.5e-3), timed_in(8.5e-3), timed_in(5.5e-3)}, 2);
+  for (const double share : {whole.at(0).scores, whole.at(0).outputs, whole.at(0).rest, whole.at(0).fixed}) {
+    EXPECT_LT(share, 0);
+  }
+}
+
+TEST(Profile, ACaseWithoutAPairHasNone) {
+  const std::vector<AblatedCase> cases = ablated_cases(case_from_line("seq=64 dim=16/8 lengths=0"));
+  ASSERT_EQ(cases[0].operations, 0);
+  EXPECT_TRUE(time_shares(cases, {timed_in(10e-3), timed_in(5e-3), timed_in(5e-3), timed_in(5e-3)}, 2).empty());
 }
 
 /// What the first set of q holds.
@@ -123,11 +164,25 @@ TEST(Bench, ColdRunsAreCheckedAndCounted) {
   EXPECT_EQ(told.back().substr(0, 12), "seq=16 dim=8");
 }
 
+TEST(Bench, TheTotalIsThatOfItsSteps) {
+  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+  const BenchCase result = bench_case(case_from_line("seq=16 dim=8"), set.all(), {100, 50, 10, 2}, {1, 3, 0.002, 9});
+  const BenchLine& line = result.lines.at(0);
+  ASSERT_EQ(line.wrong, "");
+  EXPECT_DOUBLE_EQ(line.total_seconds, line.median() + median(line.steps.upload) + median(line.steps.download));
+}
+
 TEST(MemoryPeak, SeesWhatWasTakenAndGivenBack) {
   const MemoryPeak peak;
   { const std::vector<char> taken(std::size_t{64} << 20, 1); }
   EXPECT_GE(peak.bytes(), 60e6);
   EXPECT_LE(peak.bytes(), 200e6);
+}
+
+TEST(MemoryPeak, SaysNothingWhereTheCountDoesNotStartAnew) {
+  const MemoryPeak peak("/proc/self/nowhere/clear_refs");
+  { const std::vector<char> taken(std::size_t{64} << 20, 1); }
+  EXPECT_EQ(peak.bytes(), 0);
 }
 
 TEST(Energy, AddsUpThePackages) {

@@ -95,6 +95,33 @@ TEST(BenchmarkFile, DisturbedSamplesAreLeftOutUnlessMostAre) {
   EXPECT_EQ(read(schema, {disturbed, disturbed, undisturbed}).begin()->second, (std::vector<double>{9, 9, 2}));
 }
 
+TEST(BenchmarkFile, TheCountIsOfThoseAskedForAsInTheTable) {
+  const std::string u = R"("real_time":2,"disturbed":0)", d = R"("real_time":9,"disturbed":1.0)";
+  const std::string four = R"("schema":"2","repetitions":"4")";
+  // Disturbed ones are taken again: five samples where four were asked for.
+  EXPECT_EQ(read(four, {u, d, d, u, d}).begin()->second, (std::vector<double>{2, 2}));
+  EXPECT_EQ(read(four, {u, d, d, d, d}).begin()->second.size(), 5u);
+}
+
+TEST(BenchmarkFile, KeysWithTooManyDisturbedSamplesAreMarked) {
+  const auto marked = [](const std::string& first, const std::string& second) {
+    std::istringstream file(R"({"context":{"repetitions":"2"},"benchmarks":[)" + first + "," + second + "]}");
+    return read_benchmark(file, "a file").disturbed;
+  };
+  const std::string u = R"({"name":"a/x","real_time":2,"disturbed":0})",
+                    d = R"({"name":"a/x","real_time":2,"disturbed":1})";
+  EXPECT_TRUE(marked(u, u).empty());
+  EXPECT_TRUE(marked(u, d).empty()) << "half of them are left";
+  EXPECT_EQ(marked(d, d).size(), 1u);
+}
+
+TEST(BenchmarkFile, ASchemaThatIsNoneIsNotCalledNewer) {
+  for (const std::string wrong : {"0", "-1", "two"}) {
+    EXPECT_EQ(message_of<UserError>([&] { read("\"schema\":\"" + wrong + "\"", {R"("real_time":2)"}); }),
+              "a file: schema \"" + wrong + "\"; a number from 1 to 2 is wanted");
+  }
+}
+
 TEST(BenchmarkFile, ANewerSchemaIsRefusedInOneLine) {
   try {
     read(R"("schema":"3")", {R"("real_time":2)"});

@@ -22,13 +22,15 @@ class CompareFiles : public testing::Test {
   }
   ~CompareFiles() override { fs::remove_all(folder_); }
   /// Nine samples around `milliseconds` of each of the backends.
-  fs::path write(const fs::path& name, double milliseconds, const std::vector<std::string>& backends) {
+  fs::path write(const fs::path& name, double milliseconds, const std::vector<std::string>& backends,
+                 const std::string& context = "", bool disturbed = false) {
     std::ofstream file(folder_ / name);
-    file << "{\"benchmarks\":[";
+    file << "{\"context\":{" << context << "},\"benchmarks\":[";
     for (std::size_t b = 0; b < backends.size(); ++b) {
       for (int n = 0; n < 9; ++n) {
         file << (b + static_cast<std::size_t>(n) > 0 ? "," : "") << R"({"name":")" << backends[b]
-             << R"(/run","label":"seq=4 dim=4","time_unit":"ms","real_time":)" << milliseconds * (1 + 0.001 * n) << "}";
+             << R"(/run","label":"seq=4 dim=4","time_unit":"ms","real_time":)" << milliseconds * (1 + 0.001 * n)
+             << R"(,"disturbed":)" << disturbed << "}";
       }
     }
     file << "]}";
@@ -48,6 +50,18 @@ TEST_F(CompareFiles, WhatBothHaveIsCompared) {
   EXPECT_EQ(one.now, 9u);
   EXPECT_GT(one.interval.low, 1.9);
   EXPECT_LT(one.interval.high, 2.1);
+  EXPECT_EQ(c.only_before, (std::vector<std::string>{"gone      seq=4 dim=4"}));
+  EXPECT_EQ(c.only_now, (std::vector<std::string>{"fresh     seq=4 dim=4"}));
+  EXPECT_TRUE(c.unlike.empty());
+}
+
+TEST_F(CompareFiles, WhatWasNotMeasuredAlikeIsTold) {
+  const fs::path a = write("a.json", 10, {"eigen"}, R"("cpu":"A","threads":"2")");
+  const fs::path b = write("b.json", 10, {"eigen"}, R"("cpu":"B","threads":"2","interrupted":"true")");
+  const fs::path older = write("older.json", 10, {"eigen"});
+  EXPECT_EQ(compare_files(a, b, 0.95).unlike, (std::vector<std::string>{"cpu A and B", "interrupted false and true"}));
+  EXPECT_TRUE(compare_files(a, a, 0.95).unlike.empty());
+  EXPECT_TRUE(compare_files(a, older, 0.95).unlike.empty()) << "an older file says nothing";
 }
 
 TEST_F(CompareFiles, FoldersArePairedByName) {
@@ -64,6 +78,23 @@ TEST_F(CompareFiles, FoldersArePairedByName) {
   EXPECT_EQ(c.cases.begin()->second.before, 12u);
   EXPECT_NEAR(c.cases.begin()->second.interval.low, 1.01, 0.005);
   EXPECT_NEAR(c.cases.begin()->second.interval.high, 1.01, 0.005);
+  EXPECT_EQ(c.unlike, (std::vector<std::string>{"files without a pair 0 and 1"}));
+}
+
+TEST_F(CompareFiles, DisturbedRoundsAreLeftOutUnlessMostAre) {
+  for (int n = 0; n < 12; ++n) {
+    const std::string name = std::to_string(n) + ".json";
+    write(fs::path("before") / name, 10, {"eigen"});
+    write(fs::path("now") / name, n < 4 ? 30 : 10, {"eigen"}, "", n < 4);
+  }
+  const ComparedCase few = compare_files(folder_ / "before", folder_ / "now", 0.9).cases.begin()->second;
+  EXPECT_FALSE(few.disturbed);
+  EXPECT_EQ(few.now, 8u);
+  EXPECT_NEAR(few.interval.high, 1, 1e-9);
+  for (int n = 4; n < 8; ++n) write(fs::path("now") / (std::to_string(n) + ".json"), 30, {"eigen"}, "", true);
+  const ComparedCase most = compare_files(folder_ / "before", folder_ / "now", 0.9).cases.begin()->second;
+  EXPECT_TRUE(most.disturbed);
+  EXPECT_EQ(most.now, 12u);
 }
 
 TEST_F(CompareFiles, OneOfEachIsRefusedAndSoIsNothingInCommon) {

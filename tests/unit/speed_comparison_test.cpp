@@ -55,6 +55,20 @@ TEST(SpeedComparison, IntervalsCoverAsOftenAsTheySay) {
   }
 }
 
+TEST(SpeedComparison, UnequalCountsCoverAsOftenAsTheySay) {
+  std::mt19937 random(8);
+  for (const auto& [few, many] : {std::pair{9, 1000}, std::pair{1000, 9}, std::pair{40, 1000}}) {
+    int missed = 0;
+    for (int n = 0; n < 2000; ++n) {
+      const RatioInterval r = compare_samples(draw(random, 1, few), draw(random, 1.3, many), 0.95);
+      EXPECT_GE(r.confidence, 0.95);
+      missed += r.low > 1.3 || r.high < 1.3;
+    }
+    EXPECT_LE(missed, 130) << few << " and " << many;
+    EXPECT_GE(missed, 30) << few << " and " << many;
+  }
+}
+
 TEST(SpeedComparison, ARealSlowdownIsFound) {
   std::mt19937 random(6);
   int found = 0;
