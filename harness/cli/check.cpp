@@ -51,6 +51,13 @@ std::vector<BackendSet> other_threads(const CheckOptions& options, std::span<con
   return sets;
 }
 
+/// A faulty list is the user's to mend: it must not cost a whole run.
+void require_lists_of(const BackendSet& backends, const CheckOptions& options) {
+  std::vector<std::string> names;
+  for (Backend* backend : backends.all()) names.push_back(backend->identity().name);
+  require_lists(names, options.refusals);
+}
+
 /// Files are opened before anything runs, so that an unwritable path costs nothing.
 std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   std::error_code error;
@@ -89,6 +96,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
   const BackendSet backends(invocation.registry, options.backend.list(), context, isolation);
   backends.require(options.backend.required());
+  require_lists_of(backends, options);
   const std::vector<BackendSet> others = other_threads(options, invocation.registry);
   CheckSettings settings;
   settings.filter = options.filter;
