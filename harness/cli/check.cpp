@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "harness/base/fingerprint.h"
+#include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
@@ -70,6 +71,14 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   return reports;
 }
 
+/// A run that began anew and came to its end stands for all that killed ones had left under its names: --resume would go
+/// on from that, too. The parts of JUnit hold nothing.
+void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& outcome) {
+  if (outcome.interrupted || !outcome.unwritten.empty()) return;
+  if (!options.json.empty() && !options.resume) remove_abandoned_parts(options.json);
+  if (!options.junit.empty()) remove_abandoned_parts(options.junit);
+}
+
 /// Of a run without a pass or a failure.
 const char* why_nothing_passed(const Counts& counts) {
   if (counts.mistrusted > 0) return "nothing passed: what ran is mistrusted, its bounds are too wide to prove anything";
@@ -117,6 +126,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   EarlierRun earlier = options.resume ? EarlierRun(options.json, settings.conditions) : EarlierRun();
   const CheckOutcome outcome =
       CheckRun(settings, std::move(cases), backends, others, std::move(earlier), open_reports(options)).run();
+  remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes) fmt::print(stderr, "attest: not made smaller: {}\n", note);
   if (outcome.unshrunk_files > 0) {
     fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");

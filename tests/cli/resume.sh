@@ -156,6 +156,15 @@ status=0
 [ "$status" = 2 ] && grep -q "is no file of verdicts" errors && grep -q "not a result" notes.txt ||
   complain "a file of somebody else's: exit code $status"
 
+# What a killed run of other conditions left is gone when another has begun anew and come to its end: so can --resume.
+(ulimit -f 16 && exec "$attest" check --suite smoke --backend example --threads 1 --json anew.jsonl --junit anew.xml) >/dev/null 2>&1 || true
+: >anew.xml.part1
+ls anew.jsonl.part* >/dev/null || complain "beginning anew: nothing to be replaced"
+"$attest" check "seq=4 dim=4" --backend example --threads 2 --json anew.jsonl --junit anew.xml >/dev/null
+ls anew.*.part* 2>/dev/null && complain "beginning anew: unfinished files are left"
+"$attest" check "seq=4 dim=4" --backend example --threads 2 --json anew.jsonl --resume >/dev/null ||
+  complain "beginning anew: nothing goes on from there"
+
 # A file of tensors under the same name with other contents is another case.
 cp "$golden/walkthroughs/seed_42.safetensors" tensors.safetensors
 "$attest" check tensors.safetensors --backend example --json tensors.jsonl >/dev/null
