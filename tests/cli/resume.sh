@@ -4,13 +4,13 @@
 set -euo pipefail
 attest=$(realpath "$1") hostile=$(realpath "$2") moments=${3:-10}
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/environment.sh"
+fresh=$(mktemp -d) work="$fresh/a folder"
+trap 'rm -rf "$fresh"' EXIT
+mkdir "$work"
 failures=0
 complain() { echo "resume: $*" >&2; failures=$((failures + 1)); }
 cd "$work"
-# Whoever runs this may have chosen libraries' kernels.
-for variable in "${!OPENBLAS_@}" "${!OMP_@}" "${!GOMP_@}" "${!POCL_@}" "${!OCL_@}" "${!CLBLAST_@}"; do unset "$variable"; done
 
 # Verdicts without their times, in an order of their own.
 strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//' | sort; }
