@@ -136,6 +136,13 @@ refused() { # a piece of the reason, then the command
 options=(--backend example --threads 1)
 refused "another build of attest" ./changed
 refused "environment none, not OPENBLAS_CORETYPE" env OPENBLAS_CORETYPE=Haswell "$attest"
+for variable in GOTO_NUM_THREADS KMP_AFFINITY ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES BLIS_NUM_THREADS CL_CONFIG_CPU_TBB_NUM_WORKERS; do
+  refused "environment none, not $variable" env "$variable=1" "$attest"
+done
+if [ "$(nproc)" -gt 1 ]; then
+  first=$(taskset -cp $$ | sed 's/.*: //; s/[^0-9].*//')
+  refused "processors $(nproc), not 1" taskset -c "$first" "$attest"
+fi
 options=(--backend example --threads 2)
 refused "threads 1, not 2" "$attest"
 options=(--backend example --threads 1 --bitwise)
