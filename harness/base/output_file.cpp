@@ -56,6 +56,16 @@ std::vector<fs::path> unfinished_parts(const fs::path& path) {
   return parts;
 }
 
+void remove_abandoned_parts(const fs::path& path) {
+  // The folder's lock: a part that a run has just made is not locked yet.
+  const Descriptor folder(folder_of(path), O_RDONLY | O_DIRECTORY);
+  if (!folder.good() || flock(folder.number(), LOCK_EX) != 0) return;
+  std::error_code error;
+  for (const fs::path& part : unfinished_parts(path)) {
+    if (!is_being_written(part)) fs::remove(part, error);
+  }
+}
+
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
   if (path_ == "-" || path_ == "/dev/stdout") {
     throw UserError(path_.string() + ": standard output has the table; name a file to write to");

@@ -48,5 +48,7 @@ class OutputFile {
 
 /// What stands unfinished beside `path`: "<path>.part" and a number.
 std::vector<std::filesystem::path> unfinished_parts(const std::filesystem::path& path);
+/// Removes those of them that nobody is writing.
+void remove_abandoned_parts(const std::filesystem::path& path);
 
 }  // namespace attest

@@ -96,16 +96,12 @@ std::optional<Problem> as_case(Problem p) {
   return canonical(p);
 }
 
-constexpr double kMostRows = 1 << 27;
-
 bool is_within(const Problem& p, const CaseLimits& limits) {
   double bytes = storage_bytes(p);
   if (p.op != Op::attention) {  // every backend keeps its states, asked for or not
     bytes += 8 * static_cast<double>(p.batch * p.key_heads) * static_cast<double>(p.key_dim * p.value_dim);
   }
-  // A backend may keep a few numbers for each row of each sequence, also of no head.
-  const double rows = static_cast<double>(p.batch) * static_cast<double>(std::max(p.query_length, p.key_length));
-  return random_case_cost(p) <= limits.multiply_adds && bytes <= limits.bytes && rows <= kMostRows;
+  return random_case_cost(p) <= limits.multiply_adds && bytes <= limits.bytes && !beyond_walking(p);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/base/machine.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/tensor_bytes.h"
@@ -58,7 +60,27 @@ double memory_needed(const Call& call) {
   return 2 * storage_bytes(call) + reference;
 }
 
+std::optional<std::string> beyond_walking(const Call& call) {
+  const auto batch = static_cast<double>(call.batch);
+  const struct {
+    const char* name;
+    double count;
+  } sizes[] = {
+      {"batch times heads", batch * static_cast<double>(std::max(call.query_heads, call.key_heads))},
+      {"batch times rows", batch * static_cast<double>(std::max(call.query_length, call.key_length))},
+      {"a head's dimension", static_cast<double>(std::max(call.key_dim, call.value_dim))},
+  };
+  for (const auto& [name, count] : sizes) {
+    if (count > kMostRows) return fmt::format("{} is {:.0f}", name, count);
+  }
+  return std::nullopt;
+}
+
 void check_memory(const Call& call, const std::string& label) {
+  if (const auto what = beyond_walking(call)) {
+    throw UserError(
+        fmt::format("\"{}\": {}, {:.0f} is the most that is tried; make it smaller", label, *what, kMostRows));
+  }
   const double needed = memory_needed(call);
   if (needed < kAlwaysThere) return;
   const double available = available_memory_bytes();

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "harness/base/fingerprint.h"
+#include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
@@ -51,6 +52,13 @@ std::vector<BackendSet> other_threads(const CheckOptions& options, std::span<con
   return sets;
 }
 
+/// A faulty list is the user's to mend: it must not cost a whole run.
+void require_lists_of(const BackendSet& backends, const CheckOptions& options) {
+  std::vector<std::string> names;
+  for (Backend* backend : backends.all()) names.push_back(backend->identity().name);
+  require_lists(names, options.refusals);
+}
+
 /// Files are opened before anything runs, so that an unwritable path costs nothing.
 std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   std::error_code error;
@@ -61,6 +69,14 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   if (!options.junit.empty()) reports.push_back(junit_report(options.junit));
   reports.push_back(console_report());
   return reports;
+}
+
+/// A run that began anew and came to its end stands for all that killed ones had left under its names: --resume would go
+/// on from that, too. The parts of JUnit hold nothing.
+void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& outcome) {
+  if (outcome.interrupted || !outcome.unwritten.empty()) return;
+  if (!options.json.empty() && !options.resume) remove_abandoned_parts(options.json);
+  if (!options.junit.empty()) remove_abandoned_parts(options.junit);
 }
 
 /// Of a run without a pass or a failure.
@@ -89,6 +105,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
   const BackendSet backends(invocation.registry, options.backend.list(), context, isolation);
   backends.require(options.backend.required());
+  require_lists_of(backends, options);
   const std::vector<BackendSet> others = other_threads(options, invocation.registry);
   CheckSettings settings;
   settings.filter = options.filter;
@@ -109,6 +126,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   EarlierRun earlier = options.resume ? EarlierRun(options.json, settings.conditions) : EarlierRun();
   const CheckOutcome outcome =
       CheckRun(settings, std::move(cases), backends, others, std::move(earlier), open_reports(options)).run();
+  remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes) fmt::print(stderr, "attest: not made smaller: {}\n", note);
   if (outcome.unshrunk_files > 0) {
     fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");

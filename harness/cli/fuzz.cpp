@@ -103,7 +103,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
       ->check(number_range(0.01, 1e6));
   sub->add_option("--count", options->count, "Stop after this many cases");
   sub->add_option("--budget", options->budget, "Stop after so many multiply-adds of all cases together")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_range(0, 1e300));
   sub->add_option("--seed", options->seed, "The same seed, the same cases");
   sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file");
   add_isolation_options(*sub, options->isolation);

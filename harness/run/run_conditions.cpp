@@ -1,6 +1,7 @@
 #include "harness/run/run_conditions.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,8 +25,9 @@ bool changes_results(std::string_view variable) {
   for (const std::string_view other : {"OMP_WAIT_POLICY=", "POCL_CACHE_DIR="}) {
     if (variable.starts_with(other)) return false;
   }
-  for (const std::string_view prefix : {"ATTEST_OPENCL_", "CLBLAST_", "CUDA_VISIBLE_DEVICES=", "GLIBC_TUNABLES=",
-                                        "GOMP_", "MKL_", "OCL_", "OMP_", "OPENBLAS_", "POCL_"}) {
+  for (const std::string_view prefix :
+       {"ATTEST_OPENCL_", "BLIS_", "CLBLAST_", "CL_CONFIG_", "CUDA_VISIBLE_DEVICES=", "GLIBC_TUNABLES=", "GOMP_",
+        "GOTO_NUM_THREADS=", "HIP_", "KMP_", "MKL_", "OCL_", "OMP_", "OPENBLAS_", "POCL_", "ROCR_"}) {
     if (variable.starts_with(prefix)) return true;
   }
   return false;
@@ -47,6 +49,12 @@ std::string environment() {
   return names + values.text();
 }
 
+/// Some libraries begin as many threads as there are processors for the process, whatever --threads says.
+std::string processors_allowed() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::to_string(CPU_COUNT(&set)) : "unknown";
+}
+
 }  // namespace
 
 Conditions run_conditions(const BackendSet& backends, const Context& context,
@@ -60,6 +68,7 @@ Conditions run_conditions(const BackendSet& backends, const Context& context,
   std::set_difference(now.begin(), now.end(), libraries.begin(), libraries.end(), std::back_inserter(drivers));
   if (!drivers.empty()) conditions["drivers"] = fingerprint_of(drivers);
   conditions["processor"] = this_machine().cpu;
+  conditions["processors"] = processors_allowed();
   conditions["threads"] = std::to_string(context.threads);
   conditions["device"] = context.device;
   conditions["isolation"] =

@@ -24,20 +24,6 @@ bool matches_text(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0 || fnmatch(pattern.c_str(), (" " + text + " ").c_str(), 0) == 0;
 }
 
-const std::vector<ListedCase>& waivers_of(const std::string& backend) {
-  static std::mutex mutex;
-  static std::map<std::string, std::vector<ListedCase>> lists;
-  const std::lock_guard lock(mutex);
-  const auto found = lists.find(backend);
-  if (found != lists.end()) return found->second;
-  const fs::path path = list_path(backend, "waivers");
-  std::vector<ListedCase> list = read_list(path);
-  for (const ListedCase& entry : list) {
-    if (entry.comment.empty()) throw UserError(path.string() + ": " + entry.pattern + ": say why behind a #");
-  }
-  return lists.emplace(backend, std::move(list)).first->second;
-}
-
 }  // namespace
 
 bool matches(const std::string& pattern, const Verdict& verdict) {
@@ -68,6 +54,20 @@ std::vector<ListedCase> read_list(const fs::path& path) {
                     hash < line.size() ? trimmed(line.substr(hash + 1)) : ""});
   }
   return list;
+}
+
+const std::vector<ListedCase>& waivers_of(const std::string& backend) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<ListedCase>> lists;
+  const std::lock_guard lock(mutex);
+  const auto found = lists.find(backend);
+  if (found != lists.end()) return found->second;
+  const fs::path path = list_path(backend, "waivers");
+  std::vector<ListedCase> list = read_list(path);
+  for (const ListedCase& entry : list) {
+    if (entry.comment.empty()) throw UserError(path.string() + ": " + entry.pattern + ": say why behind a #");
+  }
+  return lists.emplace(backend, std::move(list)).first->second;
 }
 
 void apply_waiver(Verdict& verdict, const std::vector<ListedCase>& waivers) {

@@ -34,9 +34,12 @@ std::filesystem::path list_path(const std::string& backend, const std::string& f
 /// The entries of a list; none when there is no such file. Throws UserError at a line that is no case.
 std::vector<ListedCase> read_list(const std::filesystem::path& path);
 
+/// The waivers of a backend, read once. Throws UserError at a line that is no case and at an entry without a reason.
+const std::vector<ListedCase>& waivers_of(const std::string& backend);
+
 /// Fills verdict.waiver when the verdict is suspect and listed.
 void apply_waiver(Verdict& verdict, const std::vector<ListedCase>& waivers);
-/// The same with its backend's list. Throws UserError at an entry without a reason.
+/// The same with waivers_of its backend.
 void apply_waiver(Verdict& verdict);
 
 }  // namespace attest

@@ -111,6 +111,17 @@ std::string usual_reason(const Refused& cases) {
 
 }  // namespace
 
+void require_lists(const std::vector<std::string>& backends, const fs::path& written_to) {
+  for (const std::string& backend : backends) {
+    waivers_of(backend);
+    if (written_to.empty()) {
+      refusals_of(backend);
+    } else {
+      read_list(written_to / backend / "expected_refusals");
+    }
+  }
+}
+
 std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts) {
   std::map<std::string, std::map<std::string, Group>> unlisted, outdated;  // by backend, then by kind
   for (const Verdict& v : verdicts) {

@@ -9,6 +9,10 @@
 
 namespace attest {
 
+/// Reads what a run of these backends needs at its end: their waivers, and their lists of refusals, which lie in
+/// `written_to`/<backend>/ where that is not empty. Throws UserError at a faulty one, before any work is done.
+void require_lists(const std::vector<std::string>& backends, const std::filesystem::path& written_to);
+
 /// Compares a run over committed suites with the lists: refusals that are not listed, and listed cases that were run
 /// and not refused. A sentence for each backend and reason, with its first case; nothing when all is as listed. Throws
 /// UserError at a list that can't be read.

@@ -3,8 +3,10 @@
 # them is unharmed, and a run that was killed goes on where it stood.
 set -euo pipefail
 hostile=$1 attest=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/environment.sh"
+fresh=$(mktemp -d) work="$fresh/a folder"
+trap 'rm -rf "$fresh"' EXIT
+mkdir "$work"
 failures=0
 complain() { echo "isolation: $*" >&2; failures=$((failures + 1)); }
 

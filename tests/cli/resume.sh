@@ -4,13 +4,13 @@
 set -euo pipefail
 attest=$(realpath "$1") hostile=$(realpath "$2") moments=${3:-10}
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/environment.sh"
+fresh=$(mktemp -d) work="$fresh/a folder"
+trap 'rm -rf "$fresh"' EXIT
+mkdir "$work"
 failures=0
 complain() { echo "resume: $*" >&2; failures=$((failures + 1)); }
 cd "$work"
-# Whoever runs this may have chosen libraries' kernels.
-for variable in "${!OPENBLAS_@}" "${!OMP_@}" "${!GOMP_@}" "${!POCL_@}" "${!OCL_@}" "${!CLBLAST_@}"; do unset "$variable"; done
 
 # Verdicts without their times, in an order of their own.
 strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//' | sort; }
@@ -140,6 +140,13 @@ refused() { # a piece of the reason, then the command
 options=(--backend example --threads 1)
 refused "another build of attest" ./changed
 refused "environment none, not OPENBLAS_CORETYPE" env OPENBLAS_CORETYPE=Haswell "$attest"
+for variable in GOTO_NUM_THREADS KMP_AFFINITY ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES BLIS_NUM_THREADS CL_CONFIG_CPU_TBB_NUM_WORKERS; do
+  refused "environment none, not $variable" env "$variable=1" "$attest"
+done
+if [ "$(nproc)" -gt 1 ]; then
+  first=$(taskset -cp $$ | sed 's/.*: //; s/[^0-9].*//')
+  refused "processors $(nproc), not 1" taskset -c "$first" "$attest"
+fi
 options=(--backend example --threads 2)
 refused "threads 1, not 2" "$attest"
 options=(--backend example --threads 1 --bitwise)
@@ -159,6 +166,15 @@ status=0
 "$attest" check "seq=4 dim=4" --backend example --json notes.txt --resume >/dev/null 2>errors || status=$?
 [ "$status" = 2 ] && grep -q "is no file of verdicts" errors && grep -q "not a result" notes.txt ||
   complain "a file of somebody else's: exit code $status"
+
+# What a killed run of other conditions left is gone when another has begun anew and come to its end: so can --resume.
+(ulimit -f 16 && exec "$attest" check --suite smoke --backend example --threads 1 --json anew.jsonl --junit anew.xml) >/dev/null 2>&1 || true
+: >anew.xml.part1
+ls anew.jsonl.part* >/dev/null || complain "beginning anew: nothing to be replaced"
+"$attest" check "seq=4 dim=4" --backend example --threads 2 --json anew.jsonl --junit anew.xml >/dev/null
+ls anew.*.part* 2>/dev/null && complain "beginning anew: unfinished files are left"
+"$attest" check "seq=4 dim=4" --backend example --threads 2 --json anew.jsonl --resume >/dev/null ||
+  complain "beginning anew: nothing goes on from there"
 
 # A file of tensors under the same name with other contents is another case.
 cp "$golden/walkthroughs/seed_42.safetensors" tensors.safetensors

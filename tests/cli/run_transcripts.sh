@@ -2,15 +2,18 @@
 # run_transcripts.sh ATTEST: runs every transcript of transcripts.txt and compares exit code and output.
 #
 # A transcript is "$ command", "= exit code", then lines that must stand in the output (stdout and stderr), in order;
-# "! text" must not stand there. {tmp} is a fresh folder, and attest is the program under test.
+# "! text" must not stand there. {tmp} is a fresh folder, whose name has a space, and attest is the program under test.
 set -uo pipefail
-attest=$1
+attest=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/environment.sh"
 cd "$here/../.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+mkdir "$fresh/a folder"
 attest() { "$attest_path" "$@"; }
-export attest_path=$attest
+export attest_path=$attest tmp="$fresh/a folder"
+in_command='"$tmp"' # a word of its own for the shell, whatever it holds
 export -f attest
 passed=0 failed=0 command="" expected=0 wants=()
 
@@ -32,12 +35,11 @@ finish() {
 }
 
 while IFS= read -r line; do
-  line=${line//\{tmp\}/$tmp}
   case $line in
     "" | "#"*) ;;
-    '$ '*) finish; command=${line#\$ } expected=0 wants=() ;;
+    '$ '*) finish; line=${line#\$ } expected=0 wants=(); command=${line//\{tmp\}/"$in_command"} ;;
     '= '*) expected=${line#= } ;;
-    *) wants+=("$line") ;;
+    *) wants+=("${line//\{tmp\}/"$tmp"}") ;;
   esac
 done <"$here/transcripts.txt"
 finish

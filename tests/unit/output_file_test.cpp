@@ -64,6 +64,19 @@ TEST(OutputFile, WhatAKilledWriterLeftStays) {
   EXPECT_EQ(text_of(folder / "a"), "text");
 }
 
+TEST(OutputFile, PartsThatNobodyWritesCanBeRemoved) {
+  const Folder folder;
+  const fs::path left = (folder / "a").string() + ".part17", other = (folder / "b").string() + ".part17";
+  std::ofstream(left) << "of a killed run";
+  std::ofstream(other) << "of another file";
+  OutputFile file(folder / "a");
+  remove_abandoned_parts(folder / "a");
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(other));
+  EXPECT_EQ(unfinished_parts(folder / "a"), std::vector<fs::path>{file.part()});
+  remove_abandoned_parts(folder / "missing/a");
+}
+
 TEST(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
   {
     OutputFile file("/dev/null");

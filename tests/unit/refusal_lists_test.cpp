@@ -110,6 +110,19 @@ TEST(Refusals, AWrittenListIsTheOneThatTheRunAgreesWith) {
   EXPECT_EQ(list.front().pattern, "seq=99 dim=4");  // stands for no case of this run, and stays
 }
 
+TEST(Refusals, AFaultyListIsFoundBeforeAnyWork) {
+  const ListsElsewhere lists("faulty_lists");
+  lists.write("no_case", "expected_refusals", "seq=4\n");
+  lists.write("no_reason", "waivers", "seq=4 *\n");
+  lists.write("all_well", "expected_refusals", "* causal *\n");
+  lists.write("all_well", "waivers", "seq=4 *  # known\n");
+  EXPECT_NO_THROW(require_lists({"all_well", "without_lists"}, ""));
+  EXPECT_THROW(require_lists({"all_well", "no_case"}, ""), UserError);
+  EXPECT_NO_THROW(require_lists({"no_case"}, lists.folder() / "written"));
+  EXPECT_THROW(require_lists({"no_case"}, lists.folder()), UserError) << "its entries stay in what is written";
+  EXPECT_THROW(require_lists({"no_reason"}, ""), UserError);
+}
+
 TEST(Refusals, AFolderThatCannotBeMadeIsTheUsersError) {
   EXPECT_THROW(write_refusals("/proc/nowhere", {verdict_of("mine", "seq=4 dim=4", "no")}), UserError);
 }
