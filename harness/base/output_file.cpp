@@ -66,6 +66,13 @@ bool is_being_written(const fs::path& part) {
 
 }  // namespace
 
+bool is_same_output(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  const fs::file_status status = fs::status(one, error);
+  if (one.filename() != other.filename() || (fs::exists(status) && !fs::is_regular_file(status))) return false;
+  return fs::equivalent(folder_of(one), folder_of(other), error);
+}
+
 std::vector<fs::path> unfinished_parts(const fs::path& path) {
   std::vector<fs::path> parts;
   const std::string prefix = path.filename().string() + ".part";

@@ -65,6 +65,9 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   std::error_code error;
   if (!options.shrunk.empty()) std::filesystem::create_directories(options.shrunk, error);
   if (error) throw UserError("--shrunk " + options.shrunk + ": " + error.message() + "; name another folder");
+  if (!options.json.empty() && !options.junit.empty() && is_same_output(options.json, options.junit)) {
+    throw UserError("--junit " + options.junit + ": --json writes this file; name another one");
+  }
   std::vector<std::unique_ptr<Report>> reports;
   if (!options.json.empty()) reports.push_back(json_lines_report(options.json));
   if (!options.junit.empty()) reports.push_back(junit_report(options.junit));

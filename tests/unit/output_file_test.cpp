@@ -67,6 +67,19 @@ TEST(OutputFile, AFolderThatAnotherProgramLocksIsNotWaitedForForEver) {
   alarm(0);
 }
 
+TEST(OutputFile, OneFileMayBeWrittenInManyWays) {
+  const Folder folder;
+  fs::create_directories(folder / "in");
+  fs::create_directory_symlink(folder / "in", folder / "link");
+  EXPECT_TRUE(is_same_output(folder / "in/a", folder / "in/../in/./a"));
+  EXPECT_TRUE(is_same_output(folder / "in/a", folder / "link/a"));
+  EXPECT_TRUE(is_same_output("a", "./a"));
+  EXPECT_FALSE(is_same_output(folder / "in/a", folder / "in/b"));
+  EXPECT_FALSE(is_same_output(folder / "in/a", folder / "a"));
+  EXPECT_FALSE(is_same_output(folder / "missing/a", folder / "a"));
+  EXPECT_FALSE(is_same_output("/dev/null", "/dev/null"));
+}
+
 TEST(OutputFile, WhatAKilledWriterLeftStays) {
   const Folder folder;
   // The same process number as before, as in a container that is started again.
