@@ -18,4 +18,12 @@ fs::path data_folder(const std::string& what) {
   return !fs::is_directory(installed, error) && fs::is_directory(built, error) ? built : installed;
 }
 
+fs::path seen_from_here(const fs::path& path) {
+  std::error_code error;
+  const fs::path here = fs::current_path(error);  // fs::proximate would throw by itself, whatever it is given
+  if (error) return path;
+  const fs::path seen = fs::proximate(path, here, error);
+  return error ? path : seen;
+}
+
 }  // namespace attest

@@ -12,4 +12,7 @@ namespace attest {
 /// program.
 std::filesystem::path data_folder(const std::string& what);
 
+/// A path as seen from the current folder, while there is one.
+std::filesystem::path seen_from_here(const std::filesystem::path& path);
+
 }  // namespace attest

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "harness/base/user_error.h"
@@ -35,6 +37,27 @@ class Descriptor {
   int number_;
 };
 
+/// The lock of a folder, held for the moment in which a run looks for others and makes its part, or removes some.
+/// Another program may hold it as long as it likes, as `flock FOLDER attest ...` does: it is waited for no longer than
+/// attest itself ever holds it.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
+    for (int tries = 100; folder_.good() && tries > 0; --tries) {
+      held_ = flock(folder_.number(), LOCK_EX | LOCK_NB) == 0;
+      taken_ = !held_ && errno == EWOULDBLOCK;
+      if (!taken_) return;  // held, or of a file system that knows no locks
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  bool held() const { return held_; }
+  bool taken() const { return taken_; }  ///< by another program
+
+ private:
+  Descriptor folder_;
+  bool held_ = false, taken_ = false;
+};
+
 /// A lock goes with its process, however that ends: a part without one is what an ended run left.
 bool is_being_written(const fs::path& part) {
   const Descriptor file(part, O_RDONLY | O_NONBLOCK);
@@ -42,6 +65,13 @@ bool is_being_written(const fs::path& part) {
 }
 
 }  // namespace
+
+bool is_same_output(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  const fs::file_status status = fs::status(one, error);
+  if (one.filename() != other.filename() || (fs::exists(status) && !fs::is_regular_file(status))) return false;
+  return fs::equivalent(folder_of(one), folder_of(other), error);
+}
 
 std::vector<fs::path> unfinished_parts(const fs::path& path) {
   std::vector<fs::path> parts;
@@ -57,9 +87,8 @@ std::vector<fs::path> unfinished_parts(const fs::path& path) {
 }
 
 void remove_abandoned_parts(const fs::path& path) {
-  // The folder's lock: a part that a run has just made is not locked yet.
-  const Descriptor folder(folder_of(path), O_RDONLY | O_DIRECTORY);
-  if (!folder.good() || flock(folder.number(), LOCK_EX) != 0) return;
+  const FolderLock folder(folder_of(path));  // a part that a run has just made is not locked yet
+  if (!folder.held()) return;
   std::error_code error;
   for (const fs::path& part : unfinished_parts(path)) {
     if (!is_being_written(part)) fs::remove(part, error);
@@ -78,8 +107,11 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
     part_ = path_;
   } else {
     // Of two runs that begin at the same moment one looks when the other's part is there and locked.
-    const Descriptor folder(folder_of(path_), O_RDONLY | O_DIRECTORY);
-    if (folder.good()) flock(folder.number(), LOCK_EX);
+    const FolderLock folder(folder_of(path_));
+    if (folder.taken()) {
+      throw UserError(path_.string() + ": another program holds a lock on the folder " + folder_of(path_).string() +
+                      "; lock a file instead of the folder, or name a file in another one");
+    }
     for (const fs::path& part : unfinished_parts(path_)) {
       if (!is_being_written(part)) continue;
       throw UserError(path_.string() + ": another run is writing it (" + part.filename().string() +

@@ -46,6 +46,10 @@ class OutputFile {
   bool finished_ = false, keep_ = false, direct_ = false;
 };
 
+/// Whether an OutputFile of one would be that of the other: the same name in the same folder, however that is written.
+/// Devices and pipes can be written to by several.
+bool is_same_output(const std::filesystem::path& one, const std::filesystem::path& other);
+
 /// What stands unfinished beside `path`: "<path>.part" and a number.
 std::vector<std::filesystem::path> unfinished_parts(const std::filesystem::path& path);
 /// Removes those of them that nobody is writing.

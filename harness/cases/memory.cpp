@@ -77,16 +77,15 @@ std::optional<std::string> beyond_walking(const Call& call) {
 }
 
 void check_memory(const Call& call, const std::string& label) {
-  if (const auto what = beyond_walking(call)) {
-    throw UserError(
-        fmt::format("\"{}\": {}, {:.0f} is the most that is tried; make it smaller", label, *what, kMostRows));
-  }
   const double needed = memory_needed(call);
-  if (needed < kAlwaysThere) return;
-  const double available = available_memory_bytes();
+  const double available = needed < kAlwaysThere ? kAlwaysThere : available_memory_bytes();
   if (needed > available) {
     throw UserError(fmt::format("\"{}\" needs about {:.1f} GiB of memory, {:.1f} GiB are available; make it smaller",
                                 label, needed / 0x1p30, available / 0x1p30));
+  }
+  if (const auto what = beyond_walking(call)) {
+    throw UserError(
+        fmt::format("\"{}\": {}, {:.0f} is the most that is tried; make it smaller", label, *what, kMostRows));
   }
 }
 

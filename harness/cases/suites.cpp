@@ -18,8 +18,10 @@ namespace attest {
 namespace fs = std::filesystem;
 
 namespace {
+
 constexpr std::uintmax_t kMaxFileBytes = 64 << 20;  ///< of case lines: a million of them
-}
+
+}  // namespace
 
 std::vector<Suite> find_suites() {
   std::map<std::string, Suite> found;
@@ -61,7 +63,7 @@ std::vector<Case> load_case_file(const fs::path& path) {
     const std::string where = fmt::format("{}:{}", path.filename().string(), number);
     const std::string text = trimmed(line.substr(0, line.find('#')));
     if (text.empty()) continue;
-    Case one = text.ends_with(".safetensors") ? case_from_file(fs::proximate(path.parent_path() / text))
+    Case one = text.ends_with(".safetensors") ? case_from_file(seen_from_here(path.parent_path() / text))
                                               : case_from_line(text, where);
     one.where = where;
     const auto [first, fresh] = lines.emplace(one.label, number);

@@ -14,6 +14,7 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
@@ -113,7 +114,8 @@ void print_machine(int threads, const Roof& roof, const BackendSet& backends) {
   fmt::print("{}, {} thread(s), {}\n", machine.cpu, threads, machine.build);
   fmt::print("roof, measured now: {:.0f} GFLOP/s FMA in f32, {:.0f} in f64, {:.1f} GB/s reading\n", roof.fma_gflops_f32,
              roof.fma_gflops_f64, roof.read_gbps);
-  for (const Unavailable& u : backends.unavailable()) fmt::print("{:<10} not available: {}\n", u.name, u.reason);
+  for (const Unavailable& u : backends.unavailable())
+    fmt::print("{:<10} not available: {}\n", u.name, printable_line(u.reason));
 }
 
 int exit_code_of(const std::vector<BenchCase>& results) {

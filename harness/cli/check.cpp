@@ -9,6 +9,7 @@
 
 #include "harness/base/fingerprint.h"
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
@@ -64,6 +65,9 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   std::error_code error;
   if (!options.shrunk.empty()) std::filesystem::create_directories(options.shrunk, error);
   if (error) throw UserError("--shrunk " + options.shrunk + ": " + error.message() + "; name another folder");
+  if (!options.json.empty() && !options.junit.empty() && is_same_output(options.json, options.junit)) {
+    throw UserError("--junit " + options.junit + ": --json writes this file; name another one");
+  }
   std::vector<std::unique_ptr<Report>> reports;
   if (!options.json.empty()) reports.push_back(json_lines_report(options.json));
   if (!options.junit.empty()) reports.push_back(junit_report(options.junit));
@@ -71,8 +75,8 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
   return reports;
 }
 
-/// A run that began anew and came to its end stands for all that killed ones had left under its names: --resume would go
-/// on from that, too. The parts of JUnit hold nothing.
+/// A run that began anew and came to its end stands for all that killed ones had left under its names: --resume would
+/// go on from that, too. The parts of JUnit hold nothing.
 void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& outcome) {
   if (outcome.interrupted || !outcome.unwritten.empty()) return;
   if (!options.json.empty() && !options.resume) remove_abandoned_parts(options.json);
@@ -88,7 +92,7 @@ const char* why_nothing_passed(const Counts& counts) {
 }
 
 int exit_code_of(const CheckOutcome& outcome) {
-  for (const std::string& file : outcome.unwritten) fmt::print(stderr, "attest: {}\n", file);
+  for (const std::string& file : outcome.unwritten) fmt::print(stderr, "attest: {}\n", printable_line(file));
   if (outcome.interrupted) return kInterrupted;
   if (!outcome.unwritten.empty()) return kFailed;
   const Counts& counts = outcome.counts;
@@ -127,7 +131,8 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   const CheckOutcome outcome =
       CheckRun(settings, std::move(cases), backends, others, std::move(earlier), open_reports(options)).run();
   remove_what_is_replaced(options, outcome);
-  for (const std::string& note : outcome.notes) fmt::print(stderr, "attest: not made smaller: {}\n", note);
+  for (const std::string& note : outcome.notes)
+    fmt::print(stderr, "attest: not made smaller: {}\n", printable_line(note));
   if (outcome.unshrunk_files > 0) {
     fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");
   }

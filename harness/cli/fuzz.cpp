@@ -11,6 +11,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
@@ -62,7 +63,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   });
   if (terminal) fmt::print(stderr, "\r\x1b[K");
 
-  fmt::print("{} on {}\n", backend.identity().library, backend.identity().device);
+  fmt::print("{} on {}\n", printable_line(backend.identity().library), printable_line(backend.identity().device));
   for (const Finding& finding : result.findings) {
     fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause, finding.small.verdict.repro,
                finding.small.verdict.reason);

@@ -40,14 +40,15 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
       list.push_back(one);
     }
     for (const Unavailable& u : backends.unavailable()) list.push_back({{"name", u.name}, {"unavailable", u.reason}});
-    fmt::print("{}\n", list.dump(1));
+    fmt::print("{}\n", list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return kOk;
   }
   for (const Backend* backend : backends.all()) {
     const Identity id = backend->identity();
-    fmt::print("{:<10} {} on {}\n", id.name, id.library, id.device);
+    fmt::print("{:<10} {} on {}\n", id.name, printable_line(id.library), printable_line(id.device));
   }
-  for (const Unavailable& u : backends.unavailable()) fmt::print("{:<10} not available: {}\n", u.name, u.reason);
+  for (const Unavailable& u : backends.unavailable())
+    fmt::print("{:<10} not available: {}\n", u.name, printable_line(u.reason));
   return kOk;
 }
 
@@ -127,7 +128,7 @@ int list_cases(const ListOptions& options) {
   if (suites.empty()) suites = find_suites();
   for (const Suite& suite : suites) {
     for (const Case& one : load_suite(suite)) {
-      fmt::print("{}\n", options.suites.size() == 1 ? one.label : suite.name + ": " + one.label);
+      fmt::print("{}\n", printable_line(options.suites.size() == 1 ? one.label : suite.name + ": " + one.label));
     }
   }
   return kOk;

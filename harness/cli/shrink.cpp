@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "harness/base/interrupted.h"
+#include "harness/base/text.h"
 #include "harness/cases/long_case.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
@@ -31,13 +32,13 @@ int run(const ShrinkOptions& options, std::span<const BackendEntry> registry) {
 
   const Verdict before = check_line(source, backend, threads);
   if (!is_failure(before)) {
-    fmt::print("{}\n{}: there is no failure to shrink\n", source.label, name_of(before.status));
+    fmt::print("{}\n{}: there is no failure to shrink\n", printable_line(source.label), name_of(before.status));
     return before.status == Status::refused ? kNothingChecked : kOk;
   }
-  fmt::print("{}\n  {}\n\n", source.label, before.reason);
+  fmt::print("{}\n  {}\n\n", printable_line(source.label), printable(before.reason));
   const ShrunkCase shrunk = shrink_case(source, backend, threads, options.budget_seconds, options.out);
   fmt::print("{}\n  {}\n  {}\n{} smaller cases tried in {:.2f} s{}\n", print_case(shrunk.source.problem),
-             shrunk.verdict.reason, shrunk.verdict.repro, shrunk.tried, shrunk.seconds,
+             printable(shrunk.verdict.reason), printable_line(shrunk.verdict.repro), shrunk.tried, shrunk.seconds,
              shrunk.finished ? "; none of the next smaller ones fails" : "; out of time, --budget gives more");
   return interrupted ? kInterrupted : kFailed;
 }

@@ -94,7 +94,7 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
 int run(const TraceOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "language_model") return run_language_model(options, registry);
   Case source = find_case(options.what);
-  if (source.from_file) source.label = std::filesystem::proximate(source.label).string();
+  if (source.from_file) source.label = seen_from_here(source.label).string();
   const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head, options.model});
   TraceFiles files(options);
   print_trace(trace, options.digits);

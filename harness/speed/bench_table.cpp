@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "harness/base/statistics.h"
+#include "harness/base/text.h"
 #include "harness/speed/speed_comparison.h"
 
 namespace attest {
@@ -98,7 +99,7 @@ void print_bench_table(const BenchCase& result) {
     print_steps(lines);
   }
   for (const BenchLine& line : result.lines) {
-    if (!line.wrong.empty()) fmt::print("  {:<10} no speed: {}\n", line.backend, line.wrong);
+    if (!line.wrong.empty()) fmt::print("  {:<10} no speed: {}\n", line.backend, printable(line.wrong));
   }
   if (!lines.empty()) {
     fmt::print(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/text.h"
 #include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
@@ -108,17 +109,18 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements)
   Verdict verdict = prepared.check(backend);
   const Identity identity = backend.identity();
   if (verdict.status == Status::refused) {
-    fmt::print("{} refuses this case: {}\n", identity.name, verdict.reason);
+    fmt::print("{} refuses this case: {}\n", identity.name, printable(verdict.reason));
     return verdict;
   }
-  fmt::print("{}\n{} on {}\n", source.label, identity.library, identity.device);
-  fmt::print("{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", verdict.reason);
+  fmt::print("{}\n{} on {}\n", printable_line(source.label), printable_line(identity.library),
+             printable_line(identity.device));
+  fmt::print("{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
 
   GuardedOutputs outputs(p);
   try {
     walk_once(backend, p, prepared.inputs(), outputs);
   } catch (const std::exception& error) {
-    fmt::print("nothing to explain: it threw: {}\n", error.what());
+    fmt::print("nothing to explain: it threw: {}\n", printable(error.what()));
     return verdict;
   }
   const Arithmetic arithmetic = backend.arithmetic(p);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/base/statistics.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/trace/drawn_projections.h"
 #include "harness/trace/reading.h"
@@ -335,8 +336,8 @@ Trace trace_case(const Case& source, const TraceSettings& settings) {
 }
 
 void print_trace(const Trace& trace, int digits) {
-  fmt::print("{}\n", trace.label);
-  if (!trace.about.empty()) fmt::print("{}\n", trace.about);
+  fmt::print("{}\n", printable_line(trace.label));
+  if (!trace.about.empty()) fmt::print("{}\n", printable(trace.about));
   fmt::print("{}\n", trace.scaling);
   for (const Stage& stage : trace.stages) print_stage(stage, digits);
   if (trace.heads.size() > 1) fmt::print("\n{} heads follow; --batch and --head choose one\n", trace.heads.size());

@@ -1,6 +1,8 @@
 // A file is complete or not there; two writers, a full disk.
 #include "harness/base/output_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -47,6 +49,35 @@ TEST(OutputFile, TheSecondWriterIsRefusedWhileTheFirstLives) {
   }
   EXPECT_EQ(text_of(folder / "a"), "text");
   EXPECT_NO_THROW(OutputFile(folder / "a"));
+}
+
+TEST(OutputFile, AFolderThatAnotherProgramLocksIsNotWaitedForForEver) {
+  const Folder folder;
+  const fs::path left = (folder / "a").string() + ".part17";
+  std::ofstream(left) << "of a killed run";
+  const int lock = open((folder / "").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+  alarm(60);  // it was
+  const std::string message = message_of<UserError>([&] { OutputFile(folder / "a"); });
+  EXPECT_NE(message.find("another program holds a lock on the folder"), std::string::npos) << message;
+  EXPECT_NO_THROW(remove_abandoned_parts(folder / "a"));
+  EXPECT_TRUE(fs::exists(left));
+  close(lock);
+  EXPECT_NO_THROW(OutputFile(folder / "a"));
+  alarm(0);
+}
+
+TEST(OutputFile, OneFileMayBeWrittenInManyWays) {
+  const Folder folder;
+  fs::create_directories(folder / "in");
+  fs::create_directory_symlink(folder / "in", folder / "link");
+  EXPECT_TRUE(is_same_output(folder / "in/a", folder / "in/../in/./a"));
+  EXPECT_TRUE(is_same_output(folder / "in/a", folder / "link/a"));
+  EXPECT_TRUE(is_same_output("a", "./a"));
+  EXPECT_FALSE(is_same_output(folder / "in/a", folder / "in/b"));
+  EXPECT_FALSE(is_same_output(folder / "in/a", folder / "a"));
+  EXPECT_FALSE(is_same_output(folder / "missing/a", folder / "a"));
+  EXPECT_FALSE(is_same_output("/dev/null", "/dev/null"));
 }
 
 TEST(OutputFile, WhatAKilledWriterLeftStays) {

@@ -1,5 +1,6 @@
 // What a plan may not count on: each kind of kept state is found, by its own name, and right backends never are.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -124,8 +125,7 @@ TEST(State, OneLargeCaseInEightIsRehearsedAndEverySmallOne) {
   EXPECT_NEAR(rehearsed, 128, 40);
   EXPECT_NEAR(accompanied, 32, 20);
   // Several copies of such tensors might not fit.
-  EXPECT_EQ(state_steps(parse_case("batch=64 heads=8 seq=1024 dim=64")),
-            StateSteps{});
+  EXPECT_EQ(state_steps(parse_case("batch=64 heads=8 seq=1024 dim=64")), StateSteps{});
 }
 
 std::vector<std::byte> copy_of(const TensorBytes& memory) { return {memory.data(), memory.data() + memory.size()}; }
