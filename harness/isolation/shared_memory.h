@@ -52,8 +52,8 @@ class SharedFile {
   int descriptor() const { return descriptor_; }
   /// Makes the file at least this large. Pointers from before are void.
   void reserve(std::size_t bytes);
-  /// Copies those bytes of `source` that lie in `used` (harness/cases/tensor_bytes.h), counted from the start of the region's data;
-  /// where they aren't all, the others become zeros that take no memory, and so does the region's lead.
+  /// Copies those bytes of `source` that lie in `used` (harness/cases/tensor_bytes.h), counted from the start of the
+  /// region's data; where they aren't all, the others become zeros that take no memory, and so does the region's lead.
   void fill(const Region& region, const void* source, const std::vector<ByteRange>& used);
   std::byte* data(const Region& region) const { return base_ + region.offset + region.lead(); }
   std::byte* pages(const Region& region) const { return base_ + region.offset; }
