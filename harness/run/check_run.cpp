@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <future>
+#include <new>
 #include <utility>
 
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/isolation/isolated_backend.h"
