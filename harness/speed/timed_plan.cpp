@@ -36,12 +36,15 @@ std::string failure_of(const Verdict& verdict) {
 
 TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), case_(shared) {
   attempt([&] {
-    name_ = backend.identity().name;
-    if (const auto refusal = refusal_of(backend, case_.problem())) {
-      wrong_ = "refused: " + refusal->reason;
-      return;
-    }
-    producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+    guarded([&] {
+      name_ = backend.identity().name;
+      if (const auto refusal = refusal_of(backend, case_.problem())) {
+        wrong_ = "refused: " + refusal->reason;
+      } else {
+        producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+      }
+    });
+    if (!wrong_.empty()) return;
     const MemoryPeak memory;
     steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
     guarded([&] { plan_->upload(case_.as_written().inputs()); });
@@ -63,7 +66,7 @@ void TimedPlan::check_as_written() {
   if (!wrong_.empty()) return;
   error_over_bound_ = verdict.error_over_bound.value_or(0);
   case_.outputs().reset();
-  plan_->download(case_.outputs().views());
+  guarded([&] { plan_->download(case_.outputs().views()); });
   seen_.insert(fingerprint(case_.outputs()));
 }
 
@@ -72,6 +75,8 @@ template <class Steps>
 void TimedPlan::attempt(const Steps& steps) {
   try {
     steps();
+  } catch (const CaseFault& fault) {
+    wrong_ = fault.what();
   } catch (const std::exception& error) {
     wrong_ = std::string("threw: ") + error.what();
   } catch (...) {
@@ -79,11 +84,14 @@ void TimedPlan::attempt(const Steps& steps) {
   }
 }
 
-/// One step of the plan, timed. Whoever computes with attest's own reference is found out here.
+/// One step of the plan, timed. Whoever computes with attest's own reference or leaves the floating-point modes changed
+/// is found out here; the modes are put back, so that they cost nobody else his speed.
 template <class Step>
 double TimedPlan::guarded(const Step& step) {
   const std::uint64_t before = reference_uses();
+  const FloatEnvironment environment;
   const double seconds = timed(step);
+  if (wrong_.empty()) wrong_ = environment.changed();
   if (reference_uses() != before && wrong_.empty()) wrong_ = "calls attest's own reference";
   return seconds;
 }
@@ -177,7 +185,6 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
     guarded([&] { plan_->download(outputs.views()); });
   }
   const Inputs& inputs = case_.changing().next(keys);
-  const FloatEnvironment environment;
   walk.upload = guarded([&] { plan_->upload(inputs); });
   Early early;
   if (probed) {
@@ -193,7 +200,6 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
   walk.run_cpu = process_cpu_seconds() - cpu;
   cpu_ += walk.run_cpu;
   wall_ += outer.seconds();
-  if (const std::string changed = environment.changed(); !changed.empty() && wrong_.empty()) wrong_ = changed;
   if (look == Look::away || !wrong_.empty()) return walk;
 
   walk.download = fetch(outputs, walk.fetched);
@@ -258,7 +264,7 @@ bool TimedPlan::completed_later(const SampleRows& rows) {
   std::this_thread::sleep_for(kLater);
   case_.more_outputs().reset();
   try {
-    plan_->download(case_.more_outputs().views());
+    guarded([&] { plan_->download(case_.more_outputs().views()); });
   } catch (const std::exception&) {
     return false;  // the reason that brought us here is told
   }

@@ -3,10 +3,15 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cfenv>
 #include <map>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "harness/cases/inputs.h"
 #include "reference/attention.h"
@@ -30,6 +35,9 @@ enum class Cheat {
   sloppy_while_timed,
   more_threads,
   calls_the_reference,
+  rounds_up,
+  flushes_to_zero,
+  rounds_up_in_download,
   count
 };
 
@@ -53,6 +61,9 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"sloppy_while_timed", "right before the timing, wrong while it was timed"},
     {"more_threads", "more threads than given"},
     {"calls_the_reference", "calls attest's own reference"},
+    {"rounds_up", "left the rounding mode changed"},
+    {"flushes_to_zero", "left flush-to-zero switched on or off"},
+    {"rounds_up_in_download", "left the rounding mode changed"},
 }};
 
 /// All elements of a dense float tensor.
@@ -126,6 +137,16 @@ class CheatingPlan : public Plan {
         helping_ = false;
         break;
       case Cheat::calls_the_reference: answer_with_reference(); break;
+      case Cheat::rounds_up_in_download: compute(inputs_); break;
+      case Cheat::rounds_up:
+        compute(inputs_);
+        std::fesetround(FE_UPWARD);
+        break;
+      case Cheat::flushes_to_zero: compute(inputs_);
+#if defined(__SSE2__)
+        _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+        break;
       case Cheat::count: break;
     }
   }
@@ -139,6 +160,7 @@ class CheatingPlan : public Plan {
     each_index(outputs.out.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
       store(outputs.out.data, DType::f32, outputs.out.offset(b, h, i, c), static_cast<double>(from[n++]));
     });
+    if (cheat_ == Cheat::rounds_up_in_download) std::fesetround(FE_UPWARD);
   }
 
  private:
