@@ -22,6 +22,7 @@ namespace {
 
 /// Long enough for a result that is still being computed to come in.
 constexpr std::chrono::milliseconds kLater{50};
+constexpr const char* kChangesInputs = "changes its inputs";
 constexpr const char* kLate = "its output was not complete when run returned, and changed after it";
 /// Runs that get the data of the run before again: an answer from a cache shows.
 constexpr std::size_t kRepeats = 3;
@@ -47,17 +48,21 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
     if (!wrong_.empty()) return;
     const MemoryPeak memory;
     steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
-    guarded([&] { plan_->upload(case_.as_written().inputs()); });
+    const Inputs& inputs = case_.changing().stage(*case_.as_written().source().inputs);
+    guarded([&] { plan_->upload(inputs); });
     steps_.first_run = guarded([&] { plan_->run(); });
     steps_.memory_peak = memory.bytes();
     steps_.workspace = static_cast<double>(plan_->workspace_bytes());
-    if (wrong_.empty()) check_as_written();
+    if (wrong_.empty()) check_as_written(inputs);
   });
+  if (!plan_) return;
+  check_inputs();
+  case_.changing().restore();
 }
 
-void TimedPlan::check_as_written() {
+void TimedPlan::check_as_written(const Inputs& inputs) {
   Verdict verdict;
-  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get()); });
+  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
   if (wrong_.empty()) wrong_ = failure_of(verdict);
   if (verdict.status == Status::fail &&
       completed_later({case_.problem(), case_.as_written().inputs(), producer_, case_.random()()})) {
@@ -96,6 +101,13 @@ double TimedPlan::guarded(const Step& step) {
   return seconds;
 }
 
+/// Before the next plan reads them: whoever wrote to the inputs is told so here.
+void TimedPlan::check_inputs() {
+  if (case_.changing().all_intact()) return;
+  wrong_ = kChangesInputs;
+  case_.changing().restore();
+}
+
 std::int64_t TimedPlan::warm_up(double seconds) {
   double run = kInfinity, look = 0;
   for (int n = 0; n < 2 && wrong_.empty() && (n == 0 || run < seconds); ++n) {
@@ -113,6 +125,7 @@ std::int64_t TimedPlan::warm_up(double seconds) {
     attempt([&] { run = std::min(run, walk(true, Look::away).run); });
     each = std::min(each, watch.seconds());
   }
+  check_inputs();
   const double shortest = 1e-7;  // no clock tells less
   const double wanted = std::ceil(seconds / std::max(run, shortest));
   const double affordable = (kSampleShare * seconds - look) / std::max(each, shortest);
@@ -151,6 +164,7 @@ double TimedPlan::run_once() {
 }
 
 void TimedPlan::end_sample() {
+  check_inputs();
   // Over a shorter while the system's own accounts of threads are too coarse.
   constexpr double kAccounted = 5e-3;
   if (wall_ < kAccounted || !wrong_.empty()) return;
@@ -160,7 +174,10 @@ void TimedPlan::end_sample() {
 
 void TimedPlan::walk_in_full(Walk& walk) {
   Verdict verdict;
-  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get()); });
+  const Inputs& inputs = case_.changing().stage(*case_.unseen().source().inputs);
+  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get(), &inputs); });
+  check_inputs();
+  case_.changing().restore();
   const std::string failure = failure_of(verdict);
   if (!failure.empty() && wrong_.empty()) wrong_ = "while it was timed, with other data, " + failure;
   error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
@@ -174,6 +191,7 @@ void TimedPlan::run_cold(ColdCaches& caches) {
     const double seconds = walk(true, Look::at_rows, &caches).run;
     if (wrong_.empty()) steps_.cold.push_back(seconds);
   });
+  check_inputs();
 }
 
 TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
@@ -211,7 +229,12 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
   const double cpu = other_threads_cpu_seconds();
   const Stopwatch watch;
-  const SampleRows rows(case_.problem(), inputs, producer_, case_.random()());
+  if (!case_.changing().intact()) {
+    wrong_ = kChangesInputs;
+    return;
+  }
+  // Of what the plan was given, wherever it may write.
+  const SampleRows rows(case_.problem(), case_.changing().kept().views(), producer_, case_.random()());
   const Comparison comparison = rows.compare(outputs);
   steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
   steps_.after.push_back(watch.seconds());

@@ -2,8 +2,10 @@
 //
 // Before each run the inputs change in place and are uploaded. The last run of a sample and one more, drawn at random,
 // are downloaded into spoiled outputs and checked on random rows; in one sample the last run has data that the backend
-// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be.
-// Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice after it.
+// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be. What
+// is expected comes from a copy of the inputs: a plan that writes to its own gets no speed, and no other plan reads
+// that. Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice
+// after it.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +69,8 @@ class TimedPlan {
 
   Walk walk(bool keys, Look look, ColdCaches* evicted = nullptr);
   double fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
-  void check_as_written();
+  void check_as_written(const Inputs& inputs);
+  void check_inputs();
   void walk_in_full(Walk& walk);
   void look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk);
   /// Whether a download a little later gives what the rows want.

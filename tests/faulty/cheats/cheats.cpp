@@ -1,9 +1,12 @@
 #include "tests/faulty/cheats/cheats.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cfenv>
+#include <chrono>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <thread>
@@ -38,6 +41,8 @@ enum class Cheat {
   rounds_up,
   flushes_to_zero,
   rounds_up_in_download,
+  zeroes_its_values,
+  changes_its_input,
   count
 };
 
@@ -64,6 +69,8 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"rounds_up", "left the rounding mode changed"},
     {"flushes_to_zero", "left flush-to-zero switched on or off"},
     {"rounds_up_in_download", "left the rounding mode changed"},
+    {"zeroes_its_values", "changes its inputs"},
+    {"changes_its_input", "changes its inputs"},
 }};
 
 /// All elements of a dense float tensor.
@@ -138,6 +145,16 @@ class CheatingPlan : public Plan {
         break;
       case Cheat::calls_the_reference: answer_with_reference(); break;
       case Cheat::rounds_up_in_download: compute(inputs_); break;
+      case Cheat::zeroes_its_values:
+        if (++met_[inputs_.v.data] <= 3)
+          compute(inputs_);
+        else
+          answer_with_zeros();
+        break;
+      case Cheat::changes_its_input:
+        compute(inputs_);
+        *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0;
+        break;
       case Cheat::rounds_up:
         compute(inputs_);
         std::fesetround(FE_UPWARD);
@@ -201,6 +218,15 @@ class CheatingPlan : public Plan {
     }
   }
 
+  /// The right answer to values that are all 0, after as long as a run at the roof takes.
+  void answer_with_zeros() {
+    const std::span<const float> values = floats(inputs_.v);
+    std::memset(const_cast<float*>(values.data()), 0, values.size_bytes());
+    std::fill(result_.o.begin(), result_.o.end(), 0.0f);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (std::chrono::steady_clock::now() < end) continue;
+  }
+
   void help(const std::stop_token& stop) const {
     while (!stop.stop_requested()) {
       if (!helping_) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -214,6 +240,7 @@ class CheatingPlan : public Plan {
   Inputs inputs_{};
   Result result_, published_;
   std::map<std::uint64_t, Result> answers_;
+  std::map<const void*, int> met_;
   int runs_ = 0;
   bool due_ = false;
   std::atomic<bool> helping_{false};
