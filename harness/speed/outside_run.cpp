@@ -10,6 +10,8 @@ namespace {
 constexpr double kAboveRoof = 1.1;
 constexpr double kCopies = 4;           ///< of its bytes that upload may make
 constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one interrupt
+constexpr double kConversion = 200e-6;  ///< seconds that moving data may take whatever it is
+constexpr double kStored = 1e8;         ///< bytes a second that are stored one element after the other
 constexpr double kThreadsAbove = 0.75;  ///< a caller that hands work to a full pool computes a little, too
 constexpr std::size_t kFewest = 2;      ///< measurements that a rule needs
 
@@ -36,6 +38,14 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   if (waits) {
     return fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
                        milliseconds(steps.waited.back().seconds), milliseconds(run));
+  }
+  const double storing = std::max({0.5 * run, kConversion, y.bytes_out / kStored});
+  const bool downloads = nearly_always(steps.fetched, [&](const StepSamples::Cost& one) {
+    return (y.host ? one.cpu : one.seconds) - copy_out > storing;
+  });
+  if (downloads) {
+    return fmt::format("works outside run: download takes {}, {} copies of its bytes {}, run {}",
+                       milliseconds(steps.fetched.back().seconds), kCopies, milliseconds(copy_out), milliseconds(run));
   }
   const bool caches = nearly_always(steps.repeated, [&](const StepSamples::Repeat& one) {
     const double fresh = y.host ? one.fresh.cpu : one.fresh.seconds, same = y.host ? one.same.cpu : one.same.seconds;

@@ -9,6 +9,7 @@
 
 #include "backends/refusal.h"
 #include "harness/base/float_environment.h"
+#include "harness/base/interrupted.h"
 #include "harness/base/stopwatch.h"
 #include "harness/speed/cpu_clock.h"
 #include "harness/speed/memory_peak.h"
@@ -26,6 +27,8 @@ constexpr const char* kChangesInputs = "changes its inputs";
 constexpr const char* kLate = "its output was not complete when run returned, and changed after it";
 /// Runs that get the data of the run before again: an answer from a cache shows.
 constexpr std::size_t kRepeats = 3;
+/// Walks without a probe, by which downloads are judged.
+constexpr int kUnannounced = 2;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
@@ -138,7 +141,9 @@ void TimedPlan::begin_sample(std::int64_t runs, bool in_full) {
   at_ = 0;
   in_full_ = in_full;
   checked_ = static_cast<std::int64_t>(case_.random()() % static_cast<std::uint64_t>(runs)) + 1;
-  probed_ = sample_++ < 3 || case_.random()() % 3 == 0;
+  // In turn at first, so that short benchmarks have some of both.
+  probed_ = sample_ < 4 ? sample_ % 2 == 0 : case_.random()() % 3 == 0;
+  ++sample_;
   cpu_ = own_cpu_ = wall_ = 0;
   others_ = times_of_other_threads();
 }
@@ -220,7 +225,9 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
   wall_ += outer.seconds();
   if (look == Look::away || !wrong_.empty()) return walk;
 
-  walk.download = fetch(outputs, walk.fetched);
+  const StepSamples::Cost download = fetch(outputs, walk.fetched);
+  walk.download = download.seconds;
+  walk.download_cpu = download.cpu;
   if (wrong_.empty()) look_at(inputs, early, probed, walk);
   return walk;
 }
@@ -251,12 +258,16 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
                          late ? "a download" : "an upload", (late ? early.seconds : walk.upload) * 1e3, walk.run * 1e3);
     return;
   }
-  if (!probed) return;
   StepSamples::Cost again;
   fetch(more, again);
-  steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+  if (!probed) {
+    steps_.fetched.push_back({walk.download, walk.download_cpu});
+    steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+  }
   if (wrong_.empty() && !same_bits(outputs, more)) wrong_ = "its output changed after run had returned";
-  if (steps_.repeated.size() >= kRepeats && !suspected_) return;
+  // Drawn after the run, so that nothing before it can tell.
+  const bool repeats = steps_.repeated.size() < kRepeats && case_.random()() % 4 != 0;
+  if (!repeats && !suspected_) return;
   guarded([&] { plan_->upload(inputs); });
   StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, {}};
   const double before = process_cpu_seconds();
@@ -265,14 +276,16 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   steps_.repeated.push_back(repeat);
 }
 
-/// Spoils the outputs and downloads into them. Returns the seconds of the download alone.
-double TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
+/// Spoils the outputs and downloads into them. Returns what the download alone took.
+StepSamples::Cost TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
   const Stopwatch watch;
   const double cpu = process_cpu_seconds();
   outputs.reset();
+  const double before = process_cpu_seconds();
   const double seconds = guarded([&] { plan_->download(outputs.views()); });
-  cost = {watch.seconds(), process_cpu_seconds() - cpu};
-  return seconds;
+  const double after = process_cpu_seconds();
+  cost = {watch.seconds(), after - cpu};
+  return {seconds, after - before};
 }
 
 std::string TimedPlan::describe_wrong(const std::string& what, const SampleRows& rows) {
@@ -299,10 +312,16 @@ void TimedPlan::judge(const Yardstick& yardstick) {
   constexpr int kLooks = 12;
   constexpr double kSeconds = 3;
   const Stopwatch watch;
+  for (int n = 0; n < kUnannounced && steps_.fetched.size() < kUnannounced && wrong_.empty() && !interrupted; ++n) {
+    begin_sample(1, false);
+    probed_ = false;
+    run_once();
+    end_sample();
+  }
   suspected_ = !worked_outside_run(steps_, yardstick).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
     begin_sample(planned_, false);
-    probed_ = true;
+    probed_ = n % 2 != 0;
     while (at_ < runs_ && wrong_.empty()) run_once();
     end_sample();
   }

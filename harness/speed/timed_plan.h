@@ -57,7 +57,8 @@ class TimedPlan {
  private:
   struct Walk {
     double upload = 0, run = 0, download = 0;
-    double run_cpu = 0;         ///< of the process
+    double run_cpu = 0;  ///< of the process
+    double download_cpu = 0;
     StepSamples::Cost fetched;  ///< from the run's return until its output was there
   };
   enum class Look { away, at_rows, with_probes };
@@ -68,7 +69,7 @@ class TimedPlan {
   };
 
   Walk walk(bool keys, Look look, ColdCaches* evicted = nullptr);
-  double fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
+  StepSamples::Cost fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
   void check_as_written(const Inputs& inputs);
   void check_inputs();
   void walk_in_full(Walk& walk);

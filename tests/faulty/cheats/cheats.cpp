@@ -43,6 +43,8 @@ enum class Cheat {
   rounds_up_in_download,
   zeroes_its_values,
   changes_its_input,
+  hides_work_in_unannounced_download,
+  works_in_unannounced_download,
   count
 };
 
@@ -71,6 +73,8 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"rounds_up_in_download", "left the rounding mode changed"},
     {"zeroes_its_values", "changes its inputs"},
     {"changes_its_input", "changes its inputs"},
+    {"hides_work_in_unannounced_download", "the first download after a run takes"},
+    {"works_in_unannounced_download", "works outside run: download takes"},
 }};
 
 /// All elements of a dense float tensor.
@@ -111,13 +115,16 @@ class CheatingPlan : public Plan {
 
   void upload(const Inputs& inputs) override {
     wait();
+    announced_ = announced_ && inputs.q.data == inputs_.q.data;  // the same data again: the same walk
     inputs_ = inputs;
+    uploaded_ = true;
     if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
   }
 
   void run() override {
     ++runs_;
     due_ = true;
+    uploaded_ = false;
     switch (cheat_) {
       case Cheat::works_in_prepare:
       case Cheat::works_in_upload:
@@ -151,6 +158,10 @@ class CheatingPlan : public Plan {
         else
           answer_with_zeros();
         break;
+      case Cheat::hides_work_in_unannounced_download:
+      case Cheat::works_in_unannounced_download:
+        if (announced_) compute(inputs_);
+        break;
       case Cheat::changes_its_input:
         compute(inputs_);
         *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0;
@@ -171,6 +182,11 @@ class CheatingPlan : public Plan {
   void download(const Outputs& outputs) override {
     if (cheat_ == Cheat::returns_early) wait();
     if (cheat_ == Cheat::works_in_download || (cheat_ == Cheat::hides_work_in_download && due_)) compute(inputs_);
+    announced_ = announced_ || uploaded_;  // a download before its run: somebody looks at this walk
+    if (!announced_ && !uploaded_) {
+      if (cheat_ == Cheat::works_in_unannounced_download) compute(inputs_);
+      if (cheat_ == Cheat::hides_work_in_unannounced_download && due_) compute(inputs_);
+    }
     due_ = false;
     const std::vector<float>& from = cheat_ == Cheat::hides_work_in_upload ? published_.o : result_.o;
     std::size_t n = 0;
@@ -242,7 +258,7 @@ class CheatingPlan : public Plan {
   std::map<std::uint64_t, Result> answers_;
   std::map<const void*, int> met_;
   int runs_ = 0;
-  bool due_ = false;
+  bool due_ = false, uploaded_ = false, announced_ = false;
   std::atomic<bool> helping_{false};
   std::jthread later_;
   std::vector<std::jthread> helpers_;  ///< ended first: they look at what stands above
