@@ -16,6 +16,7 @@ namespace attest {
 ///   the other explains;
 /// - new data take four times as long as the same data again;
 /// - upload takes longer than four copies of its bytes by half of what the run should take;
+/// - upload takes longer than converting one element after the other by a run;
 /// - more threads work during run(), or wait for their turn, than were given.
 ///
 /// What may be chance on a busy machine must show in three measurements of four. Where the device is the processor, the

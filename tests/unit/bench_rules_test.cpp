@@ -50,6 +50,10 @@ TEST(OutsideRun, RunMayBeatTheRoofByATenthAtMost) {
   Yardstick unknown = kYardstick;
   unknown.peak = 0;  // a device whose roof nobody measured
   EXPECT_EQ(worked_outside_run(s, unknown), "");
+  s.upload = {45e-3, 45e-3, 45e-3};
+  EXPECT_TRUE(has(worked_outside_run(s, unknown), "upload takes 45.000 ms")) << "no roof is needed for that";
+  s.upload = {45e-3, 12e-3};  // converting takes 8, a run 4.5
+  EXPECT_EQ(worked_outside_run(s, unknown), "");
 }
 
 TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
