@@ -188,7 +188,10 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.error_over_bound = c.plan->error_over_bound();
     line.steps = c.plan->steps();
     line.total_seconds = median(line.steps.total);
-    if (line.wrong.empty() && c.samples.empty()) line.wrong = "interrupted before its first sample";
+    if (line.wrong.empty() && c.samples.empty()) {
+      line.wrong =
+          interrupted ? "interrupted before its first sample" : "Google Benchmark reported none of its samples";
+    }
     if (line.wrong.empty()) {
       for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());
       for (const Sample& sample : c.samples) describe(sample, line, work, own_peak, *runs);
