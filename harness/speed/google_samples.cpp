@@ -54,7 +54,6 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
     }
     return;
   }
-  double device = 0;
   watch.begin();
   c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
   for (auto _ : state) {
@@ -63,7 +62,6 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
       state.SkipWithError("no speed");
       break;
     }
-    if (const auto time = c.plan->plan().device_time()) device += std::chrono::duration<double>(*time).count();
   }
   c.plan->end_sample();
   state.counters["sample"] = static_cast<double>(c.taken.size());
@@ -71,6 +69,7 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(work.operations / 1e9, rate);
   state.counters["GB/s"] = benchmark::Counter(work.bytes / 1e9, rate);
+  const double device = c.plan->device_seconds();
   if (device > 0) state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
 }
 

@@ -67,15 +67,26 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
   Verdict verdict;
   guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
   if (wrong_.empty()) wrong_ = failure_of(verdict);
-  if (verdict.status == Status::fail &&
-      completed_later({case_.problem(), case_.as_written().inputs(), producer_, case_.random()()})) {
-    wrong_ = kLate;
-  }
+  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = kLate;
   if (!wrong_.empty()) return;
   error_over_bound_ = verdict.error_over_bound.value_or(0);
   case_.outputs().reset();
   guarded([&] { plan_->download(case_.outputs().views()); });
   seen_.insert(fingerprint(case_.outputs()));
+}
+
+/// Whether another run's output is wrong at once and right a little later.
+bool TimedPlan::is_late(const Inputs& inputs) {
+  const SampleRows rows(case_.problem(), case_.as_written().inputs(), producer_, case_.random()());
+  try {
+    guarded([&] { plan_->upload(inputs); });
+    guarded([&] { plan_->run(); });
+    StepSamples::Cost cost;
+    fetch(case_.outputs(), cost);
+  } catch (const std::exception&) {
+    return false;  // the reason that brought us here is told
+  }
+  return rows.compare(case_.outputs()).failed() && completed_later(rows);
 }
 
 /// What a plan throws is why it has no speed.
@@ -144,7 +155,7 @@ void TimedPlan::begin_sample(std::int64_t runs, bool in_full) {
   // In turn at first, so that short benchmarks have some of both.
   probed_ = sample_ < 4 ? sample_ % 2 == 0 : case_.random()() % 3 == 0;
   ++sample_;
-  cpu_ = own_cpu_ = wall_ = 0;
+  device_ = cpu_ = own_cpu_ = wall_ = 0;
   others_ = times_of_other_threads();
 }
 
@@ -181,6 +192,7 @@ void TimedPlan::walk_in_full(Walk& walk) {
   Verdict verdict;
   const Inputs& inputs = case_.changing().stage(*case_.unseen().source().inputs);
   guarded([&] { verdict = case_.unseen().check(backend_, plan_.get(), &inputs); });
+  read_device_time();
   check_inputs();
   case_.changing().restore();
   const std::string failure = failure_of(verdict);
@@ -189,6 +201,13 @@ void TimedPlan::walk_in_full(Walk& walk) {
   walk.upload = verdict.seconds.upload;
   walk.run = verdict.seconds.run;
   walk.download = verdict.seconds.download;
+}
+
+/// Of the last run.
+void TimedPlan::read_device_time() {
+  guarded([&] {
+    if (const auto time = plan_->device_time()) device_ += std::chrono::duration<double>(*time).count();
+  });
 }
 
 void TimedPlan::run_cold(ColdCaches& caches) {
@@ -223,6 +242,7 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
   walk.run_cpu = process_cpu_seconds() - cpu;
   cpu_ += walk.run_cpu;
   wall_ += outer.seconds();
+  read_device_time();
   if (look == Look::away || !wrong_.empty()) return walk;
 
   const StepSamples::Cost download = fetch(outputs, walk.fetched);

@@ -35,7 +35,8 @@ class TimedPlan {
   const std::string& wrong() const { return wrong_; }
   double error_over_bound() const { return error_over_bound_; }
   const StepSamples& steps() const { return steps_; }
-  const Plan& plan() const { return *plan_; }
+  /// What the device's own clock says of the runs of this sample; 0 where it has none.
+  double device_seconds() const { return device_; }
 
   /// Some walks before the first sample; returns how many runs a sample of `seconds` has, at most about a third of it
   /// spent on what is not run().
@@ -72,8 +73,10 @@ class TimedPlan {
   StepSamples::Cost fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
   void check_as_written(const Inputs& inputs);
   void check_inputs();
+  void read_device_time();
   void walk_in_full(Walk& walk);
   void look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk);
+  bool is_late(const Inputs& inputs);
   /// Whether a download a little later gives what the rows want.
   bool completed_later(const SampleRows& rows);
   std::string describe_wrong(const std::string& what, const SampleRows& rows);
@@ -92,6 +95,7 @@ class TimedPlan {
   std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
   std::int64_t planned_ = 1, runs_ = 0, at_ = 0, checked_ = 0, sample_ = 0;
   bool in_full_ = false, probed_ = false, suspected_ = false;
+  double device_ = 0;
   double cpu_ = 0, own_cpu_ = 0, wall_ = 0;  ///< of the sample's runs: of the process, of this thread, and their time
   std::map<int, ThreadTime> others_;         ///< when the sample began
 };

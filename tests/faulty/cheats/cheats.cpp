@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -45,6 +47,9 @@ enum class Cheat {
   changes_its_input,
   hides_work_in_unannounced_download,
   works_in_unannounced_download,
+  works_in_upload_for_an_unknown_device,
+  throws_in_device_time,
+  writes_beyond_its_output,
   count
 };
 
@@ -75,6 +80,9 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"changes_its_input", "changes its inputs"},
     {"hides_work_in_unannounced_download", "the first download after a run takes"},
     {"works_in_unannounced_download", "works outside run: download takes"},
+    {"works_in_upload_for_an_unknown_device", "works outside run: upload takes"},
+    {"throws_in_device_time", "threw: no clock"},
+    {"writes_beyond_its_output", "wrote"},
 }};
 
 /// All elements of a dense float tensor.
@@ -119,6 +127,9 @@ class CheatingPlan : public Plan {
     inputs_ = inputs;
     uploaded_ = true;
     if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
+    if (cheat_ == Cheat::works_in_upload_for_an_unknown_device) {
+      for (int n = 0; n < 3; ++n) compute(inputs_);  // in slow loops
+    }
   }
 
   void run() override {
@@ -130,7 +141,10 @@ class CheatingPlan : public Plan {
       case Cheat::works_in_upload:
       case Cheat::works_in_download:
       case Cheat::hides_work_in_download: break;
-      case Cheat::hides_work_in_upload: published_ = result_; break;
+      case Cheat::hides_work_in_upload:
+      case Cheat::works_in_upload_for_an_unknown_device: published_ = result_; break;
+      case Cheat::throws_in_device_time:
+      case Cheat::writes_beyond_its_output: compute(inputs_); break;
       case Cheat::returns_early:
       case Cheat::never_waits: later_ = std::jthread([this] { compute(inputs_); }); break;
       case Cheat::caches_by_pointer: answer_from_cache(reinterpret_cast<std::uintptr_t>(inputs_.q.data)); break;
@@ -188,12 +202,20 @@ class CheatingPlan : public Plan {
       if (cheat_ == Cheat::hides_work_in_unannounced_download && due_) compute(inputs_);
     }
     due_ = false;
-    const std::vector<float>& from = cheat_ == Cheat::hides_work_in_upload ? published_.o : result_.o;
+    const bool published =
+        cheat_ == Cheat::hides_work_in_upload || cheat_ == Cheat::works_in_upload_for_an_unknown_device;
+    const std::vector<float>& from = published ? published_.o : result_.o;
     std::size_t n = 0;
     each_index(outputs.out.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
       store(outputs.out.data, DType::f32, outputs.out.offset(b, h, i, c), static_cast<double>(from[n++]));
     });
+    if (cheat_ == Cheat::writes_beyond_its_output) static_cast<float*>(outputs.out.data)[elements()] = 1;
     if (cheat_ == Cheat::rounds_up_in_download) std::fesetround(FE_UPWARD);
+  }
+
+  std::optional<std::chrono::nanoseconds> device_time() const override {
+    if (cheat_ == Cheat::throws_in_device_time) throw std::runtime_error("no clock");
+    return std::nullopt;
   }
 
  private:
@@ -269,7 +291,9 @@ class CheatingBackend : public Backend {
   CheatingBackend(Cheat cheat, const Context& context)
       : cheat_(cheat), inner_(faulty_backends().front().make(context)) {}
   Identity identity() const override {
-    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat", "CPU"};
+    const bool unknown = cheat_ == Cheat::works_in_upload_for_an_unknown_device;
+    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat",
+            unknown ? "GPU of mine" : "CPU"};
   }
   int contract() const override { return 2; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
