@@ -11,6 +11,9 @@
 namespace attest {
 namespace {
 
+constexpr auto kTensors = {&CaseInputs::q,    &CaseInputs::k,      &CaseInputs::v,
+                           &CaseInputs::mask, &CaseInputs::past_k, &CaseInputs::past_v};
+
 /// A bit for each place, about as often 0 as 1; 0 at the first.
 bool bit_of(std::size_t at) { return (static_cast<std::uint32_t>(at) * 0x9e3779b9u) >> 31; }
 
@@ -109,8 +112,7 @@ void change_data(const Call& call, CaseInputs& inputs) {
 
 void copy_data(const CaseInputs& from, CaseInputs& to) {
   const auto copy = [](const auto& source, auto&& target) { std::copy(source.begin(), source.end(), target.begin()); };
-  for (const auto tensor :
-       {&CaseInputs::q, &CaseInputs::k, &CaseInputs::v, &CaseInputs::mask, &CaseInputs::past_k, &CaseInputs::past_v}) {
+  for (const auto tensor : kTensors) {
     (to.*tensor).memory().copy_from((from.*tensor).memory());
   }
   for (std::size_t n = 0; n < from.extra.size(); ++n) to.extra[n].memory().copy_from(from.extra[n].memory());
@@ -119,6 +121,17 @@ void copy_data(const CaseInputs& from, CaseInputs& to) {
   copy(from.keep, to.keep);
   copy(from.sinks, to.sinks);
   copy(from.slopes, to.slopes);
+}
+
+bool same_data(const CaseInputs& a, const CaseInputs& b) {
+  // Bytes, since a NaN is no other than itself here.
+  const auto same = [](const auto& x, const auto& y) {
+    return std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y)));
+  };
+  const auto same_tensor = [](const TensorStorage& x, const TensorStorage& y) { return x.memory() == y.memory(); };
+  return std::ranges::all_of(kTensors, [&](const auto tensor) { return same_tensor(a.*tensor, b.*tensor); }) &&
+         std::ranges::equal(a.extra, b.extra, same_tensor) && same(a.pages, b.pages) && same(a.blocks, b.blocks) &&
+         same(a.keep, b.keep) && same(a.sinks, b.sinks) && same(a.slopes, b.slopes);
 }
 
 }  // namespace attest

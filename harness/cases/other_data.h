@@ -15,4 +15,7 @@ void change_data(const Call& call, CaseInputs& inputs);
 /// Gives `to` the data of `from`, made for the same call, where `to` has its own.
 void copy_data(const CaseInputs& from, CaseInputs& to);
 
+/// Whether the two, made for the same call, hold the same bytes of all that copy_data copies.
+bool same_data(const CaseInputs& a, const CaseInputs& b);
+
 }  // namespace attest

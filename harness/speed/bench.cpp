@@ -193,7 +193,10 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.wrong = c.plan->wrong();
     line.error_over_bound = c.plan->error_over_bound();
     line.steps = c.plan->steps();
-    if (line.wrong.empty() && c.samples.empty()) line.wrong = "interrupted before its first sample";
+    if (line.wrong.empty() && c.samples.empty()) {
+      line.wrong =
+          interrupted ? "interrupted before its first sample" : "Google Benchmark reported none of its samples";
+    }
     if (line.wrong.empty()) {
       for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());
       // Of medians, as the columns are: the median of whole walks, each timed alone, may lie below that of run().

@@ -19,12 +19,28 @@ class Collector : public benchmark::BenchmarkReporter {
   std::vector<Run> collected;
 };
 
+/// Says every flag: what is not said comes from the environment, and could take samples away or write files.
 void initialise_google_benchmark() {
   // Google Benchmark keeps a pointer to the program's name.
-  static std::string words[] = {"attest", "--benchmark_enable_random_interleaving=true"};
-  char* arguments[] = {words[0].data(), words[1].data()};
-  int count = 2;
-  benchmark::Initialize(&count, arguments);
+  static std::string words[] = {"attest",
+                                "--benchmark_enable_random_interleaving=true",
+                                "--benchmark_filter=.",
+                                "--benchmark_list_tests=false",
+                                "--benchmark_report_aggregates_only=false",
+                                "--benchmark_display_aggregates_only=false",
+                                "--benchmark_repetitions=1",
+                                "--benchmark_min_time=0.5",
+                                "--benchmark_min_warmup_time=0",
+                                "--benchmark_out=",
+                                "--benchmark_out_format=json",
+                                "--benchmark_format=console",
+                                "--benchmark_perf_counters=",
+                                "--benchmark_context=",
+                                "--v=0"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
 }
 
 /// One sample. Its number goes with it, since Google Benchmark reports them in another order than it takes them.
@@ -38,7 +54,6 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
     }
     return;
   }
-  double device = 0;
   watch.begin();
   c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
   for (auto _ : state) {
@@ -47,7 +62,6 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
       state.SkipWithError("no speed");
       break;
     }
-    if (const auto time = c.plan->plan().device_time()) device += std::chrono::duration<double>(*time).count();
   }
   c.plan->end_sample();
   state.counters["sample"] = static_cast<double>(c.taken.size());
@@ -55,6 +69,7 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(work.operations / 1e9, rate);
   state.counters["GB/s"] = benchmark::Counter(work.bytes / 1e9, rate);
+  const double device = c.plan->device_seconds();
   if (device > 0) state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
 }
 

@@ -10,6 +10,9 @@ namespace {
 constexpr double kAboveRoof = 1.1;
 constexpr double kCopies = 4;           ///< of its bytes that upload may make
 constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one interrupt
+constexpr double kConversion = 200e-6;  ///< seconds that moving data may take whatever it is
+constexpr double kStored = 1e8;         ///< bytes a second that are stored one element after the other
+constexpr double kConverted = 5e8;      ///< bytes a second that are read and converted in the same way
 constexpr double kThreadsAbove = 0.75;  ///< a caller that hands work to a full pool computes a little, too
 constexpr std::size_t kFewest = 2;      ///< measurements that a rule needs
 
@@ -37,6 +40,14 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
     return fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
                        milliseconds(steps.waited.back().seconds), milliseconds(run));
   }
+  const double storing = std::max({0.5 * run, kConversion, y.bytes_out / kStored});
+  const bool downloads = nearly_always(steps.fetched, [&](const StepSamples::Cost& one) {
+    return (y.host ? one.cpu : one.seconds) - copy_out > storing;
+  });
+  if (downloads) {
+    return fmt::format("works outside run: download takes {}, {} copies of its bytes {}, run {}",
+                       milliseconds(steps.fetched.back().seconds), kCopies, milliseconds(copy_out), milliseconds(run));
+  }
   const bool caches = nearly_always(steps.repeated, [&](const StepSamples::Repeat& one) {
     const double fresh = y.host ? one.fresh.cpu : one.fresh.seconds, same = y.host ? one.same.cpu : one.same.seconds;
     return fresh > 4 * same && fresh - same > kShortest;
@@ -52,7 +63,11 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
         shortest_run / run, milliseconds(steps.prepare), milliseconds(upload), milliseconds(run),
         milliseconds(download));
   }
-  if (copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run) {
+  // Where the roof is known, by what the run should take; and anywhere, by what it does take.
+  const double converting = std::max(copy_in / kCopies, y.bytes_in / kConverted) + std::max(run, kConversion / 2);
+  const bool beyond_roof =
+      copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run;
+  if (beyond_roof || nearly_always(steps.upload, [&](double one) { return one > converting; })) {
     return fmt::format("works outside run: upload takes {}, {} copies of its bytes {}, run {}", milliseconds(upload),
                        kCopies, milliseconds(copy_in), milliseconds(run));
   }

@@ -19,7 +19,7 @@ Roof measure_roof(int threads);
 double measure_fma_again(int threads, bool doubles);
 
 /// Whether the measured roof is that of this device and storage type: of the processor that this program runs on, and
-/// not of one that multiplies 16-bit numbers faster than others.
+/// not of one that multiplies numbers of this type faster than floats.
 bool roof_is_of(const Identity& identity, DType dtype);
 
 }  // namespace attest

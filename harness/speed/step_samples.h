@@ -20,8 +20,9 @@ struct StepSamples {
   struct Cost {
     double seconds = 0, cpu = 0;
   };
-  /// How much more the first download after a run took than a second one: what it waited for, or computed.
-  std::vector<Cost> waited;
+  /// The first download after a run, and how much more it took than a second one: what it waited for, or computed. Of
+  /// walks without a download before the run, by which a plan could tell that it is looked at.
+  std::vector<Cost> fetched, waited;
   struct Repeat {
     Cost fresh, same;
   };

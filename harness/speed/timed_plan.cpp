@@ -9,6 +9,7 @@
 
 #include "backends/refusal.h"
 #include "harness/base/float_environment.h"
+#include "harness/base/interrupted.h"
 #include "harness/base/stopwatch.h"
 #include "harness/speed/cpu_clock.h"
 #include "harness/speed/memory_peak.h"
@@ -22,9 +23,12 @@ namespace {
 
 /// Long enough for a result that is still being computed to come in.
 constexpr std::chrono::milliseconds kLater{50};
+constexpr const char* kChangesInputs = "changes its inputs";
 constexpr const char* kLate = "its output was not complete when run returned, and changed after it";
 /// Runs that get the data of the run before again: an answer from a cache shows.
 constexpr std::size_t kRepeats = 3;
+/// Walks without a probe, by which downloads are judged.
+constexpr int kUnannounced = 2;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
@@ -36,35 +40,53 @@ std::string failure_of(const Verdict& verdict) {
 
 TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), case_(shared) {
   attempt([&] {
-    name_ = backend.identity().name;
-    if (const auto refusal = refusal_of(backend, case_.problem())) {
-      wrong_ = "refused: " + refusal->reason;
-      return;
-    }
-    producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+    guarded([&] {
+      name_ = backend.identity().name;
+      if (const auto refusal = refusal_of(backend, case_.problem())) {
+        wrong_ = "refused: " + refusal->reason;
+      } else {
+        producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+      }
+    });
+    if (!wrong_.empty()) return;
     const MemoryPeak memory;
     steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
-    guarded([&] { plan_->upload(case_.as_written().inputs()); });
+    const Inputs& inputs = case_.changing().stage(*case_.as_written().source().inputs);
+    guarded([&] { plan_->upload(inputs); });
     steps_.first_run = guarded([&] { plan_->run(); });
     steps_.memory_peak = memory.bytes();
     steps_.workspace = static_cast<double>(plan_->workspace_bytes());
-    if (wrong_.empty()) check_as_written();
+    if (wrong_.empty()) check_as_written(inputs);
   });
+  if (!plan_) return;
+  check_inputs();
+  case_.changing().restore();
 }
 
-void TimedPlan::check_as_written() {
+void TimedPlan::check_as_written(const Inputs& inputs) {
   Verdict verdict;
-  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get()); });
+  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
   if (wrong_.empty()) wrong_ = failure_of(verdict);
-  if (verdict.status == Status::fail &&
-      completed_later({case_.problem(), case_.as_written().inputs(), producer_, case_.random()()})) {
-    wrong_ = kLate;
-  }
+  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = kLate;
   if (!wrong_.empty()) return;
   error_over_bound_ = verdict.error_over_bound.value_or(0);
   case_.outputs().reset();
-  plan_->download(case_.outputs().views());
+  guarded([&] { plan_->download(case_.outputs().views()); });
   seen_.insert(fingerprint(case_.outputs()));
+}
+
+/// Whether another run's output is wrong at once and right a little later.
+bool TimedPlan::is_late(const Inputs& inputs) {
+  const SampleRows rows(case_.problem(), case_.as_written().inputs(), producer_, case_.random()());
+  try {
+    guarded([&] { plan_->upload(inputs); });
+    guarded([&] { plan_->run(); });
+    StepSamples::Cost cost;
+    fetch(case_.outputs(), cost);
+  } catch (const std::exception&) {
+    return false;  // the reason that brought us here is told
+  }
+  return rows.compare(case_.outputs()).failed() && completed_later(rows);
 }
 
 /// What a plan throws is why it has no speed.
@@ -72,6 +94,8 @@ template <class Steps>
 void TimedPlan::attempt(const Steps& steps) {
   try {
     steps();
+  } catch (const CaseFault& fault) {
+    wrong_ = fault.what();
   } catch (const std::exception& error) {
     wrong_ = std::string("threw: ") + error.what();
   } catch (...) {
@@ -79,13 +103,23 @@ void TimedPlan::attempt(const Steps& steps) {
   }
 }
 
-/// One step of the plan, timed. Whoever computes with attest's own reference is found out here.
+/// One step of the plan, timed. Whoever computes with attest's own reference or leaves the floating-point modes changed
+/// is found out here; the modes are put back, so that they cost nobody else his speed.
 template <class Step>
 double TimedPlan::guarded(const Step& step) {
   const std::uint64_t before = reference_uses();
+  const FloatEnvironment environment;
   const double seconds = timed(step);
+  if (wrong_.empty()) wrong_ = environment.changed();
   if (reference_uses() != before && wrong_.empty()) wrong_ = "calls attest's own reference";
   return seconds;
+}
+
+/// Before the next plan reads them: whoever wrote to the inputs is told so here.
+void TimedPlan::check_inputs() {
+  if (case_.changing().all_intact()) return;
+  wrong_ = kChangesInputs;
+  case_.changing().restore();
 }
 
 std::int64_t TimedPlan::warm_up(double seconds) {
@@ -105,6 +139,7 @@ std::int64_t TimedPlan::warm_up(double seconds) {
     attempt([&] { run = std::min(run, walk(true, Look::away).run); });
     each = std::min(each, watch.seconds());
   }
+  check_inputs();
   const double shortest = 1e-7;  // no clock tells less
   const double wanted = std::ceil(seconds / std::max(run, shortest));
   const double affordable = (kSampleShare * seconds - look) / std::max(each, shortest);
@@ -117,8 +152,10 @@ void TimedPlan::begin_sample(std::int64_t runs, bool in_full) {
   at_ = 0;
   in_full_ = in_full;
   checked_ = static_cast<std::int64_t>(case_.random()() % static_cast<std::uint64_t>(runs)) + 1;
-  probed_ = sample_++ < 3 || case_.random()() % 3 == 0;
-  cpu_ = own_cpu_ = wall_ = 0;
+  // In turn at first, so that short benchmarks have some of both.
+  probed_ = sample_ < 4 ? sample_ % 2 == 0 : case_.random()() % 3 == 0;
+  ++sample_;
+  device_ = cpu_ = own_cpu_ = wall_ = 0;
   others_ = times_of_other_threads();
 }
 
@@ -143,6 +180,7 @@ double TimedPlan::run_once() {
 }
 
 void TimedPlan::end_sample() {
+  check_inputs();
   // Over a shorter while the system's own accounts of threads are too coarse.
   constexpr double kAccounted = 5e-3;
   if (wall_ < kAccounted || !wrong_.empty()) return;
@@ -152,7 +190,11 @@ void TimedPlan::end_sample() {
 
 void TimedPlan::walk_in_full(Walk& walk) {
   Verdict verdict;
-  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get()); });
+  const Inputs& inputs = case_.changing().stage(*case_.unseen().source().inputs);
+  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get(), &inputs); });
+  read_device_time();
+  check_inputs();
+  case_.changing().restore();
   const std::string failure = failure_of(verdict);
   if (!failure.empty() && wrong_.empty()) wrong_ = "while it was timed, with other data, " + failure;
   error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
@@ -161,11 +203,19 @@ void TimedPlan::walk_in_full(Walk& walk) {
   walk.download = verdict.seconds.download;
 }
 
+/// Of the last run.
+void TimedPlan::read_device_time() {
+  guarded([&] {
+    if (const auto time = plan_->device_time()) device_ += std::chrono::duration<double>(*time).count();
+  });
+}
+
 void TimedPlan::run_cold(ColdCaches& caches) {
   attempt([&] {
     const double seconds = walk(true, Look::at_rows, &caches).run;
     if (wrong_.empty()) steps_.cold.push_back(seconds);
   });
+  check_inputs();
 }
 
 TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
@@ -177,7 +227,6 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
     guarded([&] { plan_->download(outputs.views()); });
   }
   const Inputs& inputs = case_.changing().next(keys);
-  const FloatEnvironment environment;
   walk.upload = guarded([&] { plan_->upload(inputs); });
   Early early;
   if (probed) {
@@ -193,10 +242,12 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
   walk.run_cpu = process_cpu_seconds() - cpu;
   cpu_ += walk.run_cpu;
   wall_ += outer.seconds();
-  if (const std::string changed = environment.changed(); !changed.empty() && wrong_.empty()) wrong_ = changed;
+  read_device_time();
   if (look == Look::away || !wrong_.empty()) return walk;
 
-  walk.download = fetch(outputs, walk.fetched);
+  const StepSamples::Cost download = fetch(outputs, walk.fetched);
+  walk.download = download.seconds;
+  walk.download_cpu = download.cpu;
   if (wrong_.empty()) look_at(inputs, early, probed, walk);
   return walk;
 }
@@ -205,7 +256,12 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
   const double cpu = other_threads_cpu_seconds();
   const Stopwatch watch;
-  const SampleRows rows(case_.problem(), inputs, producer_, case_.random()());
+  if (!case_.changing().intact()) {
+    wrong_ = kChangesInputs;
+    return;
+  }
+  // Of what the plan was given, wherever it may write.
+  const SampleRows rows(case_.problem(), case_.changing().kept().views(), producer_, case_.random()());
   const Comparison comparison = rows.compare(outputs);
   steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
   steps_.after.push_back(watch.seconds());
@@ -222,12 +278,16 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
                          late ? "a download" : "an upload", (late ? early.seconds : walk.upload) * 1e3, walk.run * 1e3);
     return;
   }
-  if (!probed) return;
   StepSamples::Cost again;
   fetch(more, again);
-  steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+  if (!probed) {
+    steps_.fetched.push_back({walk.download, walk.download_cpu});
+    steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+  }
   if (wrong_.empty() && !same_bits(outputs, more)) wrong_ = "its output changed after run had returned";
-  if (steps_.repeated.size() >= kRepeats && !suspected_) return;
+  // Drawn after the run, so that nothing before it can tell.
+  const bool repeats = steps_.repeated.size() < kRepeats && case_.random()() % 4 != 0;
+  if (!repeats && !suspected_) return;
   guarded([&] { plan_->upload(inputs); });
   StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, {}};
   const double before = process_cpu_seconds();
@@ -236,14 +296,16 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   steps_.repeated.push_back(repeat);
 }
 
-/// Spoils the outputs and downloads into them. Returns the seconds of the download alone.
-double TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
+/// Spoils the outputs and downloads into them. Returns what the download alone took.
+StepSamples::Cost TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
   const Stopwatch watch;
   const double cpu = process_cpu_seconds();
   outputs.reset();
+  const double before = process_cpu_seconds();
   const double seconds = guarded([&] { plan_->download(outputs.views()); });
-  cost = {watch.seconds(), process_cpu_seconds() - cpu};
-  return seconds;
+  const double after = process_cpu_seconds();
+  cost = {watch.seconds(), after - cpu};
+  return {seconds, after - before};
 }
 
 std::string TimedPlan::describe_wrong(const std::string& what, const SampleRows& rows) {
@@ -258,7 +320,7 @@ bool TimedPlan::completed_later(const SampleRows& rows) {
   std::this_thread::sleep_for(kLater);
   case_.more_outputs().reset();
   try {
-    plan_->download(case_.more_outputs().views());
+    guarded([&] { plan_->download(case_.more_outputs().views()); });
   } catch (const std::exception&) {
     return false;  // the reason that brought us here is told
   }
@@ -270,10 +332,16 @@ void TimedPlan::judge(const Yardstick& yardstick) {
   constexpr int kLooks = 12;
   constexpr double kSeconds = 3;
   const Stopwatch watch;
+  for (int n = 0; n < kUnannounced && steps_.fetched.size() < kUnannounced && wrong_.empty() && !interrupted; ++n) {
+    begin_sample(1, false);
+    probed_ = false;
+    run_once();
+    end_sample();
+  }
   suspected_ = !worked_outside_run(steps_, yardstick).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
     begin_sample(planned_, false);
-    probed_ = true;
+    probed_ = n % 2 != 0;
     while (at_ < runs_ && wrong_.empty()) run_once();
     end_sample();
   }

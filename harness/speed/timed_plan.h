@@ -2,8 +2,10 @@
 //
 // Before each run the inputs change in place and are uploaded. The last run of a sample and one more, drawn at random,
 // are downloaded into spoiled outputs and checked on random rows; in one sample the last run has data that the backend
-// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be.
-// Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice after it.
+// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be. What
+// is expected comes from a copy of the inputs: a plan that writes to its own gets no speed, and no other plan reads
+// that. Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice
+// after it.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,8 @@ class TimedPlan {
   const std::string& wrong() const { return wrong_; }
   double error_over_bound() const { return error_over_bound_; }
   const StepSamples& steps() const { return steps_; }
-  const Plan& plan() const { return *plan_; }
+  /// What the device's own clock says of the runs of this sample; 0 where it has none.
+  double device_seconds() const { return device_; }
 
   /// Some walks before the first sample; returns how many runs a sample of `seconds` has, at most about a third of it
   /// spent on what is not run().
@@ -55,7 +58,8 @@ class TimedPlan {
  private:
   struct Walk {
     double upload = 0, run = 0, download = 0;
-    double run_cpu = 0;         ///< of the process
+    double run_cpu = 0;  ///< of the process
+    double download_cpu = 0;
     StepSamples::Cost fetched;  ///< from the run's return until its output was there
   };
   enum class Look { away, at_rows, with_probes };
@@ -66,10 +70,13 @@ class TimedPlan {
   };
 
   Walk walk(bool keys, Look look, ColdCaches* evicted = nullptr);
-  double fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
-  void check_as_written();
+  StepSamples::Cost fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
+  void check_as_written(const Inputs& inputs);
+  void check_inputs();
+  void read_device_time();
   void walk_in_full(Walk& walk);
   void look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk);
+  bool is_late(const Inputs& inputs);
   /// Whether a download a little later gives what the rows want.
   bool completed_later(const SampleRows& rows);
   std::string describe_wrong(const std::string& what, const SampleRows& rows);
@@ -88,6 +95,7 @@ class TimedPlan {
   std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
   std::int64_t planned_ = 1, runs_ = 0, at_ = 0, checked_ = 0, sample_ = 0;
   bool in_full_ = false, probed_ = false, suspected_ = false;
+  double device_ = 0;
   double cpu_ = 0, own_cpu_ = 0, wall_ = 0;  ///< of the sample's runs: of the process, of this thread, and their time
   std::map<int, ThreadTime> others_;         ///< when the sample began
 };

@@ -99,7 +99,7 @@ PreparedCase::PreparedCase(const Case& source, const std::vector<Producer>& prod
   expectation_ = expect(source.problem, views_, producers, threads);
 }
 
-Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
+Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewhere) const {
   const Problem& p = source_.problem;
   Verdict verdict;
   verdict.case_line = source_.label;
@@ -120,7 +120,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan) const {
     GuardedOutputs outputs(p);
     Judgement judgement;
     if (plan) {
-      verdict.seconds = walk(*plan, views_, &outputs);
+      verdict.seconds = walk(*plan, elsewhere ? *elsewhere : views_, &outputs);
       judgement = judge_results(outputs, producer);
     } else {
       judgement = judge_with_states(backend, producer, outputs, verdict.seconds);

@@ -32,8 +32,8 @@ class PreparedCase {
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
   /// A new plan goes through what state_walk.h says. With `plan`, made by the backend for this problem, that plan is
-  /// walked once instead.
-  Verdict check(Backend& backend, Plan* plan = nullptr) const;
+  /// walked once instead; and with `elsewhere` on the case's data that lie there.
+  Verdict check(Backend& backend, Plan* plan = nullptr, const Inputs* elsewhere = nullptr) const;
 
   /// Holds results of a backend for a call, this case's or one made of it, against the bound. Throws CaseFault when
   /// they are wrong; `how` they came about stands in its cause and reason: "run again", "with 3 threads".

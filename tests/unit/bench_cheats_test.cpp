@@ -31,6 +31,20 @@ TEST_P(Cheats, GetNoSpeedForTheRightReason) {
   }
 }
 
+/// What a cheat does to the process is no neighbour's fault.
+TEST(Bench, ACheatTakesNobodyElsesSpeed) {
+  const BackendSet honest(faulty::faulty_backends(), {"correct"}, {1, ""});
+  for (const char* cheat :
+       {"rounds_up", "flushes_to_zero", "rounds_up_in_download", "changes_its_input", "zeroes_its_values"}) {
+    const BackendSet set(faulty::cheating_backends(), {cheat}, {1, ""});
+    const BenchSettings settings{1, 4, 0.002, 5};
+    const BenchCase result =
+        bench_case(case_from_line(kLine), {set.all().front(), honest.all().front()}, {100, 50, 10, 2}, settings);
+    EXPECT_NE(result.lines.at(0).wrong, "") << cheat;
+    EXPECT_EQ(result.lines.at(1).wrong, "") << cheat;
+  }
+}
+
 std::vector<std::string> names_of_cheats() {
   std::vector<std::string> names;
   for (const BackendEntry& entry : faulty::cheating_backends()) names.emplace_back(entry.name);

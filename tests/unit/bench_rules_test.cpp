@@ -27,6 +27,7 @@ StepSamples honest() {
   s.upload = {3e-3, 3e-3};
   s.download = {1e-3, 1e-3};
   s.waited = {{0.2e-3, 0}, {-0.1e-3, 0}, {30e-3, 1e-3}};  // the last one waited for a neighbour
+  s.fetched = {{1e-3, 1e-3}, {3e-3, 2e-3}};
   s.repeated = {{{10e-3, 20e-3}, {9e-3, 18e-3}}, {{50e-3, 20e-3}, {10e-3, 20e-3}}};
   s.threads = {1.9, 2.0, 2.1};
   return s;
@@ -49,6 +50,10 @@ TEST(OutsideRun, RunMayBeatTheRoofByATenthAtMost) {
   Yardstick unknown = kYardstick;
   unknown.peak = 0;  // a device whose roof nobody measured
   EXPECT_EQ(worked_outside_run(s, unknown), "");
+  s.upload = {45e-3, 45e-3, 45e-3};
+  EXPECT_TRUE(has(worked_outside_run(s, unknown), "upload takes 45.000 ms")) << "no roof is needed for that";
+  s.upload = {45e-3, 12e-3};  // converting takes 8, a run 4.5
+  EXPECT_EQ(worked_outside_run(s, unknown), "");
 }
 
 TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
@@ -64,6 +69,27 @@ TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
   Yardstick device = kYardstick;
   device.host = false;
   EXPECT_NE(worked_outside_run(s, device), "");
+}
+
+TEST(OutsideRun, ADownloadThatAlwaysComputesIsFound) {
+  StepSamples s = honest();
+  // Half of a run of 10 ms beyond copies that take 2, or storing that takes 10.
+  s.fetched = {{11e-3, 11e-3}, {11e-3, 11e-3}};
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.fetched = {{13e-3, 13e-3}, {13e-3, 13e-3}};
+  EXPECT_TRUE(has(worked_outside_run(s, kYardstick), "works outside run: download takes 13.000 ms, 4 copies"));
+  s.fetched = {{13e-3, 1e-3}, {13e-3, 1e-3}};  // a neighbour
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.fetched = {{0.25e-3, 0.25e-3}, {0.25e-3, 0.25e-3}};  // as long as any download may take
+  s.run = {1e-5, 1e-5};
+  Yardstick tiny = kYardstick;
+  tiny.operations = tiny.bytes_out = 1;
+  tiny.bytes_in = 1;
+  EXPECT_NE(worked_outside_run(s, tiny), "");
+  s.fetched = {{0.15e-3, 0.15e-3}, {0.15e-3, 0.15e-3}};
+  s.waited = {}, s.repeated = {};
+  s.upload = {1e-5, 1e-5};
+  EXPECT_EQ(worked_outside_run(s, tiny), "");
 }
 
 TEST(OutsideRun, AnUploadThatComputesIsFound) {

@@ -150,6 +150,32 @@ TEST(ChangingInputs, OverlappingKeysStayOneAnothersCopies) {
     EXPECT_EQ(load(v.data, v.dtype, v.offset(0, 0, l, 1)), load(v.data, v.dtype, v.offset(0, 1, l, 1)));
 }
 
+/// Rows that overlap in every way: a sign follows the last change of all that reach its element.
+TEST(ChangingInputs, TheCopyHoldsWhatWasShown) {
+  const CaseInputs made = make_inputs(parse_case("heads=4/2 seq=8 dim=4 v.strides=0,0,1,1 k.strides=0,0,4,1"));
+  const CaseInputs others = make_inputs(parse_case("heads=4/2 seq=8 dim=4 v.strides=0,0,1,1 k.strides=0,0,4,1 seed=3"));
+  ChangingInputs changing(made, 7);
+  for (int n = 0; n < 50; ++n) {
+    const Inputs& inputs = changing.next(n % 3 == 0);
+    if (n % 7 != 0) continue;
+    EXPECT_TRUE(changing.all_intact());
+    EXPECT_EQ(values_of(inputs.v), values_of(changing.kept().views().v));
+    EXPECT_NE(inputs.v.data, changing.kept().views().v.data);
+  }
+  const Inputs& inputs = changing.stage(others);
+  EXPECT_TRUE(changing.intact());
+  EXPECT_EQ(values_of(inputs.q), values_of(others.views().q));
+  *static_cast<float*>(const_cast<void*>(inputs.q.data)) = 9;
+  EXPECT_FALSE(changing.intact());
+  changing.restore();
+  EXPECT_TRUE(changing.all_intact());
+  EXPECT_NE(values_of(inputs.q), values_of(others.views().q));
+  changing.next(true);
+  *static_cast<float*>(const_cast<void*>(inputs.q.data)) = 9;
+  EXPECT_TRUE(changing.intact()) << "it is the other set's";
+  EXPECT_FALSE(changing.all_intact());
+}
+
 TEST(Bench, ColdRunsAreCheckedAndCounted) {
   const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
   BenchSettings settings{1, 2, 0.001, 9};

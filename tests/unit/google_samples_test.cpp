@@ -3,8 +3,11 @@
 #include "harness/speed/google_samples.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "harness/base/interrupted.h"
 #include "harness/speed/bench.h"
@@ -66,6 +69,23 @@ TEST(GoogleSamples, AnInterruptKeepsTheSamplesBefore) {
   interrupted = false;
   EXPECT_EQ(line.wrong, "");
   EXPECT_EQ(line.seconds.size(), 3u);
+}
+
+/// Its flags have their defaults from there before main begins, so it takes another process.
+TEST(GoogleSamples, TheEnvironmentOfGoogleBenchmarkChangesNothing) {
+  for (const char* variable : {"BENCHMARK_FILTER=zzz", "BENCHMARK_REPORT_AGGREGATES_ONLY=true",
+                               "BENCHMARK_LIST_TESTS=true", "BENCHMARK_OUT=/nowhere/at/all"}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      putenv(const_cast<char*>(variable));
+      execl("/proc/self/exe", "unit_tests", "--gtest_brief=1",
+            "--gtest_filter=GoogleSamples.AnInterruptKeepsTheSamplesBefore", nullptr);
+      _exit(127);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << variable;
+  }
 }
 
 }  // namespace

@@ -1,12 +1,22 @@
 #include "tests/faulty/cheats/cheats.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cfenv>
+#include <chrono>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "harness/cases/inputs.h"
 #include "reference/attention.h"
@@ -30,6 +40,16 @@ enum class Cheat {
   sloppy_while_timed,
   more_threads,
   calls_the_reference,
+  rounds_up,
+  flushes_to_zero,
+  rounds_up_in_download,
+  zeroes_its_values,
+  changes_its_input,
+  hides_work_in_unannounced_download,
+  works_in_unannounced_download,
+  works_in_upload_for_an_unknown_device,
+  throws_in_device_time,
+  writes_beyond_its_output,
   count
 };
 
@@ -53,6 +73,16 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"sloppy_while_timed", "right before the timing, wrong while it was timed"},
     {"more_threads", "more threads than given"},
     {"calls_the_reference", "calls attest's own reference"},
+    {"rounds_up", "left the rounding mode changed"},
+    {"flushes_to_zero", "left flush-to-zero switched on or off"},
+    {"rounds_up_in_download", "left the rounding mode changed"},
+    {"zeroes_its_values", "changes its inputs"},
+    {"changes_its_input", "changes its inputs"},
+    {"hides_work_in_unannounced_download", "the first download after a run takes"},
+    {"works_in_unannounced_download", "works outside run: download takes"},
+    {"works_in_upload_for_an_unknown_device", "works outside run: upload takes"},
+    {"throws_in_device_time", "threw: no clock"},
+    {"writes_beyond_its_output", "wrote"},
 }};
 
 /// All elements of a dense float tensor.
@@ -93,19 +123,28 @@ class CheatingPlan : public Plan {
 
   void upload(const Inputs& inputs) override {
     wait();
+    announced_ = announced_ && inputs.q.data == inputs_.q.data;  // the same data again: the same walk
     inputs_ = inputs;
+    uploaded_ = true;
     if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
+    if (cheat_ == Cheat::works_in_upload_for_an_unknown_device) {
+      for (int n = 0; n < 3; ++n) compute(inputs_);  // in slow loops
+    }
   }
 
   void run() override {
     ++runs_;
     due_ = true;
+    uploaded_ = false;
     switch (cheat_) {
       case Cheat::works_in_prepare:
       case Cheat::works_in_upload:
       case Cheat::works_in_download:
       case Cheat::hides_work_in_download: break;
-      case Cheat::hides_work_in_upload: published_ = result_; break;
+      case Cheat::hides_work_in_upload:
+      case Cheat::works_in_upload_for_an_unknown_device: published_ = result_; break;
+      case Cheat::throws_in_device_time:
+      case Cheat::writes_beyond_its_output: compute(inputs_); break;
       case Cheat::returns_early:
       case Cheat::never_waits: later_ = std::jthread([this] { compute(inputs_); }); break;
       case Cheat::caches_by_pointer: answer_from_cache(reinterpret_cast<std::uintptr_t>(inputs_.q.data)); break;
@@ -126,6 +165,30 @@ class CheatingPlan : public Plan {
         helping_ = false;
         break;
       case Cheat::calls_the_reference: answer_with_reference(); break;
+      case Cheat::rounds_up_in_download: compute(inputs_); break;
+      case Cheat::zeroes_its_values:
+        if (++met_[inputs_.v.data] <= 3)
+          compute(inputs_);
+        else
+          answer_with_zeros();
+        break;
+      case Cheat::hides_work_in_unannounced_download:
+      case Cheat::works_in_unannounced_download:
+        if (announced_) compute(inputs_);
+        break;
+      case Cheat::changes_its_input:
+        compute(inputs_);
+        *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0;
+        break;
+      case Cheat::rounds_up:
+        compute(inputs_);
+        std::fesetround(FE_UPWARD);
+        break;
+      case Cheat::flushes_to_zero: compute(inputs_);
+#if defined(__SSE2__)
+        _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+        break;
       case Cheat::count: break;
     }
   }
@@ -133,12 +196,26 @@ class CheatingPlan : public Plan {
   void download(const Outputs& outputs) override {
     if (cheat_ == Cheat::returns_early) wait();
     if (cheat_ == Cheat::works_in_download || (cheat_ == Cheat::hides_work_in_download && due_)) compute(inputs_);
+    announced_ = announced_ || uploaded_;  // a download before its run: somebody looks at this walk
+    if (!announced_ && !uploaded_) {
+      if (cheat_ == Cheat::works_in_unannounced_download) compute(inputs_);
+      if (cheat_ == Cheat::hides_work_in_unannounced_download && due_) compute(inputs_);
+    }
     due_ = false;
-    const std::vector<float>& from = cheat_ == Cheat::hides_work_in_upload ? published_.o : result_.o;
+    const bool published =
+        cheat_ == Cheat::hides_work_in_upload || cheat_ == Cheat::works_in_upload_for_an_unknown_device;
+    const std::vector<float>& from = published ? published_.o : result_.o;
     std::size_t n = 0;
     each_index(outputs.out.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
       store(outputs.out.data, DType::f32, outputs.out.offset(b, h, i, c), static_cast<double>(from[n++]));
     });
+    if (cheat_ == Cheat::writes_beyond_its_output) static_cast<float*>(outputs.out.data)[elements()] = 1;
+    if (cheat_ == Cheat::rounds_up_in_download) std::fesetround(FE_UPWARD);
+  }
+
+  std::optional<std::chrono::nanoseconds> device_time() const override {
+    if (cheat_ == Cheat::throws_in_device_time) throw std::runtime_error("no clock");
+    return std::nullopt;
   }
 
  private:
@@ -179,6 +256,15 @@ class CheatingPlan : public Plan {
     }
   }
 
+  /// The right answer to values that are all 0, after as long as a run at the roof takes.
+  void answer_with_zeros() {
+    const std::span<const float> values = floats(inputs_.v);
+    std::memset(const_cast<float*>(values.data()), 0, values.size_bytes());
+    std::fill(result_.o.begin(), result_.o.end(), 0.0f);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (std::chrono::steady_clock::now() < end) continue;
+  }
+
   void help(const std::stop_token& stop) const {
     while (!stop.stop_requested()) {
       if (!helping_) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -192,8 +278,9 @@ class CheatingPlan : public Plan {
   Inputs inputs_{};
   Result result_, published_;
   std::map<std::uint64_t, Result> answers_;
+  std::map<const void*, int> met_;
   int runs_ = 0;
-  bool due_ = false;
+  bool due_ = false, uploaded_ = false, announced_ = false;
   std::atomic<bool> helping_{false};
   std::jthread later_;
   std::vector<std::jthread> helpers_;  ///< ended first: they look at what stands above
@@ -204,7 +291,9 @@ class CheatingBackend : public Backend {
   CheatingBackend(Cheat cheat, const Context& context)
       : cheat_(cheat), inner_(faulty_backends().front().make(context)) {}
   Identity identity() const override {
-    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat", "CPU"};
+    const bool unknown = cheat_ == Cheat::works_in_upload_for_an_unknown_device;
+    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat",
+            unknown ? "GPU of mine" : "CPU"};
   }
   int contract() const override { return 2; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
