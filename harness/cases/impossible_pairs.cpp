@@ -59,6 +59,7 @@ constexpr Rule kRules[] = {
     {"key heads=0|key heads=1", "k.strides=one head|v.strides=one head", "one head is no broadcast"},
     {"key heads=0", "q.strides=one head", "one head is no broadcast"},
     {"mask axes=1111|mask axes=111K", "mask.strides=rows apart", "these axes have one row"},
+    {"mask axes=1111", "mask.strides=beyond 2^31", "these axes have one element"},
     {kMaskWithoutKeys, "mask.strides=features apart", "these axes have one key"},
     {kMaskWithoutKeys, "mask.strides=transposed", "these axes have one key"},
     {"mask axes=111K|mask axes=1H1K|mask axes=B11K|mask axes=BH1K", "mask.strides=transposed",

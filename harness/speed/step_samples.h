@@ -14,8 +14,7 @@ struct StepSamples {
   double memory_peak = 0;  ///< bytes that the process took more while the plan was made and ran first
   double workspace = 0;    ///< bytes that the plan says it holds
   std::vector<double> upload, run, download;
-  std::vector<double> cold;   ///< run() with evicted caches, where asked for
-  std::vector<double> total;  ///< upload, run and download of the same walk
+  std::vector<double> cold;  ///< run() with evicted caches, where asked for
   /// By the clock on the wall and by the process's processor time. A neighbour delays the one and not the other.
   struct Cost {
     double seconds = 0, cpu = 0;

@@ -174,7 +174,6 @@ double TimedPlan::run_once() {
   steps_.run.push_back(walk.run);
   if (walk.download > 0) {
     steps_.download.push_back(walk.download);
-    steps_.total.push_back(walk.upload + walk.run + walk.download);
   }
   return walk.run;
 }
