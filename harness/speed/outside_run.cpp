@@ -13,6 +13,7 @@ constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one 
 constexpr double kConversion = 200e-6;  ///< seconds that moving data may take whatever it is
 constexpr double kStored = 1e8;         ///< bytes a second that are stored one element after the other
 constexpr double kConverted = 5e8;      ///< bytes a second that are read and converted in the same way
+constexpr double kHandedOver = 1e-3;    ///< seconds that a device's driver may take to be given a call's tensors
 constexpr double kThreadsAbove = 0.75;  ///< a caller that hands work to a full pool computes a little, too
 constexpr std::size_t kFewest = 2;      ///< measurements that a rule needs
 
@@ -64,7 +65,7 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
         milliseconds(download));
   }
   // Where the roof is known, by what the run should take; and anywhere, by what it does take.
-  const double converting = std::max(copy_in / kCopies, y.bytes_in / kConverted) + std::max(run, kConversion / 2);
+  const double converting = std::max(copy_in / kCopies, y.bytes_in / kConverted) + std::max(run, kHandedOver);
   const bool beyond_roof =
       copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run;
   if (beyond_roof || nearly_always(steps.upload, [&](double one) { return one > converting; })) {

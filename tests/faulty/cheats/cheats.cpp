@@ -128,7 +128,7 @@ class CheatingPlan : public Plan {
     uploaded_ = true;
     if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
     if (cheat_ == Cheat::works_in_upload_for_an_unknown_device) {
-      for (int n = 0; n < 3; ++n) compute(inputs_);  // in slow loops
+      for (int n = 0; n < 40; ++n) compute(inputs_);  // in slow loops
     }
   }
 
