@@ -10,7 +10,6 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
-#include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/isolation/isolated_backend.h"
@@ -177,9 +176,6 @@ void CheckRun::check(Task& task) {
   std::unique_ptr<PreparedCase> prepared;
   try {
     prepared = task.prepared.get();
-  } catch (const UserError& error) {
-    unprepared_.emplace_back(error.what());
-    return;
   } catch (const std::bad_alloc&) {
     unprepared_.push_back(task.source->label + ": there is not enough memory for it; make it smaller");
     return;
