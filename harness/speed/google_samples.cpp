@@ -48,7 +48,7 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   if (interrupted || !c.plan->wrong().empty()) {
     // Within the loop, where a skipped sample still counts as many runs as the others: Google Benchmark ends the
     // program where they differ.
-    for (auto _ : state) {
+    while (state.KeepRunning()) {
       state.SkipWithError("no speed");
       break;
     }
@@ -56,7 +56,7 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   }
   watch.begin();
   c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     state.SetIterationTime(c.plan->run_once());
     if (!c.plan->wrong().empty()) {
       state.SkipWithError("no speed");
