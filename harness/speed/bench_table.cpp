@@ -44,7 +44,7 @@ std::string interval_text(const SampleInterval& interval) {
 
 /// "1.06x (1.02 to 1.07)"; with too few samples for the interval, what it covers.
 std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
-  const std::string ratio = fmt::format("{:>5.2f}x{}", run_of(line) / run_of(*fastest), mark_of(line));
+  std::string ratio = fmt::format("{:>5.2f}x{}", run_of(line) / run_of(*fastest), mark_of(line));
   if (&line == fastest) return ratio;
   const RatioInterval interval = compare_samples(fastest->seconds, line.seconds, kConfidence);
   return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers_text(interval.confidence));

@@ -97,7 +97,7 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
     samples[key].push_back(time);
     if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
   }
-  const long repetitions = std::atol(context_of(json, "repetitions").c_str());
+  const long repetitions = std::strtol(context_of(json, "repetitions").c_str(), nullptr, 10);
   std::set<std::string> disturbed;
   for (auto& [key, list] : samples) {
     std::vector<double>& kept = undisturbed[key];

@@ -27,7 +27,7 @@ double megahertz() {
   if (scaling >> kilohertz) return kilohertz / 1e3;
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("cpu MHz")) return std::atof(line.c_str() + line.find(':') + 1);
+    if (line.starts_with("cpu MHz")) return std::strtod(line.c_str() + line.find(':') + 1, nullptr);
   }
   return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 double status_bytes(const char* key) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(key)) return std::atof(line.c_str() + line.find(':') + 1) * 1024;
+    if (line.starts_with(key)) return std::strtod(line.c_str() + line.find(':') + 1, nullptr) * 1024;
   }
   return 0;
 }
