@@ -26,7 +26,11 @@ class Cheats : public testing::TestWithParam<std::string> {};
 TEST_P(Cheats, GetNoSpeedForTheRightReason) {
   const BackendSet set(faulty::cheating_backends(), {GetParam()}, {1, ""});
   for (const std::uint64_t seed : {1u, 2u}) {
-    const BenchLine line = bench_alone(set.all().front(), kLine, seed);
+    BenchLine line = bench_alone(set.all().front(), kLine, seed);
+    // Some give themselves away by what they cost, which a neighbour may hide: its samples are marked as disturbed.
+    for (std::uint64_t again = 1; again <= 4 && line.wrong.empty() && line.samples_disturbed > 0; ++again) {
+      line = bench_alone(set.all().front(), kLine, seed + 10 * again);
+    }
     EXPECT_NE(line.wrong.find(faulty::reason_for_cheat(GetParam())), std::string::npos) << line.wrong;
   }
 }
