@@ -76,8 +76,8 @@ std::optional<std::string> beyond_walking(const Call& call) {
   return std::nullopt;
 }
 
-void check_memory(const Call& call, const std::string& label) {
-  const double needed = memory_needed(call);
+void check_memory(const Call& call, const std::string& label, double copies) {
+  const double needed = memory_needed(call) + copies * storage_bytes(call);
   const double available = needed < kAlwaysThere ? kAlwaysThere : available_memory_bytes();
   if (needed > available) {
     throw UserError(fmt::format("\"{}\" needs about {:.1f} GiB of memory, {:.1f} GiB are available; make it smaller",

@@ -21,6 +21,7 @@ constexpr double kMostRows = 1 << 27;
 std::optional<std::string> beyond_walking(const Call& call);
 
 /// Throws UserError when the case needs more memory than the machine has, saying how much, or is beyond_walking.
-void check_memory(const Call& call, const std::string& label);
+/// `copies`: how many times its storage is there beyond memory_needed.
+void check_memory(const Call& call, const std::string& label, double copies = 0);
 
 }  // namespace attest

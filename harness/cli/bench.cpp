@@ -28,7 +28,9 @@
 #include "harness/speed/profile.h"
 #include "harness/speed/sweep.h"
 #include "harness/speed/thread_pools.h"
+#include "harness/speed/timed_case.h"
 #include "harness/speed/write_benchmark.h"
+#include "harness/verdict/committed_lists.h"
 
 namespace attest {
 namespace {
@@ -135,6 +137,20 @@ int exit_code_of(const std::vector<BenchCase>& results) {
   return kNothingChecked;
 }
 
+std::vector<Backend*> chosen_for(const Case& one, const BackendSet& backends, const Filter& filter) {
+  std::vector<Backend*> chosen;
+  for (Backend* backend : backends.all()) {
+    if (filter.keeps(backend->identity().name + " " + one.label)) chosen.push_back(backend);
+  }
+  return chosen;
+}
+
+/// Throws UserError for what would only be found after other cases were timed.
+void check_before_timing(const std::vector<Case>& cases, const BackendSet& backends, const Filter& filter) {
+  for (const Backend* backend : backends.all()) waivers_of(backend->identity().name);
+  for (const Case& one : cases) check_memory_to_time(one, chosen_for(one, backends, filter).size());
+}
+
 int run(const BenchOptions& options, const Invocation& invocation) {
   const std::vector<Case> cases = load(options);
   const Filter filter(options.filter);
@@ -149,16 +165,14 @@ int run(const BenchOptions& options, const Invocation& invocation) {
   limit_thread_pools(context.threads);
   const BackendSet backends(invocation.registry, options.backend.list(), context);
   backends.require(options.backend.required());
+  check_before_timing(cases, backends, filter);
   std::optional<OutputFile> file;
   if (!options.json.empty()) file.emplace(options.json);
   const Roof roof = measure_roof(settings.threads);
   print_machine(settings.threads, roof, backends);
   std::vector<BenchCase> results;
   for (const Case& one : cases) {
-    std::vector<Backend*> chosen;
-    for (Backend* backend : backends.all()) {
-      if (filter.keeps(backend->identity().name + " " + one.label)) chosen.push_back(backend);
-    }
+    const std::vector<Backend*> chosen = chosen_for(one, backends, filter);
     if (chosen.empty() || interrupted) continue;
     announce_if_long(one.problem, one.label);
     results.push_back(bench_case(one, chosen, roof, settings));

@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
-#include "harness/base/stopwatch.h"
-#include "harness/speed/cpu_clock.h"
 #include "harness/speed/google_samples.h"
+#include "harness/speed/resting_threads.h"
 #include "harness/speed/sample_interval.h"
 #include "reference/tensor_place.h"
 #include "reference/work.h"
@@ -63,27 +60,6 @@ void run_cold(std::vector<Candidate>& candidates, int threads, BenchCase& result
     for (Candidate& c : candidates) {
       if (c.plan->wrong().empty() && !interrupted) c.plan->run_cold(caches);
     }
-  }
-}
-
-/// Whether threads of this process still compute a while after the last run: no pool spins as long.
-bool still_at_work() {
-  constexpr std::chrono::milliseconds kRest{60}, kWhile{20};
-  std::this_thread::sleep_for(kRest);
-  const Stopwatch watch;
-  const double cpu = other_threads_cpu_seconds();
-  std::this_thread::sleep_for(kWhile);
-  return other_threads_cpu_seconds() - cpu > 0.5 * watch.seconds();
-}
-
-/// Finds the plans whose threads don't stop.
-void find_restless(std::vector<Candidate>& candidates) {
-  if (!still_at_work()) return;
-  for (Candidate& c : candidates) {
-    if (!c.plan->wrong().empty()) continue;
-    c.plan->begin_sample(1, false);
-    c.plan->run_once();
-    if (still_at_work()) c.plan->refuse("works after run: its threads still compute 60 ms after run returned");
   }
 }
 
@@ -160,6 +136,8 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   result.sets = shared.changing().sets();
   result.set_bytes = shared.changing().set_bytes();
 
+  resting_threads().look_again();
+  if (!resting_threads().settle()) resting_threads().blame("");  // nobody's who could be named
   std::vector<Candidate> candidates(backends.size());
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
@@ -175,7 +153,6 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   take_samples(candidates, source.label, work, settings, watch);
   repeat_disturbed(candidates, source, work, settings, watch);
   if (settings.cold) run_cold(candidates, settings.threads, result);
-  find_restless(candidates);
   result.calibration_spread = watch.calibration_spread();
 
   // A neighbour may have been there when the roof was measured: the higher of before and after counts.

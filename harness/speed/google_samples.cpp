@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
+#include "harness/speed/resting_threads.h"
 
 namespace attest {
 namespace {
@@ -58,7 +60,7 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
   while (state.KeepRunning()) {
     state.SetIterationTime(c.plan->run_once());
-    if (!c.plan->wrong().empty()) {
+    if (interrupted || !c.plan->wrong().empty()) {
       state.SkipWithError("no speed");
       break;
     }
@@ -66,6 +68,8 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
   c.plan->end_sample();
   state.counters["sample"] = static_cast<double>(c.taken.size());
   c.taken.push_back(watch.end());
+  c.taken.back().restless = static_cast<int>(resting_threads().restless().size());
+  c.plan->rest();
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(work.operations / 1e9, rate);
   state.counters["GB/s"] = benchmark::Counter(work.bytes / 1e9, rate);
@@ -90,6 +94,7 @@ void take_samples(std::vector<Candidate>& candidates, const std::string& case_li
           if (settings.progress) {
             settings.progress(fmt::format("{}: {}, sample {}", case_line, c.plan->name(), c.taken.size() + 1));
           }
+          const WorkUnderWay under_way(c.plan->name(), case_line);
           take_one(c, work, watch, state);
           state.SetLabel(case_line);
         })

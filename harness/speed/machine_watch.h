@@ -18,6 +18,7 @@ struct Disturbance {
   double slowdown = 1;   ///< of a fixed loop beside the sample, against the fastest so far
   double joules = 0;     ///< of all processor packages; 0 where the machine doesn't count them
   double seconds = 0;    ///< that the sample took
+  int restless = 0;      ///< threads that another backend left running for ever
 };
 
 /// Why this sample doesn't count: the benchmark did not have the processors that it was given. Empty where it had. What

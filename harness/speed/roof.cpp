@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
 
 namespace attest {
@@ -52,7 +53,7 @@ double best_seconds(int threads, int rounds, const std::function<void(int)>& wor
     Clock::time_point start, end;
   };
   double best = 1e300;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds && (round == 0 || !interrupted); ++round) {
     std::vector<Stamp> stamps(static_cast<std::size_t>(threads));
     std::barrier gate(threads);
     {
@@ -117,14 +118,20 @@ double measure_copy() {
   return static_cast<double>(kBytes) / median(seconds) / 1e9;
 }
 
+/// More threads than processors take turns and reach nothing that these can't.
+int at_once(int threads) {
+  return std::clamp(threads, 1, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+}
+
 }  // namespace
 
-Roof measure_roof(int threads) {
+Roof measure_roof(int wanted) {
+  const int threads = at_once(wanted);
   // Neighbours on a shared machine slow it down for a tenth of a second at a time: rounds far apart find the peak.
   constexpr int kRounds = 8;
   constexpr std::chrono::milliseconds kBetween{60};
   Roof roof;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds && (round == 0 || !interrupted); ++round) {
     if (round > 0) std::this_thread::sleep_for(kBetween);
     roof.fma_gflops_f32 = std::max(roof.fma_gflops_f32, measure_fma<float>(threads));
     roof.fma_gflops_f64 = std::max(roof.fma_gflops_f64, measure_fma<double>(threads));
@@ -134,7 +141,8 @@ Roof measure_roof(int threads) {
   return roof;
 }
 
-double measure_fma_again(int threads, bool doubles) {
+double measure_fma_again(int wanted, bool doubles) {
+  const int threads = at_once(wanted);
   return doubles ? measure_fma<double>(threads) : measure_fma<float>(threads);
 }
 

@@ -12,7 +12,8 @@ struct Roof {
   double copy_gbps = 0;                           ///< copies into memory that nobody touched before, one thread
 };
 
-/// Measured now, in under a second, with as many threads as the benchmark uses.
+/// Measured now, in under a second, with as many threads as the benchmark uses, but no more than there are processors.
+/// Ends early when `interrupted`.
 Roof measure_roof(int threads);
 
 /// Once more, briefly: GFLOP/s of fused multiply-adds, in f64 or f32.

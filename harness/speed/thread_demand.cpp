@@ -22,16 +22,17 @@ std::map<int, ThreadTime> times_of_other_threads() {
   return times;
 }
 
-int threads_at_work(const std::map<int, ThreadTime>& before, const std::map<int, ThreadTime>& now, double seconds) {
+std::set<int> which_work(const std::map<int, ThreadTime>& before, const std::map<int, ThreadTime>& now,
+                         double seconds) {
   constexpr double kWanted = 0.2, kRan = 0.03;
-  int count = 0;
+  std::set<int> working;
   for (const auto& [thread, time] : now) {
     const auto found = before.find(thread);
     const ThreadTime earlier = found == before.end() ? ThreadTime{} : found->second;
     const double ran = time.running - earlier.running, waited = time.waiting - earlier.waiting;
-    if (ran + waited >= kWanted * seconds && ran >= kRan * seconds) ++count;
+    if (ran + waited >= kWanted * seconds && ran >= kRan * seconds) working.insert(thread);
   }
-  return count;
+  return working;
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 namespace attest {
 
@@ -15,8 +16,8 @@ struct ThreadTime {
 /// Of each thread of the process by its number, without the calling one. Empty where the system doesn't tell.
 std::map<int, ThreadTime> times_of_other_threads();
 
-/// How many threads of `now` wanted a processor for at least a fifth of `seconds` since `before`, and did run: one that
+/// Which threads of `now` wanted a processor for at least a fifth of `seconds` since `before`, and did run: one that
 /// only woke to sleep again may have waited long for it.
-int threads_at_work(const std::map<int, ThreadTime>& before, const std::map<int, ThreadTime>& now, double seconds);
+std::set<int> which_work(const std::map<int, ThreadTime>& before, const std::map<int, ThreadTime>& now, double seconds);
 
 }  // namespace attest

@@ -13,6 +13,9 @@
 
 namespace attest {
 
+/// Throws UserError where the memory for timing `count` backends on the case isn't there, as check_memory does.
+void check_memory_to_time(const Case& one, std::size_t count);
+
 class TimedCase {
  public:
   /// `seed` draws the data of the samples and which of them are checked. Throws UserError as PreparedCase does.

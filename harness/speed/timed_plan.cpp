@@ -14,7 +14,9 @@
 #include "harness/speed/cpu_clock.h"
 #include "harness/speed/memory_peak.h"
 #include "harness/speed/outside_run.h"
+#include "harness/speed/resting_threads.h"
 #include "harness/speed/thread_demand.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/reference_uses.h"
 
@@ -32,8 +34,10 @@ constexpr int kUnannounced = 2;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
-std::string failure_of(const Verdict& verdict) {
-  return verdict.status == Status::pass ? "" : std::string(name_of(verdict.status)) + ": " + verdict.reason;
+std::string failure_of(Verdict& verdict) {
+  apply_waiver(verdict);
+  if (verdict.status == Status::pass || !verdict.waiver.empty()) return "";
+  return std::string(name_of(verdict.status)) + ": " + verdict.reason;
 }
 
 }  // namespace
@@ -44,6 +48,8 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
       name_ = backend.identity().name;
       if (const auto refusal = refusal_of(backend, case_.problem())) {
         wrong_ = "refused: " + refusal->reason;
+      } else if (resting_threads().left_by(name_)) {
+        wrong_ = "works after run: threads that it left in an earlier case still compute";
       } else {
         producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
       }
@@ -61,6 +67,7 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
   if (!plan_) return;
   check_inputs();
   case_.changing().restore();
+  rest();
 }
 
 void TimedPlan::check_as_written(const Inputs& inputs) {
@@ -140,6 +147,7 @@ std::int64_t TimedPlan::warm_up(double seconds) {
     each = std::min(each, watch.seconds());
   }
   check_inputs();
+  rest();
   const double shortest = 1e-7;  // no clock tells less
   const double wanted = std::ceil(seconds / std::max(run, shortest));
   const double affordable = (kSampleShare * seconds - look) / std::max(each, shortest);
@@ -183,8 +191,22 @@ void TimedPlan::end_sample() {
   // Over a shorter while the system's own accounts of threads are too coarse.
   constexpr double kAccounted = 5e-3;
   if (wall_ < kAccounted || !wrong_.empty()) return;
-  const int others = threads_at_work(others_, times_of_other_threads(), wall_);
-  steps_.threads.push_back(std::max(cpu_ / wall_, own_cpu_ / wall_ + others));
+  const std::map<int, std::string>& restless = resting_threads().restless();
+  std::set<int> others = which_work(others_, times_of_other_threads(), wall_);
+  std::erase_if(others, [&](int thread) { return restless.contains(thread); });
+  const double seen = own_cpu_ / wall_ + static_cast<double>(others.size());
+  // Of threads that have ended meanwhile the process's clock tells; and of those that another backend left running.
+  steps_.threads.push_back(restless.empty() ? std::max(cpu_ / wall_, seen) : seen);
+}
+
+void TimedPlan::rest() {
+  if (resting_threads().settle()) return;
+  if (wrong_.empty()) {
+    wrong_ = fmt::format("works after run: its threads still compute {:.0f} ms after run returned",
+                         RestingThreads::kLongest * 1e3);
+  }
+  attempt([&] { guarded([&] { plan_.reset(); }); });  // which may end them
+  resting_threads().blame(name_);
 }
 
 void TimedPlan::walk_in_full(Walk& walk) {
@@ -194,7 +216,8 @@ void TimedPlan::walk_in_full(Walk& walk) {
   read_device_time();
   check_inputs();
   case_.changing().restore();
-  const std::string failure = failure_of(verdict);
+  // Of data that were drawn nobody knows whether they can be judged: those of the case line were.
+  const std::string failure = verdict.status == Status::mistrusted ? "" : failure_of(verdict);
   if (!failure.empty() && wrong_.empty()) wrong_ = "while it was timed, with other data, " + failure;
   error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
   walk.upload = verdict.seconds.upload;
@@ -215,6 +238,7 @@ void TimedPlan::run_cold(ColdCaches& caches) {
     if (wrong_.empty()) steps_.cold.push_back(seconds);
   });
   check_inputs();
+  rest();
 }
 
 TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
@@ -336,6 +360,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     probed_ = false;
     run_once();
     end_sample();
+    rest();
   }
   suspected_ = !worked_outside_run(steps_, yardstick).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
@@ -343,6 +368,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     probed_ = n % 2 != 0;
     while (at_ < runs_ && wrong_.empty()) run_once();
     end_sample();
+    rest();
   }
   if (wrong_.empty()) wrong_ = worked_outside_run(steps_, yardstick);
 }

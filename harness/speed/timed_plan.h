@@ -47,11 +47,11 @@ class TimedPlan {
   /// Uploads changed inputs and runs. Returns the seconds of run(), and 0 when something was wrong.
   double run_once();
   void end_sample();
+  /// Waits until the threads of pools rest. A plan whose threads don't is given up, and wrong() says so.
+  void rest();
   /// A checked run on changed inputs with caches that hold none of them.
   void run_cold(ColdCaches& caches);
 
-  /// No speed, for a reason that was found elsewhere.
-  void refuse(std::string reason) { wrong_ = std::move(reason); }
   /// Holds the steps against what they may take; sets wrong(). A suspicion is looked at some more times first.
   void judge(const Yardstick& yardstick);
 

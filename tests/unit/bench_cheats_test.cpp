@@ -38,8 +38,8 @@ TEST_P(Cheats, GetNoSpeedForTheRightReason) {
 /// What a cheat does to the process is no neighbour's fault.
 TEST(Bench, ACheatTakesNobodyElsesSpeed) {
   const BackendSet honest(faulty::faulty_backends(), {"correct"}, {1, ""});
-  for (const char* cheat :
-       {"rounds_up", "flushes_to_zero", "rounds_up_in_download", "changes_its_input", "zeroes_its_values"}) {
+  for (const char* cheat : {"rounds_up", "flushes_to_zero", "rounds_up_in_download", "changes_its_input",
+                            "zeroes_its_values", "never_rests"}) {
     const BackendSet set(faulty::cheating_backends(), {cheat}, {1, ""});
     const BenchSettings settings{1, 4, 0.002, 5};
     const BenchCase result =
