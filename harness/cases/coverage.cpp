@@ -56,6 +56,7 @@ class Shown {
   explicit Shown(const std::vector<std::size_t>& classes) : empty_(empty_classes()) {
     for (std::size_t c : classes) nothing_ = nothing_ || empty_[c] != 0;
   }
+  bool operator()(std::size_t a) const { return (*this)(a, a); }
   bool operator()(std::size_t a, std::size_t b) const { return !nothing_ || empty_[a] != 0 || empty_[b] != 0; }
 
  private:
@@ -65,8 +66,45 @@ class Shown {
 
 }  // namespace
 
+const std::vector<Visibility>& visibilities() {
+  static const std::vector<Visibility> list = [] {
+    std::vector<Visibility> made;
+    for (const char* feature : {"causal", "window left", "window right", "prefix", "lengths", "segments", "mask",
+                                "blocks", "past", "paged", "op"}) {
+      const bool one_by_one = feature == std::string_view("mask") || feature == std::string_view("op");
+      const auto& table = classes_of_table();
+      for (std::size_t n = 0; n < table.size(); ++n) {
+        if (table[n].feature->name != feature || table[n].name() == "op=attention") continue;
+        if (made.empty() || one_by_one || made.back().name != feature)
+          made.push_back({one_by_one ? table[n].name() : feature, {}});
+        made.back().classes.push_back(n);
+      }
+    }
+    return made;
+  }();
+  return list;
+}
+
+std::vector<Triple> all_triples() {
+  std::vector<Triple> list;
+  for (std::size_t type = 0; type < classes_of_table().size(); ++type) {
+    if (classes_of_table()[type].feature->name != "dtype") continue;
+    for (std::size_t v = 0; v < visibilities().size(); ++v) {
+      for (std::size_t length : length_classes()) list.push_back({type, v, length});
+    }
+  }
+  return list;
+}
+
 Coverage::Coverage()
-    : size_(classes_of_table().size()), pairs_(size_ * size_, 0), options_(options().size() * size_, 0) {}
+    : size_(classes_of_table().size()),
+      pairs_(size_ * size_, 0),
+      options_(options().size() * size_, 0),
+      triples_(size_ * visibilities().size() * size_, 0) {}
+
+bool Coverage::met(const Triple& triple) const {
+  return triples_[(triple.type * visibilities().size() + triple.visibility) * size_ + triple.length] != 0;
+}
 
 void Coverage::meet(const Problem& problem) {
   ++cases_;
@@ -81,7 +119,20 @@ void Coverage::meet(const Problem& problem) {
   for (std::size_t n = 0; n < rows.size(); ++n) {
     if (!rows[n].is_set(problem)) continue;
     for (std::size_t c : classes) {
-      if (shows(c, c)) options_[n * size_ + c] = 1;
+      if (shows(c)) options_[n * size_ + c] = 1;
+    }
+  }
+  const std::vector<Visibility>& kinds = visibilities();
+  for (std::size_t v = 0; v < kinds.size(); ++v) {
+    const bool there = std::any_of(kinds[v].classes.begin(), kinds[v].classes.end(), [&](std::size_t one) {
+      return std::find(classes.begin(), classes.end(), one) != classes.end();
+    });
+    if (!there) continue;
+    for (std::size_t type : classes) {
+      if (classes_of_table()[type].feature->name != "dtype") continue;
+      for (std::size_t c : classes) {
+        if (shows(c)) triples_[(type * kinds.size() + v) * size_ + c] = 1;
+      }
     }
   }
 }

@@ -1,5 +1,5 @@
 // What a set of cases covers: classes of sizes and option values (reference/feature.h), pairs of classes of different
-// features, and every option beside every class of lengths.
+// features, every option beside every class of lengths, and three at a time where a kernel's code meets.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,20 @@ std::vector<std::size_t> classes_of(const Problem& problem);
 
 using ClassPair = std::pair<std::size_t, std::size_t>;  ///< the first is the smaller one
 
+/// What decides which keys a row takes in, or how linear attention's state is written: in code of its own in most
+/// kernels.
+struct Visibility {
+  std::string name;
+  std::vector<std::size_t> classes;  ///< it is there where a problem is in any of them
+};
+const std::vector<Visibility>& visibilities();
+
+/// A storage type, a visibility and a class of lengths, met in one problem.
+struct Triple {
+  std::size_t type, visibility, length;  ///< class, place in visibilities(), class
+};
+std::vector<Triple> all_triples();
+
 /// What a number of problems have met. One that leaves nothing to compute (no sequence, head, query or key) meets what
 /// makes it empty, alone and beside its other classes, and nothing else.
 class Coverage {
@@ -46,6 +60,7 @@ class Coverage {
   bool option_met(std::size_t option, std::size_t length_class) const {
     return options_[option * size_ + length_class] != 0;
   }
+  bool met(const Triple& triple) const;
   /// Pairs that a problem would meet first. `classes` are its own.
   std::size_t count_new(const std::vector<std::size_t>& classes) const;
 
@@ -55,6 +70,7 @@ class Coverage {
   std::size_t size_, cases_ = 0;
   std::vector<std::uint8_t> pairs_;    ///< by two classes, both ways round
   std::vector<std::uint8_t> options_;  ///< by option and class
+  std::vector<std::uint8_t> triples_;  ///< by type, visibility and class
 };
 
 /// Pairs of different features, all of them.
@@ -68,5 +84,7 @@ std::vector<std::size_t> length_classes();
 const char* why_impossible(std::size_t a, std::size_t b);
 /// The same for an option that is set beside a class.
 const char* why_impossible_option(const Option& option, std::size_t one);
+/// And for three.
+const char* why_impossible(const Triple& triple);
 
 }  // namespace attest

@@ -166,6 +166,17 @@ const char* why_impossible(std::size_t one, std::size_t other) {
   return why_too_large(a, b);
 }
 
+const char* why_impossible(const Triple& triple) {
+  if (const char* reason = why_impossible(triple.type, triple.length)) return reason;
+  const char* reason = nullptr;
+  for (std::size_t one : visibilities()[triple.visibility].classes) {
+    reason = why_impossible(one, triple.length);
+    if (!reason) reason = why_impossible(triple.type, one);
+    if (!reason) return nullptr;
+  }
+  return reason;
+}
+
 const char* why_impossible_option(const Option& option, std::size_t one) {
   const TableClass& length = classes_of_table()[one];
   if (length.name() == "keys=0" && (option.key == "prefix" || option.key == "past")) return "more than there are keys";

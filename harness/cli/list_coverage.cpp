@@ -76,6 +76,13 @@ void print_coverage(const std::vector<std::string>& suites, bool pairs) {
     }
   }
   print("options x lengths", lengths, 4);
+  Tally triples;
+  for (const Triple& t : all_triples()) {
+    const std::string& visibility = visibilities()[t.visibility].name;
+    triples.count(coverage.met(t), why_impossible(t), visibility,
+                  table[t.type].name() + " + " + visibility + " + " + table[t.length].name());
+  }
+  print("types x visibility x lengths", triples, 2);
   if (!pairs) return;
   Tally of_pairs;
   for (const auto& [a, b] : all_pairs()) {

@@ -1,7 +1,8 @@
 // Prints case lines that meet what other suites leave unmet, a function of the seed alone.
 //
 //   cover singles SEED [SUITE ...]    every class, and every option beside every class of lengths
-//   cover pairs SEED [SUITE ...]      every class and every pair of classes of different features
+//   cover pairs SEED [SUITE ...]      every class, every pair of classes of different features, and every storage type
+//                                     beside every visibility and class of lengths
 //
 // Suites that are named count as met before. What can't be met is left out (harness/cases/impossible_pairs.cpp); what
 // was tried in vain is said on standard error, and then the exit code is 1.
@@ -86,6 +87,15 @@ int run(const std::string& mode, std::uint64_t seed, const std::vector<std::stri
     for (const auto& [a, b] : pairs) {
       if (writer.met().met(a, b) || why_impossible(a, b)) continue;
       if (!writer.meet({a, b})) fail(table[a].name(), table[b].name());
+    }
+    for (const Triple& t : all_triples()) {
+      if (writer.met().met(t) || why_impossible(t)) continue;
+      const Visibility& visibility = visibilities()[t.visibility];
+      bool met = false;
+      for (int tries = 0; tries < 60 && !met; ++tries) {
+        met = writer.meet({t.type, writer.random().pick(visibility.classes), t.length}) && writer.met().met(t);
+      }
+      if (!met) fail(table[t.type].name() + " | " + visibility.name, table[t.length].name());
     }
   }
   std::fprintf(stderr, "%zu cases, %.3g multiply-adds\n", writer.met().cases() - had, writer.cost());

@@ -165,6 +165,35 @@ TEST(Coverage, MatrixAndLargeMeetEveryClassAndEveryOptionBesideEveryLength) {
   }
 }
 
+TEST(Coverage, OfThreeAtATime) {
+  Coverage met;
+  met.meet(case_from_line("dtype=f16 seq=33x64 dim=8 causal align=top-left mask=bool:11QK:none").problem);
+  std::vector<std::string> names;
+  for (const Triple& t : all_triples()) {
+    if (!met.met(t)) continue;
+    names.push_back(classes_of_table()[t.type].name() + " " + visibilities()[t.visibility].name + " " +
+                    classes_of_table()[t.length].name());
+  }
+  const std::vector<std::string> expected = {"dtype=f16 causal queries=33..63", "dtype=f16 causal keys=64",
+                                             "dtype=f16 mask=bool queries=33..63", "dtype=f16 mask=bool keys=64"};
+  EXPECT_EQ(names, expected);
+}
+
+TEST(Coverage, DeepMeetsEveryTypeBesideEveryVisibilityAndLength) {
+  const Coverage met = coverage_of({"deep"});
+  std::size_t possible = 0;
+  for (const Triple& t : all_triples()) {
+    if (why_impossible(t)) {
+      EXPECT_FALSE(met.met(t)) << why_impossible(t);
+      continue;
+    }
+    ++possible;
+    EXPECT_TRUE(met.met(t)) << classes_of_table()[t.type].name() << " " << visibilities()[t.visibility].name << " "
+                            << classes_of_table()[t.length].name();
+  }
+  EXPECT_GT(possible, 3000u);
+}
+
 TEST(Coverage, DeepMeetsEveryPossiblePair) {
   const Coverage met = coverage_of({"deep"});
   std::size_t pairs = 0;
