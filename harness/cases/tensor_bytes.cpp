@@ -13,8 +13,9 @@ namespace {
 /// On either side of an element: a neighbour that a kernel reads or writes by mistake lies there.
 constexpr std::size_t kAround = 8192;
 
-/// With more rows or elements than this a tensor counts as used whole: it is no small one with large strides.
-constexpr double kMostRanges = 1 << 20;
+/// With more rows or elements than this a tensor counts as used whole, and where what it uses is a good part of its
+/// bytes: it is no small one with large strides.
+constexpr double kMostRanges = 1 << 20, kGoodPart = 1.0 / 8;
 
 /// Joins what overlaps or touches.
 std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
@@ -38,6 +39,9 @@ std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element
   double count = rows_whole ? 1 : static_cast<double>(columns);
   for (std::size_t axis = 0; axis < 3; ++axis) count *= static_cast<double>(place.shape[axis]);
   if (size <= kCompactBytes || count > kMostRanges) return {{0, size}};
+  const double together =
+      static_cast<double>(rows_whole ? columns * place.strides[3] : 1) * static_cast<double>(element_size);
+  if (count * (together + 2.0 * kAround) > kGoodPart * static_cast<double>(size)) return {{0, size}};
   std::vector<ByteRange> ranges;
   const auto add = [&](std::int64_t element, std::int64_t last) {
     const std::size_t first = static_cast<std::size_t>(element) * element_size;
@@ -54,9 +58,8 @@ std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element
         }
       }
     }
-    ranges = joined(std::move(ranges));
   }
-  return ranges;
+  return joined(std::move(ranges));
 }
 
 std::vector<ByteRange> used_ranges(const ConstTensor& view) {

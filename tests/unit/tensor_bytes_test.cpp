@@ -40,6 +40,13 @@ TEST(TensorBytes, ManyRowsAreNotCounted) {
   EXPECT_EQ(used_ranges(place_of(p, TensorId::q), 4, std::size_t{256} * 999999999).size(), 1u);
 }
 
+TEST(TensorBytes, WhereAGoodPartIsUsedAllOfItIs) {
+  const TensorPlace near = rows(100'000, 4096), apart = rows(2000, 1 << 20);
+  const auto size = [](const TensorPlace& place) { return static_cast<std::size_t>(*place.elements) * 4; };
+  EXPECT_EQ(used_ranges(near, 4, size(near)), (std::vector<ByteRange>{{0, size(near)}}));
+  EXPECT_EQ(used_ranges(apart, 4, size(apart)).size(), 2000u);
+}
+
 TEST(TensorBytes, FarRowsAreRangesOfTheirOwn) {
   const std::size_t size = 4 * (kFar + 2), around = 8192;
   EXPECT_EQ(used_ranges(rows(2, kFar), 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
