@@ -17,6 +17,7 @@ namespace attest::mutants {
 class Mistakes {
  public:
   Mistakes();
+  std::vector<std::string> names() const;
   /// Those that may matter where these options are set: the options themselves ignored, and what is wrong everywhere.
   std::vector<std::string> candidates(const Predicate& predicate) const;
   /// Whether the mistake is caught on this case, made always.
