@@ -66,13 +66,14 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   fmt::print("{} on {}\n", printable_line(backend.identity().library), printable_line(backend.identity().device));
   for (const Finding& finding : result.findings) {
     fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause, finding.small.verdict.repro,
-               finding.small.verdict.reason);
+               printable_line(finding.small.verdict.reason));
     if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause << '\n';
   }
   if (file) file->finish();
   fmt::print("\n");
   print_pairs(result);
   fmt::print("classes of the table met: {}, and {} pairs of them\n", result.classes, result.class_pairs);
+  if (result.edges > 0) fmt::print("edges of the backend's code met: {}\n", result.edges);
   if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
   fmt::print("seed {}: {} cases, {} refused, {} mistrusted\n", options.seed, result.cases, result.refused,
              result.mistrusted);

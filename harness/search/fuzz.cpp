@@ -13,6 +13,7 @@
 #include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
 #include "harness/search/accepted_part.h"
+#include "harness/search/edges.h"
 #include "harness/search/shrink.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
@@ -130,7 +131,8 @@ class Fuzzer {
       if (std::optional<Problem> p = for_target()) return *p;
     }
     if (way == 3 && !pool_.empty()) {
-      const Problem& from = pool_[random_.below(pool_.size())].second;
+      const bool of_new_edges = !new_ways_.empty() && random_.below(2) == 0;
+      const Problem& from = of_new_edges ? random_.pick(new_ways_) : random_.pick(pool_).second;
       // Where the neighbour is no case: something new instead.
       std::optional<Problem> near =
           random_.below(2) == 0 ? beyond_threshold(from, limits_, random_) : canonical(neighbour(from, random_));
@@ -163,6 +165,7 @@ class Fuzzer {
     if (settings_.watch) settings_.watch(problem);
     const Case source = case_from_line(print_case(problem));
     Verdict verdict;
+    count_new_edges();  // of what asked whether the backend accepts it
     try {
       verdict = check_line(source, backend_, settings_.threads);
     } catch (const UserError&) {
@@ -175,6 +178,11 @@ class Fuzzer {
     }
     meet(problem);
     met_.meet(problem);
+    if (const std::size_t edges = count_new_edges(); edges > 0) {
+      result_.edges += edges;
+      if (new_ways_.size() == kPool) new_ways_.erase(new_ways_.begin());
+      new_ways_.push_back(problem);
+    }
     if (is_failure(verdict)) {
       ++result_.failed;
       found(source, std::move(verdict));
@@ -245,6 +253,7 @@ class Fuzzer {
   FuzzResult result_;
   std::set<std::string> seen_;
   std::vector<std::pair<double, Problem>> pool_;
+  std::vector<Problem> new_ways_;  ///< the last cases that ran through edges that none before had
   std::map<std::string, int> causes_;
   Coverage met_;
   std::vector<ClassPair> targets_;  ///< classes, each paired with itself, and pairs
