@@ -8,7 +8,7 @@ namespace attest {
 namespace {
 
 /// As the compiler would instrument it.
-__attribute__((noinline)) int instrumented(int n) {
+int instrumented_function(int n) {
   __sanitizer_cov_trace_pc();
   if (n > 10) {
     __sanitizer_cov_trace_pc();
@@ -16,6 +16,9 @@ __attribute__((noinline)) int instrumented(int n) {
   }
   return n;
 }
+
+/// Called as it stands, with no copies for certain arguments.
+int (*volatile instrumented)(int) = instrumented_function;
 
 TEST(Edges, EachIsCountedOnce) {
   count_new_edges();
