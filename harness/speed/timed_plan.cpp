@@ -16,7 +16,6 @@
 #include "harness/speed/outside_run.h"
 #include "harness/speed/resting_threads.h"
 #include "harness/speed/thread_demand.h"
-#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/reference_uses.h"
 
@@ -34,8 +33,7 @@ constexpr int kUnannounced = 2;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
-std::string failure_of(Verdict& verdict) {
-  apply_waiver(verdict);
+std::string failure_of(const Verdict& verdict) {
   if (verdict.status == Status::pass || !verdict.waiver.empty()) return "";
   return std::string(name_of(verdict.status)) + ": " + verdict.reason;
 }
