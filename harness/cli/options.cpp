@@ -16,29 +16,49 @@ Context BackendOptions::context() const {
   return {threads > 0 ? threads : all, device};
 }
 
-std::vector<std::string> BackendOptions::list() const { return split_names(names); }
+std::vector<std::string> BackendOptions::list(const Plugins& loaded) const {
+  return names.empty() ? loaded.names() : split_names(names);
+}
 
 std::vector<std::string> BackendOptions::required() const { return split_names(require); }
 
-std::vector<std::string> BackendOptions::one(const std::string& command) const {
-  std::vector<std::string> named = list();
-  if (named.size() != 1) throw UserError(command + " one backend: --backend NAME");
-  return named;
+std::vector<std::string> BackendOptions::one(const std::string& command, const Plugins& loaded) const {
+  std::vector<std::string> named = list(loaded);
+  if (named.size() == 1) return named;
+  std::string choice;
+  for (const std::string& name : loaded.names()) choice += (choice.empty() ? "; the plug-in has " : ", ") + name;
+  throw UserError(command + " one backend: --backend NAME" + choice);
+}
+
+std::optional<IsolationOptions> BackendOptions::isolation() const {
+  if (plugins.empty() || no_isolate) return std::nullopt;
+  return IsolationOptions{};
 }
 
 void add_backend_options(CLI::App& app, BackendOptions& options) {
-  app.add_option("--backend", options.names, "Names, comma separated; default: all that can be had");
+  app.add_option("--backend", options.names,
+                 "Names, comma separated; default: all that can be had, with --plugin all of the plug-in");
   app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
+}
+
+void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
+  app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
+      ->type_size(1)
+      ->expected(1, 1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  if (!isolates) return;
+  app.add_flag("--no-isolate", options.no_isolate, "Run backends of plug-ins in this process, for debuggers")
+      ->needs("--plugin");
 }
 
 void add_require_option(CLI::App& app, BackendOptions& options) {
   app.add_option("--require", options.require, "Names, comma separated: stop when one of them can't be had here");
 }
 
-std::optional<IsolationOptions> IsolationFlags::options() const {
-  if (!isolate) return std::nullopt;
+std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& backend) const {
+  if (!wanted(backend)) return std::nullopt;
   return IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
 }
 
