@@ -61,8 +61,13 @@ std::string stated(const char* name, const char* text) {
 
 class PluginPlan : public Plan {
  public:
-  PluginPlan(const attest_plugin& sizes, const attest_backend& functions, void* plan)
-      : functions_(functions), plan_(plan), inputs_(sizes.inputs_size), outputs_(sizes.outputs_size) {}
+  PluginPlan(const attest_plugin& sizes, const attest_backend& functions, std::unique_ptr<const FlatCall> call,
+             void* plan)
+      : functions_(functions),
+        call_(std::move(call)),
+        plan_(plan),
+        inputs_(sizes.inputs_size),
+        outputs_(sizes.outputs_size) {}
   ~PluginPlan() override { functions_.drop(plan_); }
   PluginPlan(const PluginPlan&) = delete;
   PluginPlan& operator=(const PluginPlan&) = delete;
@@ -103,6 +108,7 @@ class PluginPlan : public Plan {
 
  private:
   const attest_backend& functions_;
+  std::unique_ptr<const FlatCall> call_;  ///< the plan may refer to it
   void* plan_;
   FlatInputs inputs_;
   FlatOutputs outputs_;
@@ -273,12 +279,12 @@ Arithmetic PluginBackend::arithmetic(const Call& call) const {
 }
 
 std::unique_ptr<Plan> PluginBackend::prepare(const Call& call) {
-  const FlatCall flat(call, sizes().call_size);
+  auto flat = std::make_unique<const FlatCall>(call, sizes().call_size);
   void* plan = nullptr;
   Message message;
-  expect_ok("prepare", functions_.prepare(instance_, flat.get(), &plan, message.get()), message);
+  expect_ok("prepare", functions_.prepare(instance_, flat->get(), &plan, message.get()), message);
   if (!plan) throw BackendError(broken("prepare returned ATTEST_OK and no plan"));
-  return std::make_unique<PluginPlan>(sizes(), functions_, plan);
+  return std::make_unique<PluginPlan>(sizes(), functions_, std::move(flat), plan);
 }
 
 }  // namespace attest
