@@ -74,6 +74,23 @@ static inline void attest_store(const attest_tensor* t, int64_t at, double x) {
   }
 }
 
+/* Whether dropout keeps the weight of query i and key j where attest_inputs.keep is NULL: word 0 of Philox4x32-10
+ * (Salmon, Moraes, Dror and Shaw, SC 2011) at counter (b, h, i, j), key = seed, is not below round(p * 2^32). */
+static inline int attest_keeps(const attest_call* call, int64_t b, int64_t h, int64_t i, int64_t j) {
+  uint32_t c[4] = {(uint32_t)b, (uint32_t)h, (uint32_t)i, (uint32_t)j};
+  uint32_t low = (uint32_t)call->dropout_seed, high = (uint32_t)(call->dropout_seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t x = UINT64_C(0xD2511F53) * c[0], y = UINT64_C(0xCD9E8D57) * c[2];
+    c[0] = (uint32_t)(y >> 32) ^ c[1] ^ low;
+    c[1] = (uint32_t)y;
+    c[2] = (uint32_t)(x >> 32) ^ c[3] ^ high;
+    c[3] = (uint32_t)x;
+    low += UINT32_C(0x9E3779B9);
+    high += UINT32_C(0xBB67AE85);
+  }
+  return c[0] >= (uint64_t)(call->dropout * 4294967296.0 + 0.5);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,11 +10,12 @@
 namespace attest {
 namespace {
 
-/// Keys of the table of options that attest_call has members for; those of one tensor end alike for each.
-constexpr std::array<std::string_view, 26> kTold = {
+/// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
+/// alike for each.
+constexpr std::array<std::string_view, 27> kTold = {
     "op",      "dtype",  "batch",   "heads",    "seq",  "dim",    "scale",   "causal", "align",
     "window",  "prefix", "lengths", "segments", "mask", "blocks", "softcap", "alibi",  "sinks",
-    "dropout", "past",   "paged",   "decay",    "beta", "state",  "out",     "layout"};
+    "dropout", "past",   "paged",   "decay",    "beta", "state",  "out",     "seed",   "layout"};
 constexpr std::array<std::string_view, 3> kToldOfTensors = {".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {

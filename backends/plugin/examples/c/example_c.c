@@ -1,5 +1,5 @@
 /* example_c: attention as plain loops in double, as a plug-in in C11. Replace run() by your kernel, then state how it
- * rounds. What it can't do it refuses with a sentence: linear attention, dropout, and caches as outputs.
+ * rounds. What it can't do it refuses with a sentence: linear attention.
  *
  *   cc -std=c11 -O2 -fPIC -shared example_c.c -lm -o libexample_c.so
  */
@@ -10,10 +10,10 @@
 #include "attest_plugin_tensor.h"
 
 /* What this backend knows; calls with anything else are refused by attest_refuse_others, options of the future too. */
-#define REFUSED                                                                                                   \
+#define LINEAR_ATTENTION                                                                                          \
   (ATTEST_HAS_LINEAR | ATTEST_HAS_GATED | ATTEST_HAS_DELTA | ATTEST_HAS_GATED_DELTA | ATTEST_HAS_DECAY_PER_HEAD | \
-   ATTEST_HAS_BETA_SHARED | ATTEST_HAS_STATE | ATTEST_HAS_DROPOUT | ATTEST_HAS_PRESENT)
-#define MINE (ATTEST_FEATURES_KNOWN & ~REFUSED)
+   ATTEST_HAS_BETA_SHARED | ATTEST_HAS_STATE)
+#define MINE (ATTEST_FEATURES_KNOWN & ~LINEAR_ATTENTION)
 
 /* One call made ready. Host and call stay as they are until drop(), inputs until the next upload(). */
 typedef struct plan {
@@ -103,6 +103,14 @@ static void score(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j, dou
   }
 }
 
+/* Dropout: keep / (1 - p), given as a tensor or drawn by the seed. */
+static double keep_factor(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const attest_tensor* keep = p->in->keep;
+  if (!keep && p->call->dropout == 0) return 1;
+  const int kept = keep ? attest_load(keep, attest_at(keep, NULL, b, h, i, j)) != 0 : attest_keeps(p->call, b, h, i, j);
+  return kept ? 1 / (1 - p->call->dropout) : 0;
+}
+
 /* One row of queries. A stage that was asked for is written for every key, seen or not. */
 static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
   const attest_call* c = p->call;
@@ -135,10 +143,13 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
     sum += weight;
     if (p->weights) p->weights[row * S + j] = weight;
     const int64_t g = h / (c->query_heads / c->key_heads);
-    for (int64_t d = 0; d < V; ++d) p->out[row * V + d] += weight * cached(p, p->in->v, p->in->past_v, b, g, j, d);
+    const double kept = weight * keep_factor(p, b, h, i, j);
+    for (int64_t d = 0; d < V; ++d) p->out[row * V + d] += kept * cached(p, p->in->v, p->in->past_v, b, g, j, d);
   }
   for (int64_t d = 0; d < V; ++d) p->out[row * V + d] /= sum;
-  for (int64_t j = 0; p->weights && j < S; ++j) p->weights[row * S + j] /= sum;
+  for (int64_t j = 0; p->weights && j < S; ++j) {
+    if (p->weights[row * S + j] != 0) p->weights[row * S + j] /= sum;
+  }
   p->lse[row] = max + log(sum);
 }
 
@@ -238,6 +249,18 @@ static void write(const plan* p, const attest_tensor* to, const int64_t* starts,
   }
 }
 
+/* The cache and what is new, as one tensor. */
+static void write_present(const plan* p, const attest_tensor* to, const attest_tensor* now, const attest_tensor* past) {
+  for (int64_t b = 0; to && b < to->shape[0]; ++b) {
+    for (int64_t g = 0; g < to->shape[1]; ++g) {
+      for (int64_t j = 0; j < to->shape[2]; ++j) {
+        for (int64_t d = 0; d < to->shape[3]; ++d)
+          attest_store(to, attest_at(to, NULL, b, g, j, d), cached(p, now, past, b, g, j, d));
+      }
+    }
+  }
+}
+
 static int download(void* pointer, const attest_outputs* outputs, attest_text* message) {
   (void)message;
   const plan* p = pointer;
@@ -247,6 +270,8 @@ static int download(void* pointer, const attest_outputs* outputs, attest_text* m
   write(p, outputs->capped, NULL, p->capped);
   write(p, outputs->biased, NULL, p->biased);
   write(p, outputs->weights, NULL, p->weights);
+  write_present(p, outputs->present_k, p->in->k, p->in->past_k);
+  write_present(p, outputs->present_v, p->in->v, p->in->past_v);
   return ATTEST_OK;
 }
 
