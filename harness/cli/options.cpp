@@ -45,9 +45,7 @@ void add_backend_options(CLI::App& app, BackendOptions& options) {
 
 void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
   app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
-      ->type_size(1)
-      ->expected(1, 1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);  // what follows is a case
   if (!isolates) return;
   app.add_flag("--no-isolate", options.no_isolate, "Run backends of plug-ins in this process, for debuggers")
       ->needs("--plugin");

@@ -29,6 +29,7 @@ static int create(const attest_backend* self, const attest_context* context, voi
   if (is(*instance, "unavailable")) return attest_say(message, ATTEST_UNAVAILABLE, "no such device here");
   if (is(*instance, "unavailable_for_no_reason")) return ATTEST_UNAVAILABLE;
   if (is(*instance, "create_returns_7")) return 7;
+  if (is(*instance, "crashes_in_create")) raise(SIGSEGV);
   return ATTEST_OK;
 }
 static void destroy(void* instance) { (void)instance; }
@@ -92,6 +93,8 @@ static int run(void* plan, attest_text* message) {
     memset(message->data, 'y', (size_t)message->capacity);
     return ATTEST_FAILED;
   }
+  if (is(plan, "crashes_in_run")) raise(SIGSEGV);
+  if (is(plan, "exits_in_run")) _Exit(0);
 #if defined BREAK_MISSING_SYMBOL
   nobody_has_this();
 #endif
@@ -131,7 +134,9 @@ static attest_backend list[] = {BACKEND("unavailable"),      BACKEND("unavailabl
                                 BACKEND("convention_empty"), BACKEND("no_plan"),
                                 BACKEND("prepare_fails"),    BACKEND("prepare_fails_silently"),
                                 BACKEND("out_of_memory"),    BACKEND("unterminated"),
-                                BACKEND("workspace_huge"),   BACKEND("writes_nothing")};
+                                BACKEND("workspace_huge"),   BACKEND("crashes_in_create"),
+                                BACKEND("crashes_in_run"),   BACKEND("exits_in_run"),
+                                BACKEND("writes_nothing")};
 #elif defined BREAK_TWICE
 static attest_backend list[] = {BACKEND("broken"), BACKEND("broken")};
 #elif defined BREAK_NO_NAME

@@ -36,8 +36,9 @@ TEST(FlatCall, FeaturesSayWhatACallUses) {
   EXPECT_EQ(features_of(call_of("seq=4 dim=4 causal")), plain | ATTEST_HAS_CAUSAL);
   EXPECT_EQ(features_of(call_of("dtype=bf16 seq=4 dim=4")), ATTEST_HAS_BF16 | ATTEST_HAS_ATTENTION);
   EXPECT_EQ(features_of(call_of("op=gated_delta seq=4 dim=4")), ATTEST_HAS_F32 | ATTEST_HAS_GATED_DELTA);
-  EXPECT_EQ(features_of(call_of("heads=8/2 seq=4x5 dim=4/6")),
-            plain | ATTEST_HAS_HEADS | ATTEST_HAS_GROUPED_HEADS | ATTEST_HAS_OTHER_KEY_LENGTH | ATTEST_HAS_OTHER_VALUE_DIM);
+  EXPECT_EQ(features_of(call_of("heads=8/2 seq=4x5 dim=4/6")), plain | ATTEST_HAS_HEADS | ATTEST_HAS_GROUPED_HEADS |
+                                                                   ATTEST_HAS_OTHER_KEY_LENGTH |
+                                                                   ATTEST_HAS_OTHER_VALUE_DIM);
   EXPECT_EQ(features_of(call_of("seq=4 dim=4 dropout=0.5 seed=3 out=o,lse,present past=1")),
             plain | ATTEST_HAS_DROPOUT | ATTEST_HAS_LSE | ATTEST_HAS_PRESENT | ATTEST_HAS_PAST);
   EXPECT_EQ(features_of(call_of("seq=4 dim=4 k.offset=1")), plain | ATTEST_HAS_STRIDES);

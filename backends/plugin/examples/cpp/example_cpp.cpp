@@ -1,4 +1,5 @@
-// example_cpp: the class that backends/README.md builds, as a plug-in. One head in float32, without options.
+// example_cpp: the class that backends/README.md builds, as a plug-in. Heads in groups in float32, with
+// scale and causal; what else a call may ask for it refuses.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,7 +15,7 @@ class MyPlan : public Plan {
   explicit MyPlan(const Call& call)
       : p_(call),
         weights_(static_cast<std::size_t>(call.key_length)),
-        out_(static_cast<std::size_t>(call.query_heads * call.query_length * call.value_dim)) {}
+        out_(static_cast<std::size_t>(call.batch * call.query_heads * call.query_length * call.value_dim)) {}
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
