@@ -32,6 +32,7 @@ void add_compare(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
+void add_new_backend(CLI::App& app, Invocation& invocation);
 void add_mutants(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);

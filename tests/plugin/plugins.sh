@@ -114,7 +114,7 @@ grep '"status":"refused"' example_c.jsonl | grep -qv '"case":"[^"]*op=' && compl
 
 # Bugs that shipped, from outside: each class of tests/BUG_CLASSES.md whose case a suite holds is caught where its mistake is made.
 classes=0
-mistakes=$(grep -E '^\| [0-9]+ \|' "$root/tests/BUG_CLASSES.md" | awk -F '|' '$7 ~ /`/ && $6 ~ /=/ { print $7 }' | grep -oE '`[a-z0-9_]+`' | tr -d '`' | sort -u | paste -sd,)
+mistakes=$(grep -E '^\| [0-9]+ \|' "$root/tests/BUG_CLASSES.md" | awk -F '|' '$6 ~ /`/ && $5 ~ /=/ { print $6 }' | grep -oE '`[a-z0-9_]+`' | tr -d '`' | sort -u | paste -sd,)
 "$attest" check --plugin libfaulty_plugin.so --backend "correct,example_again,$mistakes" --suite-file "$root/tests/cases/bugs.cases" --no-shrink --json bugs.jsonl >output 2>&1
 for right in correct example_again; do
   grep "\"backend\":\"$right\"" bugs.jsonl | grep -qE '"status":"(fail|crashed|timeout|suspect)"' && complain "$right is accused"
