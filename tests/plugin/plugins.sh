@@ -128,7 +128,6 @@ while IFS='|' read -r _ number _ _ shown wrong _; do
     done < <(sed 's/<br>/\n/g' <<<"$shown" | grep -oE '`[^`]*=[^`]*`')
   done
   classes=$((classes + caught))
-  [ "$caught" = 1 ] || [[ $shown != *=* ]] || echo "class ${number// /}: not by a case of its row"
 done < <(grep -E '^\| [0-9]+ \|' "$root/tests/BUG_CLASSES.md")
 echo "$classes classes of bugs caught in a plug-in"
 [ "$classes" -ge 20 ] || complain "only $classes classes of bugs are caught"
