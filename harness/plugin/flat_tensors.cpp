@@ -23,7 +23,7 @@ const attest_tensor* TensorTable::add(const void* data, attest_data_type type, i
   Row& row = rows_.at(used_++);
   row.shape = shape;
   row.strides = strides;
-  // DLPack has no const; attest_plugin.h says that inputs are read only.
+  // DLPack has no const; backends/plugin/attest_plugin.h says that inputs are read only.
   row.tensor = {const_cast<void*>(data), {ATTEST_DEVICE_CPU, 0}, rank, type, row.shape.data(), row.strides.data(), 0};
   return &row.tensor;
 }

@@ -101,9 +101,11 @@ one_line "it was run with backend.example_c plain C11 loops" check --plugin libm
 
 # The examples: all of smoke or a sentence, and of the matrix what they can.
 export ATTEST_LISTS=$work/lists
-for example in example_c example_cpp example_fortran; do
-  [ -f "lib$example.so" ] || continue
-  "$attest" check --plugin "lib$example.so" --suite smoke --suite matrix --no-shrink --write-refusals lists --json "$example.jsonl" >output 2>&1 ||
+for example in example_c example_cpp example_fortran example_again; do
+  library=lib$example.so
+  [ "$example" != example_again ] || library=libfaulty_plugin.so # the backend of the tree, outside
+  [ -f "$library" ] || continue
+  "$attest" check --plugin "$library" --backend "$example" --suite smoke --suite matrix --no-shrink --write-refusals lists --json "$example.jsonl" >output 2>&1 ||
     complain "$example: $(tail -n 4 output)"
   count() { grep '"suite":"matrix"' "$example.jsonl" | grep -c "\"status\":\"$1\""; }
   all=$(grep -c '"suite":"matrix"' "$example.jsonl") refused=$(count refused) passed=$(count pass)
@@ -111,6 +113,7 @@ for example in example_c example_cpp example_fortran; do
   grep '"suite":"matrix"' "$example.jsonl" | grep '"status":"refused"' | grep -o '"reason":"[^"]*"' | sort | uniq -c | sort -rn | head -n 6
 done
 grep '"status":"refused"' example_c.jsonl | grep -qv '"case":"[^"]*op=' && complain "example_c refuses what it can do"
+grep -q '"status":"refused"' example_again.jsonl && complain "the tree's example refuses something from outside"
 
 # Bugs that shipped, from outside: each class of tests/BUG_CLASSES.md whose case a suite holds is caught where its mistake is made.
 classes=0
