@@ -3,8 +3,9 @@
  * A plug-in is a library that exports one function, attest_plugin_entry. README.md beside this file is the standard:
  * what each side promises, who owns what, which threads call, how versions grow. examples/ holds whole plug-ins.
  *
- * Every struct begins with its size in bytes. Members are only ever appended, never moved, removed or given another
- * meaning. Pointers are the host's unless a member says otherwise, and NULL where there is nothing.
+ * Every struct begins with its size in bytes, but for attest_placement and the tensors, which DLPack fixes. Members are
+ * only ever appended, never moved, removed or given another meaning. Pointers are the host's unless a member says
+ * otherwise, and NULL where there is nothing.
  */
 #ifndef ATTEST_PLUGIN_H
 #define ATTEST_PLUGIN_H

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "harness/base/float_environment.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/plugin/plugin_backend.h"
@@ -16,6 +17,7 @@ namespace {
 
 /// As dlopen must be given it: a name without a folder would be looked for elsewhere.
 PluginTable load(const std::string& path) {
+  const FloatEnvironment environment;  // constructors of libraries built with -ffast-math switch to flushing
   const std::string absolute = std::filesystem::absolute(path).string();
   void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {

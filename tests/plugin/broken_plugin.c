@@ -20,6 +20,11 @@ __attribute__((constructor)) static void constructor(void) {
 }
 #endif
 
+#if defined BREAK_MODES_IN_CONSTRUCTOR
+#include <fenv.h>
+__attribute__((constructor)) static void constructor(void) { fesetround(FE_UPWARD); }
+#endif
+
 /* The library with BREAK_ANSWERS has a backend for each; `user` is the name. */
 static int is(void* instance, const char* name) { return instance && strcmp(instance, name) == 0; }
 

@@ -78,6 +78,13 @@ one_line "backend crashes_in_create can't be had here: ended by Segmentation fau
 expect 0 "unavailable not available: no such device here" list backends --plugin libbroken_answers.so
 grep -q "^example " output || complain "list backends leaves out those of the program"
 
+# Two in one process share nothing.
+for library in libexample_c.so libexample_cpp.so libfaulty_plugin.so; do
+  exported=$(nm -D --defined-only "$library" | awk '$2 !~ /[WV]/ { print $3 }' | paste -sd ' ')
+  [ "$exported" = attest_plugin_entry ] || complain "$library exports more than its entry: ${exported:0:200}"
+done
+expect 0 "2 passed" check --no-isolate --plugin libexample_cpp.so --plugin libexample_c.so "$line"
+
 # Every command, on an example and beside a backend of the program.
 expect 0 "2 passed" check --plugin libexample_c.so --backend example_c,example "$line"
 expect 0 "1 passed" check --plugin libexample_c.so --no-isolate "$line"

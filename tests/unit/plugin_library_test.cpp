@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
+
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -26,6 +28,12 @@ TEST(PluginLibrary, SaysWhyOneCantBeUsed) {
   EXPECT_EQ(complaint_about(kFolder + "/libbroken_entry_missing.so"),
             "it exports no attest_plugin_entry, so it is no plug-in of attest");
   EXPECT_NE(complaint_about(kFolder + "/libbroken_entry_null.so").find("its entry gave no table"), std::string::npos);
+}
+
+/// As libraries built with -ffast-math do: it would change the results of everyone after it.
+TEST(PluginLibrary, LoadingOneChangesNoMode) {
+  load_plugin(kFolder + "/libbroken_modes_in_constructor.so");
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 TEST(PluginLibrary, HasItsBackendsInOrder) {
