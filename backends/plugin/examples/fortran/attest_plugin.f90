@@ -8,12 +8,12 @@ module attest_plugin
   integer(c_int), parameter :: attest_ok = 0, attest_refused = 1, attest_failed = 2
   integer(c_int32_t), parameter :: attest_abi = 1
   integer(c_int32_t), parameter :: attest_f64 = 0, attest_f32 = 1, attest_f16 = 2, attest_bf16 = 3
-  integer(c_int32_t), parameter :: attest_bottom_right = 1
+  integer(c_int32_t), parameter :: attest_bottom_right = 1, attest_boolean_mask = 1, attest_additive_mask = 2
   ! Bits of features, by their number n in ATTEST_HAS(n).
   integer, parameter :: has_f64 = 0, has_f32 = 1, has_attention = 4, has_batch = 9, has_heads = 10, has_grouped_heads = 11, &
                         has_other_key_length = 12, has_other_value_dim = 13, has_empty = 14, has_scale = 15, has_causal = 16, &
                         has_bottom_right = 17, has_window = 18, has_prefix = 19, has_lengths = 20, has_query_lengths = 21, &
-                        has_softcap = 27, has_lse = 36, has_strides = 42
+                        has_boolean_mask = 23, has_additive_mask = 24, has_softcap = 27, has_lse = 36, has_strides = 42
   integer, parameter :: known_features = 44
   integer(c_int64_t), parameter :: attest_unbounded = huge(0_c_int64_t)
 

@@ -1,5 +1,5 @@
 ! example_fortran: softmax attention in float32 and float64, with heads in groups, scale, causal, windows, prefixes,
-! lengths of keys, softcap and logsumexp, as a plug-in in Fortran 2008. Sums are double.
+! lengths, masks, softcap and logsumexp, as a plug-in in Fortran 2008. Sums are double.
 !
 !   gfortran -O2 -fPIC -shared attest_plugin.f90 example_fortran.f90 -o libexample_fortran.so
 module example_fortran
@@ -10,8 +10,8 @@ module example_fortran
 
   integer, parameter :: mine(*) = [has_f64, has_f32, has_attention, has_batch, has_heads, has_grouped_heads, &
                                    has_other_key_length, has_other_value_dim, has_empty, has_scale, has_causal, &
-                                   has_bottom_right, has_window, has_prefix, has_lengths, has_query_lengths, has_softcap, &
-                                   has_lse, has_strides]
+                                   has_bottom_right, has_window, has_prefix, has_lengths, has_query_lengths, &
+                                   has_boolean_mask, has_additive_mask, has_softcap, has_lse, has_strides]
   character(kind=c_char), target :: name(16) = [character(1) :: 'e', 'x', 'a', 'm', 'p', 'l', 'e', '_', 'f', 'o', 'r', 't', &
                                                 'r', 'a', 'n', c_null_char]
   character(kind=c_char, len=22), target :: library = 'plain Fortran loops'//c_null_char
@@ -21,9 +21,10 @@ module example_fortran
   type(attest_plugin_table), target :: table
   type(c_ptr), target :: backends(1)
 
-  ! A tensor with its extents, strides and elements; exactly one of f and d is set.
+  ! A tensor with its strides and elements; exactly one of bytes, f and d is set.
   type :: view
     integer(c_int64_t), pointer :: strides(:) => null()
+    integer(c_int8_t), pointer :: bytes(:) => null()
     real(c_float), pointer :: f(:) => null()
     real(c_double), pointer :: d(:) => null()
   end type
@@ -31,7 +32,7 @@ module example_fortran
   type :: plan
     type(attest_call), pointer :: call => null()
     integer(c_int64_t), pointer :: query_lengths(:) => null(), key_lengths(:) => null()
-    type(view) :: q, k, v
+    type(view) :: q, k, v, mask
     real(c_double), allocatable :: out(:, :, :, :), lse(:, :, :), scores(:)
   end type
 
@@ -50,6 +51,8 @@ contains
     elements = 1 + sum((shape - 1)*one%strides)
     if (t%bits == 64) then
       call c_f_pointer(t%data, one%d, [elements])
+    else if (t%bits == 8) then
+      call c_f_pointer(t%data, one%bytes, [elements])
     else
       call c_f_pointer(t%data, one%f, [elements])
     end if
@@ -63,6 +66,8 @@ contains
     at = 1 + b*t%strides(1) + h*t%strides(2) + l*t%strides(3) + d*t%strides(4)
     if (associated(t%d)) then
       element = t%d(at)
+    else if (associated(t%bytes)) then
+      element = real(t%bytes(at), c_double)
     else
       element = real(t%f(at), c_double)
     end if
@@ -88,15 +93,20 @@ contains
     if (associated(lengths)) count_of = lengths(b + 1)
   end function
 
-  logical function sees(p, b, i, j)
+  logical function sees(p, b, h, i, j)
     type(plan), intent(in) :: p
-    integer(c_int64_t), intent(in) :: b, i, j
+    integer(c_int64_t), intent(in) :: b, h, i, j
     integer(c_int64_t) :: diagonal, queries, keys
     queries = count_of(p%query_lengths, b, p%call%query_length)
     keys = count_of(p%key_lengths, b, p%call%key_length)
     diagonal = i
     if (p%call%align == attest_bottom_right) diagonal = i + keys - queries
     sees = i < queries .and. j < keys
+    if (p%call%mask_kind == attest_boolean_mask) then
+      if (element(p%mask, b, h, i, j) == 0) sees = .false.
+    else if (p%call%mask_kind == attest_additive_mask) then
+      if (element(p%mask, b, h, i, j) < -huge(1.0_c_double)) sees = .false.
+    end if
     if (j < p%call%prefix) return
     if (p%call%causal /= 0 .and. j > diagonal) sees = .false.
     if (p%call%window_left /= attest_unbounded .and. j < diagonal - p%call%window_left) sees = .false.
@@ -115,13 +125,14 @@ contains
     largest = ieee_value(largest, ieee_negative_inf)
     p%out(:, i + 1, h + 1, b + 1) = 0
     do j = 0, p%call%key_length - 1
-      if (.not. sees(p, b, i, j)) cycle
+      if (.not. sees(p, b, h, i, j)) cycle
       s = 0
       do d = 0, p%call%key_dim - 1
         s = s + element(p%q, b, h, i, d)*element(p%k, b, g, j, d)
       end do
       s = s*p%call%scale
       if (p%call%softcap > 0) s = p%call%softcap*tanh(s/p%call%softcap)
+      if (p%call%mask_kind == attest_additive_mask) s = s + element(p%mask, b, h, i, j)
       p%scores(j + 1) = s
       if (.not. any_seen .or. s > largest) largest = s
       any_seen = .true.
@@ -130,7 +141,7 @@ contains
     if (.not. any_seen) return
     total = 0
     do j = 0, p%call%key_length - 1
-      if (.not. sees(p, b, i, j)) cycle
+      if (.not. sees(p, b, h, i, j)) cycle
       weight = exp(p%scores(j + 1) - largest)
       total = total + weight
       do d = 0, p%call%value_dim - 1
@@ -164,7 +175,8 @@ contains
     end do
     refuse = attest_ok
     if (others == 0) return
-    call attest_say(reason, 'scale, causal, windows, prefixes, lengths, softcap and lse in float32 and float64: no more so far')
+    call attest_say(reason, &
+                    'scale, causal, windows, prefixes, lengths, masks, softcap and lse in float32 and float64: no more so far')
     refuse = attest_refused
   end function
 
@@ -224,6 +236,7 @@ contains
     p%q = view_of(inputs%q)
     p%k = view_of(inputs%k)
     p%v = view_of(inputs%v)
+    if (c_associated(inputs%mask)) p%mask = view_of(inputs%mask)
     upload = attest_ok
   end function
 
