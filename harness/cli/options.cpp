@@ -63,14 +63,19 @@ std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& ba
 void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   auto* isolate = app.add_flag("--isolate", flags.isolate,
                                "Run each backend in a process of its own, its tensors between inaccessible pages");
-  app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
-      ->check(number_range(0.001, 86400.0))
-      ->needs(isolate);
-  app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
-      ->check(number_range(0.001, 1e6))
-      ->needs(isolate);
-  app.parse_complete_callback([isolate] {
-    if (isolate->empty()) recommend_isolation_in_crashes();
+  auto* timeout = app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
+                      ->check(number_range(0.001, 86400.0));
+  auto* memory = app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
+                     ->check(number_range(0.001, 1e6));
+  const auto* plugin = app.get_option_no_throw("--plugin");
+  const auto* here = app.get_option_no_throw("--no-isolate");
+  if (here) isolate->excludes("--no-isolate");
+  app.parse_complete_callback([=] {
+    if (!isolate->empty() || (plugin && !plugin->empty() && here->empty())) return;
+    for (const CLI::Option* limit : {timeout, memory}) {
+      if (!limit->empty()) throw CLI::RequiresError(limit->get_name(), "--isolate");
+    }
+    recommend_isolation_in_crashes();
   });
 }
 

@@ -62,6 +62,9 @@ for command in "bench --plugin libbroken_crashes_in_constructor.so '$line'" "fuz
 done
 one_line 'called as one of libexample_c.so' check --plugin libexample_c.so --plugin ./libexample_c.so "$line"
 one_line '--no-isolate requires --plugin' check --no-isolate "$line"
+one_line '--no-isolate excludes --isolate' check --isolate --no-isolate --plugin libexample_c.so "$line"
+one_line '--timeout requires --isolate' check --timeout 2 --no-isolate --plugin libexample_c.so "$line"
+expect 0 "1 passed" check --timeout 20 --memory 4 --plugin libexample_c.so "$line"
 one_line 'explain looks at one backend: --backend NAME; the plug-in has correct, ' explain --plugin libfaulty_plugin.so "$line"
 one_line 'unknown backend "exampel_c"; nearest: example_c' check --plugin libexample_c.so --backend exampel_c "$line"
 
