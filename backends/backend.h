@@ -99,11 +99,12 @@ inline std::optional<Refusal> refuse_other_operators(const Call& call) {
   return Refusal{"op=" + std::string(name_of(call.op)) + ": softmax attention alone"};
 }
 
-/// One row of the registry. Either `make` is set or `unavailable` says why the backend was not built.
+/// One row of the registry. Either `make` is set, or `plugin`, or `unavailable` says why the backend was not built.
 struct BackendEntry {
   std::string_view name;
   std::unique_ptr<Backend> (*make)(const Context&);  ///< throws BackendUnavailable
   std::string_view unavailable;
+  std::string_view plugin{};  ///< path of the shared library that has it: the harness loads that, or a worker does
 };
 
 }  // namespace attest

@@ -7,6 +7,7 @@ namespace attest {
 
 struct Identity {
   std::string name, library, device;
+  std::string plugin{};  ///< the shared library that it comes from, as the user named it; the host's to fill in
 };
 
 }  // namespace attest

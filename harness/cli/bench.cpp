@@ -163,7 +163,8 @@ int run(const BenchOptions& options, const Invocation& invocation) {
     throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
   }
   limit_thread_pools(context.threads);
-  const BackendSet backends(invocation.registry, options.backend.list(), context);
+  const Plugins plugins(options.backend.plugins, invocation.registry);
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context);
   backends.require(options.backend.required());
   check_before_timing(cases, backends, filter);
   std::optional<OutputFile> file;
@@ -199,6 +200,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->cases.arguments, "Case lines");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated");
   add_backend_options(*sub, options->backend);
+  add_plugin_options(*sub, options->backend, /*isolates=*/false);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--json", options->json, "Write Google Benchmark JSON to this file");

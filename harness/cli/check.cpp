@@ -39,7 +39,7 @@ std::vector<CaseList> load(const CaseNames& names) {
 }
 
 /// The same backends made for more threads than there are cores; with --bitwise for some other numbers before.
-std::vector<BackendSet> other_threads(const CheckOptions& options, std::span<const BackendEntry> registry) {
+std::vector<BackendSet> other_threads(const CheckOptions& options, const Plugins& plugins) {
   std::vector<BackendSet> sets;
   std::vector<int> numbers;
   if (options.bitwise) numbers = {1, 2, 3};
@@ -48,7 +48,8 @@ std::vector<BackendSet> other_threads(const CheckOptions& options, std::span<con
     Context context = options.backend.context();
     if (options.bitwise && threads == context.threads) continue;
     context.threads = threads;
-    sets.emplace_back(registry, options.backend.list(), context, options.isolation.options());
+    sets.emplace_back(plugins.entries(), options.backend.list(plugins), context,
+                      options.isolation.options(options.backend));
   }
   return sets;
 }
@@ -105,18 +106,19 @@ int exit_code_of(const CheckOutcome& outcome) {
 int run(const CheckOptions& options, const Invocation& invocation) {
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
-  const auto isolation = options.isolation.options();
+  const auto isolation = options.isolation.options(options.backend);
+  const Plugins plugins(options.backend.plugins, invocation.registry);
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
-  const BackendSet backends(invocation.registry, options.backend.list(), context, isolation);
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());
   require_lists_of(backends, options);
-  const std::vector<BackendSet> others = other_threads(options, invocation.registry);
+  const std::vector<BackendSet> others = other_threads(options, plugins);
   CheckSettings settings;
   settings.filter = options.filter;
   settings.shard = options.shard;
   settings.threads = context.threads;
   settings.fail_fast = options.fail_fast;
-  settings.isolated = options.isolation.isolate;
+  settings.isolated = isolation.has_value();
   settings.once = options.once;
   settings.bitwise = options.bitwise;
   settings.shrink = !options.no_shrink;
@@ -154,6 +156,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_option("--suite", options->cases.suites, "A committed suite by name; may be repeated");
   sub->add_option("--suite-file", options->cases.suite_files, "Anyone's file of case lines; may be repeated");
   add_backend_options(*sub, options->backend);
+  add_plugin_options(*sub, options->backend);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases, from 1");

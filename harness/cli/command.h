@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/isolation_options.h"
+#include "harness/isolation/plugins.h"
 
 namespace CLI {
 class App;
@@ -31,6 +32,7 @@ void add_compare(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
+void add_new_backend(CLI::App& app, Invocation& invocation);
 void add_mutants(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
@@ -38,20 +40,27 @@ void add_worker(CLI::App& app, Invocation& invocation);
 
 /// What every command that runs backends takes.
 struct BackendOptions {
-  std::string names;    ///< comma separated; empty means all
-  std::string require;  ///< comma separated: those that must be there
+  std::string names;                 ///< comma separated; empty means all, or with plug-ins all of theirs
+  std::vector<std::string> plugins;  ///< paths of shared libraries
+  bool no_isolate = false;           ///< backends of plug-ins run in this process
+  std::string require;               ///< comma separated: those that must be there
   std::string device;
   int threads = 0;  ///< 0: every core
 
   Context context() const;
   /// The names one by one. Throws UserError for an empty one.
-  std::vector<std::string> list() const;
+  std::vector<std::string> list(const Plugins& loaded) const;
   /// The names that must be there. Throws UserError for an empty one.
   std::vector<std::string> required() const;
-  /// The one backend that `command` looks at. Throws UserError unless exactly one is named.
-  std::vector<std::string> one(const std::string& command) const;
+  /// The one backend that `command` looks at. Throws UserError unless exactly one is named, or there is one plug-in
+  /// with one backend.
+  std::vector<std::string> one(const std::string& command, const Plugins& loaded) const;
+  /// Of commands without --isolate: with plug-ins, processes of their own unless --no-isolate says otherwise.
+  std::optional<IsolationOptions> isolation() const;
 };
 void add_backend_options(CLI::App& app, BackendOptions& options);
+/// --plugin, and --no-isolate but for a command that never isolates.
+void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates = true);
 /// --require, for commands that run all backends that can be had.
 void add_require_option(CLI::App& app, BackendOptions& options);
 
@@ -60,7 +69,9 @@ struct IsolationFlags {
   bool isolate = false;
   double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker
 
-  std::optional<IsolationOptions> options() const;
+  /// Isolation is asked for, or is the way of plug-ins.
+  bool wanted(const BackendOptions& backend) const { return isolate || backend.isolation().has_value(); }
+  std::optional<IsolationOptions> options(const BackendOptions& backend) const;
 };
 void add_isolation_options(CLI::App& app, IsolationFlags& flags);
 

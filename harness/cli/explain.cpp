@@ -17,11 +17,12 @@ struct ExplainOptions {
 };
 
 int run(const ExplainOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = options.backend.one("explain looks at");
+  const Plugins plugins(options.backend.plugins, registry);
+  const std::vector<std::string> names = options.backend.one("explain looks at", plugins);
   const Case source = case_from_argument(options.what);
   announce_if_long(source.problem, source.label);
   const Context context = options.backend.context();
-  const BackendSet backends(registry, names, context);
+  const BackendSet backends(plugins.entries(), names, context, options.backend.isolation());
   const Verdict verdict = explain(source, *backends.all().front(), context.threads, options.elements);
   if (verdict.status == Status::refused) return kNothingChecked;
   return is_failure(verdict) ? kFailed : kOk;
@@ -36,6 +37,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
                                  "The worst elements of a case: got, expected, and the bound term by term.");
   sub->add_option("case", options->what, "A case line or a .safetensors file")->required();
   add_backend_options(*sub, options->backend);
+  add_plugin_options(*sub, options->backend);
   sub->add_option("--elements", options->elements, "How many of the worst to show")->check(CLI::Range(1, 100));
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }

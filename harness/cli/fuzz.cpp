@@ -43,10 +43,12 @@ void print_pairs(const FuzzResult& result) {
 }
 
 int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = options.backend.one("fuzz looks at");
+  const Plugins plugins(options.backend.plugins, registry);
+  const std::vector<std::string> names = options.backend.one("fuzz looks at", plugins);
   std::optional<OutputFile> file;
   if (!options.out.empty()) file.emplace(options.out);
-  const BackendSet backends(registry, names, options.backend.context(), options.isolation.options());
+  const BackendSet backends(plugins.entries(), names, options.backend.context(),
+                            options.isolation.options(options.backend));
   Backend& backend = *backends.all().front();
   FuzzSettings settings;
   settings.seconds = options.seconds;
@@ -100,6 +102,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
                          "Cases for classes of values not yet met, random ones, and neighbours of those closest to\n"
                          "their bound; failures made small.");
   add_backend_options(*sub, options->backend);
+  add_plugin_options(*sub, options->backend);
   sub->add_option("--time", options->seconds, "For how long: 60s, 5m")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(number_range(0.01, 1e6));

@@ -29,7 +29,8 @@ struct ListOptions {
 };
 
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const BackendSet backends(registry, {}, options.backend.context());
+  const Plugins plugins(options.backend.plugins, registry);
+  const BackendSet backends(plugins.entries(), {}, options.backend.context(), options.backend.isolation());
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::json::array();
     for (const Backend* backend : backends.all()) {
@@ -55,7 +56,9 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
 /// What each backend says and what probing it shows; exit code 1 when a statement does not hold.
 int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOptions& options,
                   std::span<const BackendEntry> registry) {
-  const BackendSet backends(registry, options.backend.list(), options.backend.context());
+  const Plugins plugins(options.backend.plugins, registry);
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
+                            options.backend.isolation());
   bool all_hold = true;
   for (Backend* backend : backends.all()) {
     fmt::print("{}\n", backend->identity().name);
@@ -77,7 +80,9 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   std::ifstream file(path);
   const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
   if (!field.is_object()) throw UserError(path.string() + ": can't be read");
-  const BackendSet backends(registry, options.backend.list(), options.backend.context());
+  const Plugins plugins(options.backend.plugins, registry);
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
+                            options.backend.isolation());
   std::map<std::string, std::string> stated;
   for (const Backend* backend : backends.all()) {
     const Conventions conventions = backend->conventions();
@@ -167,6 +172,7 @@ void add_list(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,
                   "Only these, separated by commas (conventions, arithmetic, semantics)");
+  add_plugin_options(*sub, options->backend);
   sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show");
   sub->add_flag("--pairs", options->pairs, "coverage of every pair of classes too");
   sub->add_option("--device", options->backend.device, "Part of an OpenCL device's or platform's name");

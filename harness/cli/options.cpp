@@ -16,43 +16,66 @@ Context BackendOptions::context() const {
   return {threads > 0 ? threads : all, device};
 }
 
-std::vector<std::string> BackendOptions::list() const { return split_names(names); }
+std::vector<std::string> BackendOptions::list(const Plugins& loaded) const {
+  return names.empty() ? loaded.names() : split_names(names);
+}
 
 std::vector<std::string> BackendOptions::required() const { return split_names(require); }
 
-std::vector<std::string> BackendOptions::one(const std::string& command) const {
-  std::vector<std::string> named = list();
-  if (named.size() != 1) throw UserError(command + " one backend: --backend NAME");
-  return named;
+std::vector<std::string> BackendOptions::one(const std::string& command, const Plugins& loaded) const {
+  std::vector<std::string> named = list(loaded);
+  if (named.size() == 1) return named;
+  std::string choice;
+  for (const std::string& name : loaded.names()) choice += (choice.empty() ? "; the plug-in has " : ", ") + name;
+  throw UserError(command + " one backend: --backend NAME" + choice);
+}
+
+std::optional<IsolationOptions> BackendOptions::isolation() const {
+  if (plugins.empty() || no_isolate) return std::nullopt;
+  return IsolationOptions{};
 }
 
 void add_backend_options(CLI::App& app, BackendOptions& options) {
-  app.add_option("--backend", options.names, "Names, comma separated; default: all that can be had");
+  app.add_option("--backend", options.names,
+                 "Names, comma separated; default: all that can be had, with --plugin all of the plug-in");
   app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
+}
+
+void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
+  app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
+      ->allow_extra_args(false);  // what follows is a case
+  if (!isolates) return;
+  app.add_flag("--no-isolate", options.no_isolate, "Run backends of plug-ins in this process, for debuggers")
+      ->needs("--plugin");
 }
 
 void add_require_option(CLI::App& app, BackendOptions& options) {
   app.add_option("--require", options.require, "Names, comma separated: stop when one of them can't be had here");
 }
 
-std::optional<IsolationOptions> IsolationFlags::options() const {
-  if (!isolate) return std::nullopt;
+std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& backend) const {
+  if (!wanted(backend)) return std::nullopt;
   return IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
 }
 
 void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   auto* isolate = app.add_flag("--isolate", flags.isolate,
                                "Run each backend in a process of its own, its tensors between inaccessible pages");
-  app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
-      ->check(number_range(0.001, 86400.0))
-      ->needs(isolate);
-  app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
-      ->check(number_range(0.001, 1e6))
-      ->needs(isolate);
-  app.parse_complete_callback([isolate] {
-    if (isolate->empty()) recommend_isolation_in_crashes();
+  auto* timeout = app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
+                      ->check(number_range(0.001, 86400.0));
+  auto* memory = app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
+                     ->check(number_range(0.001, 1e6));
+  const auto* plugin = app.get_option_no_throw("--plugin");
+  const auto* here = app.get_option_no_throw("--no-isolate");
+  if (here) isolate->excludes("--no-isolate");
+  app.parse_complete_callback([=] {
+    if (!isolate->empty() || (plugin && !plugin->empty() && here->empty())) return;
+    for (const CLI::Option* limit : {timeout, memory}) {
+      if (!limit->empty()) throw CLI::RequiresError(limit->get_name(), "--isolate");
+    }
+    recommend_isolation_in_crashes();
   });
 }
 

@@ -23,10 +23,11 @@ struct ShrinkOptions {
 };
 
 int run(const ShrinkOptions& options, std::span<const BackendEntry> registry) {
-  const std::vector<std::string> names = options.backend.one("shrink looks at");
+  const Plugins plugins(options.backend.plugins, registry);
+  const std::vector<std::string> names = options.backend.one("shrink looks at", plugins);
   const Case source = case_from_argument(options.what);
   announce_if_long(source.problem, source.label);
-  const BackendSet backends(registry, names, options.backend.context());
+  const BackendSet backends(plugins.entries(), names, options.backend.context(), options.backend.isolation());
   Backend& backend = *backends.all().front();
   const int threads = options.backend.context().threads;
 
@@ -53,6 +54,7 @@ void add_shrink(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->what, "A case line or .safetensors file on which the backend fails")->required();
   sub->add_option("--out", options->out, "Where the smallest case of a file goes, as a file");
   add_backend_options(*sub, options->backend);
+  add_plugin_options(*sub, options->backend);
   sub->add_option("--budget", options->budget_seconds, "Seconds after which to stop")->check(number_range(0.0, 3600.0));
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }

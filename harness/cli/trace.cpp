@@ -82,7 +82,8 @@ int run_language_model(const TraceOptions& options, std::span<const BackendEntry
     throw UserError("trace language_model: --svg, --row, --causal, --batch, --head and --model are for cases");
   std::optional<BackendSet> backends;
   if (!options.backend.names.empty()) {
-    backends.emplace(registry, options.backend.one("trace runs"), options.backend.context());
+    const Plugins none({}, registry);
+    backends.emplace(registry, options.backend.one("trace runs", none), options.backend.context());
   }
   const LanguageModelTrace trace = trace_language_model(settings, backends ? backends->all().front() : nullptr);
   TraceFiles files(options);

@@ -12,6 +12,7 @@ void add_worker(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<WorkerOptions>();
   auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
   sub->add_option("backend", options->backend)->required();
+  sub->add_option("--plugin", options->plugin);
   sub->add_option("--threads", options->threads);
   sub->add_option("--device", options->device);
   sub->add_option("--memory", options->memory_gib);

@@ -6,6 +6,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/isolation/isolated_backend.h"
+#include "harness/plugin/plugin_library.h"
 #include "reference/nearest.h"
 
 namespace attest {
@@ -31,6 +32,11 @@ void check_known(const std::string& name, const std::vector<std::string>& known)
                   "; `attest list backends` shows all");
 }
 
+std::unique_ptr<Backend> make_here(const BackendEntry& entry, const Context& context) {
+  if (entry.plugin.empty()) return entry.make(context);
+  return make_plugin_backend(load_plugin(std::string(entry.plugin)), std::string(entry.name), context);
+}
+
 }  // namespace
 
 BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
@@ -43,10 +49,11 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     const bool named = std::find(names.begin(), names.end(), entry.name) != names.end();
     if (!names.empty() && !named) continue;
     std::string reason(entry.unavailable);
-    if (entry.make) {
+    if (entry.make || !entry.plugin.empty()) {
       try {
-        backends_.push_back(isolation ? isolated_backend(std::string(entry.name), context, *isolation)
-                                      : entry.make(context));
+        backends_.push_back(
+            isolation ? isolated_backend(std::string(entry.name), context, *isolation, std::string(entry.plugin))
+                      : make_here(entry, context));
         made.emplace_back(entry.name);
         continue;
       } catch (const std::exception& error) {

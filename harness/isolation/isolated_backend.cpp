@@ -24,7 +24,7 @@ namespace {
 
 class IsolatedBackend : public Backend {
  public:
-  IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options);
+  IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options, std::string plugin);
 
   Identity identity() const override { return identity_; }
   Conventions conventions() const override { return conventions_; }
@@ -55,7 +55,7 @@ class IsolatedBackend : public Backend {
   std::string step_of(const std::string& what) const;
   const Answer& answer_for(const Call& call) const;
 
-  std::string name_;
+  std::string name_, plugin_;
   Context context_;
   IsolationOptions options_;
   Identity identity_;
@@ -68,12 +68,13 @@ class IsolatedBackend : public Backend {
   FileSpace space_{page_size()};        ///< of the worker's file, behind its first page
 };
 
-IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options)
-    : name_(std::move(name)), context_(context), options_(options) {
+IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options,
+                                 std::string plugin)
+    : name_(std::move(name)), plugin_(std::move(plugin)), context_(context), options_(options) {
   try {
     const Json reply = ask({{"do", "identity"}});
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
-                 reply.at("device").get<std::string>()};
+                 reply.at("device").get<std::string>(), plugin_};
     contract_ = reply.at("contract").get<int>();
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
@@ -107,7 +108,7 @@ Json IsolatedBackend::ask(const Json& request) const {
 
 void IsolatedBackend::need_worker(const std::string& what) const {
   if (worker_) return;
-  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_.memory_gib);
+  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_.memory_gib, plugin_);
   ++generation_;
   Json hello;
   expect_message(receive_message(worker_->socket(), hello, options_.limit), what);
@@ -275,8 +276,9 @@ std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
 
 }  // namespace
 
-std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options) {
-  return std::make_unique<IsolatedBackend>(std::move(name), context, options);
+std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options,
+                                          std::string plugin) {
+  return std::make_unique<IsolatedBackend>(std::move(name), context, options, std::move(plugin));
 }
 
 void settle(const Backend& backend) {

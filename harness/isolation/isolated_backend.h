@@ -13,8 +13,10 @@
 
 namespace attest {
 
-/// Starts a worker. Throws BackendUnavailable with the worker's reason.
-std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options);
+/// Starts a worker; `plugin` is the path of the library that has the backend, "" for this program. Throws
+/// BackendUnavailable with the worker's reason.
+std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options,
+                                          std::string plugin = "");
 
 /// The fingerprint of what a backend's worker has loaded, program and libraries; "" for a backend in this process.
 std::string worker_code(const Backend& backend);

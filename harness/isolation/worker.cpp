@@ -25,6 +25,7 @@
 #include "harness/base/spoiled_memory.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
+#include "harness/plugin/plugin_library.h"
 #include "reference/case_line.h"
 
 namespace attest {
@@ -252,6 +253,21 @@ void end_with_the_harness() {
   kill(getpid(), SIGKILL);
 }
 
+std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const WorkerOptions& options) {
+  for (const BackendEntry& entry : registry) {
+    if (entry.name == options.backend && entry.make) return entry.make({options.threads, options.device});
+  }
+  return nullptr;
+}
+
+/// Without a backend's name: says in the greeting which there are.
+std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& hello) {
+  const auto plugin = load_plugin(options.plugin);
+  if (!options.backend.empty()) return make_plugin_backend(plugin, options.backend, {options.threads, options.device});
+  hello["backends"] = backends_of(*plugin);
+  return nullptr;
+}
+
 }  // namespace
 
 int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry) {
@@ -262,15 +278,12 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
   if (last_words == MAP_FAILED) return 2;
   std::unique_ptr<Backend> made;
   Json hello = Json::object();
-  for (const BackendEntry& entry : registry) {
-    if (entry.name != options.backend) continue;
-    try {
-      if (entry.make) made = entry.make({options.threads, options.device});
-    } catch (const std::exception& error) {
-      hello["unavailable"] = error.what();
-    }
+  try {
+    made = options.plugin.empty() ? made_from(registry, options) : made_from_plugin(options, hello);
+  } catch (const std::exception& error) {
+    hello["unavailable"] = error.what();
   }
-  if (!made && !hello.contains("unavailable")) hello["unavailable"] = "no such backend in this program";
+  if (!made && hello.empty()) hello["unavailable"] = "no such backend in this program";
   if (!send_message(kWorkerSocket, hello) || !made) return 0;
   limit_memory(options.memory_gib);
   catch_faults();

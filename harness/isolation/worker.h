@@ -11,6 +11,7 @@ namespace attest {
 /// What a worker is told on its command line. Its socket and shared file are descriptors 3 and 4.
 struct WorkerOptions {
   std::string backend, device;
+  std::string plugin;  ///< path of the library that has the backend; an empty name then asks which it has
   int threads = 1;
   double memory_gib = 0;  ///< of address space beyond what it starts with; 0: no limit
 };

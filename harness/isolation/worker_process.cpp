@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "harness/base/machine.h"
@@ -18,7 +19,8 @@ extern char** environ;
 
 namespace attest {
 
-WorkerProcess::WorkerProcess(const std::string& name, const Context& context, double memory_gib) {
+WorkerProcess::WorkerProcess(const std::string& name, const Context& context, double memory_gib,
+                             const std::string& plugin) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     throw BackendUnavailable("no socket for a worker process");
@@ -36,6 +38,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
       program_path().string(),   "worker", name, "--threads", std::to_string(context.threads), "--memory",
       std::to_string(memory_gib)};
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
+  if (!plugin.empty()) words.insert(words.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

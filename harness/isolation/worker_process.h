@@ -12,8 +12,9 @@ namespace attest {
 
 class WorkerProcess {
  public:
-  /// Starts this program as a worker for the backend `name`. Throws BackendUnavailable when there can be no process.
-  WorkerProcess(const std::string& name, const Context& context, double memory_gib);
+  /// Starts this program as a worker for the backend `name`, of a plug-in where `plugin` is the path of one; with
+  /// an empty name it only says which the plug-in has. Throws BackendUnavailable when there can be no process.
+  WorkerProcess(const std::string& name, const Context& context, double memory_gib, const std::string& plugin = "");
   /// Closes the socket, on which the worker ends, and ends a worker that doesn't notice.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;

@@ -82,9 +82,10 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
   return producers;
 }
 
-std::string repro_command(const Case& source, const std::string& backend) {
+std::string repro_command(const Case& source, const Identity& backend) {
   const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
-  return "attest check --backend " + backend + " " + what;
+  const std::string plugin = backend.plugin.empty() ? "" : "--plugin " + shell_quoted(backend.plugin) + " ";
+  return "attest check " + plugin + "--backend " + backend.name + " " + what;
 }
 
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
@@ -109,7 +110,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   try {
     verdict.backend = backend.identity().name;
     const WorkUnderWay work(verdict.backend, source_.label);
-    verdict.repro = repro_command(source_, verdict.backend);
+    verdict.repro = repro_command(source_, backend.identity());
     if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
       verdict.reason = refusal->reason;

@@ -68,6 +68,6 @@ class PreparedCase {
 };
 
 /// How the command line repeats this verdict.
-std::string repro_command(const Case& source, const std::string& backend);
+std::string repro_command(const Case& source, const Identity& backend);
 
 }  // namespace attest

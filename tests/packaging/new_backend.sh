@@ -20,6 +20,11 @@ follow() { # SECTION
 }
 follow in-this-tree
 build/bin/attest list backends | grep '^mine '
+# The same by one command; the folder is built as it comes.
+build/bin/attest new-backend second_one --in-tree >/dev/null
+cmake -S . -B build >/dev/null
+ninja -C build attest >/dev/null
+build/bin/attest check --suite smoke --backend second_one | tail -n 1
 follow a-failure-explained
 grep -q "none of the next smaller ones fails" "$work/log"
 sha256sum --quiet -c "$work/before"

@@ -72,6 +72,15 @@ $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jso
 grep -q '"status":"refused","reason":"temperature: came with version 3 of the contract, and the backend was written for version 2"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
+# A plug-in can't be told of them, so it doesn't get them, whatever contract it states.
+sed 's/contract = 2/contract = 3/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
+cc -std=c11 -fPIC -shared -I backends/plugin "$work/younger.c" -lm -o "$work/libyounger.so"
+$attest check --plugin "$work/libyounger.so" --suite-file "$work/new.cases" --json "$work/plugin.jsonl" >/dev/null 2>&1 || true
+for key in temperature gate hidden_first; do
+  grep -q "\"status\":\"refused\",\"reason\":\"$key: version 1 of the plug-in interface has no member for it\"" "$work/plugin.jsonl" ||
+    fail "a plug-in is given $key"
+done
+$attest check --plugin "$work/libyounger.so" "heads=2 seq=8x12 dim=4" >/dev/null || fail "a plug-in refuses what it knows"
 # A kernel that ignores them is caught and its case made small; what is left names one of them.
 status=0
 $attest shrink "heads=2 seq=8x12 dim=4 softcap=2 hidden_first=3,5 gate fill=uniform" --backend deaf >"$work/log" || status=$?

@@ -1,0 +1,383 @@
+// The plug-in interface for C++20: a class like those in attest's tree becomes a plug-in by one line at its end.
+//
+//   class Mine : public attest::Backend { ... };          // backends/README.md; takes a const attest::Context&
+//   ATTEST_PLUGIN_BACKEND(mine, Mine)
+//
+// Or a list of several: ATTEST_PLUGIN_BACKENDS(list), a std::span<const attest::BackendEntry> that is asked for once.
+// Links attest::reference for the members of Call. Headers alone otherwise. Exceptions become codes and sentences; none
+// crosses the boundary.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/plugin/attest_plugin.h"
+
+namespace attest::plugin {
+
+// ---- what the host says, as the tree's own types
+// ---------------------------------------------------------------------
+
+inline bool has(const attest_call& call, std::uint64_t feature) { return (call.features & feature) != 0; }
+
+inline std::vector<std::int64_t> list_of(const std::int64_t* numbers, std::int64_t count) {
+  return numbers ? std::vector<std::int64_t>(numbers, numbers + count) : std::vector<std::int64_t>{};
+}
+
+/// The call that the host was given, member by member.
+inline Call call_from(const attest_call& from) {
+  Call c;
+  c.op = static_cast<Op>(from.op);
+  c.dtype = static_cast<DType>(from.dtype);
+  c.batch = from.batch;
+  c.query_heads = from.query_heads;
+  c.key_heads = from.key_heads;
+  c.query_length = from.query_length;
+  c.key_length = from.key_length;
+  c.key_dim = from.key_dim;
+  c.value_dim = from.value_dim;
+  if (has(from, ATTEST_HAS_SCALE)) c.scale = from.scale;
+  c.causal = from.causal != 0;
+  c.align = static_cast<Align>(from.align);
+  c.window_left = from.window_left;
+  c.window_right = from.window_right;
+  c.prefix = from.prefix;
+  if (has(from, ATTEST_HAS_LENGTHS))
+    c.lengths = LengthSpec{list_of(from.query_lengths, from.batch), list_of(from.key_lengths, from.batch)};
+  if (has(from, ATTEST_HAS_SEGMENTS))
+    c.segments =
+        LengthSpec{list_of(from.query_segments, from.segment_count), list_of(from.key_segments, from.segment_count)};
+  if (from.mask_kind != ATTEST_NO_MASK) {
+    c.mask = MaskSpec{from.mask_kind == ATTEST_ADDITIVE_MASK, {}};
+    for (std::size_t axis = 0; axis < 4; ++axis) c.mask->kept[axis] = from.mask_axes[axis] != 0;
+  }
+  if (has(from, ATTEST_HAS_MASK_TYPE)) c.mask_type = static_cast<DType>(from.mask_dtype);
+  if (has(from, ATTEST_HAS_BLOCKS)) c.blocks = BlockSpec{from.block_rows, from.block_columns};
+  if (has(from, ATTEST_HAS_SOFTCAP)) c.softcap = from.softcap;
+  c.alibi = from.alibi != 0;
+  c.sinks = from.sinks != 0;
+  c.alibi_slopes.assign(from.given_slopes, from.given_slopes + from.given_slope_count);
+  c.sink_values.assign(from.given_sinks, from.given_sinks + from.given_sink_count);
+  c.dropout = from.dropout;
+  c.dropout_seed = from.dropout_seed;
+  c.past = from.past;
+  if (has(from, ATTEST_HAS_PAGES)) c.page_size = from.page_size;
+  c.decay_per_head = from.decay_per_head != 0;
+  c.beta_shared = from.beta_shared != 0;
+  c.initial_state = from.initial_state != 0;
+  c.outputs.clear();
+  for (const Output output : values_of<Output>()) {
+    if (from.outputs >> static_cast<unsigned>(output) & 1u) c.outputs.push_back(output);
+  }
+  c.layout = static_cast<Layout>(from.layout);
+  for (std::size_t n = 0; n < c.tensors.size(); ++n) {
+    const attest_placement& place = from.placements[n];
+    if (place.layout >= 0) c.tensors[n].layout = static_cast<Layout>(place.layout);
+    if (place.has_strides) {
+      c.tensors[n].strides.emplace();
+      std::copy_n(place.strides, 4, c.tensors[n].strides->begin());
+    }
+    c.tensors[n].offset = place.offset;
+  }
+  return c;
+}
+
+inline DType type_of(const attest_data_type& type) {
+  if (type.code == ATTEST_CODE_BFLOAT) return DType::bf16;
+  return type.bits == 64 ? DType::f64 : type.bits == 16 ? DType::f16 : DType::f32;
+}
+
+inline void* data_of(const attest_tensor& tensor) {
+  return tensor.data ? static_cast<char*>(tensor.data) + tensor.byte_offset : nullptr;
+}
+
+/// A view of rank 4. Packed sequences have `starts`; the view then counts batches and queries (or keys) as the call
+/// does.
+template <class View>
+View view_of(const attest_tensor& tensor, const std::int64_t* starts = nullptr, std::int64_t batch = 0,
+             std::int64_t length = 0) {
+  View view{};
+  view.data = data_of(tensor);
+  view.dtype = type_of(tensor.dtype);
+  std::copy_n(tensor.shape, 4, view.shape.begin());
+  std::copy_n(tensor.strides, 4, view.strides.begin());
+  if (!starts) return view;
+  view.starts = starts;
+  view.shape[0] = batch;
+  view.shape[2] = length;
+  return view;
+}
+
+inline Inputs inputs_from(const attest_inputs& from, const Call& call) {
+  Inputs in;
+  in.q = view_of<ConstTensor>(*from.q, from.query_starts, call.batch, call.query_length);
+  in.k = view_of<ConstTensor>(*from.k, from.key_starts, call.batch, call.key_length);
+  in.v = view_of<ConstTensor>(*from.v, from.key_starts, call.batch, call.key_length);
+  if (from.mask) {
+    const auto view = view_of<ConstTensor>(*from.mask);
+    in.mask = MaskTensor{call.mask && call.mask->additive, view.data, view.dtype, view.shape, view.strides};
+  }
+  const std::pair<const attest_tensor*, ConstTensor*> optional[] = {{from.past_k, &in.past_k},
+                                                                    {from.past_v, &in.past_v},
+                                                                    {from.decay, &in.decay},
+                                                                    {from.beta, &in.beta},
+                                                                    {from.state, &in.state}};
+  for (const auto& [tensor, to] : optional) {
+    if (tensor) *to = view_of<ConstTensor>(*tensor);
+  }
+  if (from.page_table) {
+    in.pages = PageTable{static_cast<const std::int32_t*>(data_of(*from.page_table)), call.page_size.value_or(1),
+                         from.page_table->strides[0]};
+  }
+  if (from.blocks) {
+    const std::int64_t* shape = from.blocks->shape;
+    in.blocks = BlockMask{static_cast<const std::uint8_t*>(data_of(*from.blocks)),
+                          shape[1],
+                          shape[2],
+                          shape[3],
+                          call.blocks ? call.blocks->rows : 1,
+                          call.blocks ? call.blocks->columns : 1};
+  }
+  const auto numbers = [](const attest_tensor* tensor) -> std::span<const double> {
+    if (!tensor) return {};
+    return {static_cast<const double*>(data_of(*tensor)), static_cast<std::size_t>(tensor->shape[0])};
+  };
+  in.slopes = numbers(from.slopes);
+  in.sinks = numbers(from.sinks);
+  if (from.keep) in.keep = static_cast<const std::uint8_t*>(data_of(*from.keep));
+  return in;
+}
+
+inline Outputs outputs_from(const attest_outputs& from, const Call& call) {
+  Outputs out;
+  out.out = view_of<MutableTensor>(*from.out, from.query_starts, call.batch, call.query_length);
+  if (from.lse) out.lse = view_of<MutableTensor>(*from.lse, from.query_starts, call.batch, call.query_length);
+  const std::pair<const attest_tensor*, std::optional<MutableTensor>*> dense[] = {
+      {from.raw, &out.raw},
+      {from.capped, &out.capped},
+      {from.biased, &out.biased},
+      {from.weights, &out.weights},
+      {from.present_k, &out.present_k},
+      {from.present_v, &out.present_v},
+      {from.present_state, &out.present_state}};
+  for (const auto& [tensor, to] : dense) {
+    if (tensor) *to = view_of<MutableTensor>(*tensor);
+  }
+  return out;
+}
+
+// ---- functions of the interface around a Backend and its plans
+// -------------------------------------------------------
+
+/// Runs a step; what it throws becomes a code and a sentence.
+template <class Step>
+int guarded(attest_text* message, const Step& step) noexcept {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return attest_say(message, ATTEST_OUT_OF_MEMORY, "out of memory");
+  } catch (const BackendUnavailable& error) {
+    return attest_say(message, ATTEST_UNAVAILABLE, "%s", error.what());
+  } catch (const std::exception& error) {
+    return attest_say(message, ATTEST_FAILED, "%s", error.what());
+  } catch (...) {
+    return attest_say(message, ATTEST_FAILED, "something that is no std::exception");
+  }
+}
+
+/// A backend with the strings that it lent to the host.
+struct Instance {
+  std::unique_ptr<Backend> backend;
+  Identity identity;
+  Conventions conventions;
+};
+
+struct Planned {
+  Call call;
+  std::unique_ptr<Plan> plan;
+};
+
+inline Instance& instance_of(void* pointer) { return *static_cast<Instance*>(pointer); }
+inline Planned& planned(void* pointer) { return *static_cast<Planned*>(pointer); }
+
+inline int create(const attest_backend* self, const attest_context* context, void** made, attest_text* message) {
+  return guarded(message, [&] {
+    const auto& entry = *static_cast<const BackendEntry*>(self->user);
+    if (!entry.make) throw BackendUnavailable(std::string(entry.unavailable));
+    auto instance = std::make_unique<Instance>();
+    instance->backend = entry.make({context->threads, context->device});
+    instance->identity = instance->backend->identity();
+    instance->conventions = instance->backend->conventions();
+    *made = instance.release();
+    return ATTEST_OK;
+  });
+}
+
+inline void destroy(void* instance) { delete static_cast<Instance*>(instance); }
+
+inline int identity(void* instance, attest_identity* to, attest_text* message) {
+  return guarded(message, [&] {
+    const Instance& own = instance_of(instance);
+    to->contract = own.backend->contract();
+    to->library = own.identity.library.c_str();
+    to->device = own.identity.device.c_str();
+    return ATTEST_OK;
+  });
+}
+
+inline int refuse(void* instance, const attest_call* call, attest_text* reason) {
+  return guarded(reason, [&] {
+    const auto refusal = instance_of(instance).backend->refuse(call_from(*call));
+    return refusal ? attest_say(reason, ATTEST_REFUSED, "%s", refusal->reason.c_str()) : ATTEST_OK;
+  });
+}
+
+inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {
+  return guarded(message, [&] {
+    const Arithmetic a = instance_of(instance).backend->arithmetic(call_from(*call));
+    to->accumulator = static_cast<std::int32_t>(a.accumulator);
+    to->stored_weights = static_cast<std::int32_t>(a.stored_weights);
+    to->exp_ulps = a.exp_ulps;
+    to->log_ulps = a.log_ulps;
+    to->tanh_ulps = a.tanh_ulps;
+    to->base2 = a.base2;
+    to->scale = static_cast<std::int32_t>(a.scale);
+    to->division = static_cast<std::int32_t>(a.division);
+    to->normalised_before_storage = a.normalised_before_storage;
+    to->key_block = a.key_block;
+    to->lazy_threshold = a.lazy_threshold;
+    to->stored_scores = static_cast<std::int32_t>(a.stored_scores);
+    to->score_stores = a.score_stores;
+    to->sum_of_stored = a.sum_of_stored;
+    to->flush_to_zero = a.flush_to_zero;
+    return ATTEST_OK;
+  });
+}
+
+inline int conventions(void* instance, attest_conventions* to, attest_text* message) {
+  return guarded(message, [&] {
+    const Conventions& c = instance_of(instance).conventions;
+    to->align = c.align.c_str();
+    to->window = c.window.c_str();
+    to->mask_true = c.mask_true.c_str();
+    to->empty_row = c.empty_row.c_str();
+    to->hidden_nan = c.hidden_nan.c_str();
+    to->lse_base = c.lse_base.c_str();
+    to->lse_of_empty_row = c.lse_of_empty_row.c_str();
+    to->softcap = c.softcap.c_str();
+    to->softmax_f64 = c.softmax_f64.c_str();
+    to->accumulation_f32 = c.accumulation_f32.c_str();
+    return ATTEST_OK;
+  });
+}
+
+inline int prepare(void* instance, const attest_call* call, void** made, attest_text* message) {
+  return guarded(message, [&] {
+    auto one = std::make_unique<Planned>();
+    one->call = call_from(*call);
+    one->plan = instance_of(instance).backend->prepare(one->call);
+    if (!one->plan) throw BackendError("prepare returned no plan");
+    *made = one.release();
+    return ATTEST_OK;
+  });
+}
+
+inline void drop(void* plan) { delete static_cast<Planned*>(plan); }
+
+inline int upload(void* plan, const attest_inputs* inputs, attest_text* message) {
+  return guarded(message, [&] {
+    planned(plan).plan->upload(inputs_from(*inputs, planned(plan).call));
+    return ATTEST_OK;
+  });
+}
+
+inline int run(void* plan, attest_text* message) {
+  return guarded(message, [&] {
+    planned(plan).plan->run();
+    return ATTEST_OK;
+  });
+}
+
+inline int download(void* plan, const attest_outputs* outputs, attest_text* message) {
+  return guarded(message, [&] {
+    planned(plan).plan->download(outputs_from(*outputs, planned(plan).call));
+    return ATTEST_OK;
+  });
+}
+
+inline int workspace(void* plan, std::uint64_t* bytes, attest_text* message) {
+  return guarded(message, [&] {
+    *bytes = planned(plan).plan->workspace_bytes();
+    return ATTEST_OK;
+  });
+}
+
+inline int device_time(void* plan, std::int64_t* nanoseconds, attest_text* message) {
+  return guarded(message, [&] {
+    if (const auto time = planned(plan).plan->device_time()) *nanoseconds = time->count();
+    return ATTEST_OK;
+  });
+}
+
+/// The table of a list of backends. One for the whole library; lives as long as the process.
+class Table {
+ public:
+  explicit Table(std::span<const BackendEntry> list) : entries_(list.begin(), list.end()) {
+    for (const BackendEntry& entry : entries_) names_.emplace_back(entry.name);
+    for (std::size_t n = 0; n < entries_.size(); ++n) {
+      backends_.push_back({sizeof(attest_backend), names_[n].c_str(), &entries_[n], create, destroy, identity, refuse,
+                           arithmetic, conventions, prepare, drop, upload, run, download, workspace, device_time});
+    }
+    for (const attest_backend& backend : backends_) pointers_.push_back(&backend);
+    table_ = ATTEST_PLUGIN_TABLE(pointers_.data(), static_cast<std::uint32_t>(pointers_.size()));
+  }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  const attest_plugin* get() const { return &table_; }
+
+ private:
+  std::vector<BackendEntry> entries_;
+  std::vector<std::string> names_;
+  std::vector<attest_backend> backends_;
+  std::vector<const attest_backend*> pointers_;
+  attest_plugin table_{};
+};
+
+/// Never throws: without memory for its table a library has none.
+template <class List>
+const attest_plugin* table_for(std::uint32_t host_abi, const List& list) noexcept {
+  if (host_abi != ATTEST_PLUGIN_ABI) return nullptr;
+  try {
+    static const Table* const table = new Table(list());
+    return table->get();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace attest::plugin
+
+/// The library's backends are those of a std::span<const attest::BackendEntry>. Stands once in a library.
+#define ATTEST_PLUGIN_BACKENDS(list)                                                                            \
+  extern "C" ATTEST_PLUGIN_EXPORT const attest_plugin* attest_plugin_entry(std::uint32_t host_abi) {            \
+    return attest::plugin::table_for(host_abi, []() -> std::span<const attest::BackendEntry> { return list; }); \
+  }
+
+/// The library has one backend, `name`, of this class, which is made from a const attest::Context&.
+#define ATTEST_PLUGIN_BACKEND(name, Class)                                      \
+  static const attest::BackendEntry attest_plugin_rows[] = {                    \
+      {#name,                                                                   \
+       [](const attest::Context& context) -> std::unique_ptr<attest::Backend> { \
+         return std::make_unique<Class>(context);                               \
+       },                                                                       \
+       ""}};                                                                    \
+  ATTEST_PLUGIN_BACKENDS(attest_plugin_rows)

@@ -1,0 +1,136 @@
+// attest new-backend: a working skeleton, from the examples that come with attest.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "harness/base/data_folder.h"
+#include "harness/base/text.h"
+#include "harness/base/user_error.h"
+#include "harness/cli/command.h"
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct NewBackendOptions {
+  std::string name;
+  bool in_tree = false, plugin = false;
+};
+
+/// What a file with words of an example becomes.
+using Words = std::vector<std::pair<std::string, std::string>>;
+
+std::string replaced(std::string text, const Words& words) {
+  for (const auto& [from, to] : words) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// my_kernel is MyKernel as a type.
+std::string type_name(const std::string& name) {
+  std::string type;
+  bool large = true;
+  for (const char c : name) {
+    if (c != '_') type += large && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    large = c == '_';
+  }
+  return type;
+}
+
+void check_name(const std::string& name, std::span<const BackendEntry> registry) {
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  if (name.size() > 64 || !(name[0] >= 'a' && name[0] <= 'z') || !std::all_of(name.begin(), name.end(), fits)) {
+    throw UserError("\"" + name +
+                    "\" is no name of a backend: lower-case letters, digits and _, a letter first, 64 at most");
+  }
+  const bool taken =
+      std::any_of(registry.begin(), registry.end(), [&](const BackendEntry& e) { return e.name == name; });
+  if (taken || name == "reference") throw UserError("\"" + name + "\" is taken: choose another name");
+}
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw UserError(path.string() + ": can't be written");
+  fmt::print("wrote {}\n", printable_line(path.string()));
+}
+
+/// The files of a folder that comes with attest, words replaced in names and texts.
+void copy_example(const fs::path& from, const fs::path& to, const Words& words) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  if (files.empty()) throw UserError("nothing to copy in " + from.string() + ": it comes with attest");
+  if (fs::exists(to, error)) throw UserError(to.string() + " is there already: choose another name, or remove it");
+  if (!fs::create_directories(to, error)) throw UserError(to.string() + ": can't be made: " + error.message());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& path : files) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    write(to / replaced(path.filename().string(), words), replaced(text.str(), words));
+  }
+}
+
+constexpr const char* kInTreeCi =
+    R"(# A job for .github/workflows: the backend on every case, in parts that end within minutes.
+jobs:
+  {0}:
+    runs-on: ubuntu-latest
+    container: debian:12
+    strategy:
+      matrix:
+        part: [1, 2, 3, 4]
+    steps:
+      - uses: actions/checkout@v4
+      - run: ./scripts/run.sh
+      - run: build/bin/attest check --suite smoke --suite bugs --backend {0} --isolate
+      - run: build/bin/attest check --suite matrix --backend {0} --shard ${{{{ matrix.part }}}}/4 --junit {0}.xml
+)";
+
+int run(const NewBackendOptions& options, std::span<const BackendEntry> registry) {
+  check_name(options.name, registry);
+  const fs::path examples = data_folder("backends");
+  if (options.in_tree) {
+    if (!fs::exists("backends/backend.h")) {
+      throw UserError("--in-tree: backends/backend.h is not here: go to the folder that attest's sources lie in");
+    }
+    const fs::path to = fs::path("backends") / options.name;
+    copy_example(examples / "example", to, {{"example", options.name}, {"Example", type_name(options.name)}});
+    write(to / "ci.yml", fmt::format(kInTreeCi, options.name));
+    fmt::print(
+        "\ncmake -S . -B build -G Ninja\nninja -C build attest\nbuild/bin/attest check --suite smoke --backend {}\n",
+        options.name);
+    return kOk;
+  }
+  copy_example(examples / "plugin" / "examples" / "c", options.name, {{"example_c", options.name}});
+  fmt::print("\ncmake -S {0} -B {0}/build\ncmake --build {0}/build\nctest --test-dir {0}/build --output-on-failure\n",
+             options.name);
+  return kOk;
+}
+
+}  // namespace
+
+void add_new_backend(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<NewBackendOptions>();
+  auto* sub = app.add_subcommand("new-backend",
+                                 "Example:\n  attest new-backend mine\n\n"
+                                 "Write a backend that works, with its build file, its test and a job for CI.");
+  sub->add_option("name", options->name, "Lower-case letters, digits and _")->required();
+  auto* in_tree =
+      sub->add_flag("--in-tree", options->in_tree, "In C++, as a folder of attest's sources, which lie here");
+  sub->add_flag("--plugin", options->plugin, "In C, as a shared library of its own (the default)")->excludes(in_tree);
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
+}
+
+}  // namespace attest

@@ -1,0 +1,52 @@
+#include "harness/plugin/plugin_library.h"
+
+#include <gtest/gtest.h>
+
+#include <cfenv>
+
+#include "harness/base/user_error.h"
+
+namespace attest {
+namespace {
+
+const std::string kFolder = ATTEST_PLUGIN_FOLDER;
+
+std::string complaint_about(const std::string& library) {
+  try {
+    load_plugin(library);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PluginLibrary, SaysWhyOneCantBeUsed) {
+  EXPECT_NE(complaint_about(kFolder + "/libnobody.so").find("it can't be loaded: cannot open"), std::string::npos);
+  EXPECT_NE(complaint_about("/proc/self/cmdline").find("it can't be loaded: "), std::string::npos);
+  EXPECT_NE(complaint_about(kFolder + "/libbroken_missing_symbol.so").find("undefined symbol: nobody_has_this"),
+            std::string::npos);
+  EXPECT_EQ(complaint_about(kFolder + "/libbroken_entry_missing.so"),
+            "it exports no attest_plugin_entry, so it is no plug-in of attest");
+  EXPECT_NE(complaint_about(kFolder + "/libbroken_entry_null.so").find("its entry gave no table"), std::string::npos);
+}
+
+/// As libraries built with -ffast-math do: it would change the results of everyone after it.
+TEST(PluginLibrary, LoadingOneChangesNoMode) {
+  load_plugin(kFolder + "/libbroken_modes_in_constructor.so");
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+}
+
+TEST(PluginLibrary, HasItsBackendsInOrder) {
+  const auto plugin = load_plugin(kFolder + "/libfaulty_plugin.so");
+  const std::vector<std::string> names = backends_of(*plugin);
+  ASSERT_GT(names.size(), 60u);
+  EXPECT_EQ(names.front(), "correct");
+  EXPECT_EQ(load_plugin(kFolder + "/libfaulty_plugin.so"), plugin) << "loaded once";
+  const auto backend = make_plugin_backend(plugin, "missing_scale", {1, ""});
+  EXPECT_EQ(backend->identity().name, "missing_scale");
+  EXPECT_EQ(backend->identity().plugin, kFolder + "/libfaulty_plugin.so");
+  EXPECT_THROW(make_plugin_backend(plugin, "nobody", {1, ""}), BackendUnavailable);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,201 @@
+#include "harness/plugin/plugin_table.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/base/user_error.h"
+
+namespace attest {
+namespace {
+
+/// A table that keeps the rules, to be broken one at a time. Its functions are never called.
+struct Right {
+  attest_backend backend{};
+  std::vector<const attest_backend*> pointers;
+  attest_plugin plugin{};
+
+  Right() {
+    backend.size = sizeof backend;
+    backend.name = "mine";
+    backend.identity = [](void*, attest_identity*, attest_text*) { return 0; };
+    backend.refuse = [](void*, const attest_call*, attest_text*) { return 0; };
+    backend.arithmetic = [](void*, const attest_call*, attest_arithmetic*, attest_text*) { return 0; };
+    backend.prepare = [](void*, const attest_call*, void**, attest_text*) { return 0; };
+    backend.drop = [](void*) {};
+    backend.upload = [](void*, const attest_inputs*, attest_text*) { return 0; };
+    backend.run = [](void*, attest_text*) { return 0; };
+    backend.download = [](void*, const attest_outputs*, attest_text*) { return 0; };
+    pointers = {&backend};
+    plugin = ATTEST_PLUGIN_TABLE(pointers.data(), 1);
+  }
+};
+
+std::string complaint_about(const Right& table) {
+  try {
+    read_plugin_table(&table.plugin);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+#define EXPECT_COMPLAINT(table, text) \
+  EXPECT_NE(complaint_about(table).find(text), std::string::npos) << complaint_about(table)
+
+TEST(PluginTable, TakesOneThatKeepsTheRules) {
+  const Right right;
+  const PluginTable table = read_plugin_table(&right.plugin);
+  ASSERT_EQ(table.backends.size(), 1u);
+  EXPECT_STREQ(table.backends[0].name, "mine");
+  EXPECT_EQ(table.originals[0], &right.backend);
+}
+
+TEST(PluginTable, NamesTheRuleThatIsBroken) {
+  EXPECT_THROW(read_plugin_table(nullptr), UserError);
+  {
+    Right t;
+    t.plugin.abi = 2;
+    EXPECT_COMPLAINT(t, "it speaks version 2 of the interface, this attest 1");
+  }
+  {
+    Right t;
+    t.plugin.size = 8;
+    EXPECT_COMPLAINT(t, "its attest_plugin has 8 bytes");
+  }
+  {
+    Right t;
+    t.plugin.inputs_size = 0;
+    EXPECT_COMPLAINT(t, "its attest_inputs has 0 bytes where 136 or more are expected");
+  }
+  {
+    Right t;
+    t.plugin.call_size = UINT64_MAX;
+    EXPECT_COMPLAINT(t, "its attest_call has");
+  }
+  {
+    Right t;
+    t.plugin.tensor_size += 8;
+    EXPECT_COMPLAINT(t, "its attest_tensor has 56 bytes where 48 are expected");
+  }
+  {
+    Right t;
+    t.plugin.backend_count = 0;
+    EXPECT_COMPLAINT(t, "it has no backend");
+  }
+  {
+    Right t;
+    t.plugin.backends = nullptr;
+    EXPECT_COMPLAINT(t, "it has no backend");
+  }
+  {
+    Right t;
+    t.plugin.backend_count = 1u << 31;
+    EXPECT_COMPLAINT(t, "4096 is the most");
+  }
+  {
+    Right t;
+    t.pointers[0] = nullptr;
+    EXPECT_COMPLAINT(t, "its backend 1 is NULL");
+  }
+  {
+    Right t;
+    t.backend.size = 64;
+    EXPECT_COMPLAINT(t, "its backend 1 has 64 bytes, and attest_plugin says 128");
+  }
+}
+
+TEST(PluginTable, NamesAreNames) {
+  {
+    Right t;
+    t.backend.name = nullptr;
+    EXPECT_COMPLAINT(t, "its backend 1 has no name");
+  }
+  for (const char* name : {"", "Mine", "1st", "a b", "a-b", "a\n", "\x1b[2J", "../a"}) {
+    Right t;
+    t.backend.name = name;
+    EXPECT_COMPLAINT(t, "a name is [a-z][a-z0-9_]*");
+  }
+  {
+    Right t;
+    const std::string longest(65, 'a');
+    t.backend.name = longest.c_str();
+    EXPECT_COMPLAINT(t, "64 characters at most");
+  }
+  {
+    Right t;
+    t.backend.name = "reference";
+    EXPECT_COMPLAINT(t, "may not be called \"reference\"");
+  }
+  {
+    Right t;
+    t.pointers.push_back(t.pointers[0]);
+    t.plugin.backends = t.pointers.data();
+    t.plugin.backend_count = 2;
+    EXPECT_COMPLAINT(t, "two of its backends are called \"mine\"");
+  }
+}
+
+TEST(PluginTable, FunctionsAreThere) {
+  {
+    Right t;
+    t.backend.identity = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `identity`");
+  }
+  {
+    Right t;
+    t.backend.refuse = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `refuse`");
+  }
+  {
+    Right t;
+    t.backend.arithmetic = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `arithmetic`");
+  }
+  {
+    Right t;
+    t.backend.prepare = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `prepare`");
+  }
+  {
+    Right t;
+    t.backend.drop = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `drop`");
+  }
+  {
+    Right t;
+    t.backend.upload = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `upload`");
+  }
+  {
+    Right t;
+    t.backend.run = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `run`");
+  }
+  {
+    Right t;
+    t.backend.download = nullptr;
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `download`");
+  }
+  {
+    Right t;
+    t.backend.destroy = [](void*) {};
+    EXPECT_COMPLAINT(t, "has `destroy` without `create`");
+  }
+}
+
+/// A plug-in of a younger header has more behind what this host knows; one of an older header has less.
+TEST(PluginTable, SizesMayGrow) {
+  Right t;
+  struct Younger {
+    attest_backend known;
+    void* more[4];
+  } younger{t.backend, {}};
+  younger.known.size = sizeof younger;
+  t.plugin.backend_size = sizeof younger;
+  t.plugin.call_size += 128;
+  t.plugin.size += 64;
+  t.pointers[0] = &younger.known;
+  EXPECT_EQ(read_plugin_table(&t.plugin).backends.size(), 1u);
+}
+
+}  // namespace
+}  // namespace attest
