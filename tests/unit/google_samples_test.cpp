@@ -60,7 +60,8 @@ BenchLine bench_until(const std::function<void()>& at_fourth, TiringBackend& bac
 TEST(GoogleSamples, APlanThatTurnsWrongAfterGoodSamplesHasNoSpeed) {
   TiringBackend backend;
   const BenchLine line = bench_until([&] { backend.tired = true; }, backend);
-  EXPECT_NE(line.wrong.find("wrong while it was timed"), std::string::npos) << line.wrong;
+  // On rows, or in full where the fourth sample is the one that is.
+  EXPECT_NE(line.wrong.find("while it was timed"), std::string::npos) << line.wrong;
 }
 
 TEST(GoogleSamples, AnInterruptKeepsTheSamplesBefore) {
