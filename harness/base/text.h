@@ -1,12 +1,18 @@
 // Small things done to text.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace attest {
 
 /// Without white space at both ends.
 std::string trimmed(const std::string& text);
+
+/// Whether a backend may be called so: [a-z][a-z0-9_]*, kMostOfName characters at most.
+bool is_backend_name(std::string_view text);
+inline constexpr std::size_t kMostOfName = 64;
 
 /// Quoted for a POSIX shell where it must be.
 std::string shell_quoted(const std::string& text);

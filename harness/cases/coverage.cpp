@@ -66,29 +66,46 @@ class Shown {
 
 }  // namespace
 
+std::vector<std::size_t> classes_of_feature(std::string_view feature) {
+  std::vector<std::size_t> list;
+  for (std::size_t n = 0; n < classes_of_table().size(); ++n) {
+    if (classes_of_table()[n].feature->name == feature) list.push_back(n);
+  }
+  return list;
+}
+
 const std::vector<Visibility>& visibilities() {
   static const std::vector<Visibility> list = [] {
     std::vector<Visibility> made;
-    for (const char* feature : {"causal", "window left", "window right", "prefix", "lengths", "segments", "mask",
-                                "blocks", "past", "paged", "op"}) {
-      const bool one_by_one = feature == std::string_view("mask") || feature == std::string_view("op");
-      const auto& table = classes_of_table();
-      for (std::size_t n = 0; n < table.size(); ++n) {
-        if (table[n].feature->name != feature || table[n].name() == "op=attention") continue;
-        if (made.empty() || one_by_one || made.back().name != feature)
-          made.push_back({one_by_one ? table[n].name() : feature, {}});
-        made.back().classes.push_back(n);
+    const auto add = [&](const char* feature) { made.push_back({feature, classes_of_feature(feature)}); };
+    // Kinds of masks and rules of linear attention have code of their own.
+    const auto add_each = [&](const char* feature) {
+      for (std::size_t one : classes_of_feature(feature)) {
+        const std::string& name = classes_of_table()[one].name();
+        if (name != "op=attention") made.push_back({name, {one}});
       }
-    }
+    };
+    for (const char* feature : {"causal", "window left", "window right", "prefix", "lengths", "segments"}) add(feature);
+    add_each("mask");
+    for (const char* feature : {"blocks", "past", "paged"}) add(feature);
+    add_each("op");
     return made;
   }();
   return list;
 }
 
+namespace {
+
+const std::vector<std::size_t>& types() {
+  static const std::vector<std::size_t> list = classes_of_feature("dtype");
+  return list;
+}
+
+}  // namespace
+
 std::vector<Triple> all_triples() {
   std::vector<Triple> list;
-  for (std::size_t type = 0; type < classes_of_table().size(); ++type) {
-    if (classes_of_table()[type].feature->name != "dtype") continue;
+  for (std::size_t type : types()) {
     for (std::size_t v = 0; v < visibilities().size(); ++v) {
       for (std::size_t length : length_classes()) list.push_back({type, v, length});
     }
@@ -96,15 +113,17 @@ std::vector<Triple> all_triples() {
   return list;
 }
 
+std::size_t Coverage::place_of(const Triple& t) {
+  return ((t.type - types().front()) * visibilities().size() + t.visibility) * classes_of_table().size() + t.length;
+}
+
 Coverage::Coverage()
     : size_(classes_of_table().size()),
       pairs_(size_ * size_, 0),
       options_(options().size() * size_, 0),
-      triples_(size_ * visibilities().size() * size_, 0) {}
+      triples_(types().size() * visibilities().size() * size_, 0) {}
 
-bool Coverage::met(const Triple& triple) const {
-  return triples_[(triple.type * visibilities().size() + triple.visibility) * size_ + triple.length] != 0;
-}
+bool Coverage::met(const Triple& triple) const { return triples_[place_of(triple)] != 0; }
 
 void Coverage::meet(const Problem& problem) {
   ++cases_;
@@ -122,17 +141,13 @@ void Coverage::meet(const Problem& problem) {
       if (shows(c)) options_[n * size_ + c] = 1;
     }
   }
-  const std::vector<Visibility>& kinds = visibilities();
-  for (std::size_t v = 0; v < kinds.size(); ++v) {
-    const bool there = std::any_of(kinds[v].classes.begin(), kinds[v].classes.end(), [&](std::size_t one) {
-      return std::find(classes.begin(), classes.end(), one) != classes.end();
-    });
-    if (!there) continue;
-    for (std::size_t type : classes) {
-      if (classes_of_table()[type].feature->name != "dtype") continue;
-      for (std::size_t c : classes) {
-        if (shows(c)) triples_[(type * kinds.size() + v) * size_ + c] = 1;
-      }
+  const auto is_in = [&](std::size_t one) { return std::binary_search(classes.begin(), classes.end(), one); };
+  const auto type = std::find_if(types().begin(), types().end(), is_in);
+  for (std::size_t v = 0; v < visibilities().size(); ++v) {
+    const std::vector<std::size_t>& any = visibilities()[v].classes;
+    if (std::none_of(any.begin(), any.end(), is_in)) continue;
+    for (std::size_t c : classes) {
+      if (shows(c)) triples_[place_of({*type, v, c})] = 1;
     }
   }
 }
@@ -160,11 +175,9 @@ std::vector<ClassPair> all_pairs() {
 }
 
 std::vector<std::size_t> length_classes() {
-  const auto& table = classes_of_table();
-  std::vector<std::size_t> list;
-  for (std::size_t n = 0; n < table.size(); ++n) {
-    if (table[n].feature->name == "queries" || table[n].feature->name == "keys") list.push_back(n);
-  }
+  std::vector<std::size_t> list = classes_of_feature("queries");
+  const std::vector<std::size_t> keys = classes_of_feature("keys");
+  list.insert(list.end(), keys.begin(), keys.end());
   return list;
 }
 

@@ -31,6 +31,9 @@ std::size_t class_named(std::string_view name);
 /// Numbers of the classes that a problem is in, rising; at most one of each feature.
 std::vector<std::size_t> classes_of(const Problem& problem);
 
+/// The classes of one feature, rising.
+std::vector<std::size_t> classes_of_feature(std::string_view feature);
+
 using ClassPair = std::pair<std::size_t, std::size_t>;  ///< the first is the smaller one
 
 /// What decides which keys a row takes in, or how linear attention's state is written: in code of its own in most
@@ -67,10 +70,12 @@ class Coverage {
   std::size_t cases() const { return cases_; }
 
  private:
+  static std::size_t place_of(const Triple& triple);
+
   std::size_t size_, cases_ = 0;
   std::vector<std::uint8_t> pairs_;    ///< by two classes, both ways round
   std::vector<std::uint8_t> options_;  ///< by option and class
-  std::vector<std::uint8_t> triples_;  ///< by type, visibility and class
+  std::vector<std::uint8_t> triples_;  ///< by place_of
 };
 
 /// Pairs of different features, all of them.

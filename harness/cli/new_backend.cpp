@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "harness/base/data_folder.h"
+#include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
@@ -46,8 +47,7 @@ std::string type_name(const std::string& name) {
 }
 
 void check_name(const std::string& name, std::span<const BackendEntry> registry) {
-  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  if (name.size() > 64 || !(name[0] >= 'a' && name[0] <= 'z') || !std::all_of(name.begin(), name.end(), fits)) {
+  if (!is_backend_name(name)) {
     throw UserError("\"" + name +
                     "\" is no name of a backend: lower-case letters, digits and _, a letter first, 64 at most");
   }
@@ -57,10 +57,9 @@ void check_name(const std::string& name, std::span<const BackendEntry> registry)
 }
 
 void write(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw UserError(path.string() + ": can't be written");
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
   fmt::print("wrote {}\n", printable_line(path.string()));
 }
 

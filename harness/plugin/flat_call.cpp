@@ -12,14 +12,14 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
 /// alike for each.
-constexpr std::array<std::string_view, 27> kTold = {
-    "op",      "dtype",  "batch",   "heads",    "seq",  "dim",    "scale",   "causal", "align",
-    "window",  "prefix", "lengths", "segments", "mask", "blocks", "softcap", "alibi",  "sinks",
-    "dropout", "past",   "paged",   "decay",    "beta", "state",  "out",     "seed",   "layout"};
+constexpr std::array<std::string_view, 28> kTold = {
+    "op",     "dtype",   "batch",    "heads", "seq",    "dim",     "scale",  "causal",    "align",   "window",
+    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks",     "dropout", "past",
+    "paged",  "decay",   "beta",     "state", "out",    "seed",    "layout", "mask.dtype"};
 constexpr std::array<std::string_view, 3> kToldOfTensors = {".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {
-  if (key == "mask.dtype" || std::find(kTold.begin(), kTold.end(), key) != kTold.end()) return true;
+  if (std::find(kTold.begin(), kTold.end(), key) != kTold.end()) return true;
   return std::any_of(kToldOfTensors.begin(), kToldOfTensors.end(),
                      [&](std::string_view ending) { return key.ends_with(ending); });
 }

@@ -13,12 +13,12 @@ namespace attest {
 /// Tensors of rank 4 at most with their extents and strides. Each lives as long as the whole.
 class TensorTable {
  public:
-  /// A view without data becomes nullptr. A packed one is 1, heads, rows, features.
+  /// A packed view is 1, heads, rows, features.
   const attest_tensor* add(const ConstTensor& view);
   const attest_tensor* add(const MutableTensor& view) {
     return add(ConstTensor{view.data, view.dtype, view.shape, view.strides, view.starts});
   }
-  /// Dense but for the first stride where `rows_apart` is set.
+  /// Of `shape` and `strides` the first `rank` count.
   const attest_tensor* add(const void* data, attest_data_type type, int rank, const Index4& shape,
                            const Index4& strides);
   void clear() { used_ = 0; }

@@ -251,11 +251,11 @@ void PluginBackend::read_conventions() {
 }
 
 std::optional<Refusal> PluginBackend::refuse(const Call& call) const {
-  if (const auto key = untold_option(call)) {
-    return Refusal{*key + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
+  const FlatCall flat(call, sizes().call_size);
+  if ((flat.get()->features & ATTEST_HAS_OTHER) != 0) {
+    return Refusal{*untold_option(call) + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
                    " of the plug-in interface has no member for it"};
   }
-  const FlatCall flat(call, sizes().call_size);
   if (const std::uint64_t unknown = flat.get()->features & ~sizes().known_features) {
     return Refusal{std::string(attest_feature_name(unknown)) +
                    ": younger than the attest_plugin.h that the plug-in was built with"};

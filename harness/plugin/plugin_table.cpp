@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kMaxName = 64, kMaxBackends = 4096;
+constexpr std::size_t kMaxBackends = 4096;
 
 // What the first release of the interface had. When a member is appended, its number stays here as it was.
 struct StructSize {
@@ -51,12 +51,6 @@ void check_sizes(const attest_plugin& plugin) {
   }
 }
 
-bool is_name(std::string_view name) {
-  const auto small = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !name.empty() && name.size() <= kMaxName && small(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return small(c) || (c >= '0' && c <= '9') || c == '_'; });
-}
-
 void check_functions(const attest_backend& backend) {
   const auto needed = [&](bool is_there, const char* function) {
     if (!is_there) fail(fmt::format("backend \"{}\" has no `{}`", backend.name, function));
@@ -77,10 +71,10 @@ void check_functions(const attest_backend& backend) {
 
 void check_name(const PluginTable& table, const char* name, std::size_t number) {
   if (!name) fail(fmt::format("its backend {} has no name", number + 1));
-  const std::string_view text(name, strnlen(name, kMaxName + 1));
-  if (!is_name(text)) {
+  const std::string_view text(name, strnlen(name, kMostOfName + 1));
+  if (!is_backend_name(text)) {
     fail(fmt::format("its backend {} is called \"{}\": a name is [a-z][a-z0-9_]*, {} characters at most", number + 1,
-                     printable_line(std::string(text)), kMaxName));
+                     printable_line(std::string(text)), kMostOfName));
   }
   if (text == "reference") fail("a backend may not be called \"reference\": that is what all are held against");
   for (const attest_backend& other : table.backends) {

@@ -8,8 +8,8 @@ namespace attest {
 namespace {
 
 constexpr std::size_t kEntries = std::size_t{1} << 16;
-enum : std::uint8_t { kNever, kRan, kCounted };
-std::array<std::atomic<std::uint8_t>, kEntries> table;
+std::array<std::atomic<bool>, kEntries> ran;
+std::atomic<std::size_t> uncounted{0};
 
 /// Fibonacci hashing: neighbouring addresses come to lie apart.
 std::size_t entry_of(std::uintptr_t place) {
@@ -18,23 +18,15 @@ std::size_t entry_of(std::uintptr_t place) {
 
 }  // namespace
 
-std::size_t count_new_edges() {
-  std::size_t count = 0;
-  for (auto& entry : table) {
-    if (entry.load(std::memory_order_relaxed) != kRan) continue;
-    entry.store(kCounted, std::memory_order_relaxed);
-    ++count;
-  }
-  return count;
-}
+std::size_t count_new_edges() { return uncounted.exchange(0, std::memory_order_relaxed); }
 
 }  // namespace attest
 
 /// The compilers' name for it. Weak: whoever links another one counts for himself.
 extern "C" __attribute__((weak)) void __sanitizer_cov_trace_pc() {  // NOLINT(bugprone-reserved-identifier)
-  auto& entry = attest::table[attest::entry_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)))];
+  auto& ran = attest::ran[attest::entry_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)))];
   // Read first: a table that no thread writes to stays in every processor's cache.
-  if (entry.load(std::memory_order_relaxed) == attest::kNever) {
-    entry.store(attest::kRan, std::memory_order_relaxed);
+  if (!ran.load(std::memory_order_relaxed) && !ran.exchange(true, std::memory_order_relaxed)) {
+    attest::uncounted.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -20,7 +20,8 @@ namespace attest {
 /// - more threads work during run(), or wait for their turn, than were given.
 ///
 /// What may be chance on a busy machine must show in three measurements of four. Where the device is the processor, the
-/// process's own time on it is compared and not the time on the wall, which neighbours share.
+/// process's own time on it is compared and not the time on the wall, which neighbours share; of a first download the
+/// shorter of the two, for threads that turn in a circle beside it cost time, too.
 std::string worked_outside_run(const StepSamples& steps, const Yardstick& yardstick);
 
 }  // namespace attest

@@ -1,10 +1,7 @@
 #include "harness/speed/resting_threads.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -12,6 +9,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/stopwatch.h"
+#include "harness/speed/thread_demand.h"
 
 namespace attest {
 namespace {
@@ -21,16 +19,13 @@ constexpr std::chrono::milliseconds kBetweenGlances{1};
 /// The threads but the caller's that have a processor or want one, by what the system says of each.
 std::set<int> runnable() {
   std::set<int> threads;
-  std::error_code error;
-  const int own = static_cast<int>(gettid());
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    const int thread = std::atoi(task.path().filename().c_str());
-    std::ifstream file(task.path() / "stat");  // 17 (name) R ...; one that has ended meanwhile gives nothing
+  each_other_thread([&](int thread, const std::filesystem::path& folder) {
+    std::ifstream file(folder / "stat");  // 17 (name) R ...
     std::string line;
     std::getline(file, line);
     const std::size_t name_end = line.rfind(')');
-    if (thread != own && name_end != std::string::npos && line.compare(name_end, 3, ") R") == 0) threads.insert(thread);
-  }
+    if (name_end != std::string::npos && line.compare(name_end, 3, ") R") == 0) threads.insert(thread);
+  });
   return threads;
 }
 

@@ -8,17 +8,22 @@
 
 namespace attest {
 
-std::map<int, ThreadTime> times_of_other_threads() {
-  std::map<int, ThreadTime> times;
+void each_other_thread(const std::function<void(int, const std::filesystem::path&)>& look) {
   std::error_code error;
   const int own = static_cast<int>(gettid());
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
     const int thread = std::atoi(task.path().filename().c_str());
-    if (thread == own) continue;
-    double running = 0, waiting = 0;  // nanoseconds; a thread that has ended meanwhile gives nothing
-    std::ifstream file(task.path() / "schedstat");
-    if (file >> running >> waiting) times[thread] = {running * 1e-9, waiting * 1e-9};
+    if (thread != own) look(thread, task.path());
   }
+}
+
+std::map<int, ThreadTime> times_of_other_threads() {
+  std::map<int, ThreadTime> times;
+  each_other_thread([&](int thread, const std::filesystem::path& folder) {
+    double running = 0, waiting = 0;  // nanoseconds
+    std::ifstream file(folder / "schedstat");
+    if (file >> running >> waiting) times[thread] = {running * 1e-9, waiting * 1e-9};
+  });
   return times;
 }
 

@@ -4,10 +4,16 @@
 // thread waits for one counts as if it had run.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
 namespace attest {
+
+/// Calls `look` with each thread of this process but the calling one: its number, and its folder of the system's
+/// accounts, whose files give nothing once it has ended.
+void each_other_thread(const std::function<void(int, const std::filesystem::path&)>& look);
 
 struct ThreadTime {
   double running = 0, waiting = 0;  ///< seconds, on a processor and for one

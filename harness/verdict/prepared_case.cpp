@@ -108,9 +108,10 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   verdict.dtype = p.dtype;
   verdict.rows = p.batch * p.query_heads * p.query_length;
   try {
-    verdict.backend = backend.identity().name;
+    const Identity identity = backend.identity();
+    verdict.backend = identity.name;
     const WorkUnderWay work(verdict.backend, source_.label);
-    verdict.repro = repro_command(source_, backend.identity());
+    verdict.repro = repro_command(source_, identity);
     if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
       verdict.reason = refusal->reason;

@@ -88,13 +88,19 @@ std::vector<std::string> Mistakes::candidates(const Predicate& predicate) const 
   return names;
 }
 
-bool Mistakes::caught(const std::string& mistake, const Case& source) {
-  Backend& wrong = backend(mistake);
+std::set<std::string> Mistakes::caught(const std::set<std::string>& asked, const Case& source) {
+  std::vector<Backend*> wrong;
+  for (const std::string& mistake : asked) wrong.push_back(&backend(mistake));
+  std::set<std::string> shown;
   try {
-    return is_failure(PreparedCase(source, {&wrong}, kThreads).check(wrong));
+    const PreparedCase prepared(source, wrong, kThreads);
+    for (const std::string& mistake : asked) {
+      if (is_failure(prepared.check(backend(mistake)))) shown.insert(mistake);
+    }
   } catch (const UserError&) {
-    return false;  // data that the type can't hold
+    return {};  // data that the type can't hold
   }
+  return shown;
 }
 
 std::optional<ConditionalMutant> make_mutant(const Predicate& predicate, Mistakes& mistakes, Random& random) {
@@ -109,7 +115,7 @@ std::optional<ConditionalMutant> make_mutant(const Predicate& predicate, Mistake
   }
   for (const std::string& mistake : candidates) {
     for (const Case& one : cases) {
-      if (mistakes.caught(mistake, one)) return ConditionalMutant{predicate, mistake, one.label};
+      if (!mistakes.caught({mistake}, one).empty()) return ConditionalMutant{predicate, mistake, one.label};
     }
   }
   return std::nullopt;
@@ -164,17 +170,7 @@ void Judge::look_at(const Case& source) {
     made.insert(mutant->mistake);
   }
   if (here.empty()) return;
-  std::vector<Backend*> backends;
-  for (const std::string& mistake : made) backends.push_back(&mistakes_.backend(mistake));
-  std::set<std::string> shown;
-  try {
-    const PreparedCase prepared(source, backends, kThreads);
-    for (const std::string& mistake : made) {
-      if (is_failure(prepared.check(mistakes_.backend(mistake)))) shown.insert(mistake);
-    }
-  } catch (const UserError&) {
-    return;  // data that the type can't hold
-  }
+  const std::set<std::string> shown = mistakes_.caught(made, source);
   std::erase_if(alive_, [&](const ConditionalMutant* mutant) {
     return shown.contains(mutant->mistake) && std::find(here.begin(), here.end(), mutant) != here.end();
   });

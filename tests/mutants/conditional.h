@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ class Mistakes {
   std::vector<std::string> names() const;
   /// Those that may matter where these options are set: the options themselves ignored, and what is wrong everywhere.
   std::vector<std::string> candidates(const Predicate& predicate) const;
-  /// Whether the mistake is caught on this case, made always.
-  bool caught(const std::string& mistake, const Case& source);
+  /// Those of `asked` that are caught on this case, made always.
+  std::set<std::string> caught(const std::set<std::string>& asked, const Case& source);
   Backend& backend(const std::string& mistake) { return *backends_.at(mistake); }
 
  private:

@@ -20,14 +20,6 @@ std::optional<double> number_of(const std::optional<std::string>& text) {
   return number;
 }
 
-std::vector<std::size_t> classes_of_feature(const Feature& feature) {
-  std::vector<std::size_t> list;
-  for (std::size_t n = 0; n < classes_of_table().size(); ++n) {
-    if (classes_of_table()[n].feature == &feature) list.push_back(n);
-  }
-  return list;
-}
-
 /// Between `least` and `most`, each order of magnitude as often.
 double log_uniform(double least, double most, Random& random) {
   const double share = static_cast<double>(random.below(1u << 20)) / (1u << 20);
@@ -46,7 +38,7 @@ Condition on_number(const Option& option, const Feature& feature, Random& random
     const std::optional<std::int64_t> n = value(p);
     return n && (least ? *n >= constant : *n <= constant);
   };
-  const std::vector<std::size_t> classes = classes_of_feature(feature);
+  const std::vector<std::size_t> classes = classes_of_feature(feature.name);
   for (std::size_t n = 0; n < classes.size(); ++n) {
     const Range& range = feature.ranges[n];
     if (least ? range.last >= constant : range.first <= constant) condition.ways.push_back(classes[n]);
@@ -67,7 +59,7 @@ std::optional<Condition> on_printed_number(const Option& option, const Feature& 
     const std::optional<double> x = number_of(print(p));
     return x && (least ? *x >= constant : *x <= constant);
   };
-  condition.ways = classes_of_feature(feature);
+  condition.ways = classes_of_feature(feature.name);
   return condition;
 }
 
@@ -93,7 +85,7 @@ Condition random_condition(Random& random) {
   const Feature& feature = random.pick(option.features);
   if (feature.value) return on_number(option, feature, random);
   if (auto number = on_printed_number(option, feature, random)) return *number;
-  return class_condition(random.pick(classes_of_feature(feature)));
+  return class_condition(random.pick(classes_of_feature(feature.name)));
 }
 
 std::optional<Problem> case_where(const Predicate& predicate, Random& random) {

@@ -66,6 +66,11 @@ TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
   EXPECT_EQ(worked_outside_run(s, kYardstick), "");
   s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};  // a neighbour: nothing of this process computed
   EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.waited = {{3e-6, 9e-3}, {3e-6, 9e-3}};  // helpers that turn in a circle: the download itself was no longer
+  EXPECT_EQ(worked_outside_run(s, kYardstick), "");
+  s.waited = {{3e-3, 6e-3}, {3e-3, 6e-3}};  // two threads went on with the work
+  EXPECT_NE(worked_outside_run(s, kYardstick), "");
+  s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};
   Yardstick device = kYardstick;
   device.host = false;
   EXPECT_NE(worked_outside_run(s, device), "");

@@ -135,45 +135,23 @@ TEST(PluginTable, NamesAreNames) {
 }
 
 TEST(PluginTable, FunctionsAreThere) {
-  {
+  const struct {
+    const char* name;
+    void (*remove)(attest_backend&);
+  } functions[] = {
+      {"identity", [](attest_backend& b) { b.identity = nullptr; }},
+      {"refuse", [](attest_backend& b) { b.refuse = nullptr; }},
+      {"arithmetic", [](attest_backend& b) { b.arithmetic = nullptr; }},
+      {"prepare", [](attest_backend& b) { b.prepare = nullptr; }},
+      {"drop", [](attest_backend& b) { b.drop = nullptr; }},
+      {"upload", [](attest_backend& b) { b.upload = nullptr; }},
+      {"run", [](attest_backend& b) { b.run = nullptr; }},
+      {"download", [](attest_backend& b) { b.download = nullptr; }},
+  };
+  for (const auto& [name, remove] : functions) {
     Right t;
-    t.backend.identity = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `identity`");
-  }
-  {
-    Right t;
-    t.backend.refuse = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `refuse`");
-  }
-  {
-    Right t;
-    t.backend.arithmetic = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `arithmetic`");
-  }
-  {
-    Right t;
-    t.backend.prepare = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `prepare`");
-  }
-  {
-    Right t;
-    t.backend.drop = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `drop`");
-  }
-  {
-    Right t;
-    t.backend.upload = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `upload`");
-  }
-  {
-    Right t;
-    t.backend.run = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `run`");
-  }
-  {
-    Right t;
-    t.backend.download = nullptr;
-    EXPECT_COMPLAINT(t, "backend \"mine\" has no `download`");
+    remove(t.backend);
+    EXPECT_COMPLAINT(t, "backend \"mine\" has no `" + std::string(name) + "`");
   }
   {
     Right t;
