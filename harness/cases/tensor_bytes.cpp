@@ -13,9 +13,36 @@ namespace {
 /// On either side of an element: a neighbour that a kernel reads or writes by mistake lies there.
 constexpr std::size_t kAround = 8192;
 
-/// With more rows or elements than this a tensor counts as used whole, and where what it uses is a good part of its
-/// bytes: it is no small one with large strides.
-constexpr double kMostRanges = 1 << 20, kGoodPart = 1.0 / 8;
+/// A tensor with more runs than this counts as used whole, and where what it uses is a good part of its bytes: it is no
+/// small one with large strides.
+constexpr std::size_t kMostRanges = 1 << 20;
+constexpr double kGoodPart = 1.0 / 8;
+
+struct Axis {
+  std::size_t count, step;  ///< positions, and bytes from one to the next
+};
+
+/// Elements of a tensor: runs without a hole wider than a range's margins, and the axes along which they stand apart.
+struct Runs {
+  std::size_t length = 0;  ///< bytes of a run
+  std::size_t count = 1;   ///< of all of them; 0: there are no elements
+  std::vector<Axis> apart;
+};
+
+Runs runs_of(std::vector<Axis> axes, std::size_t element_size) {
+  Runs runs{element_size, 1, {}};
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
+  for (const Axis& axis : axes) {
+    if (axis.count == 0) return {0, 0, {}};
+    if (axis.step <= runs.length + 2 * kAround) {
+      runs.length += axis.step * (axis.count - 1);
+    } else {
+      runs.apart.push_back(axis);
+      runs.count = axis.count > kMostRanges ? kMostRanges + 1 : std::min(runs.count * axis.count, kMostRanges + 1);
+    }
+  }
+  return runs;
+}
 
 /// Joins what overlaps or touches.
 std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
@@ -34,29 +61,29 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
 }  // namespace
 
 std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element_size, std::size_t size) {
-  const std::int64_t columns = place.shape[3];
-  const bool rows_whole = place.strides[3] * static_cast<std::int64_t>(element_size) <= std::int64_t{kAround};
-  double count = rows_whole ? 1 : static_cast<double>(columns);
-  for (std::size_t axis = 0; axis < 3; ++axis) count *= static_cast<double>(place.shape[axis]);
-  if (size <= kCompactBytes || count > kMostRanges) return {{0, size}};
-  const double together =
-      static_cast<double>(rows_whole ? columns * place.strides[3] : 1) * static_cast<double>(element_size);
-  if (count * (together + 2.0 * kAround) > kGoodPart * static_cast<double>(size)) return {{0, size}};
+  const std::vector<ByteRange> whole = {{0, size}};
+  if (size <= kCompactBytes) return whole;
+  // Packed sequences each by themselves: they differ in rows.
+  const bool packed = !place.starts.empty();
   std::vector<ByteRange> ranges;
-  const auto add = [&](std::int64_t element, std::int64_t last) {
-    const std::size_t first = static_cast<std::size_t>(element) * element_size;
-    const std::size_t end = static_cast<std::size_t>(last + 1) * element_size;
-    ranges.push_back({first - std::min(first, kAround), std::min(end + kAround, size)});
-  };
-  for (std::int64_t b = 0; b < place.shape[0] && columns > 0; ++b) {
-    for (std::int64_t h = 0; h < place.shape[1]; ++h) {
-      for (std::int64_t l = 0; l < place.rows(b); ++l) {
-        if (rows_whole) {
-          add(place.element(b, h, l, 0), place.element(b, h, l, columns - 1));
-        } else {
-          for (std::int64_t d = 0; d < columns; ++d) add(place.element(b, h, l, d), place.element(b, h, l, d));
-        }
+  double bytes = 0;
+  for (std::int64_t b = 0; b < (packed ? place.shape[0] : 1); ++b) {
+    std::vector<Axis> axes;
+    for (std::size_t n = packed ? 1 : 0; n < 4; ++n) {
+      axes.push_back({static_cast<std::size_t>(n == 2 ? place.rows(b) : place.shape[n]),
+                      static_cast<std::size_t>(place.strides[n]) * element_size});
+    }
+    const Runs runs = runs_of(std::move(axes), element_size);
+    bytes += static_cast<double>(runs.count) * static_cast<double>(runs.length + 2 * kAround);
+    if (ranges.size() + runs.count > kMostRanges || bytes > kGoodPart * static_cast<double>(size)) return whole;
+    const std::size_t first = static_cast<std::size_t>(place.element(b, 0, 0, 0)) * element_size;
+    for (std::size_t n = 0; n < runs.count; ++n) {
+      std::size_t begin = first, rest = n;
+      for (const Axis& axis : runs.apart) {
+        begin += rest % axis.count * axis.step;
+        rest /= axis.count;
       }
+      ranges.push_back({begin - std::min(begin, kAround), std::min(begin + runs.length + kAround, size)});
     }
   }
   return joined(std::move(ranges));

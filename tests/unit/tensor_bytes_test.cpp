@@ -47,6 +47,35 @@ TEST(TensorBytes, WhereAGoodPartIsUsedAllOfItIs) {
   EXPECT_EQ(used_ranges(apart, 4, size(apart)).size(), 2000u);
 }
 
+TEST(TensorBytes, WhatOverlapsCountsOnce) {
+  // 4,096 columns of 4,096 bytes each, in which the rows of 24 sequences lie side by side: 16 MiB, behind 8 GiB.
+  const Problem p = parse_case("batch=24 seq=1x4096 dim=1 k.strides=4096,4096,1,4096 k.offset=2147483649");
+  const TensorPlace keys = place_of(p, TensorId::k);
+  const std::vector<ByteRange> used = used_ranges(keys, 4, static_cast<std::size_t>(*keys.elements) * 4);
+  ASSERT_EQ(used.size(), 1u);
+  EXPECT_EQ(used[0].first, 4 * std::size_t{2147483649} - 8192);
+  EXPECT_LT(used[0].size(), std::size_t{1} << 20);
+  // The same element by element.
+  const auto held = [&](std::int64_t element) {
+    return std::any_of(used.begin(), used.end(), [&](const ByteRange& range) {
+      return range.first <= static_cast<std::size_t>(element) * 4 &&
+             range.end >= static_cast<std::size_t>(element) * 4 + 4;
+    });
+  };
+  for (std::int64_t b = 0; b < 24; ++b) EXPECT_TRUE(held(keys.element(b, 0, 4095, 0))) << b;
+}
+
+TEST(TensorBytes, RunsOfPackedSequencesAreTheirOwn) {
+  const Problem p = parse_case("batch=3 heads=2 seq=9 dim=2 lengths=q:4,0,5/k:4,0,5 layout=thd");
+  TensorPlace place = place_of(p, TensorId::q);
+  place.strides[1] = kFar;
+  place.elements = place.element(2, 1, 4, 1) + 1;
+  const std::vector<ByteRange> used = used_ranges(place, 4, static_cast<std::size_t>(*place.elements) * 4);
+  ASSERT_EQ(used.size(), 2u);
+  EXPECT_EQ(used[0].first, 0u);
+  EXPECT_EQ(used[1].end, static_cast<std::size_t>(*place.elements) * 4);
+}
+
 TEST(TensorBytes, FarRowsAreRangesOfTheirOwn) {
   const std::size_t size = 4 * (kFar + 2), around = 8192;
   EXPECT_EQ(used_ranges(rows(2, kFar), 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
