@@ -15,8 +15,8 @@ constexpr std::size_t kAround = 8192;
 
 /// A tensor with more runs than this counts as used whole, and where what it uses is a good part of its bytes: it is no
 /// small one with large strides.
-constexpr std::size_t kMostRanges = 1 << 20;
-constexpr double kGoodPart = 1.0 / 8;
+constexpr std::size_t kMostRanges = 1 << 18;
+constexpr double kGoodPart = 1.0 / 2;
 
 struct Axis {
   std::size_t count, step;  ///< positions, and bytes from one to the next

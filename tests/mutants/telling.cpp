@@ -141,6 +141,7 @@ void print_telling(bool pairs, const std::vector<std::string>& suites, std::uint
   Shown shown(mistakes);
   for (const std::string& suite : suites) {
     for (const Case& one : load_suite(find_suite(suite))) shown.look_at(one);
+    fmt::print(stderr, "{}: what its cases show is known\n", suite);
   }
   std::vector<ClassPair> targets;
   for (std::size_t n = 0; n < classes_of_table().size(); ++n) targets.emplace_back(n, n);
