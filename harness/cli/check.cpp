@@ -149,9 +149,10 @@ int exit_code_of(const CheckOutcome& outcome) {
 int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, const BackendSet& backends) {
   const Filter filter(options.filter);
   const Shard shard(options.shard);
+  const std::vector<Backend*> all = backends.all();
   const auto kept = [&](const Case& one) {
     return (one.golden && filter.keeps("reference " + one.label)) ||
-           std::any_of(backends.all().begin(), backends.all().end(), [&](const Backend* backend) {
+           std::any_of(all.begin(), all.end(), [&](const Backend* backend) {
              return filter.keeps(backend->identity().name + " " + one.label);
            });
   };

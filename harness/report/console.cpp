@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kShownFailures = 10;  ///< printed as they come; the rest only in groups
 constexpr std::size_t kShownPerGroup = 3;   ///< cases
 constexpr std::size_t kShownGroups = 20;
+constexpr std::size_t kLongestCase = 90;  ///< characters, in tables
 
 const char* word_for(Status status) {
   switch (status) {
@@ -124,11 +125,12 @@ class ConsoleReport : public Report {
   }
 
   void print_details(const Counts& counts) {
+    const std::size_t longest = verbose() ? std::string::npos : kLongestCase;
     if (settings_.format == TableFormat::text && tally_.verdicts() > 0)
-      say("\n{}", tally_.backends().printed(TableFormat::text));
+      say("\n{}", tally_.backends(longest).printed(TableFormat::text));
     if (verbose()) say("\n{}\n", kColumnsOfCheck);
     if (const Table table = tally_.distributions(); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
-    if (const Table table = tally_.bits(); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
+    if (const Table table = tally_.bits(longest); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
     print_groups("refused", tally_.refused(), verbose() ? most_per_group_ : 0);
     print_groups("mistrusted, their bounds too wide to prove anything", tally_.mistrusted(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);

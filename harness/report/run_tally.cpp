@@ -34,6 +34,10 @@ std::string counts_in_words(const Counts& counts) {
   return words;
 }
 
+std::string shortened(const std::string& text, std::size_t longest) {
+  return text.size() <= longest ? text : text.substr(0, longest - 3) + "...";
+}
+
 std::string why_nothing_is_proved(const Counts& counts) {
   if (counts.mistrusted > 0) return "what ran is mistrusted";
   if (counts.waived > 0) return "what ran is suspect and waived";
@@ -124,7 +128,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   return answer;
 }
 
-Table RunTally::backends() const {
+Table RunTally::backends(std::size_t longest) const {
   const bool waived = counts_.waived > 0;
   std::vector<Table::Column> columns = {{"backend", false, 10}, {"pass", true, 7},    {"fail", true, 6},
                                         {"refused", true, 8},   {"mistrusted", true}, {"error/bound", true, 12},
@@ -139,7 +143,7 @@ Table RunTally::backends() const {
                                       std::to_string(c.refused),
                                       std::to_string(c.mistrusted),
                                       line.worst ? fmt::format("{:.3g}", *line.worst) : "",
-                                      line.worst_case};
+                                      shortened(line.worst_case, longest)};
     if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));
     table.add(std::move(cells));
   }
@@ -162,10 +166,11 @@ Table RunTally::distributions() const {
   return table;
 }
 
-Table RunTally::bits() const {
+Table RunTally::bits(std::size_t longest) const {
   Table table({{"the same bits"}, {"asked"}, {"cases"}, {"first that differs"}});
   for (const auto& [key, fact] : facts_) {
-    table.add({key.first, key.second, fmt::format("{} of {}", fact.same, fact.asked), fact.first_other});
+    table.add(
+        {key.first, key.second, fmt::format("{} of {}", fact.same, fact.asked), shortened(fact.first_other, longest)});
   }
   return table;
 }

@@ -50,13 +50,13 @@ class RunTally {
   std::optional<double> worst() const { return worst_; }
 
   Answer answer(const Ending& ending, std::size_t problems) const;
-  /// A row for each backend; a column more where something is waived.
-  Table backends() const;
+  /// A row for each backend; a column more where something is waived. Cases longer than `longest` are cut.
+  Table backends(std::size_t longest = std::string::npos) const;
   /// Medians and tails of the largest error/bound of each passing case, over suites with enough cases for them to say
   /// something.
   Table distributions() const;
-  /// Bits that came out again, and the first case where they didn't; without rows where nobody asked.
-  Table bits() const;
+  /// Bits that came out again, and the first case where they didn't, cut as above; without rows where nobody asked.
+  Table bits(std::size_t longest = std::string::npos) const;
 
   struct Failures {
     std::string name;               ///< "backend: cause"
