@@ -23,7 +23,7 @@ namespace attest {
 namespace {
 
 constexpr std::string_view kLists[] = {"backends", "conventions", "arithmetic", "semantics",
-                                  "options",  "suites",      "cases",      "coverage"};
+                                       "options",  "suites",      "cases",      "coverage"};
 
 struct ListOptions {
   std::string what;

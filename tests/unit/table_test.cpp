@@ -42,8 +42,7 @@ TEST(Table, EscapesItsCells) {
   Table table({{"reason"}, {"error", true}});
   table.add({"=1+2,\"x\"\n| <b>\x1b[2J", "-inf"});
   EXPECT_EQ(table.printed(TableFormat::csv), "reason,error\n\"'=1+2,\"\"x\"\"\\x0a| <b>\\x1b[2J\",-inf\n");
-  EXPECT_EQ(table.printed(TableFormat::text),
-            "reason                      error\n=1+2,\"x\"\\x0a| <b>\\x1b[2J   -inf\n");
+  EXPECT_EQ(table.printed(TableFormat::text), "reason                    error\n=1+2,\"x\"\\x0a| <b>\\x1b[2J   -inf\n");
   EXPECT_EQ(table.printed(TableFormat::markdown),
             "| reason | error |\n|---|---:|\n"
             "| &#61;1+2,\"x\"&#92;x0a&#124; &#60;b&#62;&#92;x1b&#91;2J | &#45;inf |\n");
