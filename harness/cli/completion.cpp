@@ -17,10 +17,13 @@ struct CompletionOptions {
   std::string shell, words;
 };
 
-/// Names alone, found without making a backend or reading a case: a shell waits for them.
+/// Names alone, found without making a backend or reading a case: a shell waits for them. A suite's name that a shell
+/// would take for more than a word is left out.
 void print_words(const std::string& kind, std::span<const BackendEntry> registry) {
   if (kind == "suites") {
-    for (const Suite& suite : find_suites()) fmt::print("{}\n", printable_line(suite.name));
+    for (const Suite& suite : find_suites()) {
+      if (shell_quoted(suite.name) == suite.name) fmt::print("{}\n", suite.name);
+    }
   } else if (kind == "backends") {
     for (const BackendEntry& entry : registry) fmt::print("{}\n", entry.name);
   } else {

@@ -40,9 +40,12 @@ std::string short_about(const std::string& about) {
 
 constexpr const char* kBashHead = R"sh(# Completion of attest for bash, made by `attest completion bash`.
 
-# The words of a kind that begin like what is typed.
+# The words of a kind that begin like what is typed; compgen -W would run what stands in them.
 _attest_words() { # PROGRAM KIND TYPED
-  compgen -W "$("$1" completion --words "$2" 2>/dev/null)" -- "$3"
+  local word
+  "$1" completion --words "$2" 2>/dev/null | while IFS= read -r word; do
+    [[ $word != "$3"* ]] || printf '%s\n' "$word"
+  done
 }
 
 # Of names with commas between them the last.
@@ -58,7 +61,7 @@ _attest_case() { # PROGRAM TYPED
   typed=${typed#[\"\']}
   [[ $typed != *' '* ]] || before="${typed% *} "
   _attest_words "$1" keys "${typed##* }" | while IFS= read -r word; do printf '%s\n' "$before$word"; done
-  [[ -n $before ]] || compgen -f -X '!*.safetensors' -- "$typed"
+  [[ -n $before ]] || compgen -f -X '!*.safetensors' -- "$typed" | grep -vE '[^A-Za-z0-9_./=+,:@-]'
 }
 
 _attest() {

@@ -62,6 +62,20 @@ expect x.jsonl bash attest check --json x.j
 [ "$(offered_by_bash attest check --json '')" != "" ] || complain "bash offers no files for --json"
 offered_by_bash attest bench --no-such- | grep -q . && complain "bash offers what there isn't"
 
+# A name is a name: no shell runs what stands in it, now or when it is accepted.
+mkdir rude
+for name in '$(touch ran)' '`touch ran`' 'a;touch ran' plain; do echo 'seq=4 dim=4' >"rude/$name.cases"; done
+touch '$(touch ran).safetensors'
+export ATTEST_CASES=$work/rude
+for shell in bash fish; do expect plain $shell attest check --suite pl; done
+for typed in '' '$' '`' a; do
+  offered_by_bash attest check --suite "$typed" | grep -F touch && complain "bash offers a command"
+  offered_by_bash attest check "$typed" | grep -F touch && complain "bash offers a command as a case"
+done
+fish -c 'source script.fish; complete -C "attest check --suite "' | grep -F touch && complain "fish offers a command"
+[ ! -e ran ] || complain "a name was run"
+unset ATTEST_CASES
+
 # As zsh asks: the script says in which state it is, and what it hands over then is looked at.
 offered_by_zsh() { # STATE WORD
   zsh -fc 'wanted=$1 words=($2)
