@@ -93,7 +93,12 @@ class ConsoleReport : public Report {
 
   /// What files and backends call themselves, on the line where it stands: a line of its own could be taken for one of
   /// attest's, or by a CI for a command.
-  static std::string shown(const std::string& text) { return printable_line(text); }
+  static std::string shown(const std::string& text) {
+    std::string line = printable_line(text);
+    const std::size_t start = line.find_first_not_of(' ');
+    if (start != std::string::npos && line.compare(start, 2, "::") == 0) line.replace(start, 1, "\\x3a");
+    return line;
+  }
 
   /// Output that can't be written shows at the end, in ferror(): it must not end the run, whose files are more than a
   /// table.

@@ -98,6 +98,8 @@ TEST(ConsoleReport, EscapesWhatIsHostile) {
   EXPECT_EQ(text.find("\n::"), std::string::npos) << text;
   EXPECT_EQ(text.find_first_of("\x1b\r"), std::string::npos) << text;
   EXPECT_NE(text.find("\\x1b[2J\\x0a::add-mask::x\\x0d"), std::string::npos) << text;
+  const std::string named = told({}, {verdict_of("good", Status::mistrusted, "::error::x", "", "too wide")}, 2);
+  EXPECT_NE(named.find("\n      \\x3a:error::x\n"), std::string::npos) << named;
   ConsoleSettings colored;
   colored.colored = true;
   EXPECT_NE(told(colored, {v}, 2).find("\x1b[1;31mFAIL\x1b[0m bad"), std::string::npos);
