@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenDraws{100};
 constexpr std::size_t kUsualColumns = 80;
+constexpr double kTellsARate = 0.1;  ///< seconds
 
 bool is_capable_terminal(std::FILE* stream) {
   const char* kind = std::getenv("TERM");
@@ -60,7 +61,7 @@ std::string duration_words(double seconds) {
 
 std::string progress_words(const Progress& p, double seconds) {
   std::string words = fmt::format("{}{} {}", p.done, p.wanted > 0 ? fmt::format(" of {}", p.wanted) : "", p.unit);
-  const double rate = seconds > 0 ? static_cast<double>(p.done) / seconds : 0;
+  const double rate = seconds >= kTellsARate ? static_cast<double>(p.done) / seconds : 0;
   if (rate > 0) words += rate >= 1 ? fmt::format(", {:.0f}/s", rate) : fmt::format(", {:.0f} s each", 1 / rate);
   std::optional<double> left = p.seconds_left;
   if (!left && rate > 0 && p.wanted > p.done) left = static_cast<double>(p.wanted - p.done) / rate;
