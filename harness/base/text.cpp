@@ -30,12 +30,18 @@ Character first_character(std::string_view text) {
   return {good ? bytes : 0, code};
 }
 
+/// Marks that turn the direction of what follows, and Unicode's own ends of lines: text would not read as it stands.
+bool misleads(std::uint32_t code) {
+  return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
 std::string escaped(const std::string& text, std::string_view allowed) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const Character c = first_character(std::string_view(text).substr(at));
     // C0, delete, and C1, with which a terminal begins a command, too.
-    const bool control = c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0);
+    const bool control = c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0) || misleads(c.code);
     const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
     if (c.bytes > 0 && (!control || allowed.find(text[at]) != std::string_view::npos)) {
       result.append(text, at, bytes);
@@ -79,5 +85,40 @@ std::string shell_quoted(const std::string& text) {
 std::string printable(const std::string& text) { return escaped(text, "\n\t"); }
 
 std::string printable_line(const std::string& text) { return escaped(text, ""); }
+
+std::string markdown_text(const std::string& text) {
+  constexpr std::string_view kMarkup = "&<>|\\`*_[]{}#!~@$^";
+  std::string result;
+  const std::string line = printable_line(text);
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    // "://" and "www." are links by themselves; a line may begin with the sign of a list or a heading.
+    const bool link = (c == ':' && line.compare(at, 3, "://") == 0) || (c == '.' && at > 0 && line[at - 1] == 'w');
+    const bool begins = at == 0 && std::string_view("-+= ").find(c) != std::string_view::npos;
+    const bool numbers = (c == '.' || c == ')') && at > 0 && line.find_first_not_of("0123456789") == at &&
+                         (at + 1 == line.size() || line[at + 1] == ' ');
+    if (kMarkup.find(c) != std::string_view::npos || link || begins || numbers) {
+      result += "&#" + std::to_string(static_cast<int>(c)) + ";";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string csv_cell(const std::string& text) {
+  std::string cell = printable_line(text);
+  // Full-width = + - @ are formulas to spreadsheets in some languages.
+  for (const std::string_view start :
+       {"=", "+", "-", "@", "\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d", "\xef\xbc\xa0"}) {
+    if (!cell.starts_with(start)) continue;
+    cell.insert(0, 1, '\'');
+    break;
+  }
+  if (cell.find_first_of(",\"") == std::string::npos && trimmed(cell) == cell) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
 
 }  // namespace attest

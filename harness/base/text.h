@@ -17,10 +17,17 @@ inline constexpr std::size_t kMostOfName = 64;
 /// Quoted for a POSIX shell where it must be.
 std::string shell_quoted(const std::string& text);
 
-/// For terminals, drawings and XML: control characters (but line feed and tab) and bytes that are no UTF-8 stand as
-/// \x1b. What a file or a backend calls itself must not move a cursor or end a drawing.
+/// For terminals, drawings and XML: control characters (but line feed and tab), what turns the direction of writing,
+/// and bytes that are no UTF-8 stand as \x1b. What a file or a backend calls itself must not move a cursor or end a
+/// drawing.
 std::string printable(const std::string& text);
 /// The same on one line: line feeds and tabs, too.
 std::string printable_line(const std::string& text);
+
+/// One line of Markdown that shows the text and nothing else: no markup, no HTML, no link, nobody mentioned.
+std::string markdown_text(const std::string& text);
+/// A cell of CSV, quoted where it must be. Behind an apostrophe where a spreadsheet would take it for a formula: at its
+/// start =, +, -, @ or their wide forms.
+std::string csv_cell(const std::string& text);
 
 }  // namespace attest

@@ -33,6 +33,7 @@ struct Case {
   bool from_file = false;
   std::string content;  ///< of a file: its fingerprint; empty for a line, which says all
   std::string where;    ///< "smoke.cases:12" for messages
+  int line = 0;         ///< of the file of case lines that it stands in, from 1; 0 in none
 };
 
 /// Throws UserError with the column marked; `where` stands in front when not empty.

@@ -54,26 +54,36 @@ Suite find_suite(const std::string& name) {
                   "; `attest list suites` shows all");
 }
 
-std::vector<Case> load_case_file(const fs::path& path) {
-  std::ifstream file = open_text(path, kMaxFileBytes);
+std::vector<Case> load_case_lines(std::istream& file, const std::string& name, const fs::path& folder) {
   std::vector<Case> cases;
   std::map<std::string, int> lines;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string where = fmt::format("{}:{}", path.filename().string(), number);
-    const std::string text = trimmed(line.substr(0, line.find('#')));
+  Line line;
+  std::uintmax_t bytes = 0;
+  for (int number = 1; read_line(file, line, kMaxFileBytes); ++number) {
+    bytes += line.text.size() + 1;
+    if (line.too_long || bytes > kMaxFileBytes) {
+      throw UserError(fmt::format("{}: has more than {} bytes, which are the limit", name, kMaxFileBytes));
+    }
+    const std::string where = fmt::format("{}:{}", name, number);
+    const std::string text = trimmed(line.text.substr(0, line.text.find('#')));
     if (text.empty()) continue;
-    Case one = text.ends_with(".safetensors") ? case_from_file(seen_from_here(path.parent_path() / text))
-                                              : case_from_line(text, where);
+    Case one =
+        text.ends_with(".safetensors") ? case_from_file(seen_from_here(folder / text)) : case_from_line(text, where);
     one.where = where;
+    one.line = number;
     const auto [first, fresh] = lines.emplace(one.label, number);
     if (!fresh) {
       throw UserError(fmt::format("{}: the same case stands in line {} already", where, first->second));
     }
     cases.push_back(std::move(one));
   }
-  if (file.bad()) throw UserError(path.string() + ": can't be read");
+  if (file.bad()) throw UserError(name + ": can't be read");
   return cases;
+}
+
+std::vector<Case> load_case_file(const fs::path& path) {
+  std::ifstream file = open_text(path, kMaxFileBytes);
+  return load_case_lines(file, path.filename().string(), path.parent_path());
 }
 
 std::vector<Case> load_suite(const Suite& suite) { return load_case_file(suite.path); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,7 @@ Suite find_suite(const std::string& name);
 std::vector<Case> load_suite(const Suite& suite);
 /// One case a line, # comments, blank lines. Duplicate lines are an error: a case counts once.
 std::vector<Case> load_case_file(const std::filesystem::path& path);
+/// The same of an open file or a pipe; `name` stands in messages, and files that lines name are looked for in `folder`.
+std::vector<Case> load_case_lines(std::istream& file, const std::string& name, const std::filesystem::path& folder);
 
 }  // namespace attest

@@ -2,9 +2,9 @@
 #include "harness/speed/bench.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -14,10 +14,12 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
+#include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
+#include "harness/cli/bench_rows.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
@@ -38,6 +40,7 @@ namespace {
 struct BenchOptions {
   BackendOptions backend;
   CaseNames cases;
+  OutputOptions output;
   std::string filter, json;
   int repetitions = 9;
   double min_seconds = 0.1;
@@ -45,6 +48,13 @@ struct BenchOptions {
   std::string sweep;
   bool cold = false, profile = false, pin = false, progress = false;
 };
+
+constexpr const char* kColumns = R"(Columns of the tables:
+  run ms, spread   median time of run(), and the distance between its quartiles as a part of it
+  total ms         medians of upload, run and download, added
+  GFLOP/s, of FMA  useful work in that time, and as a fraction of what fused multiply-adds could do here
+  error/bound      largest error as a fraction of what rounding can explain: up to 1 is right
+  ratio            to the fastest that nothing disturbed; ? where others disturbed the samples)";
 
 std::vector<Case> load(const BenchOptions& options) {
   CaseNames names = options.cases;
@@ -104,20 +114,44 @@ void profile(const Case& one, const BenchCase& whole, const std::vector<Backend*
   print_profile(time_shares(cases, timed, settings.threads));
 }
 
-/// A line that writes over itself on a terminal; lines of a file otherwise.
-void tell_progress(const std::string& what) {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  fmt::print(stderr, "{}{}{}", terminal ? "\r\x1b[K" : "", what, terminal ? "" : "\n");
-  std::fflush(stderr);
-}
+/// How far it is: a line that redraws itself on a terminal; with --progress lines elsewhere, too.
+class BenchProgress {
+ public:
+  BenchProgress(std::size_t cases, bool lines) : lines_(lines && !line_.on()) {
+    progress_.unit = "cases";
+    progress_.wanted = cases;
+  }
 
-void print_machine(int threads, const Roof& roof, const BackendSet& backends) {
+  bool wanted() const { return line_.on() || lines_; }
+  void tell(const std::string& what) {
+    progress_.what = what;
+    line_.draw_now(progress_);
+    if (!lines_) return;
+    fmt::print(stderr, "{}\n", printable_line(what));
+    std::fflush(stderr);
+  }
+  void count(const BenchCase& result) {
+    ++progress_.done;
+    for (const BenchLine& line : result.lines) {
+      if (line.wrong.empty()) progress_.worst = std::max(progress_.worst.value_or(0), line.error_over_bound);
+      progress_.failed += !line.wrong.empty() && !line.wrong.starts_with("refused");
+    }
+  }
+  void clear() { line_.clear(); }
+
+ private:
+  ProgressLine line_;
+  Progress progress_;
+  bool lines_;
+};
+
+void print_machine(std::FILE* out, int threads, const Roof& roof, const BackendSet& backends) {
   const Machine machine = this_machine();
-  fmt::print("{}, {} thread(s), {}\n", machine.cpu, threads, machine.build);
-  fmt::print("roof, measured now: {:.0f} GFLOP/s FMA in f32, {:.0f} in f64, {:.1f} GB/s reading\n", roof.fma_gflops_f32,
-             roof.fma_gflops_f64, roof.read_gbps);
+  fmt::print(out, "{}, {} thread(s), {}\n", machine.cpu, threads, machine.build);
+  fmt::print(out, "roof, measured now: {:.0f} GFLOP/s FMA in f32, {:.0f} in f64, {:.1f} GB/s reading\n",
+             roof.fma_gflops_f32, roof.fma_gflops_f64, roof.read_gbps);
   for (const Unavailable& u : backends.unavailable())
-    fmt::print("{:<10} not available: {}\n", u.name, printable_line(u.reason));
+    fmt::print(out, "{:<10} not available: {}\n", u.name, printable_line(u.reason));
 }
 
 int exit_code_of(const std::vector<BenchCase>& results) {
@@ -152,13 +186,17 @@ void check_before_timing(const std::vector<Case>& cases, const BackendSet& backe
 }
 
 int run(const BenchOptions& options, const Invocation& invocation) {
+  if (options.output.for_programs() && (options.profile || !options.sweep.empty())) {
+    throw UserError("--format " + options.output.format + ": what --profile and --sweep print besides is text alone");
+  }
   const std::vector<Case> cases = load(options);
   const Filter filter(options.filter);
   const Context context = options.backend.context();
   // Nobody can know the data of the samples beforehand; the file says which they were.
   const std::uint64_t seed = options.seed ? *options.seed : std::random_device{}();
   BenchSettings settings{context.threads, options.repetitions, options.min_seconds, seed, options.cold};
-  if (options.progress || isatty(STDERR_FILENO)) settings.progress = tell_progress;
+  BenchProgress progress(cases.size(), options.progress);
+  if (progress.wanted()) settings.progress = [&](const std::string& what) { progress.tell(what); };
   if (options.pin && !pin_to_processors(context.threads)) {
     throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
   }
@@ -170,17 +208,22 @@ int run(const BenchOptions& options, const Invocation& invocation) {
   std::optional<OutputFile> file;
   if (!options.json.empty()) file.emplace(options.json);
   const Roof roof = measure_roof(settings.threads);
-  print_machine(settings.threads, roof, backends);
+  print_machine(options.output.for_programs() ? stderr : stdout, settings.threads, roof, backends);
   std::vector<BenchCase> results;
   for (const Case& one : cases) {
     const std::vector<Backend*> chosen = chosen_for(one, backends, filter);
     if (chosen.empty() || interrupted) continue;
+    progress.clear();
     announce_if_long(one.problem, one.label);
     results.push_back(bench_case(one, chosen, roof, settings));
-    if (settings.progress && isatty(STDERR_FILENO)) tell_progress("");
+    progress.count(results.back());
+    progress.clear();
+    if (options.output.for_programs()) continue;
     print_bench_table(results.back());
     if (options.profile && !interrupted) profile(one, results.back(), chosen, roof, settings);
   }
+  progress.clear();
+  if (options.output.for_programs()) fmt::print("{}", bench_rows(results).printed(options.output.table()));
   if (!options.sweep.empty()) print_exponents(options, results);
   if (file) {
     BenchmarkContext beside{roof, settings, invocation.words, {}};
@@ -197,13 +240,13 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("bench",
                                  "Example:\n  attest bench \"heads=8 seq=1024 dim=64\" --threads 2\n\n"
                                  "Time backends on cases whose results were right, interleaved.");
-  sub->add_option("case", options->cases.arguments, "Case lines");
-  sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated");
+  sub->add_option("case", options->cases.arguments, "Case lines; - reads them from standard input")->type_name("CASE");
+  sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend, /*isolates=*/false);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
-  sub->add_option("--json", options->json, "Write Google Benchmark JSON to this file");
+  sub->add_option("--json", options->json, "Write Google Benchmark JSON to this file")->type_name("FILE");
   sub->add_option("--repetitions", options->repetitions, "Interleaved samples per backend and case")
       ->check(CLI::Range(1, 1000));
   sub->add_option("--min-time", options->min_seconds, "Seconds per sample, at least")->check(number_range(0.0, 60.0));
@@ -213,6 +256,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--profile", options->profile, "Where the time of run goes, by halving sizes");
   sub->add_flag("--pin", options->pin, "Stay on as many processors as threads are given");
   sub->add_flag("--progress", options->progress, "Say what is being done, also where stderr is no terminal");
+  add_format_option(*sub, options->output, "One table of all results; but for text when all are timed");
+  sub->footer(kColumns);
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
 }
 

@@ -4,9 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
+#include "harness/base/data_folder.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
@@ -14,6 +18,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
 #include "harness/run/run_conditions.h"
 #include "harness/verdict/refusal_lists.h"
@@ -25,8 +30,13 @@ struct CheckOptions {
   BackendOptions backend;
   IsolationFlags isolation;
   CaseNames cases;
-  std::string filter, shard, json, junit, shrunk, refusals;
-  bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false;
+  OutputOptions output;
+  std::string filter, shard, json, junit, shrunk, refusals, summary, annotations;
+  bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false, list = false;
+
+  bool json_on_stdout() const { return json == "-"; }
+  /// Where people are told: standard output, unless it is for programs.
+  std::FILE* console() const { return json_on_stdout() || output.for_programs() ? stderr : stdout; }
 };
 
 std::vector<CaseList> load(const CaseNames& names) {
@@ -61,18 +71,50 @@ void require_lists_of(const BackendSet& backends, const CheckOptions& options) {
   require_lists(names, options.refusals);
 }
 
+/// The places of cases, as a CI finds their files: from the folder that attest runs in.
+std::function<CasePlace(const Verdict&)> places_of(const std::vector<CaseList>& lists) {
+  std::map<std::pair<std::string, std::string>, CasePlace> places;
+  for (const CaseList& list : lists) {
+    const std::string path = list.path.empty() ? "" : seen_from_here(list.path).string();
+    for (const Case& one : list.cases) {
+      const std::string file = path.empty() && one.from_file ? one.label : path;
+      places[{list.suite, one.label}] = {file, one.line};
+    }
+  }
+  return [places = std::move(places)](const Verdict& v) {
+    const auto found = places.find({v.suite, v.case_line});
+    return found == places.end() ? CasePlace() : found->second;
+  };
+}
+
 /// Files are opened before anything runs, so that an unwritable path costs nothing.
-std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
+std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options, const std::vector<CaseList>& cases) {
   std::error_code error;
   if (!options.shrunk.empty()) std::filesystem::create_directories(options.shrunk, error);
   if (error) throw UserError("--shrunk " + options.shrunk + ": " + error.message() + "; name another folder");
-  if (!options.json.empty() && !options.junit.empty() && is_same_output(options.json, options.junit)) {
-    throw UserError("--junit " + options.junit + ": --json writes this file; name another one");
+  const std::pair<const char*, std::string> files[] = {
+      {"--json", options.json}, {"--junit", options.junit}, {"--summary", options.summary}};
+  for (const auto& [later, path] : files) {
+    for (const auto& [earlier, other] : files) {
+      if (later == earlier) break;
+      if (path.empty() || other.empty() || !is_same_output(other, path)) continue;
+      throw UserError(fmt::format("{} {}: {} writes this file; name another one", later, path, earlier));
+    }
+  }
+  if (options.json_on_stdout() && options.output.for_programs()) {
+    throw UserError("--format " + options.output.format + ": --json - has standard output; name a file for --json");
   }
   std::vector<std::unique_ptr<Report>> reports;
   if (!options.json.empty()) reports.push_back(json_lines_report(options.json));
   if (!options.junit.empty()) reports.push_back(junit_report(options.junit));
-  reports.push_back(console_report());
+  ConsoleSettings console;
+  console.out = options.console();
+  console.format = options.output.table();
+  console.detail = options.output.quiet ? Detail::quiet : options.output.verbose ? Detail::verbose : Detail::normal;
+  console.colored = options.output.colored(console.out);
+  reports.push_back(console_report(console));
+  if (!options.annotations.empty()) reports.push_back(github_annotations(console.out, places_of(cases)));
+  if (!options.summary.empty()) reports.push_back(markdown_summary(options.summary));
   return reports;
 }
 
@@ -80,7 +122,7 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options) {
 /// go on from that, too. The parts of JUnit hold nothing.
 void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& outcome) {
   if (outcome.interrupted || !outcome.unwritten.empty()) return;
-  if (!options.json.empty() && !options.resume) remove_abandoned_parts(options.json);
+  if (!options.json.empty() && !options.json_on_stdout() && !options.resume) remove_abandoned_parts(options.json);
   if (!options.junit.empty()) remove_abandoned_parts(options.junit);
 }
 
@@ -103,7 +145,32 @@ int exit_code_of(const CheckOutcome& outcome) {
   return kNothingChecked;
 }
 
+/// Prints the lines that a run would check, each once: what `attest check -` takes.
+int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, const BackendSet& backends) {
+  const Filter filter(options.filter);
+  const Shard shard(options.shard);
+  const std::vector<Backend*> all = backends.all();
+  const auto kept = [&](const Case& one) {
+    return (one.golden && filter.keeps("reference " + one.label)) ||
+           std::any_of(all.begin(), all.end(), [&](const Backend* backend) {
+             return filter.keeps(backend->identity().name + " " + one.label);
+           });
+  };
+  std::set<std::string> listed;
+  std::size_t number = 0;
+  for (const CaseList& list : lists) {
+    for (const Case& one : list.cases) {
+      if (!shard.holds(number++) || !kept(one) || !listed.insert(one.label).second) continue;
+      fmt::print("{}\n", printable_line(one.label));
+    }
+  }
+  if (!listed.empty()) return kOk;
+  fmt::print(stderr, "attest: nothing to check: the filter or shard left no case\n");
+  return kNothingChecked;
+}
+
 int run(const CheckOptions& options, const Invocation& invocation) {
+  if (options.resume && options.json_on_stdout()) throw UserError("--resume goes on from a file: name one for --json");
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
   const auto isolation = options.isolation.options(options.backend);
@@ -111,6 +178,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());
+  if (options.list) return list_cases(options, cases, backends);
   require_lists_of(backends, options);
   const std::vector<BackendSet> others = other_threads(options, plugins);
   CheckSettings settings;
@@ -130,17 +198,18 @@ int run(const CheckOptions& options, const Invocation& invocation) {
     if (options.once) settings.conditions["plans"] = "run once";
   }
   EarlierRun earlier = options.resume ? EarlierRun(options.json, settings.conditions) : EarlierRun();
+  std::vector<std::unique_ptr<Report>> reports = open_reports(options, cases);
   const CheckOutcome outcome =
-      CheckRun(settings, std::move(cases), backends, others, std::move(earlier), open_reports(options)).run();
+      CheckRun(settings, std::move(cases), backends, others, std::move(earlier), std::move(reports)).run();
   remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes)
     fmt::print(stderr, "attest: not made smaller: {}\n", printable_line(note));
   if (outcome.unshrunk_files > 0) {
-    fmt::print("--shrunk FOLDER writes the smallest file that fails for each failing file\n");
+    fmt::print(options.console(), "--shrunk FOLDER writes the smallest file that fails for each failing file\n");
   }
   if (!options.refusals.empty() && !outcome.interrupted) {
     for (const auto& path : write_refusals(options.refusals, outcome.committed))
-      fmt::print("wrote {}\n", path.string());
+      fmt::print(options.console(), "wrote {}\n", printable_line(path.string()));
   }
   return exit_code_of(outcome);
 }
@@ -152,16 +221,29 @@ void add_check(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("check",
                                  "Example:\n  attest check --suite smoke --backend eigen --json smoke.jsonl\n\n"
                                  "Compare backends with the reference, on lines, files and suites.");
-  sub->add_option("case", options->cases.arguments, "Case lines or .safetensors files");
-  sub->add_option("--suite", options->cases.suites, "A committed suite by name; may be repeated");
-  sub->add_option("--suite-file", options->cases.suite_files, "Anyone's file of case lines; may be repeated");
+  sub->add_option("case", options->cases.arguments,
+                  "Case lines or .safetensors files; - reads case lines from standard input")
+      ->type_name("CASE");
+  sub->add_option("--suite", options->cases.suites, "A committed suite by name; may be repeated")->type_name("SUITE");
+  sub->add_option("--suite-file", options->cases.suite_files, "Anyone's file of case lines; may be repeated")
+      ->type_name("FILE");
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases, from 1");
-  sub->add_option("--json", options->json, "Write JSON Lines to this file");
-  sub->add_option("--junit", options->junit, "Write JUnit XML to this file");
+  sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
+  sub->add_option("--json", options->json,
+                  "Write JSON Lines to this file; - is standard output, and the table goes to standard error")
+      ->type_name("FILE");
+  sub->add_option("--junit", options->junit, "Write JUnit XML to this file")->type_name("FILE");
+  sub->add_option("--summary", options->summary, "Append a summary in Markdown to this file: $GITHUB_STEP_SUMMARY")
+      ->type_name("FILE");
+  sub->add_option("--annotations", options->annotations, "Print a command for each failure that this CI shows")
+      ->check(CLI::IsMember({"github"}));
+  add_format_option(*sub, options->output, "The table of backends; but for text alone on standard output");
+  add_color_option(*sub, options->output);
+  add_detail_options(*sub, options->output);
   sub->add_flag("--fail-fast", options->fail_fast, "Stop at the first failure");
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");
@@ -172,9 +254,11 @@ void add_check(CLI::App& app, Invocation& invocation) {
                 "Also tell whether right results have the same bits in every run, with other threads, and without "
                 "the rest of the batch");
   sub->add_flag("--no-shrink", options->no_shrink, "Don't look for the smallest case of the first failures");
-  sub->add_option("--shrunk", options->shrunk, "Folder for the smallest files of failing files");
+  sub->add_option("--shrunk", options->shrunk, "Folder for the smallest files of failing files")->type_name("FOLDER");
   sub->add_option("--write-refusals", options->refusals,
-                  "Write FOLDER/<backend>/expected_refusals of the committed suites that ran, instead of comparing");
+                  "Write FOLDER/<backend>/expected_refusals of the committed suites that ran, instead of comparing")
+      ->type_name("FOLDER");
+  sub->footer(std::string("Columns of the table:\n") + kColumnsOfCheck);
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/base/table.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/isolation_options.h"
 #include "harness/isolation/plugins.h"
@@ -29,10 +31,12 @@ struct Invocation {
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_check(CLI::App& app, Invocation& invocation);
 void add_compare(CLI::App& app, Invocation& invocation);
+void add_completion(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_new_backend(CLI::App& app, Invocation& invocation);
+void add_manual(CLI::App& app, Invocation& invocation);
 void add_mutants(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
@@ -74,5 +78,20 @@ struct IsolationFlags {
   std::optional<IsolationOptions> options(const BackendOptions& backend) const;
 };
 void add_isolation_options(CLI::App& app, IsolationFlags& flags);
+
+/// --color, and where there is more or less to say -v and -q.
+struct OutputOptions {
+  bool verbose = false, quiet = false;
+  std::string color, format;
+
+  bool colored(std::FILE* stream) const;
+  TableFormat table() const;
+  /// Tables are CSV or Markdown and have standard output for themselves.
+  bool for_programs() const { return table() != TableFormat::text; }
+};
+void add_color_option(CLI::App& app, OutputOptions& options);
+void add_detail_options(CLI::App& app, OutputOptions& options);
+/// --format; `what` is printed in it.
+void add_format_option(CLI::App& app, OutputOptions& options, const std::string& what);
 
 }  // namespace attest

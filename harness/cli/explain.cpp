@@ -35,7 +35,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("explain",
                                  "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
                                  "The worst elements of a case: got, expected, and the bound term by term.");
-  sub->add_option("case", options->what, "A case line or a .safetensors file")->required();
+  sub->add_option("case", options->what, "A case line or a .safetensors file")->type_name("CASE")->required();
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
   sub->add_option("--elements", options->elements, "How many of the worst to show")->check(CLI::Range(1, 100));

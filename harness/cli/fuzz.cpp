@@ -2,15 +2,16 @@
 #include "harness/search/fuzz.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
+#include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
@@ -22,6 +23,7 @@ namespace {
 struct FuzzOptions {
   BackendOptions backend;
   IsolationFlags isolation;
+  OutputOptions output;
   double seconds = 60;
   std::uint64_t count = 0, seed = 0;
   double budget = 0;
@@ -42,6 +44,51 @@ void print_pairs(const FuzzResult& result) {
   fmt::print("{}\n", rare);
 }
 
+/// How far it is, and the first failure when it happens.
+class FuzzProgress {
+ public:
+  FuzzProgress(const FuzzSettings& settings, bool colored) : settings_(settings), colored_(colored) {
+    progress_.unit = "cases";
+    progress_.wanted = settings.count;
+  }
+
+  void tell(const FuzzResult& result) {
+    if (!told_failure_ && !result.findings.empty()) {
+      told_failure_ = true;
+      line_.clear();
+      const Verdict& first = result.findings.front().failure;
+      fmt::print("{} {}  {}\n     {}\n     {}\n", painted("FAIL", Tone::bad, colored_), first.backend,
+                 printable_line(first.case_line), printable_line(first.reason), printable_line(first.repro));
+      std::fflush(stdout);
+    }
+    if (!line_.due()) return;
+    progress_.done = result.cases;
+    progress_.failed = result.failed;
+    if (result.closest > 0) progress_.worst = result.closest;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    if (settings_.count == 0) progress_.seconds_left = settings_.seconds - spent.count();
+    line_.draw(progress_);
+  }
+
+  void end() { line_.clear(); }
+
+ private:
+  const FuzzSettings& settings_;
+  bool colored_, told_failure_ = false;
+  Progress progress_;
+  ProgressLine line_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Is it right? In the words of check's table.
+void print_answer(const FuzzResult& result, const std::string& backend, bool colored) {
+  const char* answer = result.failed > 0 ? "wrong" : result.pass > 0 ? "nothing wrong found" : "nothing proved";
+  const Tone tone = result.failed > 0 ? Tone::bad : result.pass > 0 ? Tone::good : Tone::doubtful;
+  const std::string text = fmt::format("{}: {}; {} pass, {} fail, {} refused, {} mistrusted", answer, backend,
+                                       result.pass, result.failed, result.refused, result.mistrusted);
+  fmt::print("{}\n", painted(text, tone, colored));
+}
+
 int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   const Plugins plugins(options.backend.plugins, registry);
   const std::vector<std::string> names = options.backend.one("fuzz looks at", plugins);
@@ -57,18 +104,16 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   settings.seed = options.seed;
   settings.threads = options.backend.context().threads;
 
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const FuzzResult result = fuzz(backend, settings, [&](const FuzzResult& so_far) {
-    if (!terminal) return;
-    fmt::print(stderr, "\r{} cases, {} failed\x1b[K", so_far.cases, so_far.failed);
-    std::fflush(stderr);
-  });
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  const bool colored = options.output.colored(stdout);
+  FuzzProgress progress(settings, colored);
+  const FuzzResult result = fuzz(backend, settings, [&](const FuzzResult& so_far) { progress.tell(so_far); });
+  progress.end();
 
+  print_answer(result, backend.identity().name, colored);
   fmt::print("{} on {}\n", printable_line(backend.identity().library), printable_line(backend.identity().device));
   for (const Finding& finding : result.findings) {
-    fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause, finding.small.verdict.repro,
-               printable_line(finding.small.verdict.reason));
+    fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause,
+               printable_line(finding.small.verdict.repro), printable_line(finding.small.verdict.reason));
     if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause << '\n';
   }
   if (file) file->finish();
@@ -110,8 +155,10 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
   sub->add_option("--budget", options->budget, "Stop after so many multiply-adds of all cases together")
       ->check(number_range(0, 1e300));
   sub->add_option("--seed", options->seed, "The same seed, the same cases");
-  sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file");
+  sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file")
+      ->type_name("FILE");
   add_isolation_options(*sub, options->isolation);
+  add_color_option(*sub, options->output);
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 

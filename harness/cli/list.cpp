@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "harness/base/data_folder.h"
 #include "harness/base/text.h"
@@ -21,12 +22,23 @@
 namespace attest {
 namespace {
 
+constexpr std::string_view kLists[] = {"backends", "conventions", "arithmetic", "semantics",
+                                       "options",  "suites",      "cases",      "coverage"};
+
 struct ListOptions {
   std::string what;
   bool json = false, pairs = false;
   std::vector<std::string> suites;
   BackendOptions backend;
+  OutputOptions output;
 };
+
+/// In text without the names of its columns, which say what they are.
+int print(const Table& table, const ListOptions& options) {
+  const std::string text = table.printed(options.output.table());
+  fmt::print("{}", options.output.for_programs() ? text : text.substr(text.find('\n') + 1));
+  return kOk;
+}
 
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
   const Plugins plugins(options.backend.plugins, registry);
@@ -44,6 +56,15 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
     fmt::print("{}\n", list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return kOk;
   }
+  if (options.output.for_programs()) {
+    Table table({{"backend"}, {"library"}, {"device"}, {"not available"}});
+    for (const Backend* backend : backends.all()) {
+      const Identity id = backend->identity();
+      table.add({id.name, id.library, id.device, ""});
+    }
+    for (const Unavailable& u : backends.unavailable()) table.add({u.name, "", "", u.reason});
+    return print(table, options);
+  }
   for (const Backend* backend : backends.all()) {
     const Identity id = backend->identity();
     fmt::print("{:<10} {} on {}\n", id.name, printable_line(id.library), printable_line(id.device));
@@ -59,14 +80,20 @@ int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOpt
   const Plugins plugins(options.backend.plugins, registry);
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
                             options.backend.isolation());
+  const bool for_programs = options.output.for_programs();
   bool all_hold = true;
+  Table table({{"backend"}, {"statement"}, {"stated"}, {"verdict"}});
   for (Backend* backend : backends.all()) {
-    fmt::print("{}\n", backend->identity().name);
+    const std::string name = backend->identity().name;
+    if (!for_programs) fmt::print("{}\n", name);
     for (const ProbedStatement& f : probe(*backend)) {
-      fmt::print("  {:<20} {:<14} {}\n", f.name, f.stated, f.verdict());
+      table.add({name, f.name, f.stated, f.verdict()});
       all_hold = all_hold && f.holds;
+      if (!for_programs)
+        fmt::print("  {:<20} {:<14} {}\n", f.name, printable_line(f.stated), printable_line(f.verdict()));
     }
   }
+  if (for_programs) print(table, options);
   return all_hold ? kOk : kFailed;
 }
 
@@ -110,33 +137,40 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
 }
 
 /// The case language, key by key.
-int list_options() {
-  for (const Option& option : options()) {
+int list_options(const ListOptions& options) {
+  Table table({{"option", false, 43}, {"meaning"}});
+  for (const Option& option : attest::options()) {
     const std::string token = option.takes_value() ? option.key + (option.stands_alone ? "[=" : "=") + option.value +
                                                          (option.stands_alone ? "]" : "")
                                                    : option.key;
-    fmt::print("{:<44} {}\n", token, option.about);
+    table.add({token, option.about});
   }
-  return kOk;
+  return print(table, options);
 }
 
-int list_suites() {
+int list_suites(const ListOptions& options) {
+  Table table({{"suite", false, 14}, {"cases", true}, {"about"}});
   for (const Suite& suite : find_suites()) {
-    fmt::print("{:<14} {:>5} cases  {}\n", suite.name, load_suite(suite).size(), printable_line(suite.about));
+    const std::string count = std::to_string(load_suite(suite).size());
+    table.add({suite.name, options.output.for_programs() ? count : count + " cases", suite.about});
   }
-  return kOk;
+  return print(table, options);
 }
 
+/// As text a line each, which `attest check -` takes where one suite is named.
 int list_cases(const ListOptions& options) {
   std::vector<Suite> suites;
   for (const std::string& name : options.suites) suites.push_back(find_suite(name));
   if (suites.empty()) suites = find_suites();
+  Table table({{"suite"}, {"case"}});
   for (const Suite& suite : suites) {
     for (const Case& one : load_suite(suite)) {
+      table.add({suite.name, one.label});
+      if (options.output.for_programs()) continue;
       fmt::print("{}\n", printable_line(options.suites.size() == 1 ? one.label : suite.name + ": " + one.label));
     }
   }
-  return kOk;
+  return options.output.for_programs() ? print(table, options) : kOk;
 }
 
 int list_coverage(const ListOptions& options) {
@@ -146,18 +180,18 @@ int list_coverage(const ListOptions& options) {
 }
 
 int run(const ListOptions& options, std::span<const BackendEntry> registry) {
+  if (options.output.for_programs() && (options.what == "semantics" || options.what == "coverage" || options.json)) {
+    throw UserError("--format " + options.output.format + ": this list has one format of its own");
+  }
   if (options.what == "backends") return list_backends(options, registry);
   if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
   if (options.what == "arithmetic") return list_findings(probe_arithmetic, options, registry);
   if (options.what == "semantics") return list_semantics(options, registry);
-  if (options.what == "options") return list_options();
-  if (options.what == "suites") return list_suites();
+  if (options.what == "options") return list_options(options);
+  if (options.what == "suites") return list_suites(options);
   if (options.what == "cases") return list_cases(options);
   if (options.what == "coverage") return list_coverage(options);
-  throw UserError(
-      "unknown list \"" + options.what + "\"; nearest: " +
-      nearest_name(options.what, std::vector<std::string>{"backends", "conventions", "arithmetic", "semantics",
-                                                          "options", "suites", "cases", "coverage"}));
+  throw UserError("unknown list \"" + options.what + "\"; nearest: " + nearest_name(options.what, kLists));
 }
 
 }  // namespace
@@ -168,13 +202,16 @@ void add_list(CLI::App& app, Invocation& invocation) {
   sub->add_option("what", options->what,
                   "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
                   "options (the case language), suites, cases or coverage (classes of values that suites meet)")
+      ->type_name("{" + CLI::detail::join(std::vector<std::string>(std::begin(kLists), std::end(kLists)), ",") + "}")
       ->required();
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,
-                  "Only these, separated by commas (conventions, arithmetic, semantics)");
+                  "Only these, separated by commas (conventions, arithmetic, semantics)")
+      ->type_name("BACKEND");
   add_plugin_options(*sub, options->backend);
-  sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show");
+  sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show")->type_name("SUITE");
   sub->add_flag("--pairs", options->pairs, "coverage of every pair of classes too");
+  add_format_option(*sub, options->output, "Of all but semantics, which is Markdown, and coverage");
   sub->add_option("--device", options->backend.device, "Part of an OpenCL device's or platform's name");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "harness/base/crash_message.h"
+#include "harness/base/terminal.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
@@ -37,7 +38,8 @@ std::optional<IsolationOptions> BackendOptions::isolation() const {
 
 void add_backend_options(CLI::App& app, BackendOptions& options) {
   app.add_option("--backend", options.names,
-                 "Names, comma separated; default: all that can be had, with --plugin all of the plug-in");
+                 "Names, comma separated; default: all that can be had, with --plugin all of the plug-in")
+      ->type_name("BACKEND");
   app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
@@ -45,6 +47,7 @@ void add_backend_options(CLI::App& app, BackendOptions& options) {
 
 void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
   app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
+      ->type_name("FILE")
       ->allow_extra_args(false);  // what follows is a case
   if (!isolates) return;
   app.add_flag("--no-isolate", options.no_isolate, "Run backends of plug-ins in this process, for debuggers")
@@ -52,7 +55,8 @@ void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
 }
 
 void add_require_option(CLI::App& app, BackendOptions& options) {
-  app.add_option("--require", options.require, "Names, comma separated: stop when one of them can't be had here");
+  app.add_option("--require", options.require, "Names, comma separated: stop when one of them can't be had here")
+      ->type_name("BACKEND");
 }
 
 std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& backend) const {
@@ -77,6 +81,37 @@ void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
     }
     recommend_isolation_in_crashes();
   });
+}
+
+namespace {
+
+template <NamedEnum E>
+CLI::Validator one_of() {
+  std::vector<std::string> names;
+  for (const E value : values_of<E>()) names.emplace_back(name_of(value));
+  return CLI::IsMember(names);
+}
+
+}  // namespace
+
+bool OutputOptions::colored(std::FILE* stream) const {
+  return is_colored(stream, value_named<ColorChoice>(color).value_or(ColorChoice::automatic));
+}
+
+TableFormat OutputOptions::table() const { return value_named<TableFormat>(format).value_or(TableFormat::text); }
+
+void add_color_option(CLI::App& app, OutputOptions& options) {
+  app.add_option("--color", options.color, "Colours; auto: on a terminal, unless $NO_COLOR is set")
+      ->check(one_of<ColorChoice>());
+}
+
+void add_detail_options(CLI::App& app, OutputOptions& options) {
+  auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say more: every verdict, all cases of each reason");
+  app.add_flag("-q,--quiet", options.quiet, "Say less: failures, and whether all is right")->excludes(verbose);
+}
+
+void add_format_option(CLI::App& app, OutputOptions& options, const std::string& what) {
+  app.add_option("--format", options.format, what + "; default: text")->check(one_of<TableFormat>());
 }
 
 }  // namespace attest

@@ -119,14 +119,16 @@ void add_trace(CLI::App& app, Invocation& invocation) {
   sub->add_option("--head", options->head, "Only this head");
   sub->add_option("--digits", options->digits, "Decimals to print")->check(CLI::Range(0, 20));
   sub->add_option("--model", options->model, "A case line: start at drawn embeddings of this width, and project them");
-  sub->add_option("--json", options->json, "Write every stage to this file");
-  sub->add_option("--svg", options->svg, "Draw the weights as heat maps, without and with the causal mask");
+  sub->add_option("--json", options->json, "Write every stage to this file")->type_name("FILE");
+  sub->add_option("--svg", options->svg, "Draw the weights as heat maps, without and with the causal mask")
+      ->type_name("FILE");
   sub->add_option("--text", options->text, "language_model: the words");
   sub->add_option("--blocks", options->blocks, "language_model: how many, one on another")->check(CLI::Range(1, 64));
   sub->add_option("--norm", options->norm, "language_model: pre or post");
   sub->add_option("--positions", options->positions, "language_model: sinusoidal or learned");
   sub->add_option("--activation", options->activation, "language_model: gelu or relu");
-  sub->add_option("--backend", options->backend.names, "language_model: run the attention with this backend too");
+  sub->add_option("--backend", options->backend.names, "language_model: run the attention with this backend too")
+      ->type_name("BACKEND");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 

@@ -1,35 +1,23 @@
 // The console: short while all is well, exact when something fails.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <map>
-#include <tuple>
+#include <limits>
 
+#include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/cases/long_case.h"
 #include "harness/report/report.h"
+#include "harness/report/run_tally.h"
 
 namespace attest {
 namespace {
 
 constexpr std::size_t kShownFailures = 10;  ///< printed as they come; the rest only in groups
-constexpr std::size_t kShownPerCause = 3;
-constexpr std::size_t kWorthDistribution = 5;  ///< cases
-
-/// Prints what files and backends call themselves without their control characters. Output that can't be written shows
-/// at the end, in ferror(stdout): it must not end the run, whose files are more than a table.
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args) {
-  const std::string text = printable(fmt::format(format, std::forward<Args>(args)...));
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-std::string shortened(const std::string& text, std::size_t max_size) {
-  return text.size() <= max_size ? text : text.substr(0, max_size - 3) + "...";
-}
+constexpr std::size_t kShownPerGroup = 3;   ///< cases
+constexpr std::size_t kShownGroups = 20;
+constexpr std::size_t kLongestCase = 90;  ///< characters, in tables
 
 const char* word_for(Status status) {
   switch (status) {
@@ -42,83 +30,116 @@ const char* word_for(Status status) {
 
 class ConsoleReport : public Report {
  public:
-  ConsoleReport() : terminal_(isatty(STDERR_FILENO) != 0) {}
+  explicit ConsoleReport(const ConsoleSettings& settings)
+      : settings_(settings),
+        most_per_group_(verbose() ? std::numeric_limits<std::size_t>::max() : kShownPerGroup),
+        most_groups_(verbose() ? std::numeric_limits<std::size_t>::max() : kShownGroups) {}
 
   void begin(const RunInfo& info) override {
-    verdicts_expected_ = info.cases * info.backends.size();
-    for (const Identity& b : info.backends) say("{:<9} {} on {}\n", b.name, b.library, b.device);
-    for (const Unavailable& u : info.unavailable) say("{:<9} not available: {}\n", u.name, u.reason);
-    std::fflush(stdout);
+    progress_.unit = "verdicts";
+    progress_.wanted = info.verdicts;
+    if (quiet()) return;
+    // One case is one question: who answered stands in its table.
+    if (info.cases > 1 || verbose()) {
+      for (const Identity& b : info.backends) say("{:<9} {} on {}\n", shown(b.name), shown(b.library), shown(b.device));
+    }
+    for (const Unavailable& u : info.unavailable) say("{:<9} not available: {}\n", shown(u.name), shown(u.reason));
+    std::fflush(settings_.out);
   }
 
   void long_case(const std::string& case_line, double multiply_adds) override {
-    clear_progress();
+    line_.clear();
     fmt::print(stderr, "{}\n", long_case_words(case_line, multiply_adds));
   }
 
   void verdict(const Verdict& v) override {
-    Line& line = lines_[v.backend];
-    line.counts.add(v);
-    if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
-      ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
-    }
-    if (v.bitwise) {
-      count_fact(v, "in every run", v.bitwise->runs);
-      count_fact(v, "with other threads", v.bitwise->threads);
-      count_fact(v, "without the rest of the batch", v.bitwise->batch);
-    }
-    if (!is_failure(v) && v.error_over_bound && *v.error_over_bound >= line.worst) {
-      line.worst = *v.error_over_bound;
-      line.worst_case = v.case_line;
-    }
+    tally_.add(v);
     if (is_failure(v)) {
-      failures_[v.backend + ": " + v.cause].push_back(v);
-      if (++shown_ <= kShownFailures) {
-        clear_progress();
-        say("{} {}  {}\n     {}\n     {}\n", word_for(v.status), v.backend, v.case_line, v.reason, v.repro);
-      }
-    } else if (v.status == Status::refused) {
-      ++refusals_[v.backend + ": " + v.reason];
+      if (verbose() || ++shown_ <= kShownFailures) show_failure(v);
+    } else if (verbose()) {
+      show_verdict(v);
     }
-    ++done_;
-    progress();
+    if (line_.due()) {
+      count_progress();
+      line_.draw(progress_);
+    }
   }
 
-  void shrunk(const Verdict& failure, const Verdict& small) override {
-    small_[failure.backend + ": " + failure.cause].push_back(small);
+  void stage(const std::string& what) override {
+    count_progress();
+    progress_.what = what;
+    line_.draw_now(progress_);
   }
+
+  void shrunk(const Verdict& failure, const Verdict& small) override { tally_.add_small(failure, small); }
 
   void ending(const Ending& ending) override { ending_ = ending; }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
-    clear_progress();
-    say("\n{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11}  {}\n", "backend", "pass", "fail", "refused", "mistrusted",
-        "error/bound", "largest of the passing cases at");
-    for (const auto& [name, line] : lines_) {
-      say("{:<10} {:>7} {:>6} {:>8} {:>11}   {:>11.3g}  {}\n", name, line.counts.pass, line.counts.failures(),
-          line.counts.refused, line.counts.mistrusted, line.worst, shortened(line.worst_case, 90));
-    }
-    print_distribution();
-    if (!facts_.empty()) say("\nthe same bits\n");
-    for (const auto& [key, fact] : facts_) {
-      say("  {:<10} {:<30} {} of {}{}\n", key.first, key.second, fact.same, fact.asked,
-          fact.first_other.empty() ? "" : "   not: " + shortened(fact.first_other, 60));
-    }
-    if (!refusals_.empty()) say("\nrefused:\n");
-    for (const auto& [reason, count] : refusals_) say("  {} x  {}\n", count, reason);
-    if (!failures_.empty()) say("\nfailures by cause:\n");
-    for (const auto& [cause, list] : failures_) {
-      say("  {} x  {}\n", list.size(), cause);
-      for (std::size_t n = 0; n < std::min(list.size(), kShownPerCause); ++n) say("      {}\n", list[n].repro);
-      if (list.size() > kShownPerCause) say("      ... and {} more\n", list.size() - kShownPerCause);
-      for (const Verdict& small : small_[cause]) {
-        say("    smallest found: {}\n      {}\n", small.repro, small.reason);
-      }
-    }
-    for (const std::string& problem : problems) say("\n{}\n", problem);
-    const std::size_t total = counts.pass + counts.failures() + counts.skipped();
-    if (counts.mistrusted > 0)
-      say("\n{} mistrusted: their bounds were too wide to prove anything\n", counts.mistrusted);
+    line_.clear();
+    const Answer answer = tally_.answer(ending_, problems.size());
+    say("{}{}\n", quiet() ? "" : "\n", painted(shown(answer.text()), answer.tone, settings_.colored));
+    if (settings_.format != TableFormat::text) print(settings_.table, tally_.backends().printed(settings_.format));
+    if (!quiet()) print_details(counts);
+    for (const std::string& problem : problems) say("\n{}\n", shown(problem));
+    if (!quiet()) print_totals(counts, seconds);
+    say("{} passed, {} failed, {} skipped\n", counts.pass, counts.failures(), counts.skipped());
+    std::fflush(settings_.out);
+  }
+
+ private:
+  bool quiet() const { return settings_.detail == Detail::quiet; }
+  bool verbose() const { return settings_.detail == Detail::verbose; }
+
+  /// What files and backends call themselves, on the line where it stands: a line of its own could be taken for one of
+  /// attest's, or by a CI for a command.
+  static std::string shown(const std::string& text) {
+    std::string line = printable_line(text);
+    const std::size_t start = line.find_first_not_of(' ');
+    if (start != std::string::npos && line.compare(start, 2, "::") == 0) line.replace(start, 1, "\\x3a");
+    return line;
+  }
+
+  /// Output that can't be written shows at the end, in ferror(): it must not end the run, whose files are more than a
+  /// table.
+  static void print(std::FILE* out, const std::string& text) { std::fwrite(text.data(), 1, text.size(), out); }
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    print(settings_.out, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void show_failure(const Verdict& v) {
+    line_.clear();
+    say("{} {}  {}\n     {}\n     {}\n", painted(word_for(v.status), Tone::bad, settings_.colored), shown(v.backend),
+        shown(v.case_line), shown(v.reason), shown(v.repro));
+    std::fflush(settings_.out);  // it is looked at while the run goes on
+  }
+
+  void show_verdict(const Verdict& v) {
+    line_.clear();
+    const std::string error = v.error_over_bound ? fmt::format("{:.3g}", *v.error_over_bound) : "-";
+    const std::string& why = v.status == Status::suspect ? v.waiver : v.reason;
+    say("{:<10} {:<10} {:>9}  {}{}\n", v.status == Status::suspect ? "waived" : name_of(v.status), shown(v.backend),
+        error, shown(v.case_line), why.empty() ? "" : "   " + shown(why));
+  }
+
+  void count_progress() {
+    progress_.done = tally_.verdicts();
+    progress_.failed = tally_.counts().failures();
+    progress_.worst = tally_.worst();
+  }
+
+  void print_details(const Counts& counts) {
+    const std::size_t longest = verbose() ? std::string::npos : kLongestCase;
+    if (settings_.format == TableFormat::text && tally_.verdicts() > 0)
+      say("\n{}", tally_.backends(longest).printed(TableFormat::text));
+    if (verbose()) say("\n{}\n", kColumnsOfCheck);
+    if (const Table table = tally_.distributions(); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
+    if (const Table table = tally_.bits(longest); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
+    print_groups("refused", tally_.refused(), verbose() ? most_per_group_ : 0);
+    print_groups("mistrusted, their bounds too wide to prove anything", tally_.mistrusted(), most_per_group_);
+    print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
+    print_failures();
     if (counts.suspect > 0) {
       say("\n{} suspect: within the bound, but further off than 8 standard deviations; {} of them waived\n",
           counts.suspect, counts.waived);
@@ -126,34 +147,41 @@ class ConsoleReport : public Report {
     if (counts.crashed + counts.timeout > 0) {
       say("\n{} crashed, {} took too long; both count as failed\n", counts.crashed, counts.timeout);
     }
-    say("\n{} verdicts in {:.2f} s ({:.0f} a second); {} refused, {} mistrusted\n", total, seconds,
-        seconds > 0 ? static_cast<double>(total) / seconds : 0, counts.refused, counts.mistrusted);
-    print_ending(total);
-    say("{} passed, {} failed, {} skipped\n", counts.pass, counts.failures(), counts.skipped());
-    std::fflush(stdout);
   }
 
- private:
-  struct Line {
-    Counts counts;
-    double worst = 0;
-    std::string worst_case;
-  };
-
-  struct Fact {
-    std::size_t same = 0, asked = 0;
-    std::string first_other;  ///< the first case with other bits
-  };
-
-  void count_fact(const Verdict& v, const std::string& name, const std::optional<bool>& same) {
-    if (!same) return;
-    Fact& fact = facts_[{v.backend, name}];
-    ++fact.asked;
-    fact.same += *same;
-    if (!*same && fact.first_other.empty()) fact.first_other = v.case_line;
+  /// Each with as many cases as `most`.
+  void print_groups(const char* title, const std::vector<CaseGroup>& groups, std::size_t most) const {
+    if (groups.empty()) return;
+    say("\n{}:\n", title);
+    for (std::size_t g = 0; g < std::min(groups.size(), most_groups_); ++g) {
+      const auto& [name, cases] = groups[g];
+      say("  {} x  {}\n", cases.size(), shown(name));
+      for (std::size_t n = 0; n < std::min(cases.size(), most); ++n) say("      {}\n", shown(cases[n]));
+      if (most > 0 && cases.size() > most) say("      ... and {} more (--verbose)\n", cases.size() - most);
+    }
+    if (groups.size() > most_groups_) say("  ... and {} more reasons (--verbose)\n", groups.size() - most_groups_);
   }
 
-  void print_ending(std::size_t total) const {
+  void print_failures() const {
+    const std::vector<RunTally::Failures> failures = tally_.failures();
+    if (failures.empty()) return;
+    say("\nfailures by cause:\n");
+    for (std::size_t g = 0; g < std::min(failures.size(), most_groups_); ++g) {
+      const auto& [name, verdicts, small] = failures[g];
+      say("  {} x  {}\n", verdicts.size(), shown(name));
+      for (std::size_t n = 0; n < std::min(verdicts.size(), most_per_group_); ++n)
+        say("      {}\n", shown(verdicts[n].repro));
+      if (verdicts.size() > most_per_group_)
+        say("      ... and {} more (--verbose)\n", verdicts.size() - most_per_group_);
+      for (const Verdict& one : small) say("    smallest found: {}\n      {}\n", shown(one.repro), shown(one.reason));
+    }
+    if (failures.size() > most_groups_) say("  ... and {} more causes (--verbose)\n", failures.size() - most_groups_);
+  }
+
+  void print_totals(const Counts& counts, double seconds) const {
+    const std::size_t total = counts.pass + counts.failures() + counts.skipped();
+    say("\n{} verdicts in {:.2f} s ({:.0f} a second)\n", total, seconds,
+        seconds > 0 ? static_cast<double>(total) / seconds : 0);
     if (ending_.taken_over > 0) say("{} of them taken over from the earlier run\n", ending_.taken_over);
     if (!ending_.left.empty()) {
       say("{} verdicts of the earlier run are none of this one; they are kept in the file\n", ending_.left.size());
@@ -161,52 +189,19 @@ class ConsoleReport : public Report {
     if (ending_.interrupted) say("INTERRUPTED: {} of {} verdicts\n", total, ending_.verdicts_wanted);
   }
 
-  /// The largest error/bound of each passing case, over suites with enough cases for it to say something.
-  void print_distribution() {
-    std::string suite_shown;
-    for (auto& [key, list] : ratios_) {
-      const auto& [suite, backend, type] = key;
-      if (suite.empty() || list.size() < kWorthDistribution) continue;
-      std::sort(list.begin(), list.end());
-      const auto at = [&sorted = list](double q) {
-        return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
-      };
-      if (suite != suite_shown)
-        say("\nerror/bound in {:<14} {:>5} {:>6} {:>10} {:>10} {:>10}\n", suite, "type", "cases", "median", "99%",
-            "largest");
-      suite_shown = suite;
-      say("  {:<26} {:>5} {:>6} {:>10.2g} {:>10.2g} {:>10.2g}\n", backend, type, list.size(), at(0.5), at(0.99), at(1));
-    }
-  }
-
-  void progress() {
-    if (!terminal_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_progress_ < std::chrono::milliseconds(100)) return;
-    last_progress_ = now;
-    fmt::print(stderr, "\r{} of {} verdicts\x1b[K", done_, verdicts_expected_);
-    std::fflush(stderr);
-  }
-
-  void clear_progress() const {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
-
-  bool terminal_;
+  ConsoleSettings settings_;
+  std::size_t most_per_group_, most_groups_;
+  RunTally tally_;
   Ending ending_;
-  std::size_t verdicts_expected_ = 0, done_ = 0, shown_ = 0;
-  std::chrono::steady_clock::time_point last_progress_{};
-  std::map<std::string, Line> lines_;
-  std::map<std::string, std::vector<Verdict>> failures_, small_;  ///< by backend and cause
-  std::map<std::string, std::size_t> refusals_;
-  std::map<std::pair<std::string, std::string>, Fact> facts_;  ///< by backend and question
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
-      ratios_;  ///< by suite, backend, type
+  Progress progress_;
+  ProgressLine line_;
+  std::size_t shown_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Report> console_report() { return std::make_unique<ConsoleReport>(); }
+std::unique_ptr<Report> console_report(const ConsoleSettings& settings) {
+  return std::make_unique<ConsoleReport>(settings);
+}
 
 }  // namespace attest

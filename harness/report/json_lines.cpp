@@ -1,4 +1,6 @@
 // JSON Lines: a header, a line for each verdict, a summary.
+#include <cstdio>
+#include <optional>
 
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
@@ -15,7 +17,9 @@ OrderedJson machine_json() {
 
 class JsonLinesReport : public Report {
  public:
-  explicit JsonLinesReport(const std::filesystem::path& path) : file_(path) {}
+  explicit JsonLinesReport(const std::filesystem::path& path) {
+    if (path != "-") file_.emplace(path);
+  }
 
   void begin(const RunInfo& info) override {
     OrderedJson header = {{kKindKey, kRunKind},        {"schema", 1},
@@ -44,7 +48,7 @@ class JsonLinesReport : public Report {
 
   void verdict(const Verdict& v) override {
     line(verdict_to_json(v));
-    file_.keep_unfinished();
+    if (file_) file_->keep_unfinished();
   }
 
   void ending(const Ending& ending) override {
@@ -72,16 +76,22 @@ class JsonLinesReport : public Report {
     if (!ending_.left.empty()) summary["kept"] = ending_.left.size();
     if (!problems.empty()) summary["problems"] = problems;
     line(summary);
-    file_.finish();
+    if (file_) file_->finish();
   }
 
  private:
   void line(const OrderedJson& json) {
     // Text of a backend may hold bytes that are no UTF-8; they are replaced, never thrown over.
-    file_.write(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n');
+    const std::string text = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
+    if (file_) {
+      file_->write(text);
+    } else {  // a line at once, for who reads along; what can't be written shows in ferror() at the end
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+    }
   }
 
-  OutputFile file_;
+  std::optional<OutputFile> file_;  ///< without one: standard output
   Ending ending_;
 };
 

@@ -1,13 +1,17 @@
-// What a run of `check` leaves behind: lines on the console, JSON Lines, JUnit.
+// What a run of `check` leaves behind: lines on the console, JSON Lines, JUnit, a summary and annotations for CI.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/identity.h"
+#include "harness/base/table.h"
 #include "harness/base/unavailable.h"
 #include "harness/report/conditions.h"
 #include "harness/report/counts.h"
@@ -21,6 +25,7 @@ struct RunInfo {
   std::vector<Identity> backends;
   std::vector<Unavailable> unavailable;
   std::size_t cases = 0;
+  std::size_t verdicts = 0;  ///< as many as an uninterrupted run has
 };
 
 /// How a run came to its end, beside its verdicts.
@@ -42,6 +47,8 @@ class Report {
     (void)multiply_adds;
   }
   virtual void verdict(const Verdict&) = 0;
+  /// What is being done from now on, after the last case: a few words.
+  virtual void stage(const std::string& what) { (void)what; }
   /// `small` is the smallest case found that fails like `failure`, on the same backend.
   virtual void shrunk(const Verdict& failure, const Verdict& small) {
     (void)failure;
@@ -54,10 +61,36 @@ class Report {
   virtual void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) = 0;
 };
 
-/// Header, one object per verdict, summary, as harness/FILES.md says; NaN and infinities are strings.
+/// Header, one object per verdict, summary, as harness/FILES.md says; NaN and infinities are strings. "-" is standard
+/// output.
 std::unique_ptr<Report> json_lines_report(const std::filesystem::path& path);
 std::unique_ptr<Report> junit_report(const std::filesystem::path& path);
-/// Failures as they come, progress on a terminal, a table per backend at the end, failures grouped by cause.
-std::unique_ptr<Report> console_report();
+
+enum class Detail : std::uint8_t { quiet, normal, verbose };
+
+struct ConsoleSettings {
+  std::FILE* out = stdout;                 ///< all but a table that is CSV or Markdown
+  TableFormat format = TableFormat::text;  ///< of the table of backends
+  std::FILE* table = stdout;               ///< where it goes when it is no text
+  Detail detail = Detail::normal;          ///< quiet: failures and the answer; verbose: each verdict, all cases
+  bool colored = false;
+};
+
+/// Failures as they come, progress on a terminal; at the end the answer, a table of the backends, and all that isn't a
+/// pass by its reason. Names and reasons are escaped.
+std::unique_ptr<Report> console_report(const ConsoleSettings& settings = {});
+
+/// Appends Markdown to a file, at the end and at once: the answer, the table, failures with the commands that repeat
+/// them, what was mistrusted or waived. Throws UserError when the file can't be written to.
+std::unique_ptr<Report> markdown_summary(const std::filesystem::path& path);
+
+/// Where a case stands, for people who look at its file.
+struct CasePlace {
+  std::string file;  ///< empty: on the command line
+  int line = 0;      ///< from 1; 0: the file itself is the case
+};
+
+/// Commands of GitHub's workflows, a line each: ::error for failures and complaints, ten at most, as GitHub shows them.
+std::unique_ptr<Report> github_annotations(std::FILE* out, std::function<CasePlace(const Verdict&)> place_of);
 
 }  // namespace attest

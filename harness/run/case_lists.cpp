@@ -1,21 +1,43 @@
 #include "harness/run/case_lists.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
+#include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 
 namespace attest {
 
+namespace {
+constexpr const char* kStandardInput = "-";
+}
+
 std::vector<CaseList> load_cases(const CaseNames& names) {
   std::vector<CaseList> lists;
-  for (const std::string& name : names.suites) lists.push_back({name, true, load_suite(find_suite(name))});
+  for (const std::string& name : names.suites) {
+    const Suite suite = find_suite(name);
+    lists.push_back({name, true, load_suite(suite), suite.path});
+  }
   for (const std::string& path : names.suite_files) {
-    lists.push_back({std::filesystem::path(path).stem().string(), false, load_case_file(path)});
+    lists.push_back({std::filesystem::path(path).stem().string(), false, load_case_file(path), path});
+  }
+  if (std::count(names.arguments.begin(), names.arguments.end(), kStandardInput) > 1) {
+    throw UserError("\"-\" stands for standard input, which can be read once");
   }
   if (!names.arguments.empty()) {
     CaseList own;
-    for (const std::string& text : names.arguments) own.cases.push_back(case_from_argument(text));
+    for (const std::string& text : names.arguments) {
+      if (text != kStandardInput) {
+        own.cases.push_back(case_from_argument(text));
+        continue;
+      }
+      for (Case& one : load_case_lines(std::cin, "standard input", {})) {
+        one.line = 0;  // of no file that anyone could open
+        own.cases.push_back(std::move(one));
+      }
+    }
     lists.push_back(std::move(own));
   }
   return lists;

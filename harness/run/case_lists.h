@@ -1,6 +1,7 @@
 // The cases of a run, by where they were named.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,18 @@ namespace attest {
 struct CaseNames {
   std::vector<std::string> suites;       ///< names of committed suites
   std::vector<std::string> suite_files;  ///< paths of anyone's
-  std::vector<std::string> arguments;    ///< case lines and .safetensors files
+  std::vector<std::string> arguments;    ///< case lines and .safetensors files; "-": lines from standard input
 };
 
 struct CaseList {
   std::string suite;       ///< empty for arguments
   bool committed = false;  ///< found by name: its refusals are compared with the lists
   std::vector<Case> cases;
+  std::filesystem::path path{};  ///< of the file of case lines; empty for arguments
 };
 
-/// Loaded in the order suites, files of suites, arguments; empty when nothing is named. Throws UserError.
+/// Loaded in the order suites, files of suites, arguments; empty when nothing is named. Throws UserError, also where
+/// standard input, which ends, is named twice.
 std::vector<CaseList> load_cases(const CaseNames& names);
 
 }  // namespace attest

@@ -130,6 +130,8 @@ void CheckRun::begin() {
   for (Backend* backend : backends_.all()) info.backends.push_back(backend->identity());
   for (const CaseList& list : cases_) info.cases += list.cases.size();
   info.cases = shard_.count(info.cases);
+  wanted_ = count_wanted();
+  info.verdicts = wanted_;
   for (auto& report : reports_) report->begin(info);
 }
 
@@ -243,7 +245,7 @@ std::vector<std::string> CheckRun::late_faults() const {
 }
 
 /// As many as an uninterrupted run has.
-std::size_t CheckRun::wanted_verdicts() const {
+std::size_t CheckRun::count_wanted() const {
   std::size_t count = 0, number = 0;
   for (const CaseList& list : cases_) {
     for (const Case& source : list.cases) {
@@ -257,7 +259,11 @@ std::size_t CheckRun::wanted_verdicts() const {
 }
 
 CheckOutcome CheckRun::finish() {
+  const auto stage = [&](const char* what) {
+    for (auto& report : reports_) report->stage(what);
+  };
   if (settings_.shrink && !interrupted) {
+    if (counts_.failures() > 0) stage("making the first failures small");
     failures_.shrink_all(settings_.threads, settings_.shrunk_folder, [&](const Verdict& failure, const Verdict& small) {
       for (auto& report : reports_) report->shrunk(failure, small);
     });
@@ -265,6 +271,7 @@ CheckOutcome CheckRun::finish() {
   CheckOutcome outcome;
   outcome.counts = counts_;
   if (settings_.compare_refusals) outcome.problems = compare_refusals(committed_);
+  stage("what the backends state, and what their last plans left");
   for (std::string& lie : false_statements()) outcome.problems.push_back(std::move(lie));
   if (!interrupted) {
     for (std::string& fault : late_faults()) outcome.problems.push_back(std::move(fault));
@@ -274,7 +281,7 @@ CheckOutcome CheckRun::finish() {
   outcome.unshrunk_files = failures_.unshrunk_files();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started_;
   outcome.interrupted = interrupted;
-  const Ending ending{outcome.interrupted, wanted_verdicts(), earlier_.taken(), earlier_.left()};
+  const Ending ending{outcome.interrupted, wanted_, earlier_.taken(), earlier_.left()};
   for (auto& report : reports_) {
     try {
       report->ending(ending);

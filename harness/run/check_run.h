@@ -70,7 +70,7 @@ class CheckRun {
   std::vector<std::string> false_statements() const;
   /// What workers do wrong when all cases are done: the last plans are given up.
   std::vector<std::string> late_faults() const;
-  std::size_t wanted_verdicts() const;
+  std::size_t count_wanted() const;
   CheckOutcome finish();
 
   CheckSettings settings_;
@@ -85,6 +85,7 @@ class CheckRun {
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;
   Counts counts_;
+  std::size_t wanted_ = 0;               ///< verdicts, as many as an uninterrupted run has
   std::vector<std::string> unprepared_;  ///< cases for which there was no memory in the end, with the reason
 };
 

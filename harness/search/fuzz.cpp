@@ -103,7 +103,7 @@ class Fuzzer {
       }
       cost_ += std::max(cost, 1e4);  // the smallest case is work too
       one(problem);
-      if (result_.cases % 64 == 0) progress(result_);
+      progress(result_);
     }
     count_classes();
     return std::move(result_);

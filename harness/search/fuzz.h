@@ -51,7 +51,7 @@ struct FuzzResult {
 /// What a problem covers beyond the textbook, by the table of options: "causal", "dtype=f16", "Lq < Lk", ...
 std::vector<std::string> covered_classes(const Problem& problem);
 
-/// `progress` is told the result so far, now and then.
+/// `progress` is told the result so far, after each case.
 FuzzResult fuzz(Backend& backend, const FuzzSettings& settings, const std::function<void(const FuzzResult&)>& progress);
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 #include "harness/search/shrink_case.h"
 
 #include <chrono>
+#include <functional>
 
 #include "harness/base/interrupted.h"
 #include "harness/base/user_error.h"
@@ -18,21 +19,30 @@ Verdict check_line(const Case& source, Backend& backend, int threads) {
 
 namespace {
 
+using ShrinkProgress = std::function<void(std::size_t, double)>;
+
 /// Asks whether there is time left: `budget` seconds from now, unless interrupted before.
 class Budget {
  public:
-  explicit Budget(double seconds) : budget_(seconds) {}
+  Budget(double seconds, const ShrinkProgress& progress) : budget_(seconds), progress_(progress) {}
   double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   bool left() const { return !interrupted && spent() < budget_; }
+  /// One case more is about to be tried.
+  void count() {
+    if (progress_) progress_(tried_, budget_ - spent());
+    ++tried_;
+  }
 
  private:
   double budget_;
+  const ShrinkProgress& progress_;
+  std::size_t tried_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-ShrunkCase shrink_line(const Case& source, Backend& backend, int threads, double budget) {
-  const Budget time(budget);
+ShrunkCase shrink_line(const Case& source, Backend& backend, int threads, Budget time) {
   const auto fails = [&](const Problem& problem) {
+    time.count();
     try {
       return is_failure(check_line(case_from_line(print_case(problem)), backend, threads));
     } catch (const UserError&) {
@@ -46,14 +56,16 @@ ShrunkCase shrink_line(const Case& source, Backend& backend, int threads, double
   return result;
 }
 
-ShrunkCase shrink_file_case(const Case& source, Backend& backend, int threads, double budget,
+ShrunkCase shrink_file_case(const Case& source, Backend& backend, int threads, Budget time,
                             const std::filesystem::path& out) {
-  const Budget time(budget);
   const auto plain = plain_file(source);
   if (!plain) {
     throw UserError(source.label + ": files with block masks or of other operators than attention are not shrunk");
   }
-  const auto fails = [&](const Case& one) { return is_failure(check_line(one, backend, threads)); };
+  const auto fails = [&](const Case& one) {
+    time.count();
+    return is_failure(check_line(one, backend, threads));
+  };
   if (!fails(case_from_tensors(*plain, source.label))) {
     throw UserError(source.label +
                     ": the failure is one against the file's own results, or of how its tensors lie, and goes away "
@@ -70,9 +82,10 @@ ShrunkCase shrink_file_case(const Case& source, Backend& backend, int threads, d
 }  // namespace
 
 ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double budget,
-                       const std::filesystem::path& out) {
-  return source.from_file ? shrink_file_case(source, backend, threads, budget, out)
-                          : shrink_line(source, backend, threads, budget);
+                       const std::filesystem::path& out, const ShrinkProgress& progress) {
+  const Budget time(budget, progress);
+  return source.from_file ? shrink_file_case(source, backend, threads, time, out)
+                          : shrink_line(source, backend, threads, time);
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "harness/base/stopwatch.h"
+#include "harness/base/terminal.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/search/fuzz.h"
@@ -88,7 +89,11 @@ void score_conditional(const ConditionalSettings& settings) {
   for (const std::string& suite : settings.suites) {
     const std::vector<Case> cases = load_suite(find_suite(suite));
     const double took = timed([&] {
-      for (const Case& one : cases) judge.look_at(one);
+      ProgressLine line;
+      for (std::size_t n = 0; n < cases.size(); ++n) {
+        line.draw({suite, "cases", n, cases.size(), 0, {}, {}});
+        judge.look_at(cases[n]);
+      }
     });
     print_row(suite == settings.suites.front() ? suite : "and " + suite, cases.size(), sets, judge, took);
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/base/stopwatch.h"
+#include "harness/base/terminal.h"
 #include "harness/comparison/compare.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
@@ -60,8 +61,13 @@ std::set<std::string_view> accepting_rules(const PreparedCase& prepared, Backend
 
 SuiteKills run_suite(const std::string& suite, const std::vector<Case>& cases, std::vector<Subject> subjects) {
   SuiteKills result{suite, cases.size(), 0, {}};
+  ProgressLine line;
   result.seconds = timed([&] {
     for (std::size_t n = 0; n < cases.size() && !subjects.empty(); ++n) {
+      if (line.due()) {
+        const std::string left = suite + ", " + std::to_string(subjects.size()) + " not caught yet";
+        line.draw({left, "cases", n, cases.size(), 0, {}, {}});
+      }
       const PreparedCase prepared(cases[n], backends_of(subjects), kThreads);
       std::erase_if(subjects, [&](const Subject& subject) {
         const Verdict verdict = prepared.check(*subject.backend);

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "harness/base/user_error.h"
@@ -26,6 +28,8 @@ TEST(CaseLists, ComeInTheOrderSuitesFilesArguments) {
   EXPECT_FALSE(lists[2].committed);  // what it refuses is not compared with the lists
   ASSERT_EQ(lists[2].cases.size(), 2u);
   EXPECT_EQ(lists[2].cases[1].label, "seq=4 dim=2");
+  EXPECT_EQ(lists[2].cases[1].line, 4);
+  EXPECT_EQ(lists[2].path, path);
   EXPECT_EQ(lists[3].suite, "");
   EXPECT_FALSE(lists[3].committed);
   EXPECT_EQ(lists[3].cases[1].label, "seq=6 dim=2");
@@ -37,6 +41,24 @@ TEST(CaseLists, OfNothingAreEmptyAndOfNonsenseAnError) {
   EXPECT_THROW(load_cases({{"smoek"}, {}, {}}), UserError);
   EXPECT_THROW(load_cases({{}, {"missing.cases"}, {}}), UserError);
   EXPECT_THROW(load_cases({{}, {}, {"seq=4"}}), UserError);
+}
+
+TEST(CaseLists, ReadLinesFromStandardInput) {
+  std::istringstream input("# mine\nseq=3 dim=2\n\nseq=4 dim=2  # why\n");
+  std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
+  const auto lists = load_cases({{}, {}, {"seq=5 dim=2", "-"}});
+  std::istringstream twice("seq=3 dim=2\nseq=3 dim=2\n");
+  std::cin.rdbuf(twice.rdbuf());
+  std::cin.clear();
+  EXPECT_THROW(load_cases({{}, {}, {"-"}}), UserError);
+  EXPECT_THROW(load_cases({{}, {}, {"-", "-"}}), UserError);
+  std::cin.rdbuf(before);
+  std::cin.clear();
+  ASSERT_EQ(lists.size(), 1u);
+  ASSERT_EQ(lists[0].cases.size(), 3u);
+  EXPECT_EQ(lists[0].cases[2].label, "seq=4 dim=2");
+  EXPECT_EQ(lists[0].cases[2].where, "standard input:4");
+  EXPECT_EQ(lists[0].suite, "");
 }
 
 }  // namespace

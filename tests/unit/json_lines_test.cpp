@@ -49,5 +49,16 @@ TEST(JsonLinesReport, BytesThatAreNoTextAreReplaced) {
   std::filesystem::remove(path);
 }
 
+TEST(JsonLinesReport, GoesToStandardOutput) {
+  testing::internal::CaptureStdout();
+  report_a_run(*json_lines_report("-"));
+  std::istringstream text(testing::internal::GetCapturedStdout());
+  std::vector<OrderedJson> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(OrderedJson::parse(line));
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines.back()["kind"], "summary");
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
 }  // namespace
 }  // namespace attest

@@ -53,5 +53,36 @@ TEST(Text, ControlCharactersAndBytesThatAreNoUtf8AreShown) {
   EXPECT_EQ(printable_line("a\nb\tc"), "a\\x0ab\\x09c");
 }
 
+/// Marks of direction show text that isn't there.
+TEST(Text, MarksOfDirectionAreShown) {
+  EXPECT_EQ(printable_line("pass\xe2\x80\xae"
+                           "liaf"),
+            "pass\\xe2\\x80\\xaeliaf");
+  EXPECT_EQ(printable("\xe2\x81\xa6\xe2\x80\xa8"), "\\xe2\\x81\\xa6\\xe2\\x80\\xa8");
+}
+
+TEST(Text, IsPlainInMarkdown) {
+  EXPECT_EQ(markdown_text("heads=8/2 seq=33x65 align=bottom-right, 0.5 (1%)"),
+            "heads=8/2 seq=33x65 align=bottom-right, 0.5 (1%)");
+  EXPECT_EQ(
+      markdown_text("a_b*c*|<b>&[x](y)`z`#@#1\n!~$^\\"),
+      "a&#95;b&#42;c&#42;&#124;&#60;b&#62;&#38;&#91;x&#93;(y)&#96;z&#96;&#35;&#64;&#35;1&#92;x0a&#33;&#126;&#36;&#94;"
+      "&#92;");
+  EXPECT_EQ(markdown_text("- item"), "&#45; item");
+  EXPECT_EQ(markdown_text("12. item"), "12&#46; item");
+  EXPECT_EQ(markdown_text("see https://x.y and www.z"), "see https&#58;//x.y and www&#46;z");
+  EXPECT_EQ(markdown_text(""), "");
+}
+
+TEST(Text, IsNoFormulaInCsv) {
+  EXPECT_EQ(csv_cell("seq=4 dim=4"), "seq=4 dim=4");
+  EXPECT_EQ(csv_cell("a, \"b\""), "\"a, \"\"b\"\"\"");
+  EXPECT_EQ(csv_cell(" a"), "\" a\"");
+  EXPECT_EQ(csv_cell("a\nb"), "a\\x0ab");
+  for (const char* start : {"=", "+", "-", "@", "\xef\xbc\x9d", "\xef\xbc\xa0"})
+    EXPECT_EQ(csv_cell(start + std::string("cmd")), "'" + (start + std::string("cmd")));
+  EXPECT_EQ(csv_cell("\tcmd"), "\\x09cmd");
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,0 +1,178 @@
+#include "harness/report/run_tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+constexpr std::size_t kWorthDistribution = 5;  ///< cases
+constexpr std::size_t kNamedBackends = 8;
+
+/// "a, b and 3 more"
+std::string enumerated(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t n = 0; n < std::min(names.size(), kNamedBackends); ++n) text += (n > 0 ? ", " : "") + names[n];
+  if (names.size() > kNamedBackends) text += fmt::format(" and {} more", names.size() - kNamedBackends);
+  return text;
+}
+
+/// "3 fail (1 suspect, 1 crashed)" and the rest of the table's columns.
+std::string counts_in_words(const Counts& counts) {
+  std::string kinds;
+  const auto tell = [&](std::size_t count, const char* kind) {
+    if (count > 0) kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", count, kind);
+  };
+  tell(counts.suspect - counts.waived, "suspect");
+  tell(counts.crashed, "crashed");
+  tell(counts.timeout, "timeout");
+  std::string words = fmt::format("{} pass, {} fail", counts.pass, counts.failures());
+  if (!kinds.empty()) words += " (" + kinds + ")";
+  words += fmt::format(", {} refused, {} mistrusted", counts.refused, counts.mistrusted);
+  if (counts.waived > 0) words += fmt::format(", {} waived", counts.waived);
+  return words;
+}
+
+std::string shortened(const std::string& text, std::size_t longest) {
+  return text.size() <= longest ? text : text.substr(0, longest - 3) + "...";
+}
+
+std::string why_nothing_is_proved(const Counts& counts) {
+  if (counts.mistrusted > 0) return "what ran is mistrusted";
+  if (counts.waived > 0) return "what ran is suspect and waived";
+  return counts.refused > 0 ? "every backend refused everything" : "no case ran";
+}
+
+}  // namespace
+
+void RunTally::add(const Verdict& v) {
+  ++verdicts_;
+  counts_.add(v);
+  Line& line = lines_[v.backend];
+  line.counts.add(v);
+  if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
+    ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
+  }
+  if (v.bitwise) {
+    count_fact(v, "in every run", v.bitwise->runs);
+    count_fact(v, "with other threads", v.bitwise->threads);
+    count_fact(v, "without the rest of the batch", v.bitwise->batch);
+  }
+  if (v.error_over_bound && (!worst_ || *v.error_over_bound > *worst_)) worst_ = v.error_over_bound;
+  if (is_failure(v)) {
+    failures_[group_of(v)].push_back(v);
+    return;
+  }
+  if (v.error_over_bound && (!line.worst || *v.error_over_bound >= *line.worst)) {
+    line.worst = v.error_over_bound;
+    line.worst_case = v.case_line;
+  }
+  if (v.status == Status::refused) refused_[v.backend + ": " + v.reason].push_back(v.case_line);
+  if (v.status == Status::mistrusted) mistrusted_[v.backend + ": " + v.reason].push_back(v.case_line);
+  if (v.status == Status::suspect) waived_[v.backend + ": " + v.waiver].push_back(v.case_line);
+}
+
+void RunTally::count_fact(const Verdict& v, const std::string& name, const std::optional<bool>& same) {
+  if (!same) return;
+  Fact& fact = facts_[{v.backend, name}];
+  ++fact.asked;
+  fact.same += *same;
+  if (!*same && fact.first_other.empty()) fact.first_other = v.case_line;
+}
+
+std::vector<CaseGroup> RunTally::groups(const Groups& map) {
+  std::vector<CaseGroup> list;
+  for (const auto& [name, cases] : map) list.push_back({name, cases});
+  return list;
+}
+
+std::vector<RunTally::Failures> RunTally::failures() const {
+  std::vector<Failures> list;
+  for (const auto& [name, verdicts] : failures_) {
+    const auto small = small_.find(name);
+    list.push_back({name, verdicts, small == small_.end() ? std::vector<Verdict>() : small->second});
+  }
+  return list;
+}
+
+Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
+  std::vector<std::string> wrong, right;
+  for (const auto& [name, line] : lines_) {
+    if (line.counts.failures() > 0) wrong.push_back(name);
+    if (line.counts.failures() == 0 && line.counts.pass > 0) right.push_back(name);
+  }
+  Answer answer;
+  if (!wrong.empty()) {
+    answer.tone = Tone::bad;
+    answer.word = "wrong";
+    answer.rest = enumerated(wrong) + (right.empty() ? "" : "; right: " + enumerated(right));
+  } else if (problems > 0) {
+    answer.tone = Tone::bad;
+    answer.word = "wrong";
+    answer.rest = fmt::format("no case, but the run has {} complaint{}, below", problems, problems == 1 ? "" : "s");
+  } else if (ending.interrupted) {
+    answer.tone = Tone::doubtful;
+    answer.word = "interrupted";
+    answer.rest = "nothing wrong until then";
+  } else if (counts_.pass == 0) {
+    answer.tone = Tone::doubtful;
+    answer.word = "nothing proved";
+    answer.rest = why_nothing_is_proved(counts_);
+  } else {
+    answer.word = "right";
+    answer.rest = enumerated(right);
+  }
+  answer.rest += "; " + counts_in_words(counts_);
+  if (ending.interrupted) answer.rest += fmt::format("; {} of {} verdicts", verdicts_, ending.verdicts_wanted);
+  return answer;
+}
+
+Table RunTally::backends(std::size_t longest) const {
+  const bool waived = counts_.waived > 0;
+  std::vector<Table::Column> columns = {{"backend", false, 10}, {"pass", true, 7},    {"fail", true, 6},
+                                        {"refused", true, 8},   {"mistrusted", true}, {"error/bound", true, 12},
+                                        {"largest at"}};
+  if (waived) columns.insert(columns.begin() + 5, {"waived", true});
+  Table table(std::move(columns));
+  for (const auto& [name, line] : lines_) {
+    const Counts& c = line.counts;
+    std::vector<std::string> cells = {name,
+                                      std::to_string(c.pass),
+                                      std::to_string(c.failures()),
+                                      std::to_string(c.refused),
+                                      std::to_string(c.mistrusted),
+                                      line.worst ? fmt::format("{:.3g}", *line.worst) : "",
+                                      shortened(line.worst_case, longest)};
+    if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+Table RunTally::distributions() const {
+  Table table(
+      {{"error/bound in"}, {"backend"}, {"type"}, {"cases", true}, {"median", true}, {"99%", true}, {"largest", true}});
+  for (const auto& [key, unsorted] : ratios_) {
+    const auto& [suite, backend, type] = key;
+    if (suite.empty() || unsorted.size() < kWorthDistribution) continue;
+    std::vector<double> list = unsorted;
+    std::sort(list.begin(), list.end());
+    const auto at = [&](double q) {
+      return fmt::format("{:.2g}", list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))]);
+    };
+    table.add({suite, backend, type, std::to_string(list.size()), at(0.5), at(0.99), at(1)});
+  }
+  return table;
+}
+
+Table RunTally::bits(std::size_t longest) const {
+  Table table({{"the same bits"}, {"asked"}, {"cases"}, {"first that differs"}});
+  for (const auto& [key, fact] : facts_) {
+    table.add(
+        {key.first, key.second, fmt::format("{} of {}", fact.same, fact.asked), shortened(fact.first_other, longest)});
+  }
+  return table;
+}
+
+}  // namespace attest

@@ -1,0 +1,127 @@
+// What verdicts come to: the answer, the table, groups with their cases.
+#include "harness/report/run_tally.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/report_run.h"
+
+namespace attest {
+namespace {
+
+Verdict passing(const std::string& backend, const std::string& line, double error) {
+  Verdict v = verdict_of(backend, Status::pass, line);
+  v.error_over_bound = error;
+  return v;
+}
+
+TEST(RunTally, AnswersWhetherItIsRight) {
+  RunTally tally;
+  EXPECT_EQ(tally.answer({}, 0).text(), "nothing proved: no case ran; 0 pass, 0 fail, 0 refused, 0 mistrusted");
+  tally.add(verdict_of("good", Status::refused, "seq=1 dim=1", "", "too short"));
+  EXPECT_EQ(tally.answer({}, 0).text(),
+            "nothing proved: every backend refused everything; 0 pass, 0 fail, 1 refused, 0 mistrusted");
+  tally.add(verdict_of("good", Status::mistrusted, "seq=2 dim=1", "", "too wide"));
+  EXPECT_EQ(tally.answer({}, 0).text(),
+            "nothing proved: what ran is mistrusted; 0 pass, 0 fail, 1 refused, 1 mistrusted");
+  tally.add(passing("good", "seq=4 dim=4", 0.5));
+  EXPECT_EQ(tally.answer({}, 0).text(), "right: good; 1 pass, 0 fail, 1 refused, 1 mistrusted");
+  EXPECT_EQ(tally.answer({}, 0).tone, Tone::good);
+  EXPECT_EQ(tally.answer({}, 2).text(),
+            "wrong: no case, but the run has 2 complaints, below; 1 pass, 0 fail, 1 refused, 1 mistrusted");
+  Ending early;
+  early.interrupted = true;
+  early.verdicts_wanted = 9;
+  EXPECT_EQ(tally.answer(early, 0).text(),
+            "interrupted: nothing wrong until then; 1 pass, 0 fail, 1 refused, 1 mistrusted; 3 of 9 verdicts");
+  tally.add(verdict_of("bad", Status::crashed, "seq=4 dim=4", "crashed"));
+  tally.add(verdict_of("bad", Status::suspect, "seq=5 dim=4", "suspect"));
+  tally.add(verdict_of("bad", Status::fail, "seq=6 dim=4", "outside"));
+  EXPECT_EQ(tally.answer({}, 0).text(),
+            "wrong: bad; right: good; 1 pass, 3 fail (1 suspect, 1 crashed), 1 refused, 1 mistrusted");
+  EXPECT_EQ(tally.answer({}, 0).tone, Tone::bad);
+}
+
+/// As many columns of numbers as add up to the verdicts.
+TEST(RunTally, HasARowForEachBackend) {
+  RunTally tally;
+  tally.add(passing("good", "seq=4 dim=4", 0.25));
+  tally.add(passing("good", "seq=8 dim=4", 0.5));
+  tally.add(verdict_of("bad", Status::fail, "seq=4 dim=4", "outside"));
+  EXPECT_EQ(tally.backends().printed(TableFormat::csv),
+            "backend,pass,fail,refused,mistrusted,error/bound,largest at\n"
+            "bad,0,1,0,0,,\n"
+            "good,2,0,0,0,0.5,seq=8 dim=4\n");
+  Verdict waived = verdict_of("good", Status::suspect, "seq=9 dim=4", "suspect");
+  waived.waiver = "a library of old";
+  tally.add(waived);
+  EXPECT_EQ(tally.backends().printed(TableFormat::csv),
+            "backend,pass,fail,refused,mistrusted,waived,error/bound,largest at\n"
+            "bad,0,1,0,0,0,,\n"
+            "good,2,0,0,0,1,0.5,seq=8 dim=4\n");
+  EXPECT_EQ(tally.verdicts(), 4u);
+}
+
+TEST(RunTally, GroupsByReasonWithCases) {
+  RunTally tally;
+  for (const char* line : {"seq=1 dim=1", "seq=2 dim=1"})
+    tally.add(verdict_of("good", Status::mistrusted, line, "", "too wide"));
+  tally.add(verdict_of("good", Status::refused, "seq=3 dim=1", "", "no"));
+  Verdict waived = verdict_of("good", Status::suspect, "seq=9 dim=4", "suspect");
+  waived.waiver = "known";
+  tally.add(waived);
+  const auto mistrusted = tally.mistrusted();
+  ASSERT_EQ(mistrusted.size(), 1u);
+  EXPECT_EQ(mistrusted[0].name, "good: too wide");
+  EXPECT_EQ(mistrusted[0].cases, (std::vector<std::string>{"seq=1 dim=1", "seq=2 dim=1"}));
+  ASSERT_EQ(tally.refused().size(), 1u);
+  EXPECT_EQ(tally.refused()[0].cases.size(), 1u);
+  ASSERT_EQ(tally.waived().size(), 1u);
+  EXPECT_EQ(tally.waived()[0].name, "good: known");
+  EXPECT_TRUE(tally.failures().empty());
+  const Verdict failure = verdict_of("bad", Status::fail, "seq=8 dim=4", "outside");
+  tally.add(failure);
+  tally.add_small(failure, verdict_of("bad", Status::fail, "seq=1 dim=1", "outside"));
+  const auto failures = tally.failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].name, "bad: outside");
+  EXPECT_EQ(failures[0].verdicts.size(), 1u);
+  EXPECT_EQ(failures[0].small.size(), 1u);
+}
+
+/// The worst of all that was compared, failures among them; the rows' worst are of what doesn't fail.
+TEST(RunTally, KnowsTheWorst) {
+  RunTally tally;
+  EXPECT_FALSE(tally.worst().has_value());
+  tally.add(passing("good", "seq=4 dim=4", 0.5));
+  Verdict failure = verdict_of("good", Status::fail, "seq=5 dim=4", "outside");
+  failure.error_over_bound = 7;
+  tally.add(failure);
+  EXPECT_EQ(tally.worst(), 7.0);
+  EXPECT_NE(tally.backends().printed(TableFormat::csv).find(",0.5,seq=4 dim=4"), std::string::npos);
+}
+
+TEST(RunTally, ShowsHowErrorsLieWhereCasesAreMany) {
+  RunTally tally;
+  for (int n = 1; n <= 4; ++n) tally.add(passing("good", "seq=" + std::to_string(n) + " dim=4", 0.1 * n));
+  EXPECT_EQ(tally.distributions().rows(), 0u);
+  tally.add(passing("good", "seq=5 dim=4", 0.5));
+  EXPECT_EQ(tally.distributions().printed(TableFormat::csv),
+            "error/bound in,backend,type,cases,median,99%,largest\nsmoke,good,f32,5,0.3,0.4,0.5\n");
+}
+
+TEST(RunTally, CountsBits) {
+  RunTally tally;
+  EXPECT_EQ(tally.bits().rows(), 0u);
+  Verdict one = passing("good", "seq=4 dim=4", 0.5), other = passing("good", "seq=5 dim=4", 0.5);
+  one.bitwise = BitwiseFacts{true, {}, {}};
+  other.bitwise = BitwiseFacts{false, {}, {}};
+  tally.add(one);
+  tally.add(other);
+  EXPECT_EQ(tally.bits().printed(TableFormat::csv),
+            "the same bits,asked,cases,first that differs\ngood,in every run,1 of 2,seq=5 dim=4\n");
+}
+
+}  // namespace
+}  // namespace attest
