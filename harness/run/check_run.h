@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,7 +86,8 @@ class CheckRun {
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;
   Counts counts_;
-  std::vector<std::string> unprepared_;  ///< cases for which there was no memory in the end, with the reason
+  std::map<std::string, int> error_maps_;  ///< that were handed to the reports, by backend and cause
+  std::vector<std::string> unprepared_;    ///< cases for which there was no memory in the end, with the reason
 };
 
 }  // namespace attest

@@ -1,5 +1,5 @@
 // Pictures of weights.
-#include "harness/trace/heat_map.h"
+#include "harness/plot/heat_map.h"
 
 #include <gtest/gtest.h>
 
