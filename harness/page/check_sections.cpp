@@ -30,8 +30,9 @@ std::vector<std::string> numbers_to(std::int64_t things, std::size_t cells) {
 HeatMap map_of(const ErrorGrid& grid, const std::string& title, const std::string& down, const std::string& across) {
   HeatMap map;
   map.title = title;
-  map.row_axis = down + fmt::format(" (0 to {})", std::max<std::int64_t>(grid.height - 1, 0));
-  map.column_axis = across + fmt::format(" (0 to {})", std::max<std::int64_t>(grid.width - 1, 0));
+  const auto range = [](std::int64_t things) { return things > 1 ? fmt::format(" (0 to {})", things - 1) : ""; };
+  map.row_axis = down + range(grid.height);
+  map.column_axis = across + range(grid.width);
   map.bar = "error/bound";
   map.limit = 1;
   map.widest = 300;
@@ -51,9 +52,9 @@ HeatMap map_of(const ErrorGrid& grid, const std::string& title, const std::strin
 std::string error_map_svg(const Verdict& failure, PageContext& page) {
   const ErrorMap& map = *failure.error_map;
   return draw_heat_maps(
-      {{map_of(map.rows, map.output + ": every head", "batch and head", "query"),
+      {{map_of(map.rows, map.output + ": every head", "head", "query"),
         map_of(map.elements, fmt::format("{}[{},{}]: the worst head", map.output, map.batch, map.head), "query",
-               "last axis of " + map.output)}},
+               "column")}},
       page.ids.next(), "Error over bound of " + failure.case_line + " on " + failure.backend);
 }
 

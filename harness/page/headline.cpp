@@ -101,6 +101,15 @@ void tell_comparisons(const std::vector<CompareResults>& comparisons, Headline& 
   }
 }
 
+SectionJson to_json(const Headline& line) {
+  return {{"mark", line.bad ? "\u2717" : "\u2713"},
+
+          {"kind", line.bad ? "bad" : "good"},
+          {"ran", line.ran},
+          {"found", line.found},
+          {"worst", line.worst}};
+}
+
 }  // namespace
 
 SectionJson headline_json(const ResultFiles& results) {
@@ -108,12 +117,22 @@ SectionJson headline_json(const ResultFiles& results) {
   tell_checks(results.checks, line);
   tell_benches(results.benches, line);
   tell_comparisons(results.comparisons, line);
-  return {{"mark", line.bad ? "\u2717" : "\u2713"},
-          {"word", line.bad ? "Look here" : "Good"},
-          {"kind", line.bad ? "bad" : "good"},
-          {"ran", line.ran},
-          {"found", line.found},
-          {"worst", line.worst}};
+  return to_json(line);
+}
+
+SectionJson headline_json(const History& history) {
+  Headline line;
+  std::size_t slower = 0, faster = 0;
+  for (const HistorySeries& series : history.series) {
+    for (std::size_t n = 1; n < series.levels.size(); ++n)
+      ++(series.levels[n].middle > series.levels[n - 1].middle ? slower : faster);
+  }
+  line.ran = fmt::format("history of {} in {}, {} to {}", counted(history.series.size(), "speed"),
+                         counted(history.runs.size(), "file"), history.runs.front().date, history.runs.back().date);
+  line.found = slower + faster == 0 ? std::string("nothing moved")
+                                    : fmt::format("{} slower and {} faster", counted(slower, "move"), counted(faster));
+  line.bad = slower > 0;
+  return to_json(line);
 }
 
 std::string counted(std::size_t number) {

@@ -29,7 +29,10 @@ mustache::data data_of(const SectionJson& json) {
     return list;
   }
   if (json.is_boolean()) return mustache::data(json.get<bool>());
-  if (json.is_string()) return mustache::data(json.get<std::string>());
+  if (json.is_string()) {
+    const auto& text = json.get_ref<const std::string&>();
+    return text.empty() ? mustache::data(false) : mustache::data(text);
+  }
   return json.is_null() ? mustache::data(false) : mustache::data(json.dump());
 }
 
@@ -74,6 +77,16 @@ std::string results_page(const ResultFiles& results, const std::vector<std::stri
   content["has_speeds"] = !results.benches.empty();
   content["has_table"] = content["has_matrix"];
   content["origins"] = origins(results);
+  return laid_out(std::move(content), command);
+}
+
+std::string history_page(const History& history, const std::vector<std::string>& command) {
+  PageContext page;
+  const SectionJson headline = headline_json(history);
+  SectionJson content = {{"title", "attest: " + headline["found"].get<std::string>()}, {"headline", headline}};
+  content["history"] = history_section(history, page);
+  content["has_history"] = true;
+  content["origins"] = origins(history);
   return laid_out(std::move(content), command);
 }
 

@@ -144,7 +144,7 @@ class ChartDrawing {
     std::size_t letters = 6;
     for (const std::string& name : chart.y.names)
       letters = std::max(letters, std::min(name.size(), kMostLettersOfName));
-    return 30 + kLetter * static_cast<double>(letters);
+    return 30 + 1.1 * kLetter * static_cast<double>(letters);
   }
   bool upright_names() const { return !chart_.x.names.empty(); }
 
@@ -155,8 +155,17 @@ class ChartDrawing {
       const auto low = scale.place(band.low), high = scale.place(band.high);
       if (!low || !high) continue;
       const double begin = std::min(*low, *high), size = std::fabs(*high - *low);
-      pugi::xml_node node = band.across ? Drawing::rectangle(group, left_, begin, right_ - left_, size, "#dfe7ee")
-                                        : Drawing::rectangle(group, begin, kTop, size, bottom_ - kTop, "#dfe7ee");
+      const auto part = [](const Scale& other, const std::optional<double>& value, double otherwise) {
+        return value ? other.place(*value).value_or(otherwise) : otherwise;
+      };
+      pugi::xml_node node;
+      if (band.across) {
+        const double from = part(x_, band.from, left_), to = part(x_, band.to, right_);
+        node = Drawing::rectangle(group, from, begin, to - from, size, "#dfe7ee");
+      } else {
+        const double from = part(y_, band.from, kTop), to = part(y_, band.to, bottom_);
+        node = Drawing::rectangle(group, begin, std::min(from, to), size, std::fabs(to - from), "#dfe7ee");
+      }
       node.append_attribute("class") = "band";
       node.append_attribute("data-low") = band.low;
       node.append_attribute("data-high") = band.high;
@@ -271,7 +280,7 @@ class ChartDrawing {
     const auto entry = [&](const std::string& name, const auto& symbol) {
       if (name.empty() || std::find(seen.begin(), seen.end(), name) != seen.end()) return;
       seen.push_back(name);
-      const double size = 26 + kLetter * static_cast<double>(name.size());
+      const double size = 36 + 1.08 * kLetter * static_cast<double>(name.size());
       if (x > left_ && x + size > right_) x = left_, y += kLegendLine;
       symbol(x + 8, y);
       Drawing::text(group, x + 20, y + 4, name);

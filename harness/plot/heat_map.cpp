@@ -16,6 +16,7 @@ constexpr double kTop = 72, kBottom = 40, kGap = 14, kBarWidth = 14, kBarText = 
 constexpr double kWidestCell = 46, kNarrowestCell = 5;
 constexpr double kNamedCell = 18, kNumberedCell = 40;  ///< cells from this size on carry names, or their weights
 constexpr int kBarSteps = 40;
+constexpr double kLeastHeight = 100;
 
 struct Colour {
   int red, green, blue;
@@ -85,9 +86,11 @@ struct Panel {
     names = kAxisTitle + (cell >= kNamedCell ? kLetter * static_cast<double>(letters) + 8 : 0);
     width = names + std::max(map_width(), 0.0) + kGap + kBarWidth + kBarText;
     width = std::max(width, kLetter * 1.15 * static_cast<double>(m.title.size()) + names);
-    height = kTop + (keys_upright() ? 36 : 0) + cell * static_cast<double>(m.rows.size()) + kBottom;
+    height = kTop + (keys_upright() ? 36 : 0) + inner_height() + kBottom;
   }
   double map_width() const { return cell * static_cast<double>(map.columns.size()); }
+  /// What the colour bar and the names of the axes need, however few rows there are.
+  double inner_height() const { return map.limit > 0 ? std::max(map_height(), kLeastHeight) : map_height(); }
   double map_height() const { return cell * static_cast<double>(map.rows.size()); }
   bool keys_upright() const {
     return cell >= kNamedCell && std::any_of(map.columns.begin(), map.columns.end(), [&](const std::string& name) {
@@ -126,7 +129,7 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
   title.append_attribute("font-size") = "14";
   title.append_attribute("font-weight") = "bold";
   Drawing::text(root, x + panel.map_width() / 2, y + panel.map_height() + 26, map.column_axis, "middle");
-  Drawing::upright(root, x0 + 14, y + panel.map_height() / 2, map.row_axis, "middle");
+  Drawing::upright(root, x0 + 14, y + panel.inner_height() / 2, map.row_axis, "middle");
   for (std::size_t i = 0; i < map.rows.size(); ++i) {
     const double row = y + cell * static_cast<double>(i);
     if (cell >= kNamedCell) Drawing::text(root, x - 6, row + cell / 2 + 4, map.rows[i], "end");
@@ -151,7 +154,7 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
         Drawing::text(root, middle, y - 8, map.columns[j], "middle");
     }
   }
-  draw_bar(root, map, x + panel.map_width() + kGap, y, panel.map_height());
+  draw_bar(root, map, x + panel.map_width() + kGap, y, panel.inner_height());
 }
 
 }  // namespace
