@@ -54,7 +54,8 @@ CheckResults read_check(std::istream& file, const std::string& path) {
       results.header = json;
     } else if (kind == kVerdictKind) {
       std::optional<Verdict> verdict = verdict_from_json(json);
-      if (!verdict) throw UserError(fmt::format("{}:{}: a verdict lacks what FILES.md says it has", path, number));
+      if (!verdict)
+        throw UserError(fmt::format("{}:{}: a verdict lacks a key, or has one of another type", path, number));
       results.verdicts.push_back(std::move(*verdict));
     } else if (kind == "shrunk") {
       results.shrunk.push_back(shrunk_from(json));

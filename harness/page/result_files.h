@@ -22,7 +22,7 @@ struct ShrunkFailure {
 /// A file of `attest check --json`.
 struct CheckResults {
   std::string name;    ///< of the file, without its folder
-  OrderedJson header;  ///< as FILES.md says
+  OrderedJson header;  ///< as harness/FILES.md says
   std::vector<Verdict> verdicts;
   std::vector<ShrunkFailure> shrunk;
   double seconds = 0;

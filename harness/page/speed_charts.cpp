@@ -145,6 +145,7 @@ std::string ratios_to_fastest(const std::vector<Timing>& timings, PageContext& p
   chart.title = "time against the fastest of each case";
   chart.about = "Medians of run, as multiples of the fastest backend's; intervals of the medians.";
   chart.x = {"times the fastest", true, {}, {}, {}};
+  chart.width = 860;
   std::map<std::string, double> fastest;
   std::map<std::string, std::size_t> places;
   for (const Timing& t : timings) {

@@ -114,7 +114,10 @@ std::string shortened(const std::string& name, std::size_t letters) {
   return name.size() <= letters ? name : name.substr(0, letters - 1) + "\u2026";
 }
 
-constexpr std::size_t kMostLettersOfName = 34;
+/// Of a name at the y axis: names may take nearly half of the width.
+std::size_t most_letters(const Chart& chart) {
+  return static_cast<std::size_t>(std::max((0.45 * chart.width - 30) / (1.1 * kLetter), 8.0));
+}
 
 class ChartDrawing {
  public:
@@ -143,7 +146,7 @@ class ChartDrawing {
   static double left_of(const Chart& chart) {
     std::size_t letters = 6;
     for (const std::string& name : chart.y.names)
-      letters = std::max(letters, std::min(name.size(), kMostLettersOfName));
+      letters = std::max(letters, std::min(name.size(), most_letters(chart)));
     return 30 + 1.1 * kLetter * static_cast<double>(letters);
   }
   bool upright_names() const { return !chart_.x.names.empty(); }
@@ -199,7 +202,7 @@ class ChartDrawing {
     for (std::size_t n = 0; n < chart_.y.names.size(); ++n) {
       const double at = *y_.place(static_cast<double>(n));
       pugi::xml_node text =
-          Drawing::text(up, left_ - 6, at + 4, shortened(chart_.y.names[n], kMostLettersOfName), "end");
+          Drawing::text(up, left_ - 6, at + 4, shortened(chart_.y.names[n], most_letters(chart_)), "end");
       Drawing::title(text, chart_.y.names[n]);
     }
     // As many names as stand beside each other.

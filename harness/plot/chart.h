@@ -15,14 +15,14 @@ namespace attest {
 struct ChartAxis {
   std::string title;
   bool logarithmic = false;
-  std::vector<std::string> names{};  ///< instead of numbers: the thing at 0, 1, ...
+  std::vector<std::string> names{};    ///< instead of numbers: the thing at 0, 1, ...
   std::optional<double> from{}, to{};  ///< else where the data begin and end
 };
 
 struct ChartPoint {
   double x = 0, y = 0;
   std::optional<double> low{}, high{};  ///< an interval around y, or around x where the y axis has names
-  std::string label{};                ///< what a pointer is told besides the numbers
+  std::string label{};                  ///< what a pointer is told besides the numbers
 };
 
 struct ChartSeries {
@@ -39,7 +39,7 @@ struct ChartSeries {
 struct ChartBand {
   std::string name;
   double low = 0, high = 0;
-  bool across = false;             ///< of the y axis
+  bool across = false;                 ///< of the y axis
   std::optional<double> from{}, to{};  ///< of the other axis; else all of it
 };
 

@@ -65,7 +65,7 @@ TEST(ResultFiles, WhatIsNoWholeFileOfResultsIsOneLine) {
       {before_summary.substr(0, before_summary.size() - 20), "no line of JSON"},
       {run + run, "goes on after its summary"},
       {younger, "schema 9 of a newer attest"},
-      {before_summary + "{\"kind\":\"verdict\"}\n", "lacks what FILES.md says"},
+      {before_summary + "{\"kind\":\"verdict\"}\n", "a verdict lacks a key"},
       {before_summary + "{\"kind\":\"surprise\"}\n", "unknown kind"},
       {"{\"kind\":\"compare\"}", "has no \"schema\""}};
   for (const auto& [text, complaint] : wrong) {
