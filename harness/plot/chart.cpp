@@ -340,8 +340,9 @@ std::vector<double> ticks_of(double low, double high, bool logarithmic) {
     step = digit * power;
     if (step >= rough) break;
   }
-  for (double n = std::ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; ++n)
-    ticks.push_back(n == 0 ? 0 : n * step);
+  const auto first = static_cast<long>(std::ceil(low / step - 1e-9)),
+             last = static_cast<long>(std::floor(high / step + 1e-9));
+  for (long n = first; n <= last; ++n) ticks.push_back(static_cast<double>(n) * step);
   return ticks;
 }
 
