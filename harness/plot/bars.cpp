@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "harness/plot/svg.h"
@@ -34,7 +35,7 @@ std::string draw_bars(const BarChart& chart) {
     Drawing::text(root, left - 6, y + 13, label_of(bar, chart), "end");
     const double whole = std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
     double x = left;
-    for (std::size_t n = 0; n < bar.parts.size() && whole > 0; ++n) {
+    for (std::size_t n = 0; n < bar.parts.size() && whole > 0 && std::isfinite(whole); ++n) {
       const double size = across * bar.parts[n] / whole;
       pugi::xml_node part = Drawing::rectangle(root, x, y, size, kHeight, kShades[n % 4]);
       part.append_attribute("data-value") = fmt::format("{:.17g}", bar.parts[n]).c_str();

@@ -35,6 +35,9 @@ std::string number_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+/// Axes end before numbers whose ratios leave a double's range; what lies beyond stands at their end.
+constexpr double kLargest = 1e200;
+
 /// From numbers to pixels.
 class Scale {
  public:
@@ -47,7 +50,7 @@ class Scale {
     }
     double least = std::numeric_limits<double>::infinity(), most = -least;
     for (double value : values) {
-      if (!std::isfinite(value) || (axis.logarithmic && !(value > 0))) continue;
+      if (!(std::fabs(value) < kLargest) || (axis.logarithmic && !(value > 1 / kLargest))) continue;
       least = std::min(least, value);
       most = std::max(most, value);
     }

@@ -111,6 +111,16 @@ TEST(Chart, WhatAnAxisCannotShowIsLeftOutAndInfinityStandsAtItsEnd) {
   EXPECT_EQ(first_point(marks[1].node()).second, 34) << "the top of the frame";
 }
 
+TEST(Chart, NumbersAtTheEndsOfTheirRangeAreDrawn) {
+  for (bool logarithmic : {false, true}) {
+    const std::string svg = draw_chart(chart_of(
+        {{1e308, 5e-324, {}, {}, ""}, {5e-324, 1e308, {}, {}, ""}, {1, 1, {}, {}, ""}, {1e150, 1e-150, {}, {}, ""}},
+        logarithmic));
+    EXPECT_EQ(read(svg).select_nodes("//g[@class='series']/path[@data-x]").size(), 4u);
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+  }
+}
+
 TEST(Chart, SeriesHaveColourAndShapeAndOneLegendEntry) {
   Chart chart = chart_of({{2, 2, {}, {}, ""}}, false, 0);
   for (std::size_t style = 1; style < 6; ++style)
