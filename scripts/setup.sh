@@ -8,8 +8,9 @@ attest_build=${ATTEST_BUILD:-$attest_root/build}
 # What the program needs, and what its tests need besides.
 attest_packages="cmake ninja-build g++ git libeigen3-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
-  libfmt-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
-attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache zsh fish groff-base"
+  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
+attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache zsh fish groff-base
+  chromium chromium-driver fonts-dejavu-core python3-selenium python3-pip w3m"
 
 # attest_progress WHAT COMMAND...: runs the command and shows how far it is, with the last line that it printed: on a
 # terminal one line that changes every second, elsewhere a line every 15. A command of a moment shows nothing; of one
@@ -78,6 +79,18 @@ attest_make() {
     attest_progress "configuring ${folder##*/}" cmake -S "$attest_root" -B "$folder" -G Ninja "$@" || return 2
   fi
   attest_progress "building ${folder##*/}" ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" ${ATTEST_TARGETS:-}
+}
+
+# attest_axe FOLDER: the checker of accessibility that the test of pages runs in its browser, from a wheel of PyPI.
+attest_axe() {
+  [ ! -f "$1/axe.min.js" ] || return 0
+  local wheel
+  wheel=$(mktemp -d)
+  attest_progress "fetching axe-core" python3 -m pip download --quiet --no-deps -d "$wheel" axe-playwright-python==0.1.8 || return 2
+  python3 -m zipfile -e "$wheel"/*.whl "$wheel/content"
+  mkdir -p "$1"
+  cp "$wheel/content/axe_playwright_python/axe.min.js" "$1/"
+  rm -rf "$wheel"
 }
 
 # The program alone in $attest_build: without the tests, and with precompiled headers, which make a first build faster.

@@ -25,6 +25,7 @@ everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BA
   -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_WERROR=ON
   -DATTEST_TEST_TOOLS=ON)
 attest_make "$attest_build-test" "${everything_on[@]}"
+attest_axe "$attest_build-test/axe"
 
 # Before shards would each do it.
 attest_warm "$attest_build-test/bin/attest"

@@ -38,6 +38,7 @@ void add_list(CLI::App& app, Invocation& invocation);
 void add_new_backend(CLI::App& app, Invocation& invocation);
 void add_manual(CLI::App& app, Invocation& invocation);
 void add_mutants(CLI::App& app, Invocation& invocation);
+void add_report(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
 void add_worker(CLI::App& app, Invocation& invocation);

@@ -5,10 +5,14 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "harness/base/output_file.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/speed/compare_files.h"
+#include "harness/speed/comparison_json.h"
 
 namespace attest {
 namespace {
@@ -16,7 +20,18 @@ namespace {
 struct CompareOptions {
   std::string before, now;  ///< files, or folders with files of the same names
   double margin = 0.05, confidence = 0.99;
+  std::string json;
 };
+
+/// What the table says, for programs.
+void write_json(OutputFile& file, const CompareOptions& options, const SpeedComparison& comparison,
+                const std::vector<std::string>& words) {
+  ComparisonFile content = comparison_file(comparison, options.before, options.now, options.confidence, options.margin);
+  content.attest = ATTEST_VERSION;
+  content.command = fmt::format("{}", fmt::join(words, " "));
+  file.write(comparison_to_json(content).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  file.finish();
+}
 
 /// What can't be compared, and in what the two differ besides.
 void print_differences(const SpeedComparison& comparison) {
@@ -27,8 +42,12 @@ void print_differences(const SpeedComparison& comparison) {
   }
 }
 
-int run(const CompareOptions& options) {
+int run(const CompareOptions& options, const std::vector<std::string>& words) {
   const SpeedComparison comparison = compare_files(options.before, options.now, options.confidence);
+  if (!options.json.empty()) {
+    OutputFile file(options.json);
+    write_json(file, options, comparison, words);
+  }
   if (comparison.cases.empty()) {
     print_differences(comparison);
     std::fflush(stdout);
@@ -42,7 +61,7 @@ int run(const CompareOptions& options) {
   for (const auto& [key, line] : comparison.cases) {
     const RatioInterval& r = line.interval;
     const bool enough = r.confidence >= options.confidence;
-    const SpeedVerdict verdict = enough && !line.disturbed ? judge(r, options.margin) : SpeedVerdict::ambiguous;
+    const SpeedVerdict verdict = verdict_on(line, options.confidence, options.margin);
     ++counts[verdict];
     fmt::print("{:<9}  {:.3f}{} ({:.3f} to {:.3f})  {}{}{}\n", name_of(verdict), r.ratio, line.disturbed ? "?" : "",
                r.low, r.high, key, line.disturbed ? "   disturbed, not to be trusted" : "",
@@ -74,7 +93,8 @@ void add_compare(CLI::App& app, Invocation& invocation) {
   sub->add_option("--margin", options->margin, "What counts as the same, as a fraction")
       ->check(number_range(0.0, 10.0));
   sub->add_option("--confidence", options->confidence, "Of the interval")->check(number_range(0.5, 0.9999));
-  sub->callback([options, &invocation] { invocation.exit_code = run(*options); });
+  sub->add_option("--json", options->json, "Write what was compared to this file");
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.words); });
 }
 
 }  // namespace attest

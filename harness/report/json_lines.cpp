@@ -22,9 +22,8 @@ class JsonLinesReport : public Report {
   }
 
   void begin(const RunInfo& info) override {
-    OrderedJson header = {{kKindKey, kRunKind},        {"schema", 1},
-                          {"attest", ATTEST_VERSION},  {"commit", build_commit()},
-                          {"machine", machine_json()}, {"backends", OrderedJson::array()}};
+    OrderedJson header = {{kKindKey, kRunKind},       {"schema", kVerdictSchema},  {"attest", ATTEST_VERSION},
+                          {"commit", build_commit()}, {"machine", machine_json()}, {"backends", OrderedJson::array()}};
     for (const Identity& b : info.backends) {
       header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
     }

@@ -1,9 +1,15 @@
 #include "harness/report/verdict_json.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <concepts>
+#include <cstdlib>
 #include <string>
 #include <type_traits>
+#include <vector>
+
+#include "harness/base/user_error.h"
 
 namespace attest {
 namespace {
@@ -38,6 +44,20 @@ void each_field(MaybeConst<BitwiseFacts> auto& facts, auto& walk) {
   walk("batch", facts.batch, Absent::null);
 }
 
+void each_field(MaybeConst<ErrorGrid> auto& grid, auto& walk) {
+  walk("height", grid.height);
+  walk("width", grid.width);
+  walk("cells", grid.cells);
+}
+
+void each_field(MaybeConst<ErrorMap> auto& map, auto& walk) {
+  walk("output", map.output);
+  walk("rows", map.rows);
+  walk("batch", map.batch);
+  walk("head", map.head);
+  walk("elements", map.elements);
+}
+
 void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("suite", verdict.suite);
   walk("case", verdict.case_line);
@@ -45,8 +65,10 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("backend", verdict.backend);
   walk("status", verdict.status);
   walk("reason", verdict.reason, Absent::null);
+  walk("cause", verdict.cause, Absent::left_out);
   walk("error_over_bound", verdict.error_over_bound, Absent::null);
   walk("worst", verdict.worst, Absent::null);
+  walk("error_map", verdict.error_map, Absent::left_out);
   walk("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
   walk("waiver", verdict.waiver, Absent::left_out);
   walk("rows_checked", verdict.rows_checked);
@@ -86,6 +108,17 @@ class Writer {
   static void write(OrderedJson& json, std::int64_t number) { json = number; }
   static void write(OrderedJson& json, const Index4& index) { json = index; }
   static void write(OrderedJson& json, Status status) { json = name_of(status); }
+  /// Three digits are enough for a picture; null where nothing was compared.
+  static void write(OrderedJson& json, const std::vector<std::vector<double>>& cells) {
+    json = OrderedJson::array();
+    for (const std::vector<double>& row : cells) {
+      OrderedJson& line = json.emplace_back(OrderedJson::array());
+      for (double cell : row) {
+        OrderedJson& place = line.emplace_back();
+        if (!std::isnan(cell)) write(place, std::isinf(cell) ? cell : rounded(cell));
+      }
+    }
+  }
   /// JSON has no NaN or infinity; they are written as strings.
   static void write(OrderedJson& json, double number) {
     if (std::isfinite(number))
@@ -93,6 +126,7 @@ class Writer {
     else
       json = std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
   }
+  static double rounded(double number) { return std::strtod(fmt::format("{:.3g}", number).c_str(), nullptr); }
   template <class T>
   static void write(OrderedJson& json, const std::optional<T>& value) {
     write(json, *value);
@@ -158,6 +192,18 @@ class Reader {
       return false;
     return true;
   }
+  static bool read(const OrderedJson& json, std::vector<std::vector<double>>& cells) {
+    if (!json.is_array() || json.size() > kMostCells) return false;
+    for (const OrderedJson& line : json) {
+      if (!line.is_array() || line.size() > kMostCells) return false;
+      std::vector<double>& row = cells.emplace_back();
+      for (const OrderedJson& cell : line) {
+        if (!cell.is_null() && !read(cell, row.emplace_back())) return false;
+        if (cell.is_null()) row.push_back(kNaN);
+      }
+    }
+    return true;
+  }
   template <class T>
   static bool read(const OrderedJson& json, std::optional<T>& value) {
     return read(json, value.emplace());
@@ -174,6 +220,19 @@ class Reader {
 };
 
 }  // namespace
+
+void require_known_schema(const OrderedJson& header, const std::string& name) {
+  const auto schema = header.find("schema");
+  if (schema == header.end()) return;
+  if (!schema->is_number_integer() || *schema < 1) {
+    throw UserError(fmt::format("{}: schema {}; a number from 1 to {} is wanted", name,
+                                schema->dump(-1, ' ', false, OrderedJson::error_handler_t::replace), kVerdictSchema));
+  }
+  if (*schema > kVerdictSchema) {
+    throw UserError(
+        fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema->dump(), kVerdictSchema));
+  }
+}
 
 OrderedJson verdict_to_json(const Verdict& verdict) {
   OrderedJson json = {{kKindKey, kVerdictKind}};

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "harness/verdict/verdict.h"
 
@@ -18,7 +19,12 @@ inline constexpr const char* kKeptKind = "kept";
 /// In the header: what the verdicts depend on besides their cases, an object of strings.
 inline constexpr const char* kConditionsKey = "conditions";
 
-/// All of a verdict but its storage type, which is its case's, and its cause, which groups the failures of one run.
+/// Version of the files that this program writes: 2 has `cause` and `error_map`. Keys are added, never altered.
+inline constexpr int kVerdictSchema = 2;
+/// Throws UserError where `header` is of a newer schema than this program reads; `name` stands in the message.
+void require_known_schema(const OrderedJson& header, const std::string& name);
+
+/// All of a verdict but its storage type, which is its case's.
 OrderedJson verdict_to_json(const Verdict& verdict);
 /// nullopt where a field is missing or is not what verdict_to_json writes. Takes verdicts that were kept, too.
 std::optional<Verdict> verdict_from_json(const OrderedJson& json);

@@ -25,6 +25,9 @@ namespace attest {
 
 namespace {
 
+/// Of one backend and cause: the first few tell where it is wrong, and a run may have thousands.
+constexpr int kMostErrorMaps = 8;
+
 /// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
 /// two sets of inputs and an output for each backend are in memory then.
 constexpr double kSmallCaseBytes = 64 << 20;
@@ -207,6 +210,8 @@ void CheckRun::check(Task& task) {
 void CheckRun::record(const Task& task, Backend* backend, Verdict verdict) {
   verdict.suite = task.list->suite;
   verdict.content = task.source->content;
+  if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause] > kMostErrorMaps)
+    verdict.error_map.reset();
   counts_.add(verdict);
   if (is_failure(verdict) && backend) failures_.remember(*task.source, *backend, verdict);
   for (auto& report : reports_) report->verdict(verdict);

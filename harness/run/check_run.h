@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,8 +86,9 @@ class CheckRun {
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;
   Counts counts_;
-  std::size_t wanted_ = 0;               ///< verdicts, as many as an uninterrupted run has
-  std::vector<std::string> unprepared_;  ///< cases for which there was no memory in the end, with the reason
+  std::size_t wanted_ = 0;                 ///< verdicts, as many as an uninterrupted run has
+  std::map<std::string, int> error_maps_;  ///< that were handed to the reports, by backend and cause
+  std::vector<std::string> unprepared_;    ///< cases for which there was no memory in the end, with the reason
 };
 
 }  // namespace attest

@@ -58,13 +58,32 @@ class Run {
   std::string place_;
 };
 
-/// What the context says of `key`; empty where it doesn't. Google Benchmark's context holds strings alone.
-std::string context_of(const Json& json, const char* key) {
+/// Every number beside a sample's time.
+std::map<std::string, double> numbers_of(const Json& run) {
+  std::map<std::string, double> numbers;
+  for (const auto& [key, value] : run.items()) {
+    if (value.is_number()) numbers[key] = value.get<double>();
+  }
+  return numbers;
+}
+
+/// What the context says, as text. Lists of Google Benchmark's own are left out.
+std::map<std::string, std::string> context_of(const Json& json) {
+  std::map<std::string, std::string> texts;
   const auto context = json.find("context");
-  if (context == json.end() || !context->is_object()) return "";
-  const auto found = context->find(key);
-  if (found == context->end()) return "";
-  return printable_line(found->is_string() ? found->get<std::string>() : found->dump());
+  if (context == json.end() || !context->is_object()) return texts;
+  for (const auto& [key, value] : context->items()) {
+    if (value.is_string()) texts[key] = printable_line(value.get<std::string>());
+    if (value.is_primitive() && !value.is_string()) texts[key] = value.dump();
+  }
+  return texts;
+}
+
+/// Empty where it doesn't say.
+std::string context_of(const Json& json, const char* key) {
+  const std::map<std::string, std::string> texts = context_of(json);
+  const auto found = texts.find(key);
+  return found == texts.end() ? "" : found->second;
 }
 
 }  // namespace
@@ -83,6 +102,7 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
         fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema, kBenchmarkSchema));
   }
   Samples samples, undisturbed;
+  std::vector<BenchmarkSample> all;
   std::size_t count = 0;
   for (const Json& one : json["benchmarks"]) {
     const Run run(one, fmt::format("{}: number {} of \"benchmarks\"", name, ++count));
@@ -92,8 +112,9 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
     if (!factor) run.fail("has the time unit \"" + unit + "\"; ns, us, ms or s");
     const double time = run.number("real_time") * *factor;
     if (!(time > 0) || !std::isfinite(time)) run.fail("has a time that is not above 0");
-    const std::string backend = benchmark.substr(0, benchmark.find('/'));
-    const std::string key = fmt::format("{:<9} {}", backend, run.text("label", ""));
+    const std::string backend = benchmark.substr(0, benchmark.find('/')), case_line = run.text("label", "");
+    const std::string key = benchmark_key(backend, case_line);
+    all.push_back({backend, case_line, time, numbers_of(one)});
     samples[key].push_back(time);
     if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
   }
@@ -109,8 +130,17 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
       disturbed.insert(key);
   }
   if (samples.empty()) throw UserError(name + ": no samples in it");
-  return {std::move(samples), std::move(disturbed), context_of(json, "cpu"), context_of(json, "threads"),
-          context_of(json, "interrupted") == "true"};
+  return {std::move(samples),
+          std::move(disturbed),
+          context_of(json, "cpu"),
+          context_of(json, "threads"),
+          context_of(json, "interrupted") == "true",
+          std::move(all),
+          context_of(json)};
+}
+
+std::string benchmark_key(const std::string& backend, const std::string& case_line) {
+  return fmt::format("{:<9} {}", backend, case_line);
 }
 
 BenchmarkFile read_benchmark(const std::filesystem::path& path) {

@@ -13,12 +13,21 @@ namespace attest {
 /// Samples of run() in milliseconds, all above 0, by "backend  case".
 using Samples = std::map<std::string, std::vector<double>>;
 
+/// One sample of one backend on one case.
+struct BenchmarkSample {
+  std::string backend, case_line;
+  double milliseconds = 0;                ///< of one run(), above 0
+  std::map<std::string, double> numbers;  ///< every other number beside it, by its key in the file
+};
+
 /// What one file says. Texts are empty where it doesn't say, as older ones may not.
 struct BenchmarkFile {
   Samples samples;
   std::set<std::string> disturbed;  ///< keys whose samples something disturbed so often that they all count
   std::string cpu, threads;
-  bool interrupted = false;  ///< ended early: backends and cases may be missing
+  bool interrupted = false;                    ///< ended early: backends and cases may be missing
+  std::vector<BenchmarkSample> all;            ///< disturbed ones, too, in the order of the file
+  std::map<std::string, std::string> context;  ///< what the file says of all
 };
 
 /// Version of the files that this program writes; one without a version is of the first.
@@ -29,6 +38,8 @@ inline constexpr int kBenchmarkSchema = 2;
 /// stands in messages. Throws UserError for anything else, for a newer version, and where no sample is.
 BenchmarkFile read_benchmark(std::istream& file, const std::string& name);
 BenchmarkFile read_benchmark(const std::filesystem::path& path);
+/// The key under which samples stand: "backend  case".
+std::string benchmark_key(const std::string& backend, const std::string& case_line);
 /// The same, samples alone.
 Samples read_samples(std::istream& file, const std::string& name);
 Samples read_samples(const std::filesystem::path& path);

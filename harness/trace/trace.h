@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/cases/case.h"
-#include "harness/trace/heat_map.h"
+#include "harness/plot/heat_map.h"
 #include "harness/trace/stage.h"
 
 namespace attest {

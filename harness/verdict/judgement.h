@@ -1,9 +1,11 @@
 // Results held against what they must be: their guards, their classes, their bounds.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/comparison/compare.h"
+#include "harness/comparison/error_map.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "reference/call.h"
@@ -14,6 +16,7 @@ struct Judgement {
   Comparison comparison;
   std::string cause, reason;    ///< empty when nothing is wrong
   bool left_unwritten = false;  ///< some elements hold what they held before the download
+  std::optional<ErrorMap> map;  ///< where elements are wrong, if any are
   bool state_matters = false;   ///< the cause says already what the result depends on and mustn't
 
   bool wrong() const { return !cause.empty(); }

@@ -132,6 +132,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     const Comparison& comparison = judgement.comparison;
     if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
     verdict.worst = comparison.worst();
+    verdict.error_map = judgement.map;
     verdict.status = Status::pass;
     if (judgement.wrong()) {
       set_failure(verdict, judgement.cause, judgement.reason);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/comparison/error_map.h"
 #include "harness/comparison/worst_element.h"
 #include "reference/names.h"
 #include "reference/types.h"
@@ -54,6 +55,7 @@ struct Verdict {
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
   std::optional<WorstElement> worst;       ///< in units of the bound, or of the standard deviation
+  std::optional<ErrorMap> error_map;       ///< where elements are wrong, beside the backend's own outputs
   std::int64_t rows_checked = 0, rows = 0;
   StepSeconds seconds;
   std::optional<BitwiseFacts> bitwise;  ///< where it was asked for and the result was right

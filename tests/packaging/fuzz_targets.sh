@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 copy_project "$1" "$work/attest"
 cd "$work/attest"
 fail() { echo "fuzz_targets: $*" >&2; exit 1; }
-printf '#include "harness/trace/heat_map.h"\nextern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n' \
+printf '#include "harness/plot/heat_map.h"\nextern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n' \
   >tests/fuzz/fresh.cpp
 
 cmake -S . -B gcc -G Ninja $example_alone -DCMAKE_CXX_COMPILER=g++ -DATTEST_FUZZ=ON >"$work/log" 2>&1 && fail "g++ was accepted"
@@ -20,7 +20,7 @@ for source in tests/fuzz/*.cpp; do
   grep -q "tests/fuzz/$(basename "$source")$" <(ninja -C build-fuzz -t inputs fuzzers) || fail "$source is no target"
 done
 ninja -C build-fuzz -t inputs bin/fuzz_fresh >"$work/inputs"
-grep -q 'harness/trace/heat_map.cpp$' "$work/inputs" || fail "what a target includes is not compiled"
+grep -q 'harness/plot/heat_map.cpp$' "$work/inputs" || fail "what a target includes is not compiled"
 grep -q 'harness/cases/case.cpp$' "$work/inputs" || fail "what that includes is not compiled"
 grep 'harness/\(cli\|run\)/.*\.cpp$' "$work/inputs" && fail "all of the harness is compiled"
 grep -qE -- '-fsanitize=address,undefined .*-fsanitize=fuzzer' <(ninja -C build-fuzz -t commands bin/fuzz_fresh) ||

@@ -43,15 +43,23 @@ const Verdict* find(const EarlierRun& run, const Verdict& v) {
 }
 
 TEST(EarlierRun, KnowsWhatAFileHeld) {
-  const Verdict failure = a_verdict(Status::crashed);
+  Verdict failure = a_verdict(Status::crashed);
+  failure.cause = "crashed in run";
   const std::string line = verdict_to_json(failure).dump();
   const EarlierRun run = read_back(header_of(kHere) + line + "\n" + line.substr(0, line.size() / 2));
   EXPECT_EQ(run.size(), 1u);
   const Verdict* found = find(run, failure);
   ASSERT_TRUE(found);
   EXPECT_EQ(verdict_to_json(*found).dump(), verdict_to_json(failure).dump());
-  EXPECT_EQ(found->cause, "of the run before");
   EXPECT_FALSE(run.find("", failure.case_line, "", failure.backend));
+}
+
+TEST(EarlierRun, AFailureWithoutACauseOfAnOlderFileHasOneToBeGroupedBy) {
+  const Verdict failure = a_verdict(Status::crashed);
+  const EarlierRun run = read_back(header_of(kHere) + verdict_to_json(failure).dump() + "\n");
+  const Verdict* found = find(run, failure);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->cause, "of the run before");
 }
 
 TEST(EarlierRun, TakesNoVerdictFoundUnderOtherConditions) {

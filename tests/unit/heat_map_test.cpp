@@ -1,9 +1,12 @@
 // Pictures of weights.
-#include "harness/trace/heat_map.h"
+#include "harness/plot/heat_map.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <pugixml.hpp>
 #include <string>
+#include <vector>
 
 #include "harness/base/data_folder.h"
 #include "harness/cases/case_file.h"
@@ -48,6 +51,48 @@ TEST(HeatMaps, NamesAreEscaped) {
   const std::string svg = draw_heat_maps({{{"a < b", {"<&"}, {"\""}, {{0.5}}, {{0}}}}});
   EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
   EXPECT_NE(svg.find("&lt;&amp;"), std::string::npos);
+}
+
+pugi::xml_document read(const std::string& svg) {
+  pugi::xml_document document;
+  EXPECT_TRUE(document.load_string(svg.c_str()));
+  return document;
+}
+
+/// The fills of the cells of one panel, in order: those before its colour bar of 40 steps, and behind the paper.
+std::vector<std::string> fills_of(const pugi::xml_document& document, std::size_t cells) {
+  std::vector<std::string> fills;
+  for (const auto& rect : document.select_nodes("/svg/rect[not(@class)]"))
+    fills.push_back(rect.node().attribute("fill").value());
+  EXPECT_EQ(fills.size(), cells + 40);
+  fills.resize(cells);
+  return fills;
+}
+
+TEST(HeatMaps, DarkerIsMoreAndHatchedIsNoValue) {
+  const auto document = read(draw_heat_maps({{{"one", {"a"}, {"b", "c", "d"}, {{0.1, 0.9, 0.5}}, {{0, 0, 1}}}}}));
+  const std::vector<std::string> fills = fills_of(document, 3);
+  const auto red = [](const std::string& fill) { return std::stoi(fill.substr(4)); };
+  EXPECT_GT(red(fills[0]), red(fills[1]));
+  EXPECT_EQ(fills[2], "url(#hidden)");
+}
+
+TEST(HeatMaps, WhatIsBeyondALimitIsCrossedAndWarm) {
+  HeatMap map{"errors", {"0"}, {"0", "1", "2", "3"}, {{0.5, 1, 1.5, kInfinity}}, {{0, 0, 0, 0}}};
+  map.limit = 1;
+  const auto document = read(draw_heat_maps({{map}}, "x-", "errors of a case"));
+  EXPECT_EQ(document.select_nodes("/svg/path[@stroke-width='0.7']").size(), 2u) << "a cross each";
+  const auto fills = fills_of(document, 4);
+  const auto warm = [](const std::string& fill) {
+    int red = 0, green = 0, blue = 0;
+    EXPECT_EQ(std::sscanf(fill.c_str(), "rgb(%d,%d,%d)", &red, &green, &blue), 3);
+    return red > blue;
+  };
+  EXPECT_FALSE(warm(fills[0]));
+  EXPECT_FALSE(warm(fills[1]));
+  EXPECT_TRUE(warm(fills[2]));
+  EXPECT_TRUE(warm(fills[3]));
+  EXPECT_EQ(fills[3], "rgb(127,0,0)");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(JsonLinesReport, IsOneObjectALine) {
   ASSERT_EQ(lines.size(), 7u);
   const OrderedJson& header = lines.front();
   EXPECT_EQ(header["kind"], "run");
-  EXPECT_EQ(header["schema"], 1);
+  EXPECT_EQ(header["schema"], kVerdictSchema);
   EXPECT_EQ(header["commit"], build_commit());
   EXPECT_EQ(header["backends"][1]["device"], "GPU");
   EXPECT_EQ(header["unavailable"][0]["reason"], "no device");

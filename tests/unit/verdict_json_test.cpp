@@ -8,6 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "harness/base/user_error.h"
+#include "tests/unit/scratch_folder.h"
+
 namespace attest {
 namespace {
 
@@ -37,14 +40,29 @@ bool same(const BitwiseFacts& a, const BitwiseFacts& b) {
   return runs == b.runs && threads == b.threads && batch == b.batch;
 }
 
-/// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells, and the cause,
-/// aren't written.
+bool same(const ErrorGrid& a, const ErrorGrid& b) {
+  const auto& [height, width, cells] = a;
+  if (height != b.height || width != b.width || cells.size() != b.cells.size()) return false;
+  for (std::size_t row = 0; row < cells.size(); ++row) {
+    if (cells[row].size() != b.cells[row].size()) return false;
+    for (std::size_t column = 0; column < cells[row].size(); ++column) {
+      if (!same(cells[row][column], b.cells[row][column])) return false;
+    }
+  }
+  return true;
+}
+
+bool same(const ErrorMap& a, const ErrorMap& b) {
+  const auto& [output, rows, batch, head, elements] = a;
+  return output == b.output && same(rows, b.rows) && batch == b.batch && head == b.head && same(elements, b.elements);
+}
+
+/// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
   const auto& [suite, case_line, backend, call_line, content, dtype, status, reason, cause, waiver, error_over_bound,
-               error_over_sigma, worst, rows_checked, rows, seconds, bitwise, repro] = a;
+               error_over_sigma, worst, error_map, rows_checked, rows, seconds, bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
-  (void)cause;
   const std::pair<const char*, bool> members[] = {
       {"suite", suite == b.suite},
       {"case_line", case_line == b.case_line},
@@ -52,10 +70,12 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"content", content == b.content},
       {"status", status == b.status},
       {"reason", reason == b.reason},
+      {"cause", cause == b.cause},
       {"waiver", waiver == b.waiver},
       {"error_over_bound", same(error_over_bound, b.error_over_bound)},
       {"error_over_sigma", same(error_over_sigma, b.error_over_sigma)},
       {"worst", worst.has_value() == b.worst.has_value() && (!worst || same(*worst, *b.worst))},
+      {"error_map", error_map.has_value() == b.error_map.has_value() && (!error_map || same(*error_map, *b.error_map))},
       {"rows_checked", rows_checked == b.rows_checked},
       {"rows", rows == b.rows},
       {"seconds", same(seconds, b.seconds)},
@@ -68,7 +88,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
 }
 
 /// A verdict in which each optional member is there or not, by a bit of `set`; its numbers are `number` and near it.
-constexpr unsigned kOptionalMembers = 10;
+constexpr unsigned kOptionalMembers = 12;
 Verdict sample(Status status, unsigned set, double number) {
   const auto has = [set](unsigned bit) { return (set >> bit & 1) != 0; };
   Verdict v;
@@ -86,6 +106,12 @@ Verdict sample(Status status, unsigned set, double number) {
     v.bitwise = BitwiseFacts{fact(6), fact(7), fact(8)};
   }
   if (has(9)) v.content = "0123456789abcdef0123456789abcdef";
+  if (has(10)) v.cause = "o: outside the bound";
+  if (has(11)) {
+    v.error_map = ErrorMap{"o", ErrorGrid(2, 3), 0, 1, ErrorGrid(3, 40)};
+    v.error_map->rows.add(1, 2, 0.5);
+    v.error_map->elements.add(2, 39, kInfinity);
+  }
   v.rows_checked = 7;
   v.rows = std::int64_t{1} << 53;
   v.seconds = {0.1, 1e-9, 2.0 / 3, 4};
@@ -134,7 +160,8 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     other[name] = OrderedJson::array({1});
     EXPECT_FALSE(verdict_from_json(other)) << name;
     other.erase(name);
-    const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise";
+    const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
+                          name == "cause" || name == "error_map";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;
@@ -146,6 +173,23 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
   other = whole;
   other["worst"]["index"] = {1, 2, 3};
   EXPECT_FALSE(verdict_from_json(other));
+  other = whole;
+  other["error_map"]["rows"]["cells"] = {1, 2, 3};
+  EXPECT_FALSE(verdict_from_json(other));
+}
+
+TEST(VerdictJson, ANewerSchemaIsRefusedInOneLine) {
+  require_known_schema({{"kind", "run"}}, "a file");
+  require_known_schema({{"schema", 1}}, "a file");
+  require_known_schema({{"schema", kVerdictSchema}}, "a file");
+  EXPECT_EQ(message_of<UserError>([] {
+              require_known_schema({{"schema", 99}}, "a file");
+            }),
+            "a file: schema 99 of a newer attest; this one reads up to 2");
+  EXPECT_EQ(message_of<UserError>([] {
+              require_known_schema({{"schema", "two"}}, "a file");
+            }),
+            "a file: schema \"two\"; a number from 1 to 2 is wanted");
 }
 
 }  // namespace

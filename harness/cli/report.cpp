@@ -1,0 +1,74 @@
+// attest report: a page of results.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/base/output_file.h"
+#include "harness/base/user_error.h"
+#include "harness/cli/command.h"
+#include "harness/page/page.h"
+#include "harness/page/speed_charts.h"
+#include "harness/speed/benchmark_file.h"
+
+namespace attest {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> files;
+  std::string out, history, picture, svg;
+};
+
+void write_page(const std::string& path, const std::string& text) {
+  OutputFile page(path);
+  page.write(text);
+  page.finish();
+}
+
+int run(const ReportOptions& options, const std::vector<std::string>& words) {
+  if (options.picture.empty() != options.svg.empty()) throw UserError("report: --picture and --svg go together");
+  if (options.out.empty() == options.svg.empty())
+    throw UserError("report: name the page with --out, or a picture with --svg");
+  if (!options.svg.empty()) {
+    if (options.files.size() != 1) throw UserError("report: --picture draws one file of `bench --json`");
+    if (is_same_output(options.files.front(), options.svg))
+      throw UserError(options.svg + ": the picture would take the place of its results");
+    write_page(options.svg, picture_of(read_benchmark(std::filesystem::path(options.files.front())), options.picture));
+    return kOk;
+  }
+  if (options.files.empty() == options.history.empty())
+    throw UserError(
+        "report: name files of results, or a folder with --history, and not both; see `attest report --help`");
+  if (!options.history.empty()) {
+    write_page(options.out, history_page(read_history(options.history), words));
+    return kOk;
+  }
+  const std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
+  for (const std::filesystem::path& path : paths) {
+    if (is_same_output(path, options.out))
+      throw UserError(options.out + ": the page would take the place of its results");
+  }
+  write_page(options.out, results_page(read_results(paths), words));
+  return kOk;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ReportOptions>();
+  auto* sub =
+      app.add_subcommand("report",
+                         "Example:\n  attest report matrix.jsonl bench.json --out page.html\n\n"
+                         "One page of results to look at: any mix of files of `check --json`, `bench --json` and\n"
+                         "`compare --json`. It loads nothing from anywhere.");
+  sub->add_option("files", options->files, "Files of results");
+  sub->add_option("--history", options->history, "Instead: a folder of files of `bench --json`, all of one machine");
+  sub->add_option("--out", options->out, "The page, HTML");
+  sub->add_option("--picture", options->picture,
+                  "Instead of a page, of one file of `bench --json`: roofline, peers or errors");
+  sub->add_option("--svg", options->svg, "The picture");
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.words); });
+}
+
+}  // namespace attest

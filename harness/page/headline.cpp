@@ -1,0 +1,154 @@
+// The first lines of a page: what was run, whether anything failed or got slower, the worst error.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/page/sections.h"
+
+namespace attest {
+namespace {
+
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// What a page is about in a line, and whether it is good news.
+struct Headline {
+  std::string ran, found, worst;
+  bool bad = false;
+};
+
+void add(std::string& text, const std::string& more) { text += (text.empty() ? "" : "; ") + more; }
+
+void tell_checks(const std::vector<CheckResults>& checks, Headline& line) {
+  if (checks.empty()) return;
+  std::set<std::string> suites, backends, cases;
+  std::size_t failed = 0, passed = 0, problems = 0, results = 0;
+  bool interrupted = false;
+  const Verdict* worst = nullptr;
+  for (const CheckResults& check : checks) {
+    problems += check.problems.size();
+    interrupted = interrupted || check.interrupted;
+    for (const Verdict& v : check.verdicts) {
+      ++results;
+      suites.insert(v.suite.empty() ? "the command line" : printable_line(v.suite));
+      backends.insert(printable_line(v.backend));
+      cases.insert(v.case_line);
+      failed += is_failure(v);
+      passed += v.status == Status::pass;
+      if (v.error_over_bound && (!worst || *v.error_over_bound > *worst->error_over_bound)) worst = &v;
+    }
+  }
+  add(line.ran,
+      fmt::format("check of {} from {} on {}", counted(cases.size(), "case"),
+                  suites.empty() ? "nowhere" : joined(suites), backends.empty() ? "no backend" : joined(backends)));
+  if (failed > 0)
+    add(line.found, fmt::format("{} of {} failed", counted(failed), counted(results, "result")));
+  else
+    add(line.found,
+        passed > 0 ? fmt::format("nothing failed, {} passed", counted(passed)) : "nothing passed and nothing failed");
+  if (problems > 0) add(line.found, counted(problems, "complaint") + " about the run");
+  if (interrupted) add(line.found, "the run was interrupted");
+  line.bad = line.bad || failed > 0 || problems > 0 || interrupted || passed == 0;
+  if (worst) {
+    line.worst = fmt::format("worst error/bound {} ({}, {})", shown(worst->error_over_bound),
+                             printable_line(worst->backend), printable_line(worst->case_line));
+  }
+}
+
+void tell_benches(const std::vector<BenchResults>& benches, Headline& line) {
+  if (benches.empty()) return;
+  std::set<std::string> backends, cases;
+  double worst = 0;
+  std::size_t disturbed = 0;
+  bool interrupted = false;
+  for (const BenchResults& bench : benches) {
+    disturbed += bench.file.disturbed.size();
+    interrupted = interrupted || bench.file.interrupted;
+    for (const BenchmarkSample& sample : bench.file.all) {
+      backends.insert(sample.backend);
+      cases.insert(sample.case_line);
+      const auto error = sample.numbers.find("error_over_bound");
+      if (error != sample.numbers.end()) worst = std::max(worst, error->second);
+    }
+  }
+  add(line.ran, fmt::format("bench of {} on {}", counted(cases.size(), "case"), joined(backends)));
+  add(line.found, "every speed is of a right result");
+  if (disturbed > 0) add(line.found, counted(disturbed, "speed") + " disturbed");
+  if (interrupted) add(line.found, "the bench was interrupted");
+  line.bad = line.bad || interrupted;
+  if (line.worst.empty() && worst > 0) line.worst = "worst error/bound " + shown(worst);
+}
+
+void tell_comparisons(const std::vector<CompareResults>& comparisons, Headline& line) {
+  for (const CompareResults& one : comparisons) {
+    const ComparisonFile& file = one.file;
+    std::size_t slower = 0, faster = 0;
+    for (const ComparisonLine& l : file.lines) {
+      slower += l.verdict == SpeedVerdict::slower;
+      faster += l.verdict == SpeedVerdict::faster;
+    }
+    const std::size_t gone = file.only_before.size();
+    add(line.ran, fmt::format("comparison of {} with {}", file.now.name, file.before.name));
+    add(line.found, fmt::format("{} slower, {} faster, {} gone, of {}", counted(slower), counted(faster), counted(gone),
+                                counted(file.lines.size() + gone, "speed")));
+    line.bad = line.bad || slower > 0 || gone > 0;
+  }
+}
+
+SectionJson to_json(const Headline& line) {
+  return {{"mark", line.bad ? "\u2717" : "\u2713"},
+
+          {"kind", line.bad ? "bad" : "good"},
+          {"ran", line.ran},
+          {"found", line.found},
+          {"worst", line.worst}};
+}
+
+}  // namespace
+
+SectionJson headline_json(const ResultFiles& results) {
+  Headline line;
+  tell_checks(results.checks, line);
+  tell_benches(results.benches, line);
+  tell_comparisons(results.comparisons, line);
+  return to_json(line);
+}
+
+SectionJson headline_json(const History& history) {
+  Headline line;
+  std::size_t slower = 0, faster = 0;
+  for (const HistorySeries& series : history.series) {
+    for (std::size_t n = 1; n < series.levels.size(); ++n)
+      ++(series.levels[n].middle > series.levels[n - 1].middle ? slower : faster);
+  }
+  line.ran = fmt::format("history of {} in {}, {} to {}", counted(history.series.size(), "speed"),
+                         counted(history.runs.size(), "file"), history.runs.front().date, history.runs.back().date);
+  line.found = slower + faster == 0 ? std::string("nothing moved")
+                                    : fmt::format("{} slower and {} faster", counted(slower, "move"), counted(faster));
+  line.bad = slower > 0;
+  return to_json(line);
+}
+
+std::string counted(std::size_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string counted(std::size_t number, const std::string& what) {
+  return counted(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+std::string shown(const std::optional<double>& number) {
+  if (!number) return "\u2013";
+  if (std::isnan(*number)) return "nan";
+  return std::isinf(*number) ? "inf" : fmt::format("{:.4g}", *number);
+}
+
+}  // namespace attest

@@ -1,0 +1,104 @@
+#include "harness/page/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "harness/base/statistics.h"
+#include "harness/base/user_error.h"
+#include "harness/speed/benchmark_file.h"
+#include "harness/speed/sample_interval.h"
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kConfidence = 0.95;
+/// Tukey's fences: of a normal distribution 0.7% lie beyond.
+constexpr double kFence = 1.5;
+
+struct Entry {
+  std::string name;
+  BenchmarkFile file;
+};
+
+std::string text_in(const BenchmarkFile& file, const char* key) {
+  const auto found = file.context.find(key);
+  return found == file.context.end() ? "" : found->second;
+}
+
+std::vector<Entry> read_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw UserError(folder.string() + ": no folder; --history takes one of benchmark files");
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  if (paths.empty()) throw UserError(folder.string() + ": no .json file in it; `attest bench --json` writes them");
+  std::sort(paths.begin(), paths.end());
+  std::vector<Entry> entries;
+  for (const fs::path& path : paths) {
+    Entry entry{path.filename().string(), read_benchmark(path)};
+    if (text_in(entry.file, "date").empty())
+      throw UserError(path.string() + ": has no date, so it has no place in a history");
+    for (const auto& [what, member] :
+         {std::pair{"processor", &BenchmarkFile::cpu}, std::pair{"number of threads", &BenchmarkFile::threads}}) {
+      if (entries.empty() || entries.front().file.*member == entry.file.*member) continue;
+      throw UserError(fmt::format("{}: another {} than {}: \"{}\" and \"{}\"; keep a folder for each machine",
+                                  path.string(), what, entries.front().name, entry.file.*member,
+                                  entries.front().file.*member));
+    }
+    entries.push_back(std::move(entry));
+  }
+  // ISO 8601 sorts as text, where all files are of one time zone.
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return text_in(a.file, "date") < text_in(b.file, "date"); });
+  return entries;
+}
+
+HistoryLevel level_of(const std::vector<HistoryPoint>& points, std::size_t first, std::size_t last) {
+  std::vector<double> medians;
+  for (std::size_t n = first; n <= last; ++n) medians.push_back(points[n].median);
+  const double below = quantile(medians, 0.25), above = quantile(medians, 0.75), fence = kFence * (above - below);
+  return {first, last, median(medians), std::max(below - fence, 0.0), above + fence};
+}
+
+void find_levels(HistorySeries& series) {
+  std::vector<double> logarithms;
+  for (const HistoryPoint& point : series.points) logarithms.push_back(std::log(point.median));
+  std::size_t first = 0;
+  for (const ChangePoint& change : change_points(logarithms)) {
+    series.levels.push_back(level_of(series.points, first, change.at - 1));
+    first = change.at;
+  }
+  series.levels.push_back(level_of(series.points, first, series.points.size() - 1));
+}
+
+}  // namespace
+
+History read_history(const fs::path& folder) {
+  const std::vector<Entry> entries = read_folder(folder);
+  History history{entries.front().file.cpu, entries.front().file.threads, {}, {}};
+  std::map<std::string, std::size_t> places;
+  for (const Entry& entry : entries) {
+    const std::size_t run = history.runs.size();
+    history.runs.push_back({entry.name, text_in(entry.file, "date"), text_in(entry.file, "commit")});
+    for (const BenchmarkSample& sample : entry.file.all) {
+      const std::string key = benchmark_key(sample.backend, sample.case_line);
+      const auto [place, fresh] = places.try_emplace(key, history.series.size());
+      if (fresh) history.series.push_back({sample.backend, sample.case_line, {}, {}});
+      std::vector<HistoryPoint>& points = history.series[place->second].points;
+      if (!points.empty() && points.back().run == run) continue;
+      const std::vector<double>& samples = entry.file.samples.at(key);
+      const SampleInterval interval = interval_of_median(samples, kConfidence);
+      points.push_back({run, median(samples), interval.low, interval.high});
+    }
+  }
+  for (HistorySeries& series : history.series) find_levels(series);
+  return history;
+}
+
+}  // namespace attest

@@ -1,0 +1,58 @@
+// The files that a page is made of: results of check, bench and compare, told apart by what stands in them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/report/verdict_json.h"
+#include "harness/speed/benchmark_file.h"
+#include "harness/speed/comparison_json.h"
+#include "harness/verdict/verdict.h"
+
+namespace attest {
+
+/// A small case that fails as a larger one does.
+struct ShrunkFailure {
+  std::string case_line, backend, smallest, reason, repro;
+};
+
+/// A file of `attest check --json`.
+struct CheckResults {
+  std::string name;    ///< of the file, without its folder
+  OrderedJson header;  ///< as harness/FILES.md says
+  std::vector<Verdict> verdicts;
+  std::vector<ShrunkFailure> shrunk;
+  double seconds = 0;
+  bool interrupted = false;
+  std::vector<std::string> problems;  ///< with the run as a whole
+};
+
+/// A file of `attest bench --json`.
+struct BenchResults {
+  std::string name;
+  BenchmarkFile file;
+};
+
+/// A file of `attest compare --json`.
+struct CompareResults {
+  std::string name;
+  ComparisonFile file;
+};
+
+struct ResultFiles {
+  std::vector<CheckResults> checks;
+  std::vector<BenchResults> benches;
+  std::vector<CompareResults> comparisons;
+};
+
+/// Throws UserError, in one line that names the file, for one that can't be read, is no file of results, breaks off in
+/// the middle, or is of a newer schema.
+ResultFiles read_results(const std::vector<std::filesystem::path>& paths);
+
+/// What the header says of `key`, as text; empty where it says nothing.
+std::string text_of(const OrderedJson& json, const char* key);
+
+}  // namespace attest

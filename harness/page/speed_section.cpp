@@ -1,0 +1,76 @@
+// What a page says of one benchmark file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "harness/page/sections.h"
+#include "harness/page/speed_charts.h"
+#include "harness/page/timings.h"
+#include "harness/speed/speed_comparison.h"
+
+namespace attest {
+namespace {
+
+constexpr double kRatioConfidence = 0.95;
+constexpr std::size_t kMostSampleCharts = 40;
+
+std::string fraction(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "\u2013"; }
+
+/// The table of one case, fastest first.
+SectionJson rows_of(const std::vector<const Timing*>& timings) {
+  SectionJson rows = SectionJson::array();
+  const Timing& fastest = *timings.front();
+  for (const Timing* t : timings) {
+    std::string ratio = "1";
+    if (t != &fastest) {
+      const RatioInterval r = compare_samples(fastest.samples, t->samples, kRatioConfidence);
+      ratio = fmt::format("{:.3g} ({:.3g} to {:.3g})", r.ratio, r.low, r.high);
+    }
+    rows.push_back({{"backend", t->backend},
+                    {"run", fmt::format("{:.4g}", t->run)},
+                    {"interval", t->low ? fmt::format("{:.4g} to {:.4g}", *t->low, *t->high) : "\u2013"},
+                    {"total", shown(t->total)},
+                    {"prepare", shown(t->prepare)},
+                    {"gflops", shown(t->gflops)},
+                    {"roof", fraction(t->roof_fraction)},
+                    {"error", shown(t->error)},
+                    {"ratio", ratio},
+                    {"disturbed", t->disturbed ? "disturbed" : ""}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+SectionJson speed_section(const BenchResults& bench, PageContext& page) {
+  const std::vector<Timing> timings = timings_of(bench.file);
+  SectionJson section = {{"file", bench.name}, {"cases", SectionJson::array()}, {"charts", SectionJson::array()}};
+  const auto chart = [&](const std::string& svg) {
+    if (!svg.empty()) section["charts"].push_back({{"svg", svg}});
+  };
+  for (const Timing& t : timings) page.styles.of(t.backend);
+  for (bool f64 : {false, true}) chart(roofline_chart(timings, bench.file, f64, page));
+  chart(speed_chart(timings, "length of keys", &Timing::key_length, &Timing::but_length, page));
+  chart(speed_chart(timings, "head dim", &Timing::head_dim, &Timing::but_dim, page));
+  chart(error_chart(timings, page));
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const Timing*>> by_case;
+  for (const Timing& t : timings) {
+    if (!by_case.contains(t.case_line)) order.push_back(t.case_line);
+    by_case[t.case_line].push_back(&t);
+  }
+  for (const std::string& line : order) {
+    std::vector<const Timing*>& list = by_case[line];
+    std::stable_sort(list.begin(), list.end(), [](const Timing* a, const Timing* b) { return a->run < b->run; });
+    SectionJson one = {{"case", line}, {"rows", rows_of(list)}};
+    if (section["cases"].size() < kMostSampleCharts) {
+      one["samples_svg"] = samples_chart(line, list, page);
+      if (const std::string split = split_chart(line, list, page); !split.empty()) one["split"] = {{"svg", split}};
+    }
+    section["cases"].push_back(std::move(one));
+  }
+  return section;
+}
+
+}  // namespace attest

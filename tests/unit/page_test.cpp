@@ -1,0 +1,128 @@
+// The page as text: what it says, and that nothing in results leaves its place.
+#include "harness/page/page.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "harness/page/sections.h"
+#include "tests/unit/report_run.h"
+#include "tests/unit/scratch_folder.h"
+
+namespace attest {
+namespace {
+
+const std::string kHostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&<!--\x1b[2J";
+
+CheckResults checks_with(const std::string& text) {
+  CheckResults check;
+  check.name = "run" + text + ".jsonl";
+  check.header = {{"kind", "run"},
+                  {"schema", 2},
+                  {"attest", "0.1.0" + text},
+                  {"commit", "abc" + text},
+                  {"machine", {{"cpu", "cpu" + text}}},
+                  {"command", {"attest", "check" + text}},
+                  {"backends", {{{"name", "b" + text}, {"library", text}, {"device", text}}}}};
+  Verdict bad = verdict_of("bad" + text, Status::fail, "seq=4 dim=4" + text, "cause" + text, "reason" + text);
+  bad.suite += text;
+  bad.error_over_bound = 3;
+  bad.worst = WorstElement{"o" + text, {0, 0, 1, 2}, 1, 2, 0.5};
+  bad.error_map = ErrorMap{"o" + text, ErrorGrid(1, 4), 0, 0, ErrorGrid(4, 4)};
+  bad.error_map->rows.add(0, 2, 3);
+  bad.error_map->elements.add(2, 2, 3);
+  Verdict refused = verdict_of("good", Status::refused, "seq=8 dim=4", "", "too long" + text);
+  Verdict pass = verdict_of("good", Status::pass, "seq=9 dim=4");
+  pass.error_over_bound = 0.25;
+  check.verdicts = {bad, refused, pass};
+  check.shrunk.push_back({bad.case_line, bad.backend, "seq=1 dim=1" + text, "smaller" + text, "attest check" + text});
+  check.problems = {"complaint" + text};
+  return check;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Page, ItsFirstLineAnswersWhetherAnythingFailed) {
+  const std::string page = results_page({{checks_with("")}, {}, {}}, {"attest", "report"});
+  const std::string head = page.substr(page.find("<h1"), page.find("</header>") - page.find("<h1"));
+  EXPECT_NE(head.find("1 of 3 results failed"), std::string::npos) << head;
+  EXPECT_NE(head.find("worst error/bound 3 (bad, seq=4 dim=4)"), std::string::npos) << head;
+  for (const char* words : {"cause", "seq=1 dim=1", "too long", "1 pass, 1 refused", "cpu", "abc"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+  CheckResults good = checks_with("");
+  good.verdicts.erase(good.verdicts.begin());
+  good.problems.clear();
+  const std::string other = results_page({{good}, {}, {}}, {"attest", "report"});
+  EXPECT_NE(other.find("nothing failed, 1 passed"), std::string::npos);
+  EXPECT_EQ(other.find("id=\"failures\""), std::string::npos);
+}
+
+TEST(Page, NothingInResultsLeavesItsPlace) {
+  const std::string harmless = results_page({{checks_with("")}, {}, {}}, {"attest"});
+  const std::string page = results_page({{checks_with(kHostile)}, {}, {}}, {"attest", kHostile});
+  EXPECT_NE(page.find("alert(1)"), std::string::npos) << "it is shown";
+  EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  for (const char* tag : {"<script", "</script", "<img", "<!--"})
+    EXPECT_EQ(count(page, tag), count(harmless, tag)) << tag;
+}
+
+TEST(Page, LoadsNothing) {
+  const std::string page = results_page({{checks_with("")}, {}, {}}, {"attest"});
+  for (const char* way : {" src=", "url(http", "@import", "<link", "fetch("})
+    EXPECT_EQ(page.find(way), std::string::npos) << way;
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+}
+
+TEST(Page, FailuresStandByCauseWithTheirMap) {
+  std::vector<CheckResults> checks = {checks_with("")};
+  checks[0].verdicts.push_back(checks[0].verdicts[0]);
+  checks[0].verdicts.push_back(verdict_of("bad", Status::crashed, "seq=5 dim=4", "", "signal 11"));  // of an older file
+  PageContext context;
+  const SectionJson groups = failure_groups(checks, context);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0]["count"], "2");
+  EXPECT_EQ(groups[0]["shrunk"]["smallest"], "seq=1 dim=1");
+  EXPECT_NE(groups[0]["map"]["svg"].get<std::string>().find("<svg"), std::string::npos);
+  EXPECT_EQ(groups[1]["cause"], "crashed");
+}
+
+TEST(Page, TheTablesDataAreTheVerdicts) {
+  const auto data = SectionJson::parse(case_table_json({checks_with("")}));
+  ASSERT_EQ(data["rows"].size(), 3u);
+  const auto& row = data["rows"][0];
+  const auto text = [&](std::size_t n) { return data["strings"][row[n].get<std::size_t>()].get<std::string>(); };
+  EXPECT_EQ(text(0), "seq=4 dim=4");
+  EXPECT_EQ(text(2), "bad");
+  EXPECT_EQ(text(3), "fail");
+  EXPECT_EQ(row[4], 3);
+  EXPECT_EQ(text(12) + text(0) + text(13), "attest check --backend bad 'seq=4 dim=4'");
+}
+
+TEST(Page, AWaivedSuspectIsNoFailureButStandsBeside) {
+  std::vector<CheckResults> checks = {checks_with("")};
+  Verdict suspect = verdict_of("good", Status::suspect, "seq=7 dim=4", "", "far off");
+  suspect.waiver = "known";
+  checks[0].verdicts = {suspect};
+  PageContext context;
+  EXPECT_TRUE(failure_groups(checks, context).empty());
+  const SectionJson asides = reasons_beside_passes(checks);
+  ASSERT_EQ(asides.size(), 1u);
+  EXPECT_EQ(asides[0]["reason"], "far off Waived: known");
+}
+
+TEST(Page, CountsAreReadable) {
+  EXPECT_EQ(counted(17340), "17,340");
+  EXPECT_EQ(counted(1234567), "1,234,567");
+  EXPECT_EQ(counted(12), "12");
+  EXPECT_EQ(counted(1, "case"), "1 case");
+  EXPECT_EQ(shown(std::nullopt), "\u2013");
+  EXPECT_EQ(shown(kInfinity), "inf");
+}
+
+}  // namespace
+}  // namespace attest
