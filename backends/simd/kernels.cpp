@@ -49,6 +49,7 @@ const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
                                             .rows = kRows,
                                             .width = kWidth<Real>,
+                                            .keys = kKeys<Real>,
                                             .attend = Attend<Panel::weighed, Real>,
                                             .attend_band = Attend<Panel::banded, Real>,
                                             .scores = Scores<Panel::stored, Real>,

@@ -123,9 +123,9 @@ class SimdPlan : public Plan {
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
         const support::KeyRange range = seen.some.within(chunk.first, chunk.first + chunk.count);
-        for (std::int64_t key = (range.first - chunk.first) / kTileKeys * kTileKeys; key < range.last - chunk.first;
-             key += kTileKeys) {
-          const std::int64_t keys = std::min(kTileKeys, chunk.count - key);
+        for (std::int64_t key = (range.first - chunk.first) / kernels_.keys * kernels_.keys;
+             key < range.last - chunk.first; key += kernels_.keys) {
+          const std::int64_t keys = std::min(kernels_.keys, chunk.count - key);
           if (!any_block(task, row, {chunk.first + key, chunk.first + key + keys})) continue;
           if (!loaded) {  // a chunk of keys that nobody sees is not even read
             worker.packed.load_keys(inputs_, chunk);
@@ -219,9 +219,9 @@ class SimdPlan : public Plan {
     } else {
       for (std::int64_t r = 0; r < tile.rows; ++r) {
         const auto at = static_cast<std::size_t>(r);
-        const support::KeyRange band =
-            r < rows ? worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + keys)
-                     : support::KeyRange{first, first};
+        support::KeyRange band;
+        if (r < rows) band = worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + keys);
+        if (band.empty()) band = {first, first};
         worker.first[at] = band.first - first;
         worker.last[at] = band.last - first;
       }
@@ -335,8 +335,8 @@ class SimdPlan : public Plan {
       chunk.count = std::min(chunk_, call_.key_length - chunk.first);
       worker.packed.load_keys(inputs_, chunk);
       for (std::int64_t row = 0; row < task.rows; row += block_) {
-        for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {
-          Tile<Real> tile = tile_of(task, row, std::min(kTileKeys, chunk.count - key), worker);
+        for (std::int64_t key = 0; key < chunk.count; key += kernels_.keys) {
+          Tile<Real> tile = tile_of(task, row, std::min(kernels_.keys, chunk.count - key), worker);
           worker.packed.aim(tile, key);
           kernels_.scores(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {

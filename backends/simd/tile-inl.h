@@ -36,6 +36,10 @@ template <class Real>
 inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(TagOf<Real>()));
 template <class Real>
 inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
+/// With many registers a tile is one panel, whose scores never leave them; else several, to be worth the way.
+template <class Real>
+inline constexpr std::int64_t kKeys = kVectors == 4 ? kWidth<Real> : kTileKeys;
+static_assert(kKeys<float> <= kTileKeys && kTileKeys % kKeys<float> == 0);
 
 /// A register tile.
 template <class Real, int N>
@@ -82,21 +86,20 @@ HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, cons
   for (; t < depth; ++t, b += b_stride) step(t, b);
 }
 
-/// Moves the maximum of a row on to that of its scores at columns [begin, end) of the weights, where it is larger, and
-/// shrinks what was summed under the old one: weights of the columns before, O and the sum.
+/// Moves the maximum of a row on to that of its scores, which lie in the weights, and shrinks what was summed under the
+/// old one.
 template <class Real>
-HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, std::int64_t begin, std::int64_t end) {
+HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, std::int64_t keys) {
   const TagOf<Real> tag;
-  Real* weights = tile.weights + row * kTileKeys;
+  const Real* scores = tile.weights + row * kTileKeys;
   Real most = tile.maximum[row];
-  for (std::int64_t j = begin; j < end; ++j) most = weights[j] > most ? weights[j] : most;
+  for (std::int64_t j = 0; j < keys; ++j) most = scores[j] > most ? scores[j] : most;
   if (!(most > tile.maximum[row])) return;
   const auto shrink = Exp(tag, hn::Set(tag, tile.maximum[row] - most));
   const auto scale = [&](Real* numbers, std::int64_t n) HWY_ATTR {
     for (std::int64_t j = 0; j < n; j += kLanes<Real>)
       hn::StoreU(hn::Mul(hn::LoadU(tag, numbers + j), shrink), tag, numbers + j);
   };
-  scale(weights, begin);
   scale(tile.out + row * tile.out_stride, tile.out_stride);
   scale(tile.sum + row * kLanes<Real>, kLanes<Real>);
   tile.maximum[row] = most;
@@ -154,7 +157,7 @@ HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int6
   for (int r = 1; r < kRows; ++r) some = hn::Or(some, exceeds(r));
   if (HWY_UNLIKELY(!hn::AllFalse(tag, some))) {
     store();
-    for (int r = 0; r < kRows; ++r) Raise(tile, row + r, key, key + kWidth<Real>);
+    for (int r = 0; r < kRows; ++r) Raise(tile, row + r, kWidth<Real>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -233,7 +236,7 @@ void Softmax(const Tile<Real>& tile) {
     auto most = hn::Set(tag, -std::numeric_limits<Real>::infinity());
     for (std::int64_t j = 0; j < tile.keys; j += kStep) most = hn::Max(hn::LoadU(tag, weights + j), most);
     const Real limit = tile.maximum[row] + static_cast<Real>(kLag);
-    if (!hn::AllFalse(tag, hn::Gt(most, hn::Set(tag, limit)))) Raise(tile, row, 0, tile.keys);
+    if (!hn::AllFalse(tag, hn::Gt(most, hn::Set(tag, limit)))) Raise(tile, row, tile.keys);
     const auto maximum = hn::Set(tag, tile.maximum[row]);
     Real* sum = tile.sum + row * kStep;
     auto total = hn::LoadU(tag, sum);
@@ -246,9 +249,27 @@ void Softmax(const Tile<Real>& tile) {
   }
 }
 
+/// Hides what lies outside of each row's interval.
+template <class Real>
+void HideOutside(const Tile<Real>& tile) {
+  constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+  const std::int64_t end = (tile.keys + kLanes<Real> - 1) / kLanes<Real> * kLanes<Real>;
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    Real* scores = tile.weights + row * kTileKeys;
+    std::fill(scores, scores + tile.first[row], kHidden);
+    std::fill(scores + tile.last[row], scores + end, kHidden);
+  }
+}
+
 template <Panel kind, class Real>
 void Attend(const Tile<Real>& tile) {
-  Scores<kind>(tile);
+  if constexpr (kKeys<Real> == kWidth<Real>) {
+    Scores<kind>(tile);
+  } else {
+    Scores<Panel::stored>(tile);
+    if constexpr (kind == Panel::banded) HideOutside(tile);
+    Softmax(tile);
+  }
   Accumulate(tile);
 }
 
