@@ -9,13 +9,13 @@
 
 namespace attest::simd {
 
-/// Columns of a tile's weights.
+/// Keys of a tile at most, the step of the online softmax, and columns of its weights.
 inline constexpr std::int64_t kTileKeys = 64;
 
 /// Nats by which a row's maximum may lag behind its scores: weights then reach e^kLag, and rescaling becomes rare.
 inline constexpr double kLag = 5.5;
 
-/// A block of query rows against a tile of at most Kernels::keys keys. Rows are padded to a multiple of Kernels::rows.
+/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows.
 template <class Real>
 struct Tile {
   std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
@@ -37,7 +37,6 @@ struct Tile {
 template <class Real>
 struct Kernels {
   std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
-  std::int64_t keys;                ///< of a tile: the step of the online softmax. A multiple of width
 
   /// All of it where every row sees every key: scores, softmax, O += P * V. A row's maximum follows its scores.
   void (*attend)(const Tile<Real>&);

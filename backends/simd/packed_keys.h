@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
+#include "backends/simd/aligned.h"
 #include "backends/simd/kernels.h"
 #include "backends/support/host_results.h"
 #include "backends/support/tiles.h"
@@ -29,7 +32,7 @@ class PackedKeys {
         keys_(static_cast<std::size_t>(capacity * key_dim)),
         values_(static_cast<std::size_t>(capacity * columns_)),
         rows_(static_cast<std::size_t>(capacity * std::max(key_dim, value_dim))),
-        value_(static_cast<std::size_t>(value_dim)) {
+        zeros_(static_cast<std::size_t>(value_dim)) {
     suspects_.reserve(static_cast<std::size_t>(capacity));
   }
 
@@ -40,7 +43,15 @@ class PackedKeys {
     Real* to = keys_.data();
     for (std::int64_t first = 0; first < chunk.count; first += width, to += width * key_dim_) {
       const std::int64_t present = std::min(width, chunk.count - first);
-      support::transpose(rows.data + first * rows.stride, rows.stride, present, key_dim_, Real{1}, to, width);
+      // A few whole rows at a time, as they lie in memory; those to come are on their way.
+      for (std::int64_t j = 0; j < present; j += support::kSquare<Real>) {
+        for (std::int64_t n = 2 * support::kSquare<Real>; n < 3 * support::kSquare<Real>; ++n) {
+          for (std::int64_t d = 0; d < key_dim_; d += 64 / static_cast<std::int64_t>(sizeof(Real)))
+            __builtin_prefetch(rows.data + (first + j + n) * rows.stride + d);
+        }
+        support::transpose(rows.data + (first + j) * rows.stride, rows.stride,
+                           std::min(support::kSquare<Real>, present - j), key_dim_, Real{1}, to + j, width);
+      }
       for (std::int64_t d = 0; present < width && d < key_dim_; ++d)
         std::fill(to + d * width + present, to + (d + 1) * width, Real{0});
     }
@@ -52,16 +63,10 @@ class PackedKeys {
     const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values);
     loaded_ = chunk.count;
     suspects_.clear();
-    const bool clean = !support::has_non_finite(rows, chunk.count, value_dim_);
     for (std::int64_t j = 0; j < chunk.count; ++j) {
-      const Real* from = rows.data + j * rows.stride;
-      if (clean || !support::has_non_finite<Real>({from, 0}, 1, value_dim_)) {
-        put_value(j, from);
-        continue;
-      }
+      if (put_value(j, rows.data + j * rows.stride)) continue;
       suspects_.push_back(j);
-      std::fill(value_.begin(), value_.end(), Real{0});
-      put_value(j, value_.data());
+      put_value(j, zeros_.data());
     }
   }
 
@@ -104,19 +109,29 @@ class PackedKeys {
     return {rows_.data(), columns};
   }
 
-  void put_value(std::int64_t key, const Real* from) {
+  /// False when a number is NaN or infinite: its exponent's bits are all ones, which vectorises better.
+  bool put_value(std::int64_t key, const Real* from) {
+    using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits kExponent = sizeof(Real) == 4 ? Bits{0x7f800000u} : static_cast<Bits>(0x7ff0000000000000u);
+    Bits largest = 0;
     for (std::int64_t column = 0; column < columns_; column += kernels_.width) {
       const std::int64_t width = std::min(kernels_.width, columns_ - column),
                          present = std::min(width, value_dim_ - column);
       Real* to = values_.data() + column * loaded_ + key * width;
-      std::copy_n(from + column, present, to);
+      for (std::int64_t c = 0; c < present; ++c) {
+        Bits bits = 0;
+        std::memcpy(&bits, from + column + c, sizeof bits);
+        std::memcpy(to + c, &bits, sizeof bits);
+        largest = std::max(largest, static_cast<Bits>(bits & kExponent));
+      }
       std::fill(to + present, to + width, Real{0});
     }
+    return largest != kExponent;
   }
 
   const Kernels<Real>& kernels_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
-  std::vector<Real> keys_, values_, rows_, value_;
+  Aligned<Real> keys_, values_, rows_, zeros_;
   std::vector<std::int64_t> suspects_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/simd/aligned.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/scores.h"
 #include "backends/simd/tasks.h"
@@ -93,7 +94,7 @@ class SimdPlan : public Plan {
              (queries.size() + out.size() + maximum.size() + sum.size() + weights.size()) * sizeof(Real);
     }
     PackedKeys<Real> packed;
-    std::vector<Real> queries, out, maximum, sum, weights, value;
+    Aligned<Real> queries, out, maximum, sum, weights, value;
     std::vector<std::int64_t> first, last;
     std::vector<support::RowKeys> seen;
     std::vector<BlockKeys> blocks;
@@ -123,9 +124,9 @@ class SimdPlan : public Plan {
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
         const support::KeyRange range = seen.some.within(chunk.first, chunk.first + chunk.count);
-        for (std::int64_t key = (range.first - chunk.first) / kernels_.keys * kernels_.keys;
-             key < range.last - chunk.first; key += kernels_.keys) {
-          const std::int64_t keys = std::min(kernels_.keys, chunk.count - key);
+        for (std::int64_t key = (range.first - chunk.first) / kTileKeys * kTileKeys; key < range.last - chunk.first;
+             key += kTileKeys) {
+          const std::int64_t keys = std::min(kTileKeys, chunk.count - key);
           if (!any_block(task, row, {chunk.first + key, chunk.first + key + keys})) continue;
           if (!loaded) {  // a chunk of keys that nobody sees is not even read
             worker.packed.load_keys(inputs_, chunk);
@@ -335,8 +336,8 @@ class SimdPlan : public Plan {
       chunk.count = std::min(chunk_, call_.key_length - chunk.first);
       worker.packed.load_keys(inputs_, chunk);
       for (std::int64_t row = 0; row < task.rows; row += block_) {
-        for (std::int64_t key = 0; key < chunk.count; key += kernels_.keys) {
-          Tile<Real> tile = tile_of(task, row, std::min(kernels_.keys, chunk.count - key), worker);
+        for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {
+          Tile<Real> tile = tile_of(task, row, std::min(kTileKeys, chunk.count - key), worker);
           worker.packed.aim(tile, key);
           kernels_.scores(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {

@@ -45,7 +45,7 @@ class SimdBackend : public Backend {
     a.tanh_ulps = simd::kTanhUlps;
     a.log_ulps = 1;
     a.division = Division::reciprocal;
-    a.key_block = call.dtype == DType::f64 ? f64_.keys : f32_.keys;
+    a.key_block = simd::kTileKeys;
     a.lazy_threshold = simd::kLag;
     a.flush_to_zero = true;  // exp gives 0 where the result would be subnormal
     return a;

@@ -35,7 +35,7 @@ inline TaskRow row_of(const Call& call, const Task& task, std::int64_t r) {
 /// Rows are multiples of `block` but for the last of a group; the most work comes first.
 inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block) {
   // Packing a tile of keys pays with many rows; that many tasks keep a few threads busy to the end.
-  constexpr std::int64_t kMaxRows = 512, kWanted = 32, kPartKeys = 512;
+  constexpr std::int64_t kMaxRows = 512, kWanted = 16, kPartKeys = 512;
   const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   std::vector<Task> tasks;
   for (std::int64_t b = 0; b < call.batch; ++b) {

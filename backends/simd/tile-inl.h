@@ -1,8 +1,7 @@
 // A tile of attention in registers, for one instruction set: included once for each by kernels.cpp.
 //
-// A group of kRows query rows against a panel of kVectors vectors of keys holds all its scores in registers: their
-// exponentials are taken there, too, and only weights are ever stored. The maximum that they are relative to lags
-// behind (kLag), so that a tile seldom has to look at single scores.
+// Products hold kRows rows and kVectors vectors of sums in registers. The maximum that weights are relative to lags
+// behind (kLag), so that a tile seldom rescales what was summed.
 #if defined(ATTEST_BACKENDS_SIMD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTEST_BACKENDS_SIMD_TILE_INL_H_
 #undef ATTEST_BACKENDS_SIMD_TILE_INL_H_
@@ -23,7 +22,11 @@ namespace attest::simd::HWY_NAMESPACE {
 
 /// 16 sums in 32 registers, or 12 in 16.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-inline constexpr int kRows = 4, kVectors = 4;
+#ifndef KR
+#define KR 4
+#define KV 4
+#endif
+inline constexpr int kRows = KR, kVectors = KV;
 #else
 inline constexpr int kRows = 6, kVectors = 2;
 #endif
@@ -36,11 +39,6 @@ template <class Real>
 inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(TagOf<Real>()));
 template <class Real>
 inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
-/// With many registers a tile is one panel, whose scores never leave them; else several, to be worth the way.
-template <class Real>
-inline constexpr std::int64_t kKeys = kVectors == 4 ? kWidth<Real> : kTileKeys;
-static_assert(kKeys<float> <= kTileKeys && kTileKeys % kKeys<float> == 0);
-
 /// A register tile.
 template <class Real, int N>
 struct Sums {
@@ -70,7 +68,7 @@ HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, cons
       right[n] = hn::LoadU(tag, row + n * kLanes<Real>);
       Pin(right[n]);
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const auto left = hn::Set(tag, a[r * a_stride + t]);
 #pragma GCC unroll 4
@@ -86,15 +84,11 @@ HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, cons
   for (; t < depth; ++t, b += b_stride) step(t, b);
 }
 
-/// Moves the maximum of a row on to that of its scores, which lie in the weights, and shrinks what was summed under the
-/// old one.
+/// Moves the maximum of a row on to `most`, where that is larger, and shrinks what was summed under the old one.
 template <class Real>
-HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, std::int64_t keys) {
-  const TagOf<Real> tag;
-  const Real* scores = tile.weights + row * kTileKeys;
-  Real most = tile.maximum[row];
-  for (std::int64_t j = 0; j < keys; ++j) most = scores[j] > most ? scores[j] : most;
+HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, Real most) {
   if (!(most > tile.maximum[row])) return;
+  const TagOf<Real> tag;
   const auto shrink = Exp(tag, hn::Set(tag, tile.maximum[row] - most));
   const auto scale = [&](Real* numbers, std::int64_t n) HWY_ATTR {
     for (std::int64_t j = 0; j < n; j += kLanes<Real>)
@@ -105,85 +99,31 @@ HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, std::int64_t k
   tile.maximum[row] = most;
 }
 
-/// What happens to a panel's scores.
-enum class Panel { stored, weighed, banded };
-
-template <Panel kind, class Real>
+/// A function of its own: with the softmax behind it GCC 12 runs out of registers.
+template <class Real>
 HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t key) {
   const TagOf<Real> tag;
-  constexpr std::int64_t kStep = kLanes<Real>;
   Sums<Real, kVectors> scores;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) scores.at[r][n] = hn::Zero(tag);
   }
   Multiply(tile.queries + row * tile.key_dim, tile.key_dim, tile.keys_packed + key * tile.key_dim, kWidth<Real>,
            tile.key_dim, scores);
-  Real* weights = tile.weights + row * kTileKeys + key;
-  const auto store = [&]() HWY_ATTR {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int n = 0; n < kVectors; ++n) hn::StoreU(scores.at[r][n], tag, weights + r * kTileKeys + n * kStep);
-    }
-  };
-  if constexpr (kind == Panel::stored) return store();
-
-  if constexpr (kind == Panel::banded) {
-    const auto hidden = hn::Set(tag, -std::numeric_limits<Real>::infinity());
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const auto first = hn::Set(tag, static_cast<Real>(tile.first[row + r] - key));
-      const auto last = hn::Set(tag, static_cast<Real>(tile.last[row + r] - key));
-#pragma GCC unroll 4
-      for (int n = 0; n < kVectors; ++n) {
-        const auto at = hn::Iota(tag, static_cast<Real>(n * kStep));
-        const auto seen = hn::And(hn::Ge(at, first), hn::Lt(at, last));
-        scores.at[r][n] = hn::IfThenElse(seen, scores.at[r][n], hidden);
-      }
-    }
-  }
-
-  // A maximum may lose NaN: exp(NaN - maximum) brings it back.
-  const auto exceeds = [&](int r) HWY_ATTR {
-    auto most = scores.at[r][0];
-#pragma GCC unroll 4
-    for (int n = 1; n < kVectors; ++n) most = hn::Max(most, scores.at[r][n]);
-    return hn::Gt(most, hn::Set(tag, tile.maximum[row + r] + static_cast<Real>(kLag)));
-  };
-  auto some = exceeds(0);
-#pragma GCC unroll 8
-  for (int r = 1; r < kRows; ++r) some = hn::Or(some, exceeds(r));
-  if (HWY_UNLIKELY(!hn::AllFalse(tag, some))) {
-    store();
-    for (int r = 0; r < kRows; ++r) Raise(tile, row + r, kWidth<Real>);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int n = 0; n < kVectors; ++n) scores.at[r][n] = hn::LoadU(tag, weights + r * kTileKeys + n * kStep);
-    }
-  }
-#pragma GCC unroll 8
+  Real* to = tile.weights + row * kTileKeys + key;
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const auto maximum = hn::Set(tag, tile.maximum[row + r]);
-    Real* sum = tile.sum + (row + r) * kStep;
-    auto total = hn::LoadU(tag, sum);
 #pragma GCC unroll 4
-    for (int n = 0; n < kVectors; ++n) {
-      const auto weight = Exp(tag, hn::Sub(scores.at[r][n], maximum));
-      hn::StoreU(weight, tag, weights + r * kTileKeys + n * kStep);
-      total = hn::Add(total, weight);
-    }
-    hn::StoreU(total, tag, sum);
+    for (int n = 0; n < kVectors; ++n) hn::StoreU(scores.at[r][n], tag, to + r * kTileKeys + n * kLanes<Real>);
   }
 }
 
 /// Every group of rows against every panel of the tile's keys.
-template <Panel kind, class Real>
+template <class Real>
 void Scores(const Tile<Real>& tile) {
   for (std::int64_t key = 0; key < tile.keys; key += kWidth<Real>) {
-    for (std::int64_t row = 0; row < tile.rows; row += kRows) ScoreGroup<kind>(tile, row, key);
+    for (std::int64_t row = 0; row < tile.rows; row += kRows) ScoreGroup(tile, row, key);
   }
 }
 
@@ -193,13 +133,13 @@ HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std:
   const TagOf<Real> tag;
   Real* out = tile.out + row * tile.out_stride + column;
   Sums<Real, N> sums;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * tile.out_stride + n * kLanes<Real>);
   }
   Multiply(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, tile.keys, sums);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) hn::StoreU(sums.at[r][n], tag, out + r * tile.out_stride + n * kLanes<Real>);
@@ -226,26 +166,36 @@ void Accumulate(const Tile<Real>& tile) {
   }
 }
 
-/// Weights from scores that were stored.
+/// Weights of one row from its scores, `vectors` of them; a constant unrolls the loops.
 template <class Real>
-void Softmax(const Tile<Real>& tile) {
+HWY_INLINE void SoftmaxRow(const Tile<Real>& tile, std::int64_t row, std::int64_t vectors) {
   const TagOf<Real> tag;
   constexpr std::int64_t kStep = kLanes<Real>;
-  for (std::int64_t row = 0; row < tile.rows; ++row) {
-    Real* weights = tile.weights + row * kTileKeys;
-    auto most = hn::Set(tag, -std::numeric_limits<Real>::infinity());
-    for (std::int64_t j = 0; j < tile.keys; j += kStep) most = hn::Max(hn::LoadU(tag, weights + j), most);
-    const Real limit = tile.maximum[row] + static_cast<Real>(kLag);
-    if (!hn::AllFalse(tag, hn::Gt(most, hn::Set(tag, limit)))) Raise(tile, row, tile.keys);
-    const auto maximum = hn::Set(tag, tile.maximum[row]);
-    Real* sum = tile.sum + row * kStep;
-    auto total = hn::LoadU(tag, sum);
-    for (std::int64_t j = 0; j < tile.keys; j += kStep) {
-      const auto weight = Exp(tag, hn::Sub(hn::LoadU(tag, weights + j), maximum));
-      hn::StoreU(weight, tag, weights + j);
-      total = hn::Add(total, weight);
-    }
-    hn::StoreU(total, tag, sum);
+  Real* weights = tile.weights + row * kTileKeys;
+  // A maximum may lose NaN: exp(NaN - maximum) brings it back.
+  auto most = hn::LoadU(tag, weights);
+  for (std::int64_t n = 1; n < vectors; ++n) most = hn::Max(most, hn::LoadU(tag, weights + n * kStep));
+  const auto limit = hn::Set(tag, tile.maximum[row] + static_cast<Real>(kLag));
+  if (HWY_UNLIKELY(!hn::AllFalse(tag, hn::Gt(most, limit)))) Raise(tile, row, hn::GetLane(hn::MaxOfLanes(tag, most)));
+  const auto maximum = hn::Set(tag, tile.maximum[row]);
+  Real* sum = tile.sum + row * kStep;
+  auto total = hn::LoadU(tag, sum);
+  for (std::int64_t n = 0; n < vectors; ++n) {
+    const auto weight = Exp(tag, hn::Sub(hn::LoadU(tag, weights + n * kStep), maximum));
+    hn::StoreU(weight, tag, weights + n * kStep);
+    total = hn::Add(total, weight);
+  }
+  hn::StoreU(total, tag, sum);
+}
+
+/// Scores to weights.
+template <class Real>
+void Softmax(const Tile<Real>& tile) {
+  if (tile.keys == kTileKeys) {
+    for (std::int64_t row = 0; row < tile.rows; ++row) SoftmaxRow(tile, row, kTileKeys / kLanes<Real>);
+  } else {
+    const std::int64_t vectors = (tile.keys + kLanes<Real> - 1) / kLanes<Real>;
+    for (std::int64_t row = 0; row < tile.rows; ++row) SoftmaxRow(tile, row, vectors);
   }
 }
 
@@ -261,15 +211,18 @@ void HideOutside(const Tile<Real>& tile) {
   }
 }
 
-template <Panel kind, class Real>
+template <class Real>
 void Attend(const Tile<Real>& tile) {
-  if constexpr (kKeys<Real> == kWidth<Real>) {
-    Scores<kind>(tile);
-  } else {
-    Scores<Panel::stored>(tile);
-    if constexpr (kind == Panel::banded) HideOutside(tile);
-    Softmax(tile);
-  }
+  Scores(tile);
+  Softmax(tile);
+  Accumulate(tile);
+}
+
+template <class Real>
+void AttendBand(const Tile<Real>& tile) {
+  Scores(tile);
+  HideOutside(tile);
+  Softmax(tile);
   Accumulate(tile);
 }
 
