@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "backends/simd/few_rows-inl.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/tile-inl.h"
 
@@ -49,11 +50,12 @@ const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
                                             .rows = kRows,
                                             .width = kWidth<Real>,
-                                            .attend = Attend<Real>,
-                                            .attend_band = AttendBand<Real>,
                                             .scores = Scores<Real>,
+                                            .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
+                                            .scores_of_few = ScoresOfFew<Real>,
+                                            .accumulate_few = AccumulateFew<Real>,
                                             .exp_row = ExpRow<Real>,
                                             .tanh_row = TanhRow<Real>};
   return kernels;

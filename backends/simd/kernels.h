@@ -12,10 +12,14 @@ namespace attest::simd {
 /// Keys of a tile at most, the step of the online softmax, and columns of its weights.
 inline constexpr std::int64_t kTileKeys = 64;
 
+/// Rows of a task that reads keys and values where they lie; 1, 2, 4 or this many in a tile.
+inline constexpr std::int64_t kFewRows = 8;
+
 /// Nats by which a row's maximum may lag behind its scores: weights then reach e^kLag, and rescaling becomes rare.
 inline constexpr double kLag = 5.5;
 
-/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows.
+/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows, few
+/// ones to a power of two.
 template <class Real>
 struct Tile {
   std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
@@ -24,6 +28,9 @@ struct Tile {
   const Real* values = nullptr;    ///< panels of Kernels::width columns (fewer, whole vectors, at the end): key, column
   std::int64_t values_loaded = 0;  ///< keys that a panel of values holds; the tile's first lies `value_key` below
   std::int64_t value_key = 0;
+  const Real* key_rows = nullptr;  ///< or both where they lie, rows `stride` apart: for few rows
+  const Real* value_rows = nullptr;
+  std::int64_t key_stride = 0, value_stride = 0;
   Real* weights = nullptr;  ///< rows x kTileKeys: scores, then exp(score - maximum)
   Real* out = nullptr;      ///< rows x out_stride, the columns padded to whole vectors
   std::int64_t out_stride = 0;
@@ -38,14 +45,15 @@ template <class Real>
 struct Kernels {
   std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
 
-  /// All of it where every row sees every key: scores, softmax, O += P * V. A row's maximum follows its scores.
-  void (*attend)(const Tile<Real>&);
-  /// The same where row r sees keys [first[r], last[r]).
-  void (*attend_band)(const Tile<Real>&);
-  /// The same in steps, to change scores and weights between: columns beyond `keys` must be -inf after the first.
+  /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]); weights, whose maximum follows the scores; O += P *
+  /// V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
   void (*scores)(const Tile<Real>&);
+  void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);
   void (*accumulate)(const Tile<Real>&);
+  /// The products for few rows.
+  void (*scores_of_few)(const Tile<Real>&);
+  void (*accumulate_few)(const Tile<Real>&);
   /// In place: exp for arguments up to kLag, exactly 0 where it would be subnormal, NaN for NaN; tanh.
   void (*exp_row)(Real*, std::int64_t n);
   void (*tanh_row)(Real*, std::int64_t n);

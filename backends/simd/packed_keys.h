@@ -38,7 +38,7 @@ class PackedKeys {
 
   /// Panels of K^T; missing keys become 0.
   void load_keys(const Inputs& inputs, const KeyChunk& chunk) {
-    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys);
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys, rows_);
     const std::int64_t width = kernels_.width;
     Real* to = keys_.data();
     for (std::int64_t first = 0; first < chunk.count; first += width, to += width * key_dim_) {
@@ -60,7 +60,7 @@ class PackedKeys {
   /// Panels of V; missing columns become 0. A hidden key has weight 0, and 0 * NaN would leak: values that are not
   /// finite become 0, too, and their keys are suspects, which the plan adds one by one to the rows that see them.
   void load_values(const Inputs& inputs, const KeyChunk& chunk) {
-    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values);
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values, rows_);
     loaded_ = chunk.count;
     suspects_.clear();
     for (std::int64_t j = 0; j < chunk.count; ++j) {
@@ -70,12 +70,35 @@ class PackedKeys {
     }
   }
 
+  /// Keys and values where they lie, or through buffers; of those, only values that are not finite become 0.
+  void point_at(const Inputs& inputs, const KeyChunk& chunk) {
+    direct_keys_ = rows_at(inputs, chunk, Cache::keys, keys_);
+    direct_values_ = rows_at(inputs, chunk, Cache::values, values_);
+    suspects_.clear();
+    if (!support::has_non_finite(direct_values_, chunk.count, value_dim_)) return;
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      const Real* from = direct_values_.data + j * direct_values_.stride;
+      Real* to = rows_.data() + j * value_dim_;
+      if (support::has_non_finite<Real>({from, 0}, 1, value_dim_)) {
+        suspects_.push_back(j);
+        std::fill_n(to, value_dim_, Real{0});
+      } else {
+        std::copy_n(from, value_dim_, to);
+      }
+    }
+    direct_values_ = {rows_.data(), value_dim_};
+  }
+
   /// Puts the chunk's keys from `key` on into a tile.
   void aim(Tile<Real>& tile, std::int64_t key) const {
     tile.keys_packed = keys_.data() + key * key_dim_;
     tile.values = values_.data();
     tile.values_loaded = loaded_;
     tile.value_key = key;
+    tile.key_rows = direct_keys_.data + key * direct_keys_.stride;
+    tile.key_stride = direct_keys_.stride;
+    tile.value_rows = direct_values_.data + key * direct_values_.stride;
+    tile.value_stride = direct_values_.stride;
   }
 
   /// Of the chunk, counted from its first key.
@@ -86,8 +109,8 @@ class PackedKeys {
   static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
  private:
-  /// The chunk's rows as Real: where they lie when that needs no change, else through a buffer.
-  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
+  /// The chunk's rows as Real: where they lie when that needs no change, else in the buffer.
+  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which, Aligned<Real>& buffer) {
     const bool values = which == Cache::values;
     const ConstTensor& fresh = values ? inputs.v : inputs.k;
     const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
@@ -104,9 +127,9 @@ class PackedKeys {
     }
     for (std::int64_t j = 0; j < chunk.count; ++j) {
       const KeyPlace at = place_of_key(inputs, chunk.b, chunk.first + j);
-      support::read_row(at.past ? past : fresh, at.batch, chunk.group, at.row, rows_.data() + j * columns);
+      support::read_row(at.past ? past : fresh, at.batch, chunk.group, at.row, buffer.data() + j * columns);
     }
-    return {rows_.data(), columns};
+    return {buffer.data(), columns};
   }
 
   /// False when a number is NaN or infinite: its exponent's bits are all ones, which vectorises better.
@@ -132,6 +155,7 @@ class PackedKeys {
   const Kernels<Real>& kernels_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
   Aligned<Real> keys_, values_, rows_, zeros_;
+  support::Rows<Real> direct_keys_, direct_values_;
   std::vector<std::int64_t> suspects_;
 };
 

@@ -1,12 +1,13 @@
 // The schedule of backends/simd: tasks on host threads, chunks of keys packed once for all rows of a task, and tiles of
 // them for one block of rows after another, with an online softmax. No score matrix is ever held.
 //
-// Tiles that nobody sees are skipped; tiles that all rows see whole, or each row from one key to another, are left to
-// the kernels in one step; masks, biases, caps and dropout take their tiles apart in three.
+// Tiles that nobody sees are skipped; between the steps of those that all rows see whole nothing is done. A few rows
+// alone read keys and values where they lie.
 #pragma once
 
 #include <omp.h>
 
+#include <bit>
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -77,7 +78,7 @@ class SimdPlan : public Plan {
   struct Worker {
     Worker(const Call& call, const Kernels<Real>& kernels, std::int64_t rows, std::int64_t block, std::int64_t chunk)
         : packed(kernels, chunk, call.key_dim, call.value_dim) {
-      const auto padded = static_cast<std::size_t>(PackedKeys<Real>::padded(rows, kernels.rows));
+      const auto padded = static_cast<std::size_t>(PackedKeys<Real>::padded(std::max(rows, kFewRows), kernels.rows));
       queries.resize(padded * static_cast<std::size_t>(call.key_dim));
       out.resize(padded * static_cast<std::size_t>(packed.columns()));
       maximum.resize(padded);
@@ -118,8 +119,9 @@ class SimdPlan : public Plan {
   void attend(const Task& task, Worker& worker) {
     load_rows(task, worker);
     KeyChunk chunk{task.b, task.group, 0, 0};
-    for (chunk.first = task.keys.first; chunk.first < task.keys.last; chunk.first += chunk_) {
-      chunk.count = std::min(chunk_, task.keys.last - chunk.first);
+    const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
+    for (chunk.first = task.keys.first; chunk.first < task.keys.last; chunk.first += step) {
+      chunk.count = std::min(step, task.keys.last - chunk.first);
       bool loaded = false;
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
@@ -129,8 +131,7 @@ class SimdPlan : public Plan {
           const std::int64_t keys = std::min(kTileKeys, chunk.count - key);
           if (!any_block(task, row, {chunk.first + key, chunk.first + key + keys})) continue;
           if (!loaded) {  // a chunk of keys that nobody sees is not even read
-            worker.packed.load_keys(inputs_, chunk);
-            worker.packed.load_values(inputs_, chunk);
+            load(task, chunk, worker);
             loaded = true;
           }
           attend_tile(task, row, chunk, key, keys, worker);
@@ -144,10 +145,25 @@ class SimdPlan : public Plan {
     if (call_.wants_scores()) write_stages(task, worker);
   }
 
+  /// Whether keys are read where they lie.
+  static bool is_few(const Task& task) { return task.rows <= kFewRows; }
+
+  /// Rows of a tile: n and what the kernels need besides.
+  std::int64_t padded_rows(const Task& task, std::int64_t n) const {
+    if (is_few(task)) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+    return PackedKeys<Real>::padded(n, kernels_.rows);
+  }
+
+  void load(const Task& task, const KeyChunk& chunk, Worker& worker) const {
+    if (is_few(task)) return worker.packed.point_at(inputs_, chunk);
+    worker.packed.load_keys(inputs_, chunk);
+    worker.packed.load_values(inputs_, chunk);
+  }
+
   /// Queries, scaled; the state of their rows; what they see.
   void load_rows(const Task& task, Worker& worker) const {
     const auto scale = static_cast<Real>(call_.scale_value());
-    const std::int64_t dim = call_.key_dim, padded = PackedKeys<Real>::padded(task.rows, kernels_.rows);
+    const std::int64_t dim = call_.key_dim, padded = padded_rows(task, task.rows);
     worker.seen.clear();
     worker.blocks.clear();
     std::fill_n(worker.out.begin(), padded * worker.packed.columns(), Real{0});
@@ -191,7 +207,7 @@ class SimdPlan : public Plan {
 
   Tile<Real> tile_of(const Task& task, std::int64_t row, std::int64_t keys, Worker& worker) const {
     Tile<Real> tile;
-    tile.rows = PackedKeys<Real>::padded(std::min(block_, task.rows - row), kernels_.rows);
+    tile.rows = padded_rows(task, std::min(block_, task.rows - row));
     tile.keys = keys;
     tile.key_dim = call_.key_dim;
     tile.value_dim = call_.value_dim;
@@ -213,30 +229,36 @@ class SimdPlan : public Plan {
     Tile<Real> tile = tile_of(task, row, keys, worker);
     worker.packed.aim(tile, key);
     const std::int64_t first = chunk.first + key, rows = std::min(block_, task.rows - row);
+    (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
     if (!options_.none() || !seen.intervals) {
-      attend_in_steps(task, row, first, tile, worker);
-    } else if (seen.all.first <= first && seen.all.last >= first + keys && keys % kernels_.width == 0) {
-      kernels_.attend(tile);
-    } else {
-      for (std::int64_t r = 0; r < tile.rows; ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        support::KeyRange band;
-        if (r < rows) band = worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + keys);
-        if (band.empty()) band = {first, first};
-        worker.first[at] = band.first - first;
-        worker.last[at] = band.last - first;
-      }
-      kernels_.attend_band(tile);
+      change_scores(task, row, first, tile, worker);
+    } else if (seen.all.first > first || seen.all.last < first + keys || keys % kernels_.lanes != 0) {
+      hide(row, rows, first, tile, worker);
     }
+    kernels_.softmax(tile);
+    for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
+      options_.drop(score_row(task, row + r, first, keys), tile.weights + r * kTileKeys);
+    (is_few(task) ? kernels_.accumulate_few : kernels_.accumulate)(tile);
     for (std::int64_t suspect : worker.packed.suspects()) {
       if (suspect >= key && suspect < key + keys) add_suspect(task, row, rows, chunk, suspect, key, worker);
     }
   }
 
-  /// With options between the steps.
-  void attend_in_steps(const Task& task, std::int64_t row, std::int64_t first, const Tile<Real>& tile,
-                       Worker& worker) const {
-    kernels_.scores(tile);
+  /// Each row sees one interval.
+  void hide(std::int64_t row, std::int64_t rows, std::int64_t first, const Tile<Real>& tile, Worker& worker) const {
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      support::KeyRange band;
+      if (r < rows) band = worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + tile.keys);
+      if (band.empty()) band = {first, first};
+      worker.first[static_cast<std::size_t>(r)] = band.first - first;
+      worker.last[static_cast<std::size_t>(r)] = band.last - first;
+    }
+    kernels_.hide(tile);
+  }
+
+  /// Masks, biases and caps.
+  void change_scores(const Task& task, std::int64_t row, std::int64_t first, const Tile<Real>& tile,
+                     const Worker& worker) const {
     const std::int64_t rows = std::min(block_, task.rows - row);
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       Real* scores = tile.weights + r * kTileKeys;
@@ -248,10 +270,6 @@ class SimdPlan : public Plan {
       std::fill(scores + tile.keys, scores + PackedKeys<Real>::padded(tile.keys, kernels_.lanes),
                 -std::numeric_limits<Real>::infinity());
     }
-    kernels_.softmax(tile);
-    for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
-      options_.drop(score_row(task, row + r, first, tile.keys), tile.weights + r * kTileKeys);
-    kernels_.accumulate(tile);
   }
 
   ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys) const {
@@ -334,12 +352,12 @@ class SimdPlan : public Plan {
     KeyChunk chunk{task.b, task.group, 0, 0};
     for (; chunk.first < call_.key_length; chunk.first += chunk_) {
       chunk.count = std::min(chunk_, call_.key_length - chunk.first);
-      worker.packed.load_keys(inputs_, chunk);
+      load(task, chunk, worker);
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {
           Tile<Real> tile = tile_of(task, row, std::min(kTileKeys, chunk.count - key), worker);
           worker.packed.aim(tile, key);
-          kernels_.scores(tile);
+          (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
             write_stage_row(score_row(task, row + r, chunk.first + key, tile.keys),
                             worker.seen[static_cast<std::size_t>(row + r)], tile.weights + r * kTileKeys);

@@ -211,21 +211,6 @@ void HideOutside(const Tile<Real>& tile) {
   }
 }
 
-template <class Real>
-void Attend(const Tile<Real>& tile) {
-  Scores(tile);
-  Softmax(tile);
-  Accumulate(tile);
-}
-
-template <class Real>
-void AttendBand(const Tile<Real>& tile) {
-  Scores(tile);
-  HideOutside(tile);
-  Softmax(tile);
-  Accumulate(tile);
-}
-
 }  // namespace attest::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
