@@ -11,6 +11,7 @@
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/tile-inl.h"
+#include "reference/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
@@ -45,6 +46,37 @@ void TanhRow(Real* row, std::int64_t n) {
   }
 }
 
+template <class Half>
+HWY_INLINE std::int64_t WidenVectors(const std::uint16_t* from, std::int64_t n, float* to) {
+  const auto* halves = reinterpret_cast<const Half*>(from);
+  std::int64_t j = 0;
+  for (; j + kLanes<float> <= n; j += kLanes<float>) hn::StoreU(LoadHalf<float>(halves + j), TagOf<float>(), to + j);
+  return j;
+}
+
+template <class Real>
+void Widen(const void* from, DType type, std::int64_t n, Real* to) {
+  if (type == DType::f16 || type == DType::bf16) {
+    const auto* halves = static_cast<const std::uint16_t*>(from);
+    std::int64_t j = 0;
+    if constexpr (sizeof(Real) == 4) {
+      if (type == DType::bf16) j = WidenVectors<hwy::bfloat16_t>(halves, n, to);
+#if ATTEST_SIMD_WIDENS_F16
+      if (type == DType::f16) j = WidenVectors<hwy::float16_t>(halves, n, to);
+#endif
+    }
+    for (; j < n; ++j) to[j] = type == DType::bf16 ? bf16_to_float(halves[j]) : f16_to_float(halves[j]);
+  } else {
+    std::copy_n(static_cast<const Real*>(from), n, to);
+  }
+}
+
+template <class Real>
+bool Reads(DType stored) {
+  if (sizeof(Real) == 8) return stored == DType::f64;
+  return stored == DType::f32 || stored == DType::bf16 || (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+}
+
 template <class Real>
 const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
@@ -54,8 +86,10 @@ const Kernels<Real>& KernelsHere() {
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
+                                            .reads = Reads<Real>,
                                             .scores_of_few = ScoresOfFew<Real>,
                                             .accumulate_few = AccumulateFew<Real>,
+                                            .widen = Widen<Real>,
                                             .exp_row = ExpRow<Real>,
                                             .tanh_row = TanhRow<Real>};
   return kernels;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/types.h"
+
 namespace attest::simd {
 
 /// Keys of a tile at most, the step of the online softmax, and columns of its weights.
@@ -28,11 +30,12 @@ struct Tile {
   const Real* values = nullptr;    ///< panels of Kernels::width columns (fewer, whole vectors, at the end): key, column
   std::int64_t values_loaded = 0;  ///< keys that a panel of values holds; the tile's first lies `value_key` below
   std::int64_t value_key = 0;
-  const Real* key_rows = nullptr;  ///< or both where they lie, rows `stride` apart: for few rows
-  const Real* value_rows = nullptr;
-  std::int64_t key_stride = 0, value_stride = 0;
-  Real* weights = nullptr;  ///< rows x kTileKeys: scores, then exp(score - maximum)
-  Real* out = nullptr;      ///< rows x out_stride, the columns padded to whole vectors
+  /// Or both where they lie, for few rows: kTileKeys rows, and as many that come next, which are fetched meanwhile.
+  const void* const* key_rows = nullptr;
+  const void* const* value_rows = nullptr;
+  DType stored = DType::f32;  ///< of those rows: Real's, or 16 bits for float
+  Real* weights = nullptr;    ///< rows x kTileKeys: scores, then exp(score - maximum)
+  Real* out = nullptr;        ///< rows x out_stride, the columns padded to whole vectors
   std::int64_t out_stride = 0;
   Real* maximum = nullptr;              ///< a row: what its weights are relative to; the lowest number before any
   Real* sum = nullptr;                  ///< rows x lanes: parts of the sum of weights
@@ -51,9 +54,12 @@ struct Kernels {
   void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);
   void (*accumulate)(const Tile<Real>&);
-  /// The products for few rows.
+  /// The products for few rows. `reads` says of which types.
+  bool (*reads)(DType stored);
   void (*scores_of_few)(const Tile<Real>&);
   void (*accumulate_few)(const Tile<Real>&);
+  /// n numbers of a 16-bit or the same storage type that lie side by side, exactly.
+  void (*widen)(const void* from, DType type, std::int64_t n, Real* to);
   /// In place: exp for arguments up to kLag, exactly 0 where it would be subnormal, NaN for NaN; tanh.
   void (*exp_row)(Real*, std::int64_t n);
   void (*tanh_row)(Real*, std::int64_t n);

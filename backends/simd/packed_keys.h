@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -15,10 +16,25 @@
 
 namespace attest::simd {
 
-/// Keys [first, first + count) of key head `group` in batch b.
+/// Keys [first, first + count) of key head `group` in batch b; more will follow up to `end`.
 struct KeyChunk {
-  std::int64_t b = 0, group = 0, first = 0, count = 0;
+  std::int64_t b = 0, group = 0, first = 0, count = 0, end = 0;
 };
+
+/// A row of any storage type and stride.
+template <class Real>
+void widen_row(const Kernels<Real>& kernels, const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l,
+               Real* to) {
+  constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
+  const bool narrow = t.dtype == DType::f16 || t.dtype == DType::bf16;
+  if ((t.dtype == kSame || narrow) && t.strides[3] == 1) {
+    const auto* bytes =
+        static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
+    kernels.widen(bytes, t.dtype, t.shape[3], to);
+  } else {
+    support::read_row(t, b, h, l, to);
+  }
+}
 
 template <class Real>
 class PackedKeys {
@@ -38,7 +54,7 @@ class PackedKeys {
 
   /// Panels of K^T; missing keys become 0.
   void load_keys(const Inputs& inputs, const KeyChunk& chunk) {
-    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys, rows_);
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys);
     const std::int64_t width = kernels_.width;
     Real* to = keys_.data();
     for (std::int64_t first = 0; first < chunk.count; first += width, to += width * key_dim_) {
@@ -60,7 +76,7 @@ class PackedKeys {
   /// Panels of V; missing columns become 0. A hidden key has weight 0, and 0 * NaN would leak: values that are not
   /// finite become 0, too, and their keys are suspects, which the plan adds one by one to the rows that see them.
   void load_values(const Inputs& inputs, const KeyChunk& chunk) {
-    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values, rows_);
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values);
     loaded_ = chunk.count;
     suspects_.clear();
     for (std::int64_t j = 0; j < chunk.count; ++j) {
@@ -70,23 +86,37 @@ class PackedKeys {
     }
   }
 
-  /// Keys and values where they lie, or through buffers; of those, only values that are not finite become 0.
+  /// At most kTileKeys keys and values where they lie, or in buffers when no vector can read them there; and where the
+  /// next ones lie. Of values that are not finite zeros stand there.
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
-    direct_keys_ = rows_at(inputs, chunk, Cache::keys, keys_);
-    direct_values_ = rows_at(inputs, chunk, Cache::values, values_);
     suspects_.clear();
-    if (!support::has_non_finite(direct_values_, chunk.count, value_dim_)) return;
-    for (std::int64_t j = 0; j < chunk.count; ++j) {
-      const Real* from = direct_values_.data + j * direct_values_.stride;
-      Real* to = rows_.data() + j * value_dim_;
-      if (support::has_non_finite<Real>({from, 0}, 1, value_dim_)) {
-        suspects_.push_back(j);
-        std::fill_n(to, value_dim_, Real{0});
+    const bool readable = kernels_.reads(inputs.k.dtype) && has_whole_rows(inputs.k) && has_whole_rows(inputs.v) &&
+                          has_whole_rows(inputs.past_k) && has_whole_rows(inputs.past_v);
+    stored_ = readable ? inputs.k.dtype : kSame;
+    for (std::int64_t j = 0; j < 2 * kTileKeys; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      if (j >= chunk.count && (!readable || chunk.first + j >= chunk.end)) {
+        key_rows_[at] = key_rows_[0];
+        value_rows_[at] = value_rows_[0];
+        continue;
+      }
+      const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
+      const ConstTensor &k = place.past ? inputs.past_k : inputs.k, &v = place.past ? inputs.past_v : inputs.v;
+      if (readable) {
+        key_rows_[at] = row_at(k, place.batch, chunk.group, place.row);
+        value_rows_[at] = row_at(v, place.batch, chunk.group, place.row);
       } else {
-        std::copy_n(from, value_dim_, to);
+        Real *key = keys_.data() + j * key_dim_, *value = values_.data() + j * value_dim_;
+        support::read_row(k, place.batch, chunk.group, place.row, key);
+        support::read_row(v, place.batch, chunk.group, place.row, value);
+        key_rows_[at] = key;
+        value_rows_[at] = value;
+      }
+      if (j < chunk.count && !is_finite(value_rows_[at])) {
+        suspects_.push_back(j);
+        value_rows_[at] = zeros_.data();
       }
     }
-    direct_values_ = {rows_.data(), value_dim_};
   }
 
   /// Puts the chunk's keys from `key` on into a tile.
@@ -95,10 +125,9 @@ class PackedKeys {
     tile.values = values_.data();
     tile.values_loaded = loaded_;
     tile.value_key = key;
-    tile.key_rows = direct_keys_.data + key * direct_keys_.stride;
-    tile.key_stride = direct_keys_.stride;
-    tile.value_rows = direct_values_.data + key * direct_values_.stride;
-    tile.value_stride = direct_values_.stride;
+    tile.key_rows = key_rows_.data();
+    tile.value_rows = value_rows_.data();
+    tile.stored = stored_;
   }
 
   /// Of the chunk, counted from its first key.
@@ -109,13 +138,12 @@ class PackedKeys {
   static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
  private:
-  /// The chunk's rows as Real: where they lie when that needs no change, else in the buffer.
-  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which, Aligned<Real>& buffer) {
+  /// The chunk's rows as Real: where they lie when that needs no change, else in a buffer.
+  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
     const bool values = which == Cache::values;
     const ConstTensor& fresh = values ? inputs.v : inputs.k;
     const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
     const std::int64_t columns = values ? value_dim_ : key_dim_;
-    constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
     const KeyPlace first = place_of_key(inputs, chunk.b, chunk.first);
     const KeyPlace last = place_of_key(inputs, chunk.b, chunk.first + chunk.count - 1);
     const ConstTensor& from = first.past ? past : fresh;
@@ -126,10 +154,50 @@ class PackedKeys {
               from.strides[2]};
     }
     for (std::int64_t j = 0; j < chunk.count; ++j) {
+      if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
+        const KeyPlace next = place_of_key(inputs, chunk.b, ahead);
+        fetch(next.past ? past : fresh, next.batch, chunk.group, next.row);
+      }
       const KeyPlace at = place_of_key(inputs, chunk.b, chunk.first + j);
-      support::read_row(at.past ? past : fresh, at.batch, chunk.group, at.row, buffer.data() + j * columns);
+      widen_row(kernels_, at.past ? past : fresh, at.batch, chunk.group, at.row, rows_.data() + j * columns);
     }
-    return {buffer.data(), columns};
+    return {rows_.data(), columns};
+  }
+
+  static constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
+  static constexpr std::int64_t kAhead = 32;  ///< rows that are on their way from memory
+
+  /// Whether features lie side by side; true of a tensor that is not there.
+  static bool has_whole_rows(const ConstTensor& t) { return !t.data || t.shape[3] == 1 || t.strides[3] == 1; }
+
+  static const char* row_at(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l) {
+    return static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
+  }
+
+  static void fetch(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l) {
+    const char* row = row_at(t, b, h, l);
+    for (std::size_t at = 0; at < static_cast<std::size_t>(t.shape[3]) * size_of(t.dtype); at += 64)
+      __builtin_prefetch(row + at);
+  }
+
+  /// Of a row of values in the type that is read.
+  bool is_finite(const void* row) const {
+    const auto largest_exponent = [&]<class Bits>(Bits exponent) {
+      Bits largest = 0;
+      for (std::int64_t c = 0; c < value_dim_; ++c) {
+        Bits bits = 0;
+        std::memcpy(&bits, static_cast<const char*>(row) + c * static_cast<std::int64_t>(sizeof bits), sizeof bits);
+        largest = std::max(largest, static_cast<Bits>(bits & exponent));
+      }
+      return largest != exponent;
+    };
+    switch (stored_) {
+      case DType::f64: return largest_exponent(std::uint64_t{0x7ff0000000000000u});
+      case DType::f32: return largest_exponent(std::uint32_t{0x7f800000u});
+      case DType::f16: return largest_exponent(std::uint16_t{0x7c00u});
+      case DType::bf16: return largest_exponent(std::uint16_t{0x7f80u});
+    }
+    return true;
   }
 
   /// False when a number is NaN or infinite: its exponent's bits are all ones, which vectorises better.
@@ -155,7 +223,8 @@ class PackedKeys {
   const Kernels<Real>& kernels_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
   Aligned<Real> keys_, values_, rows_, zeros_;
-  support::Rows<Real> direct_keys_, direct_values_;
+  std::array<const void*, 2 * kTileKeys> key_rows_{}, value_rows_{};
+  DType stored_ = kSame;
   std::vector<std::int64_t> suspects_;
 };
 

@@ -118,7 +118,7 @@ class SimdPlan : public Plan {
 
   void attend(const Task& task, Worker& worker) {
     load_rows(task, worker);
-    KeyChunk chunk{task.b, task.group, 0, 0};
+    KeyChunk chunk{task.b, task.group, 0, 0, task.keys.last};
     const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
     for (chunk.first = task.keys.first; chunk.first < task.keys.last; chunk.first += step) {
       chunk.count = std::min(step, task.keys.last - chunk.first);
@@ -173,7 +173,7 @@ class SimdPlan : public Plan {
     for (std::int64_t r = 0; r < task.rows; ++r) {
       const TaskRow at = row_of(call_, task, r);
       Real* query = worker.queries.data() + r * dim;
-      support::read_row(inputs_.q, task.b, at.h, at.i, query);
+      widen_row(kernels_, inputs_.q, task.b, at.h, at.i, query);
       for (std::int64_t d = 0; d < dim; ++d) query[d] *= scale;
       const Real sink = options_.sink(at.h);
       // A sink is a key without a value: it starts the maximum and the sum.
@@ -349,9 +349,10 @@ class SimdPlan : public Plan {
   /// Stages of the scores that were asked for, computed again over every key. The weights get a maximum and a sum of
   /// their own: those of the first pass lag behind.
   void write_stages(const Task& task, Worker& worker) {
-    KeyChunk chunk{task.b, task.group, 0, 0};
-    for (; chunk.first < call_.key_length; chunk.first += chunk_) {
-      chunk.count = std::min(chunk_, call_.key_length - chunk.first);
+    KeyChunk chunk{task.b, task.group, 0, 0, call_.key_length};
+    const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
+    for (; chunk.first < call_.key_length; chunk.first += step) {
+      chunk.count = std::min(step, call_.key_length - chunk.first);
       load(task, chunk, worker);
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {

@@ -22,13 +22,17 @@ namespace attest::simd::HWY_NAMESPACE {
 
 /// 16 sums in 32 registers, or 12 in 16.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-#ifndef KR
-#define KR 4
-#define KV 4
-#endif
-inline constexpr int kRows = KR, kVectors = KV;
+inline constexpr int kRows = 4, kVectors = 4;
 #else
 inline constexpr int kRows = 6, kVectors = 2;
+#endif
+
+// Without instructions for it Highway takes infinities and NaN in f16 for numbers.
+#undef ATTEST_SIMD_WIDENS_F16
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+#define ATTEST_SIMD_WIDENS_F16 1
+#else
+#define ATTEST_SIMD_WIDENS_F16 0
 #endif
 
 template <class Real>
