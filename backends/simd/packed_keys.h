@@ -87,35 +87,31 @@ class PackedKeys {
   }
 
   /// At most kTileKeys keys and values where they lie, or in buffers when no vector can read them there; and where the
-  /// next ones lie. Of values that are not finite zeros stand there.
+  /// next ones lie. Values are not looked at: see find_suspects().
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
     suspects_.clear();
     const bool readable = kernels_.reads(inputs.k.dtype) && has_whole_rows(inputs.k) && has_whole_rows(inputs.v) &&
                           has_whole_rows(inputs.past_k) && has_whole_rows(inputs.past_v);
     stored_ = readable ? inputs.k.dtype : kSame;
-    for (std::int64_t j = 0; j < 2 * kTileKeys; ++j) {
+    for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
+    for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {
       const auto at = static_cast<std::size_t>(j);
-      if (j >= chunk.count && (!readable || chunk.first + j >= chunk.end)) {
+      if (readable && chunk.first + j < chunk.end) {
+        point_at_key(inputs, chunk, j, true);
+      } else {
         key_rows_[at] = key_rows_[0];
         value_rows_[at] = value_rows_[0];
-        continue;
       }
-      const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
-      const ConstTensor &k = place.past ? inputs.past_k : inputs.k, &v = place.past ? inputs.past_v : inputs.v;
-      if (readable) {
-        key_rows_[at] = row_at(k, place.batch, chunk.group, place.row);
-        value_rows_[at] = row_at(v, place.batch, chunk.group, place.row);
-      } else {
-        Real *key = keys_.data() + j * key_dim_, *value = values_.data() + j * value_dim_;
-        support::read_row(k, place.batch, chunk.group, place.row, key);
-        support::read_row(v, place.batch, chunk.group, place.row, value);
-        key_rows_[at] = key;
-        value_rows_[at] = value;
-      }
-      if (j < chunk.count && !is_finite(value_rows_[at])) {
-        suspects_.push_back(j);
-        value_rows_[at] = zeros_.data();
-      }
+    }
+  }
+
+  /// Puts zeros in the place of values that are not finite. To be asked when a product with them was not.
+  void find_suspects(const KeyChunk& chunk) {
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      const void*& row = value_rows_[static_cast<std::size_t>(j)];
+      if (is_finite(row)) continue;
+      suspects_.push_back(j);
+      row = zeros_.data();
     }
   }
 
@@ -178,6 +174,22 @@ class PackedKeys {
     const char* row = row_at(t, b, h, l);
     for (std::size_t at = 0; at < static_cast<std::size_t>(t.shape[3]) * size_of(t.dtype); at += 64)
       __builtin_prefetch(row + at);
+  }
+
+  void point_at_key(const Inputs& inputs, const KeyChunk& chunk, std::int64_t j, bool readable) {
+    const auto at = static_cast<std::size_t>(j);
+    const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
+    const ConstTensor &k = place.past ? inputs.past_k : inputs.k, &v = place.past ? inputs.past_v : inputs.v;
+    if (readable) {
+      key_rows_[at] = row_at(k, place.batch, chunk.group, place.row);
+      value_rows_[at] = row_at(v, place.batch, chunk.group, place.row);
+      return;
+    }
+    Real *key = keys_.data() + j * key_dim_, *value = values_.data() + j * value_dim_;
+    support::read_row(k, place.batch, chunk.group, place.row, key);
+    support::read_row(v, place.batch, chunk.group, place.row, value);
+    key_rows_[at] = key;
+    value_rows_[at] = value;
   }
 
   /// Of a row of values in the type that is read.

@@ -87,6 +87,7 @@ class SimdPlan : public Plan {
       first.resize(static_cast<std::size_t>(block));
       last.resize(static_cast<std::size_t>(block));
       value.resize(static_cast<std::size_t>(call.value_dim));
+      before.resize(static_cast<std::size_t>(kFewRows * packed.columns()));
       seen.reserve(padded);
       blocks.reserve(padded);
     }
@@ -96,6 +97,7 @@ class SimdPlan : public Plan {
     }
     PackedKeys<Real> packed;
     Aligned<Real> queries, out, maximum, sum, weights, value;
+    Aligned<Real> before;  ///< O of few rows, before a tile
     std::vector<std::int64_t> first, last;
     std::vector<support::RowKeys> seen;
     std::vector<BlockKeys> blocks;
@@ -238,10 +240,24 @@ class SimdPlan : public Plan {
     kernels_.softmax(tile);
     for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
       options_.drop(score_row(task, row + r, first, keys), tile.weights + r * kTileKeys);
-    (is_few(task) ? kernels_.accumulate_few : kernels_.accumulate)(tile);
+    if (is_few(task))
+      accumulate_few(chunk, tile, worker);
+    else
+      kernels_.accumulate(tile);
     for (std::int64_t suspect : worker.packed.suspects()) {
       if (suspect >= key && suspect < key + keys) add_suspect(task, row, rows, chunk, suspect, key, worker);
     }
+  }
+
+  /// Values were not looked at: a sum that is not finite tells that some may not be, and is taken back.
+  void accumulate_few(const KeyChunk& chunk, const Tile<Real>& tile, Worker& worker) const {
+    const std::int64_t numbers = tile.rows * tile.out_stride;
+    std::copy_n(tile.out, numbers, worker.before.begin());
+    kernels_.accumulate_few(tile);
+    if (!support::has_non_finite<Real>({tile.out, numbers}, 1, numbers)) return;
+    std::copy_n(worker.before.begin(), numbers, tile.out);
+    worker.packed.find_suspects(chunk);
+    kernels_.accumulate_few(tile);
   }
 
   /// Each row sees one interval.
