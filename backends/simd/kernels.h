@@ -37,9 +37,10 @@ struct Tile {
   Real* weights = nullptr;    ///< rows x kTileKeys: scores, then exp(score - maximum)
   Real* out = nullptr;        ///< rows x out_stride, the columns padded to whole vectors
   std::int64_t out_stride = 0;
-  Real* maximum = nullptr;              ///< a row: what its weights are relative to; the lowest number before any
-  Real* sum = nullptr;                  ///< rows x lanes: parts of the sum of weights
-  const std::int64_t* first = nullptr;  ///< a row: keys [first, last) of the tile are seen; for attend_band
+  Real* maximum = nullptr;  ///< a row: what its weights are relative to; the lowest number before any
+  Real* sum = nullptr;      ///< rows x lanes: parts of the sum of weights
+  /// A row: keys [first, last) of the tile are seen, none as [0, 0). Unset where all are seen, or the plan hides.
+  const std::int64_t* first = nullptr;
   const std::int64_t* last = nullptr;
 };
 
@@ -48,8 +49,8 @@ template <class Real>
 struct Kernels {
   std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
 
-  /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]); weights, whose maximum follows the scores; O += P *
-  /// V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
+  /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]), which are set; weights, whose maximum follows the
+  /// scores; O += P * V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
   void (*scores)(const Tile<Real>&);
   void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);

@@ -80,6 +80,8 @@ class PackedKeys {
     loaded_ = chunk.count;
     suspects_.clear();
     for (std::int64_t j = 0; j < chunk.count; ++j) {
+      for (std::int64_t c = 0; c < value_dim_; c += 64 / static_cast<std::int64_t>(sizeof(Real)))
+        __builtin_prefetch(rows.data + (j + 8) * rows.stride + c);
       if (put_value(j, rows.data + j * rows.stride)) continue;
       suspects_.push_back(j);
       put_value(j, zeros_.data());

@@ -219,8 +219,6 @@ class SimdPlan : public Plan {
     tile.out = worker.out.data() + row * tile.out_stride;
     tile.maximum = worker.maximum.data() + row;
     tile.sum = worker.sum.data() + row * kernels_.lanes;
-    tile.first = worker.first.data();
-    tile.last = worker.last.data();
     return tile;
   }
 
@@ -231,12 +229,14 @@ class SimdPlan : public Plan {
     Tile<Real> tile = tile_of(task, row, keys, worker);
     worker.packed.aim(tile, key);
     const std::int64_t first = chunk.first + key, rows = std::min(block_, task.rows - row);
+    const bool plain = options_.none() && seen.intervals;
+    const bool whole = seen.all.first <= first && seen.all.last >= first + keys && keys % kernels_.lanes == 0;
+    if (plain && !whole) set_intervals(row, rows, first, tile, worker);
     (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
-    if (!options_.none() || !seen.intervals) {
+    if (!plain)
       change_scores(task, row, first, tile, worker);
-    } else if (seen.all.first > first || seen.all.last < first + keys || keys % kernels_.lanes != 0) {
-      hide(row, rows, first, tile, worker);
-    }
+    else if (!whole)
+      kernels_.hide(tile);
     kernels_.softmax(tile);
     for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
       options_.drop(score_row(task, row + r, first, keys), tile.weights + r * kTileKeys);
@@ -261,7 +261,7 @@ class SimdPlan : public Plan {
   }
 
   /// Each row sees one interval.
-  void hide(std::int64_t row, std::int64_t rows, std::int64_t first, const Tile<Real>& tile, Worker& worker) const {
+  void set_intervals(std::int64_t row, std::int64_t rows, std::int64_t first, Tile<Real>& tile, Worker& worker) const {
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       support::KeyRange band;
       if (r < rows) band = worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + tile.keys);
@@ -269,7 +269,8 @@ class SimdPlan : public Plan {
       worker.first[static_cast<std::size_t>(r)] = band.first - first;
       worker.last[static_cast<std::size_t>(r)] = band.last - first;
     }
-    kernels_.hide(tile);
+    tile.first = worker.first.data();
+    tile.last = worker.last.data();
   }
 
   /// Masks, biases and caps.

@@ -20,10 +20,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
 
-/// 16 sums in 32 registers, or 12 in 16.
+// 16 sums in 32 registers, or 12 in 16.
+#undef ATTEST_SIMD_VECTORS
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+#define ATTEST_SIMD_VECTORS 4
 inline constexpr int kRows = 4, kVectors = 4;
 #else
+#define ATTEST_SIMD_VECTORS 2
 inline constexpr int kRows = 6, kVectors = 2;
 #endif
 
@@ -103,15 +106,21 @@ HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, Real most) {
   tile.maximum[row] = most;
 }
 
-/// A function of its own: with the softmax behind it GCC 12 runs out of registers.
+/// Keys of the tile up to the last one that a group of rows sees.
 template <class Real>
+HWY_INLINE std::int64_t KeysOfGroup(const Tile<Real>& tile, std::int64_t row) {
+  return tile.last ? *std::max_element(tile.last + row, tile.last + row + kRows) : tile.keys;
+}
+
+/// A function of its own: with the softmax behind it GCC 12 runs out of registers.
+template <int N, class Real>
 HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t key) {
   const TagOf<Real> tag;
-  Sums<Real, kVectors> scores;
+  Sums<Real, N> scores;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < kVectors; ++n) scores.at[r][n] = hn::Zero(tag);
+    for (int n = 0; n < N; ++n) scores.at[r][n] = hn::Zero(tag);
   }
   Multiply(tile.queries + row * tile.key_dim, tile.key_dim, tile.keys_packed + key * tile.key_dim, kWidth<Real>,
            tile.key_dim, scores);
@@ -119,15 +128,27 @@ HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int6
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < kVectors; ++n) hn::StoreU(scores.at[r][n], tag, to + r * kTileKeys + n * kLanes<Real>);
+    for (int n = 0; n < N; ++n) hn::StoreU(scores.at[r][n], tag, to + r * kTileKeys + n * kLanes<Real>);
   }
 }
 
-/// Every group of rows against every panel of the tile's keys.
+/// Every group of rows against every panel of the tile's keys, as far as it sees them.
 template <class Real>
 void Scores(const Tile<Real>& tile) {
   for (std::int64_t key = 0; key < tile.keys; key += kWidth<Real>) {
-    for (std::int64_t row = 0; row < tile.rows; row += kRows) ScoreGroup(tile, row, key);
+    for (std::int64_t row = 0; row < tile.rows; row += kRows) {
+      const std::int64_t keys = std::min(KeysOfGroup(tile, row) - key, kWidth<Real>);
+      if (keys <= 0) continue;
+      switch ((keys + kLanes<Real> - 1) / kLanes<Real>) {
+        case 1: ScoreGroup<1>(tile, row, key); break;
+        case 2: ScoreGroup<2>(tile, row, key); break;
+#if ATTEST_SIMD_VECTORS == 4
+        case 3: ScoreGroup<3>(tile, row, key); break;
+        case 4: ScoreGroup<4>(tile, row, key); break;
+#endif
+        default: break;
+      }
+    }
   }
 }
 
@@ -135,6 +156,8 @@ template <int N, class Real>
 HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t column, const Real* values,
                                   std::int64_t values_stride) {
   const TagOf<Real> tag;
+  const std::int64_t keys = KeysOfGroup(tile, row);
+  if (keys <= 0) return;
   Real* out = tile.out + row * tile.out_stride + column;
   Sums<Real, N> sums;
 #pragma GCC unroll 16
@@ -142,7 +165,7 @@ HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std:
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * tile.out_stride + n * kLanes<Real>);
   }
-  Multiply(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, tile.keys, sums);
+  Multiply(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys, sums);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -160,7 +183,7 @@ void Accumulate(const Tile<Real>& tile) {
       switch (width / kLanes<Real>) {
         case 1: AccumulateGroup<1>(tile, row, column, values, width); break;
         case 2: AccumulateGroup<2>(tile, row, column, values, width); break;
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+#if ATTEST_SIMD_VECTORS == 4
         case 3: AccumulateGroup<3>(tile, row, column, values, width); break;
         case 4: AccumulateGroup<4>(tile, row, column, values, width); break;
 #endif
