@@ -88,6 +88,7 @@ class SimdPlan : public Plan {
       last.resize(static_cast<std::size_t>(block));
       value.resize(static_cast<std::size_t>(call.value_dim));
       before.resize(static_cast<std::size_t>(kFewRows * packed.columns()));
+      places.reserve(padded);
       seen.reserve(padded);
       blocks.reserve(padded);
     }
@@ -99,6 +100,7 @@ class SimdPlan : public Plan {
     Aligned<Real> queries, out, maximum, sum, weights, value;
     Aligned<Real> before;  ///< O of few rows, before a tile
     std::vector<std::int64_t> first, last;
+    std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees
     std::vector<support::RowKeys> seen;
     std::vector<BlockKeys> blocks;
   };
@@ -166,6 +168,7 @@ class SimdPlan : public Plan {
   void load_rows(const Task& task, Worker& worker) const {
     const auto scale = static_cast<Real>(call_.scale_value());
     const std::int64_t dim = call_.key_dim, padded = padded_rows(task, task.rows);
+    worker.places.clear();
     worker.seen.clear();
     worker.blocks.clear();
     std::fill_n(worker.out.begin(), padded * worker.packed.columns(), Real{0});
@@ -184,6 +187,7 @@ class SimdPlan : public Plan {
         worker.sum[static_cast<std::size_t>(r * kernels_.lanes)] = 1;
       }
       const support::RowKeys seen = options_.visibility().row(task.b, at.i);
+      worker.places.push_back(at);
       worker.seen.push_back(seen);
       if (r % block_ == 0) worker.blocks.push_back({{}, seen.band, true});
       BlockKeys& block = worker.blocks.back();
@@ -239,7 +243,7 @@ class SimdPlan : public Plan {
       kernels_.hide(tile);
     kernels_.softmax(tile);
     for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
-      options_.drop(score_row(task, row + r, first, keys), tile.weights + r * kTileKeys);
+      options_.drop(score_row(task, row + r, first, keys, worker), tile.weights + r * kTileKeys);
     if (is_few(task))
       accumulate_few(chunk, tile, worker);
     else
@@ -281,16 +285,17 @@ class SimdPlan : public Plan {
       Real* scores = tile.weights + r * kTileKeys;
       if (r < rows) {
         options_.cap(scores, tile.keys);
-        options_.bias(score_row(task, row + r, first, tile.keys), worker.seen[static_cast<std::size_t>(row + r)],
-                      scores);
+        options_.bias(score_row(task, row + r, first, tile.keys, worker),
+                      worker.seen[static_cast<std::size_t>(row + r)], scores);
       }
       std::fill(scores + tile.keys, scores + PackedKeys<Real>::padded(tile.keys, kernels_.lanes),
                 -std::numeric_limits<Real>::infinity());
     }
   }
 
-  ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys) const {
-    const TaskRow at = row_of(call_, task, r);
+  static ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys,
+                            const Worker& worker) {
+    const TaskRow& at = worker.places[static_cast<std::size_t>(r)];
     return {task.b, at.h, at.i, first, keys};
   }
 
@@ -377,7 +382,7 @@ class SimdPlan : public Plan {
           worker.packed.aim(tile, key);
           (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
-            write_stage_row(score_row(task, row + r, chunk.first + key, tile.keys),
+            write_stage_row(score_row(task, row + r, chunk.first + key, tile.keys, worker),
                             worker.seen[static_cast<std::size_t>(row + r)], tile.weights + r * kTileKeys);
           }
         }
