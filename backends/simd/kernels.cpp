@@ -2,7 +2,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/simd/kernels.cpp"
 #include <hwy/foreach_target.h>
-// Behind foreach_target.h, for whoever includes highway.h.
+// After it, for it defines the target that the rest is compiled for.
 #include <hwy/highway.h>
 
 #include <cctype>
