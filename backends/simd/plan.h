@@ -32,7 +32,7 @@ class SimdPlan : public Plan {
         block_(kBlockRows / kernels.rows * kernels.rows),
         results_(call),
         options_(call_, inputs_, kernels),
-        tasks_(make_tasks(call_, options_.visibility(), block_)) {
+        tasks_(make_tasks(call_, options_.visibility(), block_, threads)) {
     std::int64_t rows = 0;
     for (const Task& task : tasks_) {
       rows = std::max(rows, task.rows);

@@ -2,8 +2,8 @@
 //
 // The query heads of a group follow each other as rows: keys and values are read once for all of them, and a single
 // query (decoding) still gives a block of rows. Where there are few rows, keys are cut as well, and what the parts have
-// summed is put together afterwards. The cut depends on the call alone: a result has the same bits with any number of
-// threads.
+// summed is put together afterwards. Rows don't depend on each other, and the cut of keys depends on the call alone: a
+// result has the same bits with any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -33,15 +33,16 @@ inline TaskRow row_of(const Call& call, const Task& task, std::int64_t r) {
 }
 
 /// Rows are multiples of `block` but for the last of a group; the most work comes first.
-inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block) {
-  // Packing a tile of keys pays with many rows; that many tasks keep a few threads busy to the end.
-  constexpr std::int64_t kMaxRows = 512, kWanted = 16, kPartKeys = 512;
+inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block,
+                                    int threads) {
+  // Packing a tile of keys pays with many rows; a few tasks for each thread keep all of them busy to the end.
+  constexpr std::int64_t kMaxRows = 1024, kTasksForEach = 4, kWantedParts = 16, kPartKeys = 512;
   const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t heads = std::max<std::int64_t>(call.batch * call.key_heads, 1);
   std::vector<Task> tasks;
   for (std::int64_t b = 0; b < call.batch; ++b) {
     const std::int64_t rows = call.stored_queries(b) * call.heads_per_group();
-    const std::int64_t heads = std::max<std::int64_t>(call.batch * call.key_heads, 1);
-    const std::int64_t wanted = std::min(divide(kWanted, heads), rows / (2 * block));
+    const std::int64_t wanted = std::min(divide(kTasksForEach * threads, heads), rows / (2 * block));
     const std::int64_t tiles = std::max({divide(rows, kMaxRows), wanted, std::int64_t{1}});
     const std::int64_t height = std::max(divide(divide(rows, tiles), block) * block, block);
     for (std::int64_t first = 0; first < rows; first += height) {
@@ -55,13 +56,14 @@ inline std::vector<Task> make_tasks(const Call& call, const support::Visibility&
       for (task.group = 0; task.group < call.key_heads; ++task.group) tasks.push_back(task);
     }
   }
-  const auto wanted_parts = divide(kWanted, std::max<std::int64_t>(static_cast<std::int64_t>(tasks.size()), 1));
+  const std::int64_t most_parts = divide(kWantedParts, heads);
   std::vector<Task> cut;
   std::int64_t partial = 0;
   for (const Task& task : tasks) {
     const std::int64_t keys = task.keys.last - task.keys.first;
-    const std::int64_t parts =
-        task.rows > 2 * block || call.wants_scores() ? 1 : std::clamp(keys / kPartKeys, std::int64_t{1}, wanted_parts);
+    const std::int64_t rows = call.stored_queries(task.b) * call.heads_per_group();
+    const bool whole = rows > 2 * block || call.wants_scores();
+    const std::int64_t parts = whole ? 1 : std::clamp(keys / kPartKeys, std::int64_t{1}, most_parts);
     const std::int64_t each = divide(divide(std::max<std::int64_t>(keys, 1), parts), kTileKeys) * kTileKeys;
     for (std::int64_t part = 0; part < parts; ++part) {
       Task piece = task;
