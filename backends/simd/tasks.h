@@ -35,15 +35,18 @@ inline TaskRow row_of(const Call& call, const Task& task, std::int64_t r) {
 /// Rows are multiples of `block` but for the last of a group; the most work comes first.
 inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block,
                                     int threads) {
-  // Packing a tile of keys pays with many rows; a few tasks for each thread keep all of them busy to the end.
-  constexpr std::int64_t kMaxRows = 1024, kTasksForEach = 4, kWantedParts = 16, kPartKeys = 512;
+  // Packing a tile of keys pays with many rows; a few tasks for each thread keep all of them busy to the end. Rows of a
+  // mask that heads share must still be in the second-level cache when the next head comes.
+  const bool shares_mask = call.mask && !call.mask->kept[1];
+  const std::int64_t most_rows = shares_mask ? 256 : 1024;
+  constexpr std::int64_t kTasksForEach = 4, kWantedParts = 16, kPartKeys = 512;
   const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t heads = std::max<std::int64_t>(call.batch * call.key_heads, 1);
   std::vector<Task> tasks;
   for (std::int64_t b = 0; b < call.batch; ++b) {
     const std::int64_t rows = call.stored_queries(b) * call.heads_per_group();
     const std::int64_t wanted = std::min(divide(kTasksForEach * threads, heads), rows / (2 * block));
-    const std::int64_t tiles = std::max({divide(rows, kMaxRows), wanted, std::int64_t{1}});
+    const std::int64_t tiles = std::max({divide(rows, most_rows), wanted, std::int64_t{1}});
     const std::int64_t height = std::max(divide(divide(rows, tiles), block) * block, block);
     for (std::int64_t first = 0; first < rows; first += height) {
       Task task{b, 0, first, std::min(height, rows - first), {}};
