@@ -22,7 +22,7 @@ run_tests() { # FOLDER [CTEST OPTION]...
 
 # Every backend must be there: one that silently vanished would make its tests vanish too.
 everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BACKEND_XTENSOR=ON
-  -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_WERROR=ON
+  -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_BACKEND_SIMD=ON -DATTEST_WERROR=ON
   -DATTEST_TEST_TOOLS=ON)
 attest_make "$attest_build-test" "${everything_on[@]}"
 attest_axe "$attest_build-test/axe"

@@ -2,6 +2,8 @@
 #include "harness/cases/suites.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -92,6 +94,21 @@ TEST(Matrix, EveryOptionMeetsUnequalLengths) {
 TEST(Onnx, EveryImportedNodeTestIsThere) {
   const std::vector<Problem> problems = lines_of("onnx");
   EXPECT_EQ(problems.size(), 93u + 11u + 14u);
+}
+
+/// What speeds are weighed by: every line's comment begins with its weight.
+TEST(Shapes, EveryLineHasAWeight) {
+  std::ifstream file(find_suite("shapes").path);
+  std::size_t weighed = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t comment = line.find('#');
+    if (comment == 0 || line.empty()) continue;
+    ASSERT_NE(comment, std::string::npos) << line;
+    EXPECT_GE(std::atoi(line.c_str() + comment + 1), 1) << line;
+    ++weighed;
+  }
+  EXPECT_GE(weighed, 30u);
+  EXPECT_EQ(weighed, lines_of("shapes").size());
 }
 
 TEST(Suites, EveryCommittedLineIsCanonicalAndUnique) {

@@ -1,0 +1,86 @@
+// What the vectors do for backends/simd: functions on tiles of dense rows, compiled for several instruction sets.
+//
+// Everything here is arithmetic. Where rows come from, who sees whom and what happens to scores is the plan's (plan.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/types.h"
+
+namespace attest::simd {
+
+/// Keys of a tile at most, the step of the online softmax, and columns of its weights.
+inline constexpr std::int64_t kTileKeys = 64;
+
+/// Rows of a task that reads keys and values where they lie; 1, 2, 4 or this many in a tile.
+inline constexpr std::int64_t kFewRows = 8;
+
+/// Nats by which a row's maximum may lag behind its scores: weights then reach e^kLag, and rescaling becomes rare.
+inline constexpr double kLag = 5.5;
+
+/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows, few
+/// ones to a power of two.
+template <class Real>
+struct Tile {
+  std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
+  const Real* queries = nullptr;      ///< rows x key_dim, scaled
+  const Real* keys_packed = nullptr;  ///< panels of Kernels::width keys: feature, then key; missing keys are 0
+  const Real* values = nullptr;    ///< panels of Kernels::width columns (fewer, whole vectors, at the end): key, column
+  std::int64_t values_loaded = 0;  ///< keys that a panel of values holds; the tile's first lies `value_key` below
+  std::int64_t value_key = 0;
+  /// Or both where they lie, for few rows: kTileKeys rows, and as many that come next, which are fetched meanwhile.
+  const void* const* key_rows = nullptr;
+  const void* const* value_rows = nullptr;
+  DType stored = DType::f32;  ///< of those rows: Real's, or 16 bits for float
+  Real* weights = nullptr;    ///< rows x kTileKeys: scores, then exp(score - maximum)
+  Real* out = nullptr;        ///< rows x out_stride, the columns padded to whole vectors
+  std::int64_t out_stride = 0;
+  Real* maximum = nullptr;  ///< a row: what its weights are relative to; the lowest number before any
+  Real* sum = nullptr;      ///< rows x lanes: parts of the sum of weights
+  /// A row: keys [first, last) of the tile are seen, none as [0, 0). Unset where all are seen, or the plan hides.
+  const std::int64_t* first = nullptr;
+  const std::int64_t* last = nullptr;
+};
+
+/// The functions of one instruction set.
+template <class Real>
+struct Kernels {
+  std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
+
+  /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]), which are set; weights, whose maximum follows the
+  /// scores; O += P * V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
+  void (*scores)(const Tile<Real>&);
+  void (*hide)(const Tile<Real>&);
+  void (*softmax)(const Tile<Real>&);
+  void (*accumulate)(const Tile<Real>&);
+  /// The products for few rows. `reads` says of which types.
+  bool (*reads)(DType stored);
+  void (*scores_of_few)(const Tile<Real>&);
+  void (*accumulate_few)(const Tile<Real>&);
+  /// n numbers of a 16-bit or the same storage type that lie side by side, exactly.
+  void (*widen)(const void* from, DType type, std::int64_t n, Real* to);
+  /// In place: exp for arguments up to kLag, exactly 0 where it would be subnormal, NaN for NaN; tanh.
+  void (*exp_row)(Real*, std::int64_t n);
+  void (*tanh_row)(Real*, std::int64_t n);
+};
+
+/// Largest errors in ulps; tests/unit/simd_kernels_test.cpp measures them for each instruction set.
+inline constexpr double kExpUlps = 2, kTanhUlps = 3;
+
+/// An instruction set that was compiled and that this processor has, the best one first.
+struct Target {
+  std::string name;  ///< avx512, avx2, sse4; elsewhere as Highway calls it, in lower case
+  std::int64_t bit;
+};
+std::vector<Target> targets();
+
+/// As in 1.0.3.
+std::string highway_version();
+
+/// float or double. `target` is one of targets().
+template <class Real>
+const Kernels<Real>& kernels_of(const Target& target);
+
+}  // namespace attest::simd

@@ -1,0 +1,245 @@
+// A chunk of keys and values of one head as the kernels want them, made from wherever they lie: any storage type and
+// stride, the past and the new ones, pages.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "backends/simd/aligned.h"
+#include "backends/simd/kernels.h"
+#include "backends/support/host_results.h"
+#include "backends/support/tiles.h"
+#include "backends/support/transpose.h"
+
+namespace attest::simd {
+
+/// Keys [first, first + count) of key head `group` in batch b; more will follow up to `end`.
+struct KeyChunk {
+  std::int64_t b = 0, group = 0, first = 0, count = 0, end = 0;
+};
+
+/// A row of any storage type and stride.
+template <class Real>
+void widen_row(const Kernels<Real>& kernels, const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l,
+               Real* to) {
+  constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
+  const bool narrow = t.dtype == DType::f16 || t.dtype == DType::bf16;
+  if ((t.dtype == kSame || narrow) && t.strides[3] == 1) {
+    const auto* bytes =
+        static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
+    kernels.widen(bytes, t.dtype, t.shape[3], to);
+  } else {
+    support::read_row(t, b, h, l, to);
+  }
+}
+
+template <class Real>
+class PackedKeys {
+ public:
+  /// At most `capacity` keys, a multiple of kTileKeys.
+  PackedKeys(const Kernels<Real>& kernels, std::int64_t capacity, std::int64_t key_dim, std::int64_t value_dim)
+      : kernels_(kernels),
+        key_dim_(key_dim),
+        value_dim_(value_dim),
+        columns_(padded(value_dim, kernels.lanes)),
+        keys_(static_cast<std::size_t>(capacity * key_dim)),
+        values_(static_cast<std::size_t>(capacity * columns_)),
+        rows_(static_cast<std::size_t>(capacity * std::max(key_dim, value_dim))),
+        zeros_(static_cast<std::size_t>(value_dim)) {
+    suspects_.reserve(static_cast<std::size_t>(capacity));
+  }
+
+  /// Panels of K^T; missing keys become 0.
+  void load_keys(const Inputs& inputs, const KeyChunk& chunk) {
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys);
+    const std::int64_t width = kernels_.width;
+    Real* to = keys_.data();
+    for (std::int64_t first = 0; first < chunk.count; first += width, to += width * key_dim_) {
+      const std::int64_t present = std::min(width, chunk.count - first);
+      // A few whole rows at a time, as they lie in memory; those to come are on their way.
+      for (std::int64_t j = 0; j < present; j += support::kSquare<Real>) {
+        for (std::int64_t n = 2 * support::kSquare<Real>; n < 3 * support::kSquare<Real>; ++n) {
+          for (std::int64_t d = 0; d < key_dim_; d += 64 / static_cast<std::int64_t>(sizeof(Real)))
+            __builtin_prefetch(rows.data + (first + j + n) * rows.stride + d);
+        }
+        support::transpose(rows.data + (first + j) * rows.stride, rows.stride,
+                           std::min(support::kSquare<Real>, present - j), key_dim_, Real{1}, to + j, width);
+      }
+      for (std::int64_t d = 0; present < width && d < key_dim_; ++d)
+        std::fill(to + d * width + present, to + (d + 1) * width, Real{0});
+    }
+  }
+
+  /// Panels of V; missing columns become 0. A hidden key has weight 0, and 0 * NaN would leak: values that are not
+  /// finite become 0, too, and their keys are suspects, which the plan adds one by one to the rows that see them.
+  void load_values(const Inputs& inputs, const KeyChunk& chunk) {
+    const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values);
+    loaded_ = chunk.count;
+    suspects_.clear();
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      for (std::int64_t c = 0; c < value_dim_; c += 64 / static_cast<std::int64_t>(sizeof(Real)))
+        __builtin_prefetch(rows.data + (j + 8) * rows.stride + c);
+      if (put_value(j, rows.data + j * rows.stride)) continue;
+      suspects_.push_back(j);
+      put_value(j, zeros_.data());
+    }
+  }
+
+  /// At most kTileKeys keys and values where they lie, or in buffers when no vector can read them there; and where the
+  /// next ones lie. Values are not looked at: see find_suspects().
+  void point_at(const Inputs& inputs, const KeyChunk& chunk) {
+    suspects_.clear();
+    const bool readable = kernels_.reads(inputs.k.dtype) && has_whole_rows(inputs.k) && has_whole_rows(inputs.v) &&
+                          has_whole_rows(inputs.past_k) && has_whole_rows(inputs.past_v);
+    stored_ = readable ? inputs.k.dtype : kSame;
+    for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
+    for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      if (readable && chunk.first + j < chunk.end) {
+        point_at_key(inputs, chunk, j, true);
+      } else {
+        key_rows_[at] = key_rows_[0];
+        value_rows_[at] = value_rows_[0];
+      }
+    }
+  }
+
+  /// Puts zeros in the place of values that are not finite. To be asked when a product with them was not.
+  void find_suspects(const KeyChunk& chunk) {
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      const void*& row = value_rows_[static_cast<std::size_t>(j)];
+      if (is_finite(row)) continue;
+      suspects_.push_back(j);
+      row = zeros_.data();
+    }
+  }
+
+  /// Puts the chunk's keys from `key` on into a tile.
+  void aim(Tile<Real>& tile, std::int64_t key) const {
+    tile.keys_packed = keys_.data() + key * key_dim_;
+    tile.values = values_.data();
+    tile.values_loaded = loaded_;
+    tile.value_key = key;
+    tile.key_rows = key_rows_.data();
+    tile.value_rows = value_rows_.data();
+    tile.stored = stored_;
+  }
+
+  /// Of the chunk, counted from its first key.
+  const std::vector<std::int64_t>& suspects() const { return suspects_; }
+  std::int64_t columns() const { return columns_; }
+  std::size_t bytes() const { return (keys_.size() + values_.size() + rows_.size()) * sizeof(Real); }
+
+  static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+ private:
+  /// The chunk's rows as Real: where they lie when that needs no change, else in a buffer.
+  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
+    const bool values = which == Cache::values;
+    const ConstTensor& fresh = values ? inputs.v : inputs.k;
+    const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
+    const std::int64_t columns = values ? value_dim_ : key_dim_;
+    const KeyPlace first = place_of_key(inputs, chunk.b, chunk.first);
+    const KeyPlace last = place_of_key(inputs, chunk.b, chunk.first + chunk.count - 1);
+    const ConstTensor& from = first.past ? past : fresh;
+    const bool together =
+        first.past == last.past && first.batch == last.batch && last.row - first.row == chunk.count - 1;
+    if (together && from.dtype == kSame && (columns == 1 || from.strides[3] == 1)) {
+      return {static_cast<const Real*>(from.data) + from.offset(first.batch, chunk.group, first.row, 0),
+              from.strides[2]};
+    }
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
+        const KeyPlace next = place_of_key(inputs, chunk.b, ahead);
+        fetch(next.past ? past : fresh, next.batch, chunk.group, next.row);
+      }
+      const KeyPlace at = place_of_key(inputs, chunk.b, chunk.first + j);
+      widen_row(kernels_, at.past ? past : fresh, at.batch, chunk.group, at.row, rows_.data() + j * columns);
+    }
+    return {rows_.data(), columns};
+  }
+
+  static constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
+  static constexpr std::int64_t kAhead = 32;  ///< rows that are on their way from memory
+
+  /// Whether features lie side by side; true of a tensor that is not there.
+  static bool has_whole_rows(const ConstTensor& t) { return !t.data || t.shape[3] == 1 || t.strides[3] == 1; }
+
+  static const char* row_at(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l) {
+    return static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
+  }
+
+  static void fetch(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l) {
+    const char* row = row_at(t, b, h, l);
+    for (std::size_t at = 0; at < static_cast<std::size_t>(t.shape[3]) * size_of(t.dtype); at += 64)
+      __builtin_prefetch(row + at);
+  }
+
+  void point_at_key(const Inputs& inputs, const KeyChunk& chunk, std::int64_t j, bool readable) {
+    const auto at = static_cast<std::size_t>(j);
+    const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
+    const ConstTensor &k = place.past ? inputs.past_k : inputs.k, &v = place.past ? inputs.past_v : inputs.v;
+    if (readable) {
+      key_rows_[at] = row_at(k, place.batch, chunk.group, place.row);
+      value_rows_[at] = row_at(v, place.batch, chunk.group, place.row);
+      return;
+    }
+    Real *key = keys_.data() + j * key_dim_, *value = values_.data() + j * value_dim_;
+    support::read_row(k, place.batch, chunk.group, place.row, key);
+    support::read_row(v, place.batch, chunk.group, place.row, value);
+    key_rows_[at] = key;
+    value_rows_[at] = value;
+  }
+
+  /// Of a row of values in the type that is read.
+  bool is_finite(const void* row) const {
+    const auto largest_exponent = [&]<class Bits>(Bits exponent) {
+      Bits largest = 0;
+      for (std::int64_t c = 0; c < value_dim_; ++c) {
+        Bits bits = 0;
+        std::memcpy(&bits, static_cast<const char*>(row) + c * static_cast<std::int64_t>(sizeof bits), sizeof bits);
+        largest = std::max(largest, static_cast<Bits>(bits & exponent));
+      }
+      return largest != exponent;
+    };
+    switch (stored_) {
+      case DType::f64: return largest_exponent(std::uint64_t{0x7ff0000000000000u});
+      case DType::f32: return largest_exponent(std::uint32_t{0x7f800000u});
+      case DType::f16: return largest_exponent(std::uint16_t{0x7c00u});
+      case DType::bf16: return largest_exponent(std::uint16_t{0x7f80u});
+    }
+    return true;
+  }
+
+  /// False when a number is NaN or infinite: its exponent's bits are all ones, which vectorises better.
+  bool put_value(std::int64_t key, const Real* from) {
+    using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits kExponent = sizeof(Real) == 4 ? Bits{0x7f800000u} : static_cast<Bits>(0x7ff0000000000000u);
+    Bits largest = 0;
+    for (std::int64_t column = 0; column < columns_; column += kernels_.width) {
+      const std::int64_t width = std::min(kernels_.width, columns_ - column),
+                         present = std::min(width, value_dim_ - column);
+      Real* to = values_.data() + column * loaded_ + key * width;
+      for (std::int64_t c = 0; c < present; ++c) {
+        Bits bits = 0;
+        std::memcpy(&bits, from + column + c, sizeof bits);
+        std::memcpy(to + c, &bits, sizeof bits);
+        largest = std::max(largest, static_cast<Bits>(bits & kExponent));
+      }
+      std::fill(to + present, to + width, Real{0});
+    }
+    return largest != kExponent;
+  }
+
+  const Kernels<Real>& kernels_;
+  std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
+  Aligned<Real> keys_, values_, rows_, zeros_;
+  std::array<const void*, 2 * kTileKeys> key_rows_{}, value_rows_{};
+  DType stored_ = kSame;
+  std::vector<std::int64_t> suspects_;
+};
+
+}  // namespace attest::simd

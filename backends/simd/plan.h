@@ -1,0 +1,389 @@
+// The schedule of backends/simd: tasks on host threads, chunks of keys packed once for all rows of a task, and tiles of
+// them for one block of rows after another, with an online softmax. No score matrix is ever held.
+//
+// Tiles that nobody sees are skipped; between the steps of those that all rows see whole nothing is done. A few rows
+// alone read keys and values where they lie.
+#pragma once
+
+#include <omp.h>
+
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/simd/packed_keys.h"
+#include "backends/simd/scores.h"
+#include "backends/simd/tasks.h"
+#include "backends/simd/worker.h"
+#include "backends/support/host_results.h"
+#include "reference/work.h"
+
+namespace attest::simd {
+
+template <class Real>
+class SimdPlan : public Plan {
+ public:
+  SimdPlan(const Call& call, const Kernels<Real>& kernels, int threads)
+      : call_(call),
+        kernels_(kernels),
+        block_(kBlockRows / kernels.rows * kernels.rows),
+        results_(call),
+        options_(call_, inputs_, kernels),
+        tasks_(make_tasks(call_, options_.visibility(), block_, threads)) {
+    std::int64_t rows = 0;
+    for (const Task& task : tasks_) {
+      rows = std::max(rows, task.rows);
+      if (task.parts > 1) partial_rows_ = std::max(partial_rows_, task.partial + task.rows);
+      if (task.part == 0 && task.parts > 1) split_.push_back(task);
+    }
+    chunk_ = kCacheBytes / static_cast<std::int64_t>(sizeof(Real)) / (call.key_dim + call.value_dim);
+    chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
+    partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
+    // Waking the team costs some microseconds, and its idle members spin.
+    worth_threads_ = tasks_.size() > 1 && dense_multiply_adds(call) > 2e5;
+    const auto workers = std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(tasks_.size(), 1));
+    for (std::size_t n = 0; n < workers; ++n)
+      workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_));
+  }
+
+  void upload(const Inputs& inputs) override { inputs_ = inputs; }
+
+  void run() override {
+    each(tasks_.size(), [this](std::size_t n, Worker& worker) { attend(tasks_[n], worker); });
+    each(split_.size(), [this](std::size_t n, Worker&) { put_together(split_[n]); });
+  }
+
+  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
+
+  std::size_t workspace_bytes() const override {
+    std::size_t bytes = partials_.size() * sizeof(Real);
+    for (const auto& worker : workers_) bytes += worker->bytes();
+    return bytes;
+  }
+
+ private:
+  static constexpr std::int64_t kBlockRows = 64;
+  static constexpr std::int64_t kCacheBytes = 256 << 10;  ///< of a chunk's keys and values: a part of the second level
+
+  using Worker = simd::Worker<Real>;
+
+  template <class Step>
+  void each(std::size_t count, const Step& step) {
+    std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(workers_.size())) if (worth_threads_)
+    for (std::size_t n = 0; n < count; ++n) {
+      try {
+        step(n, *workers_[static_cast<std::size_t>(omp_get_thread_num())]);
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void attend(const Task& task, Worker& worker) {
+    load_rows(task, worker);
+    KeyChunk chunk{task.b, task.group, 0, 0, task.keys.last};
+    const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
+    for (chunk.first = task.keys.first; chunk.first < task.keys.last; chunk.first += step) {
+      chunk.count = std::min(step, task.keys.last - chunk.first);
+      bool loaded = false;
+      for (std::int64_t row = 0; row < task.rows; row += block_) {
+        const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
+        const support::KeyRange range = seen.some.within(chunk.first, chunk.first + chunk.count);
+        for (std::int64_t key = (range.first - chunk.first) / kTileKeys * kTileKeys; key < range.last - chunk.first;
+             key += kTileKeys) {
+          const std::int64_t keys = std::min(kTileKeys, chunk.count - key);
+          if (!any_block(task, row, {chunk.first + key, chunk.first + key + keys})) continue;
+          if (!loaded) {  // a chunk of keys that nobody sees is not even read
+            load(task, chunk, worker);
+            loaded = true;
+          }
+          attend_tile(task, row, chunk, key, keys, worker);
+        }
+      }
+    }
+    if (task.parts > 1)
+      keep_partial(task, worker);
+    else
+      for (std::int64_t r = 0; r < task.rows; ++r) finish(task, r, worker);
+    if (call_.wants_scores()) write_stages(task, worker);
+  }
+
+  /// Whether keys are read where they lie.
+  static bool is_few(const Task& task) { return task.rows <= kFewRows; }
+
+  /// Rows of a tile: n and what the kernels need besides.
+  std::int64_t padded_rows(const Task& task, std::int64_t n) const {
+    if (is_few(task)) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+    return PackedKeys<Real>::padded(n, kernels_.rows);
+  }
+
+  void load(const Task& task, const KeyChunk& chunk, Worker& worker) const {
+    if (is_few(task)) return worker.packed.point_at(inputs_, chunk);
+    worker.packed.load_keys(inputs_, chunk);
+    worker.packed.load_values(inputs_, chunk);
+  }
+
+  /// Queries, scaled; the state of their rows; what they see.
+  void load_rows(const Task& task, Worker& worker) const {
+    const auto scale = static_cast<Real>(call_.scale_value());
+    const std::int64_t dim = call_.key_dim, padded = padded_rows(task, task.rows);
+    worker.places.clear();
+    worker.seen.clear();
+    worker.blocks.clear();
+    std::fill_n(worker.out.begin(), padded * worker.packed.columns(), Real{0});
+    std::fill_n(worker.sum.begin(), padded * kernels_.lanes, Real{0});
+    std::fill_n(worker.maximum.begin(), padded, std::numeric_limits<Real>::lowest());
+    std::fill(worker.queries.begin() + task.rows * dim, worker.queries.begin() + padded * dim, Real{0});
+    for (std::int64_t r = 0; r < task.rows; ++r) {
+      const TaskRow at = row_of(call_, task, r);
+      Real* query = worker.queries.data() + r * dim;
+      widen_row(kernels_, inputs_.q, task.b, at.h, at.i, query);
+      for (std::int64_t d = 0; d < dim; ++d) query[d] *= scale;
+      const Real sink = options_.sink(at.h);
+      // A sink is a key without a value: it starts the maximum and the sum.
+      if (task.part == 0 && sink != -std::numeric_limits<Real>::infinity()) {
+        worker.maximum[static_cast<std::size_t>(r)] = sink;
+        worker.sum[static_cast<std::size_t>(r * kernels_.lanes)] = 1;
+      }
+      const support::RowKeys seen = options_.visibility().row(task.b, at.i);
+      worker.places.push_back(at);
+      worker.seen.push_back(seen);
+      if (r % block_ == 0) worker.blocks.push_back({{}, seen.band, true});
+      BlockKeys& block = worker.blocks.back();
+      block.some.widen(seen.prefix);
+      block.some.widen(seen.band);
+      block.all = block.all.within(seen.band.first, seen.band.last);
+      block.intervals = block.intervals && seen.prefix.empty();
+    }
+  }
+
+  /// False when the call's blocks hide every pair of the tile.
+  bool any_block(const Task& task, std::int64_t row, support::KeyRange keys) const {
+    if (!inputs_.blocks) return true;
+    const std::int64_t end = std::min(row + block_, task.rows);
+    while (row < end) {  // the rows of one head at a time
+      const TaskRow at = row_of(call_, task, row);
+      const std::int64_t rows = std::min(end - row, call_.stored_queries(task.b) - at.i);
+      if (options_.visibility().any_block(task.b, at.h, at.i, rows, keys)) return true;
+      row += rows;
+    }
+    return false;
+  }
+
+  Tile<Real> tile_of(const Task& task, std::int64_t row, std::int64_t keys, Worker& worker) const {
+    Tile<Real> tile;
+    tile.rows = padded_rows(task, std::min(block_, task.rows - row));
+    tile.keys = keys;
+    tile.key_dim = call_.key_dim;
+    tile.value_dim = call_.value_dim;
+    tile.queries = worker.queries.data() + row * call_.key_dim;
+    tile.weights = worker.weights.data();
+    tile.out_stride = worker.packed.columns();
+    tile.out = worker.out.data() + row * tile.out_stride;
+    tile.maximum = worker.maximum.data() + row;
+    tile.sum = worker.sum.data() + row * kernels_.lanes;
+    return tile;
+  }
+
+  /// Rows of the block that begins at `row` against keys [key, key + keys) of the chunk.
+  void attend_tile(const Task& task, std::int64_t row, const KeyChunk& chunk, std::int64_t key, std::int64_t keys,
+                   Worker& worker) const {
+    const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
+    Tile<Real> tile = tile_of(task, row, keys, worker);
+    worker.packed.aim(tile, key);
+    const std::int64_t first = chunk.first + key, rows = std::min(block_, task.rows - row);
+    const bool plain = options_.none() && seen.intervals;
+    const bool whole = seen.all.first <= first && seen.all.last >= first + keys && keys % kernels_.lanes == 0;
+    if (plain && !whole) set_intervals(row, rows, first, tile, worker);
+    (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
+    if (!plain)
+      change_scores(task, row, first, tile, worker);
+    else if (!whole)
+      kernels_.hide(tile);
+    kernels_.softmax(tile);
+    for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
+      options_.drop(score_row(task, row + r, first, keys, worker), tile.weights + r * kTileKeys);
+    if (is_few(task))
+      accumulate_few(chunk, tile, worker);
+    else
+      kernels_.accumulate(tile);
+    for (std::int64_t suspect : worker.packed.suspects()) {
+      if (suspect >= key && suspect < key + keys) add_suspect(task, row, rows, chunk, suspect, key, worker);
+    }
+  }
+
+  /// Values were not looked at: a sum that is not finite tells that some may not be, and is taken back.
+  void accumulate_few(const KeyChunk& chunk, const Tile<Real>& tile, Worker& worker) const {
+    const std::int64_t numbers = tile.rows * tile.out_stride;
+    std::copy_n(tile.out, numbers, worker.before.begin());
+    kernels_.accumulate_few(tile);
+    if (!support::has_non_finite<Real>({tile.out, numbers}, 1, numbers)) return;
+    std::copy_n(worker.before.begin(), numbers, tile.out);
+    worker.packed.find_suspects(chunk);
+    kernels_.accumulate_few(tile);
+  }
+
+  /// Each row sees one interval.
+  void set_intervals(std::int64_t row, std::int64_t rows, std::int64_t first, Tile<Real>& tile, Worker& worker) const {
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      support::KeyRange band;
+      if (r < rows) band = worker.seen[static_cast<std::size_t>(row + r)].band.within(first, first + tile.keys);
+      if (band.empty()) band = {first, first};
+      worker.first[static_cast<std::size_t>(r)] = band.first - first;
+      worker.last[static_cast<std::size_t>(r)] = band.last - first;
+    }
+    tile.first = worker.first.data();
+    tile.last = worker.last.data();
+  }
+
+  /// Masks, biases and caps.
+  void change_scores(const Task& task, std::int64_t row, std::int64_t first, const Tile<Real>& tile,
+                     const Worker& worker) const {
+    const std::int64_t rows = std::min(block_, task.rows - row);
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      Real* scores = tile.weights + r * kTileKeys;
+      if (r < rows) {
+        options_.cap(scores, tile.keys);
+        options_.bias(score_row(task, row + r, first, tile.keys, worker),
+                      worker.seen[static_cast<std::size_t>(row + r)], scores);
+      }
+      std::fill(scores + tile.keys, scores + PackedKeys<Real>::padded(tile.keys, kernels_.lanes),
+                -std::numeric_limits<Real>::infinity());
+    }
+  }
+
+  static ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys,
+                            const Worker& worker) {
+    const TaskRow& at = worker.places[static_cast<std::size_t>(r)];
+    return {task.b, at.h, at.i, first, keys};
+  }
+
+  /// A key whose values are not finite, to the rows that see it.
+  void add_suspect(const Task& task, std::int64_t row, std::int64_t rows, const KeyChunk& chunk, std::int64_t suspect,
+                   std::int64_t tile_key, Worker& worker) const {
+    const std::int64_t key = chunk.first + suspect;
+    const KeyPlace place = place_of_key(inputs_, task.b, key);
+    support::read_row(place.past ? inputs_.past_v : inputs_.v, place.batch, task.group, place.row, worker.value.data());
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const TaskRow at = row_of(call_, task, row + r);
+      if (!options_.visibility().sees(task.b, at.h, at.i, worker.seen[static_cast<std::size_t>(row + r)], key))
+        continue;
+      const Real weight = worker.weights[static_cast<std::size_t>(r * kTileKeys + suspect - tile_key)];
+      Real* out = worker.out.data() + (row + r) * worker.packed.columns();
+      for (std::int64_t c = 0; c < call_.value_dim; ++c) out[c] += weight * worker.value[static_cast<std::size_t>(c)];
+    }
+  }
+
+  Real sum_of(std::int64_t r, const Worker& worker) const {
+    Real sum = 0;
+    for (std::int64_t lane = 0; lane < kernels_.lanes; ++lane)
+      sum += worker.sum[static_cast<std::size_t>(r * kernels_.lanes + lane)];
+    return sum;
+  }
+
+  /// O / sum and the logsumexp. A row that sees nothing gives 0 and -inf.
+  void write(const Task& task, std::int64_t r, const Real* out, Real maximum, Real sum) {
+    const TaskRow at = row_of(call_, task, r);
+    const std::size_t row = results_.row(task.b, at.h, at.i);
+    Real* to = results_.out_row(row);
+    const Real factor = sum == 0 ? Real{0} : Real{1} / sum;
+    for (std::int64_t c = 0; c < call_.value_dim; ++c) to[c] = sum == 0 ? Real{0} : out[c] * factor;
+    results_.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : maximum + std::log(sum);
+  }
+
+  void finish(const Task& task, std::int64_t r, const Worker& worker) {
+    write(task, r, worker.out.data() + r * worker.packed.columns(), worker.maximum[static_cast<std::size_t>(r)],
+          sum_of(r, worker));
+  }
+
+  /// Where a row of a part lies: O, maximum, sum.
+  Real* partial(const Task& task, std::int64_t r) {
+    return partials_.data() + (task.partial + r) * (call_.value_dim + 2);
+  }
+
+  void keep_partial(const Task& task, const Worker& worker) {
+    for (std::int64_t r = 0; r < task.rows; ++r) {
+      Real* to = partial(task, r);
+      std::copy_n(worker.out.data() + r * worker.packed.columns(), call_.value_dim, to);
+      to[call_.value_dim] = worker.maximum[static_cast<std::size_t>(r)];
+      to[call_.value_dim + 1] = sum_of(r, worker);
+    }
+  }
+
+  /// The rows of all parts of a task, of which this is the first, relative to one maximum.
+  void put_together(const Task& task) {
+    const std::int64_t dim = call_.value_dim;
+    for (std::int64_t r = 0; r < task.rows; ++r) {
+      Real* whole = partial(task, r);
+      for (std::int64_t part = 1; part < task.parts; ++part) {
+        const Real* next = whole + part * task.rows * (dim + 2);
+        const Real most = std::max(whole[dim], next[dim]);
+        const Real keep = std::exp(whole[dim] - most), add = std::exp(next[dim] - most);
+        for (std::int64_t c = 0; c < dim; ++c) whole[c] = whole[c] * keep + next[c] * add;
+        whole[dim + 1] = whole[dim + 1] * keep + next[dim + 1] * add;
+        whole[dim] = most;
+      }
+      write(task, r, whole, whole[dim], whole[dim + 1]);
+    }
+  }
+
+  /// Stages of the scores that were asked for, computed again over every key. The weights get a maximum and a sum of
+  /// their own: those of the first pass lag behind.
+  void write_stages(const Task& task, Worker& worker) {
+    KeyChunk chunk{task.b, task.group, 0, 0, call_.key_length};
+    const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
+    for (; chunk.first < call_.key_length; chunk.first += step) {
+      chunk.count = std::min(step, call_.key_length - chunk.first);
+      load(task, chunk, worker);
+      for (std::int64_t row = 0; row < task.rows; row += block_) {
+        for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {
+          Tile<Real> tile = tile_of(task, row, std::min(kTileKeys, chunk.count - key), worker);
+          worker.packed.aim(tile, key);
+          (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
+          for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
+            write_stage_row(score_row(task, row + r, chunk.first + key, tile.keys, worker),
+                            worker.seen[static_cast<std::size_t>(row + r)], tile.weights + r * kTileKeys);
+          }
+        }
+      }
+    }
+    for (std::int64_t r = 0; r < task.rows; ++r) {
+      const TaskRow at = row_of(call_, task, r);
+      Real* weights = results_.stage_row(results_.weights, results_.row(task.b, at.h, at.i));
+      if (weights) options_.softmax(weights, at.h);
+    }
+  }
+
+  void write_stage_row(const ScoreRow& at, const support::RowKeys& seen, Real* scores) {
+    const std::size_t row = results_.row(at.b, at.h, at.i);
+    const auto write = [&](std::vector<Real>& stage) {
+      if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, at.keys, to + at.key);
+    };
+    write(results_.raw);
+    options_.cap(scores, at.keys);
+    write(results_.capped);
+    options_.bias(at, seen, scores);
+    write(results_.biased);
+    write(results_.weights);
+  }
+
+  const Call call_;
+  const Kernels<Real>& kernels_;
+  std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
+  Inputs inputs_{};
+  support::HostResults<Real> results_;
+  const ScoreOptions<Real> options_;
+  const std::vector<Task> tasks_;
+  std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
+  std::vector<Real> partials_;
+  bool worth_threads_ = false;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace attest::simd

@@ -1,0 +1,86 @@
+// What options do to the scores and weights of one row, between the steps of the kernels.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "backends/simd/kernels.h"
+#include "backends/support/visibility.h"
+#include "reference/philox.h"
+
+namespace attest::simd {
+
+/// A row of scores: query i of head h in batch b against keys [key, key + keys).
+struct ScoreRow {
+  std::int64_t b, h, i, key, keys;
+};
+
+template <class Real>
+class ScoreOptions {
+ public:
+  /// The call and inputs outlive it; inputs may change.
+  ScoreOptions(const Call& call, const Inputs& inputs, const Kernels<Real>& kernels)
+      : call_(call), inputs_(inputs), kernels_(kernels), visibility_(call, inputs) {}
+
+  /// Whether scores and weights stay as the products leave them, but for keys beyond an interval.
+  bool none() const { return !call_.softcap && !inputs_.mask && !inputs_.blocks && inputs_.slopes.empty() && !drops(); }
+  bool drops() const { return call_.dropout > 0 || inputs_.keep; }
+  const support::Visibility& visibility() const { return visibility_; }
+
+  void cap(Real* scores, std::int64_t n) const {
+    if (!call_.softcap) return;
+    const auto cap = static_cast<Real>(*call_.softcap);
+    for (std::int64_t j = 0; j < n; ++j) scores[j] /= cap;
+    kernels_.tanh_row(scores, n);
+    for (std::int64_t j = 0; j < n; ++j) scores[j] *= cap;
+  }
+
+  /// Biases and hides: -inf where the row does not see.
+  void bias(const ScoreRow& at, const support::RowKeys& seen, Real* scores) const {
+    visibility_.apply(at.b, at.h, at.i, seen, at.key, at.keys, scores);
+  }
+
+  /// Dropout of weights that have been summed.
+  void drop(const ScoreRow& at, Real* weights) const {
+    const auto factor = static_cast<Real>(1 / (1 - call_.dropout));
+    const std::uint64_t threshold = dropout_threshold(call_.dropout);
+    const std::int64_t row = (at.b * call_.query_heads + at.h) * call_.query_length + at.i;
+    const std::uint8_t* given = inputs_.keep ? inputs_.keep + row * call_.key_length + at.key : nullptr;
+    for (std::int64_t j = 0; j < at.keys; ++j) {
+      const bool keep =
+          given ? given[j] != 0 : dropout_keeps(call_.dropout_seed, threshold, at.b, at.h, at.i, at.key + j);
+      weights[j] *= keep ? factor : Real{0};
+    }
+  }
+
+  /// Biased scores over every key to weights, in place. Hidden keys get exactly 0, also beside NaN.
+  void softmax(Real* row, std::int64_t h) const {
+    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+    const Real logit = sink(h);
+    Real most = logit;
+    for (std::int64_t j = 0; j < call_.key_length; ++j) most = std::max(most, row[j]);
+    Real sum = logit == kHidden ? Real{0} : std::exp(logit - most);
+    for (std::int64_t j = 0; j < call_.key_length; ++j) {
+      row[j] = row[j] == kHidden ? Real{0} : std::exp(row[j] - most);
+      sum += row[j];
+    }
+    for (std::int64_t j = 0; j < call_.key_length; ++j) {
+      if (row[j] != 0) row[j] /= sum;
+    }
+  }
+
+  /// A logit without a key; -inf: none.
+  Real sink(std::int64_t h) const {
+    return inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
+                                 : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
+  }
+
+ private:
+  const Call& call_;
+  const Inputs& inputs_;
+  const Kernels<Real>& kernels_;
+  const support::Visibility visibility_;
+};
+
+}  // namespace attest::simd

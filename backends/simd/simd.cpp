@@ -1,0 +1,69 @@
+// simd: a fused attention written for vectors with Highway. One source gives kernels for AVX-512, AVX2 and SSE4 (NEON
+// elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best.
+#include <cstdlib>
+
+#include "backends/backend.h"
+#include "backends/simd/kernels.h"
+#include "backends/simd/plan.h"
+
+namespace attest {
+namespace {
+
+simd::Target choose_target() {
+  const std::vector<simd::Target> all = simd::targets();
+  if (all.empty()) throw BackendUnavailable("the processor has none of the instruction sets that were compiled");
+  const char* wanted = std::getenv("ATTEST_SIMD_TARGET");
+  if (!wanted || !*wanted) return all.front();
+  std::string names;
+  for (const simd::Target& target : all) {
+    if (target.name == wanted) return target;
+    names += (names.empty() ? "" : ", ") + target.name;
+  }
+  throw BackendUnavailable("ATTEST_SIMD_TARGET=" + std::string(wanted) + ": here are " + names);
+}
+
+class SimdBackend : public Backend {
+ public:
+  explicit SimdBackend(const Context& context)
+      : threads_(context.threads),
+        target_(choose_target()),
+        f32_(simd::kernels_of<float>(target_)),
+        f64_(simd::kernels_of<double>(target_)) {}
+
+  Identity identity() const override {
+    return {"simd", "Highway " + simd::highway_version() + " (" + target_.name + ")",
+            "CPU, " + std::to_string(threads_) + " thread(s)"};
+  }
+  int contract() const override { return 2; }
+
+  std::optional<Refusal> refuse(const Call& call) const override { return refuse_other_operators(call); }
+
+  Arithmetic arithmetic(const Call& call) const override {
+    Arithmetic a;
+    a.accumulator = a.stored_weights = accumulator_of(call.dtype);
+    a.exp_ulps = simd::kExpUlps;
+    a.tanh_ulps = simd::kTanhUlps;
+    a.log_ulps = 1;
+    a.division = Division::reciprocal;
+    a.key_block = simd::kTileKeys;
+    a.lazy_threshold = simd::kLag;
+    a.flush_to_zero = true;  // exp gives 0 where the result would be subnormal
+    return a;
+  }
+
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    if (call.dtype == DType::f64) return std::make_unique<simd::SimdPlan<double>>(call, f64_, threads_);
+    return std::make_unique<simd::SimdPlan<float>>(call, f32_, threads_);
+  }
+
+ private:
+  int threads_;
+  simd::Target target_;
+  const simd::Kernels<float>& f32_;
+  const simd::Kernels<double>& f64_;
+};
+
+}  // namespace
+}  // namespace attest
+
+ATTEST_REGISTER_BACKEND(simd, SimdBackend)

@@ -1,0 +1,53 @@
+// What one thread of backends/simd works in: the packed keys of a chunk, and the state of a task's rows.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/simd/aligned.h"
+#include "backends/simd/packed_keys.h"
+#include "backends/simd/tasks.h"
+
+namespace attest::simd {
+
+/// What the rows of a block see.
+struct BlockKeys {
+  support::KeyRange some;  ///< seen by at least one row
+  support::KeyRange all;   ///< seen by every row
+  bool intervals = true;   ///< each row sees one interval
+};
+
+/// Allocated once, for tasks of at most `rows` rows, tiles of `block` rows and chunks of `chunk` keys.
+template <class Real>
+struct Worker {
+  Worker(const Call& call, const Kernels<Real>& kernels, std::int64_t rows, std::int64_t block, std::int64_t chunk)
+      : packed(kernels, chunk, call.key_dim, call.value_dim) {
+    const auto padded = static_cast<std::size_t>(PackedKeys<Real>::padded(std::max(rows, kFewRows), kernels.rows));
+    queries.resize(padded * static_cast<std::size_t>(call.key_dim));
+    out.resize(padded * static_cast<std::size_t>(packed.columns()));
+    maximum.resize(padded);
+    sum.resize(padded * static_cast<std::size_t>(kernels.lanes));
+    weights.resize(static_cast<std::size_t>(block * kTileKeys));
+    first.resize(static_cast<std::size_t>(block));
+    last.resize(static_cast<std::size_t>(block));
+    value.resize(static_cast<std::size_t>(call.value_dim));
+    before.resize(static_cast<std::size_t>(kFewRows * packed.columns()));
+    places.reserve(padded);
+    seen.reserve(padded);
+    blocks.reserve(padded);
+  }
+
+  std::size_t bytes() const {
+    return packed.bytes() + (queries.size() + out.size() + maximum.size() + sum.size() + weights.size()) * sizeof(Real);
+  }
+
+  PackedKeys<Real> packed;
+  Aligned<Real> queries, out, maximum, sum, weights, value;
+  Aligned<Real> before;  ///< O of few rows, before a tile
+  std::vector<std::int64_t> first, last;
+  std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees
+  std::vector<support::RowKeys> seen;
+  std::vector<BlockKeys> blocks;
+};
+
+}  // namespace attest::simd
