@@ -37,7 +37,7 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   const double least = std::max(0.25 * run + copy_out, kShortest);
   // Threads that turn in a circle beside it cost the process time, but they don't make the download longer.
   const bool waits = nearly_always(steps.waited, [&](const StepSamples::Cost& more) {
-    return (y.host ? std::min(more.cpu, std::max(1., y.threads) * more.seconds) : more.seconds) > least;
+    return (y.host ? std::min(more.cpu, std::max(1, y.threads) * more.seconds) : more.seconds) > least;
   });
   if (waits) {
     return fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
