@@ -107,7 +107,7 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
   const auto isolation = options.isolation.options(options.backend);
-  const Plugins plugins(options.backend.plugins, invocation.registry);
+  const Plugins plugins(options.backend.sources(), invocation.registry);
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());

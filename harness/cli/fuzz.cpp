@@ -43,7 +43,7 @@ void print_pairs(const FuzzResult& result) {
 }
 
 int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const std::vector<std::string> names = options.backend.one("fuzz looks at", plugins);
   std::optional<OutputFile> file;
   if (!options.out.empty()) file.emplace(options.out);
