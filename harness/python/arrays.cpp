@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
+#include "harness/python/object_text.h"
 
 namespace attest {
 namespace {
@@ -24,7 +25,7 @@ Index4 extents_of(const ConstTensor& view) {
 /// `type` as dlpack calls it, of an object of NumPy that the buffer protocol can't describe.
 bool is_numpy_bfloat(const nb::object& object) {
   return nb::hasattr(object, "dtype") && nb::hasattr(object, "view") && nb::hasattr(object, "__array_interface__") &&
-         nb::cast<std::string>(nb::str(object.attr("dtype"))) == "bfloat16";
+         object_text(object.attr("dtype")) == "bfloat16";
 }
 
 template <class T>
@@ -126,8 +127,7 @@ ReturnedArray::ReturnedArray(nb::object object) : object_(std::move(object)) {
   if (bfloat) seen = object_.attr("view")("uint16");
   if (!nb::try_cast(seen, array_)) {
     PyErr_Clear();
-    throw BackendError("returned " + nb::cast<std::string>(nb::str(object_.type().attr("__name__"))) +
-                       ", which is no array");
+    throw BackendError("returned " + object_text(object_.type().attr("__name__")) + ", which is no array");
   }
   type_ = bfloat ? type_of(DType::bf16) : array_.dtype();
 }

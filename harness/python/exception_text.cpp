@@ -5,6 +5,7 @@
 #include "backends/backend.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/text.h"
+#include "harness/python/object_text.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
@@ -19,8 +20,7 @@ std::string place_of(const nb::python_error& error) {
   if (!frame.is_valid() || frame.is_none()) return "";
   while (!frame.attr("tb_next").is_none()) frame = frame.attr("tb_next");
   const auto file = nb::cast<std::string>(frame.attr("tb_frame").attr("f_code").attr("co_filename"));
-  return std::filesystem::path(file).filename().string() + ", line " +
-         nb::cast<std::string>(nb::str(frame.attr("tb_lineno")));
+  return std::filesystem::path(file).filename().string() + ", line " + object_text(frame.attr("tb_lineno"));
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ std::string exception_text(const nb::python_error& error) {
   try {
     const nb::object lines =
         nb::module_::import_("traceback").attr("format_exception_only")(error.type(), error.value());
-    const auto last = nb::cast<std::string>(nb::str(lines[nb::int_(-1)]));
+    const auto last = object_text(lines[nb::int_(-1)]);
     const std::string place = place_of(error);
     return printable_line(trimmed(last)) + (place.empty() ? "" : " (" + printable_line(place) + ")");
   } catch (const std::exception&) {  // an exception whose own text raises one

@@ -1,13 +1,12 @@
 #include "harness/python/python_backend.h"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 
 #include "harness/base/text.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/plugin/arithmetic_rules.h"
 #include "harness/python/exception_text.h"
+#include "harness/python/object_text.h"
 #include "harness/python/python_plan.h"
 
 namespace attest {
@@ -45,7 +44,7 @@ Arithmetic plain_arithmetic(const Call& call) {
 Conventions conventions_from(const nb::dict& stated_ones) {
   Conventions conventions;
   for (const auto& [key, value] : stated_ones) {
-    const auto name = nb::cast<std::string>(nb::str(key));
+    const auto name = object_text(nb::borrow(key));
     const auto* field = std::find_if(kConventionFields.begin(), kConventionFields.end(),
                                      [&](const ConventionField& f) { return f.name == name; });
     if (field == kConventionFields.end()) throw BackendError("conventions: there is no " + printable_line(name));
@@ -59,7 +58,7 @@ Conventions conventions_from(const nb::dict& stated_ones) {
 Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
   Json fields = plain_arithmetic(call);
   for (const auto& [key, value] : stated) {
-    const auto field = nb::cast<std::string>(nb::str(key));
+    const auto field = object_text(nb::borrow(key));
     if (!fields.contains(field)) throw BackendError("arithmetic: there is no " + printable_line(field));
     const Json given = json_of(field, value);
     const bool alike = fields[field].is_number() ? given.is_number() : fields[field].type() == given.type();

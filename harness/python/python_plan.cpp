@@ -1,12 +1,11 @@
 #include "harness/python/python_plan.h"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 
 #include "harness/base/fingerprint.h"
 #include "harness/cases/tensor_bytes.h"
 #include "harness/python/exception_text.h"
+#include "harness/python/object_text.h"
 #include "reference/operator_tensors.h"
 #include "reference/philox.h"
 
@@ -59,8 +58,8 @@ PythonPlan::PythonPlan(const nb::object& step, const Call& call)
       to_host_(step.attr("to_host")),
       constants_(nb::cast<nb::dict>(step.attr("constants"))) {
   for (const auto& [name, keyword] : nb::cast<nb::dict>(step.attr("arrays")))
-    tensors_.emplace_back(nb::cast<std::string>(nb::str(name)), nb::cast<std::string>(nb::str(keyword)));
-  for (const nb::handle name : step.attr("outputs")) names_.push_back(nb::cast<std::string>(nb::str(name)));
+    tensors_.emplace_back(object_text(nb::borrow(name)), object_text(nb::borrow(keyword)));
+  for (const nb::handle name : step.attr("outputs")) names_.push_back(object_text(nb::borrow(name)));
   const auto wants_keep = [](const auto& tensor) { return tensor.first == "keep"; };
   if (call_.dropout > 0 && std::any_of(tensors_.begin(), tensors_.end(), wants_keep)) keep_ = drawn_keep(call_);
 }

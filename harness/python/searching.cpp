@@ -45,7 +45,7 @@ nb::tuple explain_case(const nb::object& asked, const std::string& what, int ele
 
 /// The verdict before, the smallest case's (None where nothing fails), how many were tried, and whether to the end.
 nb::tuple shrink_line(const nb::object& asked, const std::string& what, double budget, const std::string& out,
-                 nb::object told) {
+                      nb::object told) {
   const Request request(asked);
   const ChosenBackends chosen(asked, native_backends());
   Listener listener(std::move(told));
@@ -82,7 +82,7 @@ nb::dict fuzz_backend(const nb::object& asked, nb::object told) {
     const nb::gil_scoped_release released;
     const BackendSet backends = chosen.make(request.context(), request.isolation);
     found = fuzz(*backends.all().front(), settings,
-                         [&](const FuzzResult& so_far) { listener.tell("fuzzed", std::to_string(so_far.cases)); });
+                 [&](const FuzzResult& so_far) { listener.tell("fuzzed", std::to_string(so_far.cases)); });
   }
   listener.require_no_error();
   nb::dict result;
@@ -122,11 +122,11 @@ nb::tuple statements(const nb::object& asked, nb::object told) {
 }  // namespace
 
 void define_searching(nb::module_& module) {
-  module.def("explain", &explain_case, nb::arg("request"), nb::arg("case"), nb::arg("elements"), nb::arg("listener").none());
+  module.def("explain", &explain_case, nb::arg("request"), nb::arg("case"), nb::arg("elements"),
+             nb::arg("listener").none());
   module.def("shrink", &shrink_line, nb::arg("request"), nb::arg("case"), nb::arg("budget"), nb::arg("out"),
              nb::arg("listener").none());
-  module.def("fuzz", &fuzz_backend, nb::arg("request"),
-             nb::arg("listener").none());
+  module.def("fuzz", &fuzz_backend, nb::arg("request"), nb::arg("listener").none());
   module.def("statements", &statements, nb::arg("request"), nb::arg("listener").none());
 }
 
