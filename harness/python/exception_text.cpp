@@ -29,9 +29,10 @@ std::string exception_text(const nb::python_error& error) {
   try {
     const nb::object lines =
         nb::module_::import_("traceback").attr("format_exception_only")(error.type(), error.value());
-    const auto last = object_text(lines[nb::int_(-1)]);
+    std::string last = object_text(lines[nb::int_(-1)]);
+    while (last.ends_with('\n')) last.pop_back();
     const std::string place = place_of(error);
-    return printable_line(trimmed(last)) + (place.empty() ? "" : " (" + printable_line(place) + ")");
+    return printable_line(last) + (place.empty() ? "" : " (" + printable_line(place) + ")");
   } catch (const std::exception&) {  // an exception whose own text raises one
     return "an exception that can't be shown";
   }

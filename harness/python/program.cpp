@@ -13,6 +13,7 @@
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/exception_text.h"
+#include "harness/python/object_text.h"
 
 namespace attest {
 
@@ -25,7 +26,8 @@ nb::object loaded(const std::string& object) {
   try {
     return nb::module_::import_("attest._load").attr("load")(object);
   } catch (const nb::python_error& error) {
-    throw UserError(exception_text(error));
+    const nb::object own = nb::module_::import_("attest._attest").attr("UserError");
+    throw UserError(error.matches(own) ? object_text(nb::borrow(error.value())) : exception_text(error));
   }
 }
 

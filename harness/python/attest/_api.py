@@ -194,6 +194,7 @@ def _row(one: Any, isolate: bool, stated: Mapping[str, Any]) -> tuple[str, Optio
         is_native = one in {name for name, unavailable in _attest.backends()}
         return (one, None, "") if is_native else ("", None, one)
     backend = backend_of(one, **stated)
+    backend._made_for(1, "")  # what is wrong with its signature is told here
     words = _words_for(one)
     if not isolate:
         return backend.name, backend, f"python:{words or backend.name}"
