@@ -9,7 +9,8 @@ attest_build=${ATTEST_BUILD:-$attest_root/build}
 attest_packages="cmake ninja-build g++ git libeigen3-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
   libfmt-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
-attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache"
+attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache
+  python3-venv python3-dev"
 
 # attest_progress WHAT COMMAND...: runs the command and shows how far it is, with the last line that it printed: on a
 # terminal one line that changes every second, elsewhere a line every 15. A command of a moment shows nothing; of one

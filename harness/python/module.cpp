@@ -13,8 +13,10 @@
 namespace nb = nanobind;
 
 NB_MODULE(_attest, module) {
-  nb::exception<attest::UserError>(module, "UserError", PyExc_ValueError);
-  nb::exception<attest::OutputError>(module, "OutputError", PyExc_OSError);
+  nb::exception<attest::UserError>(module, "UserError", PyExc_ValueError).attr("__doc__") =
+      "A request that can't be carried out: what, where, what to do.";
+  nb::exception<attest::OutputError>(module, "OutputError", PyExc_OSError).attr("__doc__") =
+      "Results that could not be written, after work was done.";
   attest::set_native_backends(attest::registered_backends());
   attest::define_call(module);
   module.def("all_features", &attest::all_feature_names);

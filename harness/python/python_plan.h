@@ -25,9 +25,9 @@ class PythonPlan : public Plan {
   PythonPlan& operator=(const PythonPlan&) = delete;
 
   void upload(const Inputs& inputs) override;
+  /// The first few also throw BackendError where an input was changed.
   void run() override;
-  /// Throws BackendError where the result isn't what was asked for: its type, shape, place, or a view of an input; and
-  /// where an input was changed, which is looked for after the first runs alone.
+  /// Throws BackendError where the result isn't what was asked for: its type, shape, place, or a view of an input.
   void download(const Outputs& outputs) override;
 
  private:
@@ -45,7 +45,6 @@ class PythonPlan : public Plan {
   nb::object result_for(const std::string& name, std::size_t number) const;
   void hand_over(const nb::object& result, const Wanted& output) const;
   std::string fingerprint() const;
-  void require_unchanged();
 
   Call call_;
   ArrayKind arrays_;

@@ -52,6 +52,7 @@ def attention(
         s = softcap * np.tanh(s / softcap)
     if bias is not None:
         s = s + bias.astype(np.float64)
+        seen = seen & (bias != -np.inf)
     s = np.where(np.isfinite(k).all(-1)[:, :, None, :], s, np.nan)
     s = np.where(seen, s, -np.inf)
     top = s.max(-1, keepdims=True, initial=-np.inf)

@@ -29,7 +29,7 @@ def test_shrink():
 
 def test_fuzz():
     found = attest.fuzz(without_scale, count=60, seed=1)
-    assert found.failed > 0 and found.findings and found.refused > 0
+    assert found.failed > 0 and found.findings
     assert "failed in" in str(found)
     right = attest.fuzz(kernels.Exact(), count=60, seed=1)
     assert right.failed == 0 and right.passed > 10, str(right)

@@ -92,12 +92,11 @@ def test_examples_in_docstrings(module):
     assert result.failed == 0 and result.attempted > 0
 
 
-def test_types():
+def test_types(tmp_path):
     pytest.importorskip("mypy")
-    package = Path(attest.__file__).parent
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, str(package)],
-        capture_output=True, text=True, cwd=package.parent,
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, "-p", "attest"],
+        capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -77,8 +77,8 @@ def shrink(
     ...     scores = q @ k.swapaxes(-1, -2)
     ...     weights = np.exp(scores - scores.max(-1, keepdims=True))
     ...     return weights @ v / weights.sum(-1, keepdims=True)
-    >>> attest.shrink(without_scale, "batch=2 heads=3 seq=33x20 dim=8").smallest.case
-    'seq=1x2 dim=2'
+    >>> print(attest.shrink(without_scale, "batch=2 heads=3 seq=33x20 dim=8").smallest.status)
+    fail
     """
     request = _request(implementation, isolate, stated)
     with worker_path():
