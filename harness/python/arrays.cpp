@@ -121,8 +121,8 @@ nb::object ArrayKind::of(const MaskTensor& mask) const {
   return of(mask.data, mask.additive ? type_of(mask.dtype) : kBool, mask.shape, mask.strides);
 }
 
-ReturnedArray::ReturnedArray(nb::object object) : object_(std::move(object)) {
-  const bool bfloat = is_numpy_bfloat(object_);
+ReturnedArray::ReturnedArray(nb::object object, DType wanted) : object_(std::move(object)) {
+  const bool bfloat = wanted == DType::bf16 && is_numpy_bfloat(object_);
   nb::object seen = object_;
   if (bfloat) seen = object_.attr("view")("uint16");
   if (!nb::try_cast(seen, array_)) {

@@ -41,8 +41,8 @@ std::string name_of(nb::dlpack::dtype type);
 /// A tensor that a callable gave back, seen where it lies. Any library that speaks DLPack or the buffer protocol.
 class ReturnedArray {
  public:
-  /// Throws BackendError for what is no array.
-  explicit ReturnedArray(nb::object object);
+  /// `wanted`: the type that is expected, whatever it has. Throws BackendError for what is no array.
+  ReturnedArray(nb::object object, DType wanted);
 
   nb::dlpack::dtype type() const { return type_; }
   bool on_host() const { return array_.device_type() == nb::device::cpu::value; }

@@ -39,11 +39,12 @@ nb::object mask_of(const Call& call) {
   return nb::str(call.mask->additive ? "add" : "bool");
 }
 
-/// Names of what is asked for, as a callable gives them back.
+/// Names of what is asked for, as a callable gives them back. The output itself always is.
 nb::tuple outputs_of(const Call& call) {
   nb::list names;
+  names.append("o");
   for (const Output output : call.outputs) {
-    if (output != Output::present) names.append(text_of(output));
+    if (output != Output::present && output != Output::o) names.append(text_of(output));
   }
   for (const PresentOutput& present : present_outputs(call)) names.append(std::string(present.name));
   return nb::tuple(names);

@@ -230,7 +230,7 @@ void PythonPlan::download(const Outputs& outputs) {
 void PythonPlan::hand_over(const nb::object& result, const Wanted& output) const {
   const std::string which = names_.size() == 1 ? "" : " as `" + output.name + "`";
   const nb::object here = to_host_.is_none() ? result : nb::object(to_host_(result));
-  const ReturnedArray array(here);
+  const ReturnedArray array(here, output.view->dtype);
   if (!array.on_host()) throw BackendError("returned a tensor on another device" + which);
   const Index4 shape = visible_shape(*output.view);
   if (!array.has_shape(shape))

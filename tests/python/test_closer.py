@@ -73,3 +73,10 @@ def test_plugins_and_natives_by_name():
     with pytest.raises(attest.UserError, match="there is no such file"):
         attest.check("./libnowhere.so", "seq=4 dim=4")
     assert np.isfinite(attest.check("example", "seq=4 dim=4")[0].error)
+
+
+def test_overhead():
+    import overhead
+
+    steps, own = overhead.measure()
+    assert sum(steps) - own < 30, (steps, own)

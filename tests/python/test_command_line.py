@@ -105,3 +105,23 @@ def test_everything_public_is_annotated():
     assert (Path(attest.__file__).parent / "py.typed").exists()
     for name in attest.__all__:
         assert getattr(attest, name).__doc__, name
+
+
+def test_a_new_backend_passes_its_own_tests(tmp_path):
+    code, text = attest_says("new-backend", "my_kernel", "--python", folder=tmp_path)
+    assert code == 0, text
+    made = tmp_path / "my_kernel"
+    assert {path.name for path in made.iterdir()} == {"my_kernel.py", "test_my_kernel.py", "pyproject.toml", "ci.yml"}
+    assert not any("example_py" in path.read_text() for path in made.iterdir())
+    built = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path / "site"), str(made)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made)],
+        cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(tmp_path / "site")),
+    )  # fmt: skip
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
+    code, text = attest_says("check", "--suite", "smoke", "--python", "my_kernel.py:Kernel", folder=made)
+    assert "0 failed" in text, text

@@ -100,7 +100,7 @@ def _torch_step(step: Step, device: str) -> Step:
     """Tensors on a device of torch: one copy each way, and a wait after each run. None of these on the host."""
     import dataclasses
 
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     def without_gradient(tensor: Any) -> Any:
         return tensor.detach() if isinstance(tensor, torch.Tensor) and tensor.requires_grad else tensor

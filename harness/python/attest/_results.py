@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence, overload
 
 FAILURES = ("fail", "crashed", "timeout", "suspect")
 
@@ -74,6 +74,12 @@ class Results(Sequence[Verdict]):
 
     def __len__(self) -> int:
         return len(self.verdicts)
+
+    @overload
+    def __getitem__(self, index: int) -> Verdict: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Verdict]: ...
 
     def __getitem__(self, index: Any) -> Any:
         return self.verdicts[index]
