@@ -22,7 +22,9 @@ class Kernel(attest.Backend):
         weights = np.exp(scores - scores.max(-1, keepdims=True, initial=np.finfo(wide).min))
         seen = np.isfinite(scores).any(-1, keepdims=True)
         total = np.where(seen, weights.sum(-1, keepdims=True), 1)
-        return (weights @ v.astype(wide) / total).astype(q.dtype)
+        finite = np.isfinite(v)  # 0 times a NaN that no query sees would be NaN
+        out = weights @ np.where(finite, v, 0).astype(wide) / total
+        return np.where((weights != 0).astype(wide) @ ~finite > 0, wide(np.nan), out).astype(q.dtype)
 
     def refuse(self, call):
         return None
