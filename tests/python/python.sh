@@ -20,6 +20,9 @@ CXX=${CXX:-/usr/bin/c++} CC=${CC:-/usr/bin/cc} "$pip" install -q --disable-pip-v
 echo "installed in $((SECONDS - start)) s"
 
 # Nothing of the source tree is needed from here on.
+mkdir "$folder/pages"
+cp "$source"/harness/python/*.md "$folder/pages"
+export ATTEST_PAGES=$folder/pages
 cp -r "$source/tests/python" "$folder/tests"
 cd "$folder/tests"
 "$folder/venv/bin/python" -m pytest -q -p no:cacheprovider --no-header .
