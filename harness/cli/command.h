@@ -42,7 +42,7 @@ void add_worker(CLI::App& app, Invocation& invocation);
 struct BackendOptions {
   std::string names;                 ///< comma separated; empty means all, or with plug-ins all of theirs
   std::vector<std::string> plugins;  ///< paths of shared libraries
-  std::vector<std::string> objects;  ///< of Python: module:object or file.py:object
+  std::vector<std::string> objects;  ///< of Python: module:object, or a file with :object behind it
   bool no_isolate = false;           ///< backends of both run in this process
   std::string require;               ///< comma separated: those that must be there
   std::string device;

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "backends/refusal.h"
-#include "harness/base/crash_message.h"
 #include "harness/base/backend_source.h"
+#include "harness/base/crash_message.h"
 #include "harness/base/text.h"
 #include "harness/cases/memory.h"
 #include "harness/verdict/committed_lists.h"

@@ -10,19 +10,24 @@ python=${ATTEST_TEST_PYTHON:-/usr/bin/python3}
 folder=$(mktemp -d)
 build=$source/build-python
 trap 'rm -rf "$folder"' EXIT
-"$python" -m venv "$folder/venv"
-pip=$folder/venv/bin/pip
+python3() { "$python" "$@"; }
+cd "$folder"
+python3 -m venv venv
 options=(--config-settings=build-dir="$build" --config-settings=cmake.define.ATTEST_WERROR=ON)
 for option in "$@"; do options+=(--config-settings=cmake.define."${option#-D}"); done
 start=$SECONDS
-CXX=${CXX:-/usr/bin/c++} CC=${CC:-/usr/bin/cc} "$pip" install -q --disable-pip-version-check "${options[@]}" "$source[bf16,test]" mypy \
-  >"$folder/pip.log" 2>&1 || { tail -n 60 "$folder/pip.log" >&2; exit 1; }
+export CXX=${CXX:-/usr/bin/c++} PIP_DISABLE_PIP_VERSION_CHECK=1
+(cd "$source" && "$folder"/venv/bin/pip install . "${options[@]}" >"$folder/pip.log" 2>&1) ||
+  { tail -n 60 "$folder/pip.log" >&2; exit 1; }
+venv/bin/pip install -q ml_dtypes mypy pytest
 echo "installed in $((SECONDS - start)) s"
 
 # Nothing of the source tree is needed from here on.
 mkdir "$folder/pages"
 cp "$source"/harness/python/*.md "$folder/pages"
+cp "$source/README.md" "$folder/pages/top.md"
 export ATTEST_PAGES=$folder/pages
+venv/bin/python -m attest check "seq=4 dim=4"
 cp -r "$source/tests/python" "$folder/tests"
 cd "$folder/tests"
 "$folder/venv/bin/python" -m pytest -q -p no:cacheprovider --no-header .

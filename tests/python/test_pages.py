@@ -39,6 +39,12 @@ def test_the_first_five_lines(tmp_path):
     assert "27 passed, 1 failed" in told, told  # NaN in hidden keys
 
 
+def test_the_readme_at_the_top_has_the_same_five_lines():
+    top = PAGES / "top.md"
+    text = (top if top.exists() else Path(__file__).parent / "../../README.md").read_text()
+    assert blocks("README.md")[0] in text
+
+
 def test_the_class_of_the_guide(tmp_path):
     program = blocks("README.md")[1]
     told = run(f"import attest\n{program}\nprint(attest.check(Mine(), 'seq=4 dim=4').verdicts[0].reason)", tmp_path)
