@@ -104,6 +104,8 @@ int exit_code_of(const CheckOutcome& outcome) {
 }
 
 int run(const CheckOptions& options, const Invocation& invocation) {
+  if (options.resume && !options.backend.objects.empty())
+    throw UserError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
   const auto isolation = options.isolation.options(options.backend);
