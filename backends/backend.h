@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -102,9 +103,9 @@ inline std::optional<Refusal> refuse_other_operators(const Call& call) {
 /// One row of the registry. Either `make` is set, or `plugin`, or `unavailable` says why the backend was not built.
 struct BackendEntry {
   std::string_view name;
-  std::unique_ptr<Backend> (*make)(const Context&);  ///< throws BackendUnavailable
+  std::function<std::unique_ptr<Backend>(const Context&)> make;  ///< throws BackendUnavailable
   std::string_view unavailable;
-  std::string_view plugin{};  ///< path of the shared library that has it: the harness loads that, or a worker does
+  std::string_view plugin{};  ///< from outside of this program: the shared library, or what else the harness loads
 };
 
 }  // namespace attest

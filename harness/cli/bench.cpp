@@ -201,7 +201,7 @@ int run(const BenchOptions& options, const Invocation& invocation) {
     throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
   }
   limit_thread_pools(context.threads);
-  const Plugins plugins(options.backend.plugins, invocation.registry);
+  const Plugins plugins(options.backend.sources(), invocation.registry);
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), context);
   backends.require(options.backend.required());
   check_before_timing(cases, backends, filter);

@@ -171,10 +171,12 @@ int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, 
 
 int run(const CheckOptions& options, const Invocation& invocation) {
   if (options.resume && options.json_on_stdout()) throw UserError("--resume goes on from a file: name one for --json");
+  if (options.resume && !options.backend.objects.empty())
+    throw UserError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
   std::vector<CaseList> cases = load(options.cases);
   const Context context = options.backend.context();
   const auto isolation = options.isolation.options(options.backend);
-  const Plugins plugins(options.backend.plugins, invocation.registry);
+  const Plugins plugins(options.backend.sources(), invocation.registry);
   const std::vector<std::filesystem::path> libraries = loaded_libraries();
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());

@@ -47,12 +47,15 @@ void add_worker(CLI::App& app, Invocation& invocation);
 struct BackendOptions {
   std::string names;                 ///< comma separated; empty means all, or with plug-ins all of theirs
   std::vector<std::string> plugins;  ///< paths of shared libraries
-  bool no_isolate = false;           ///< backends of plug-ins run in this process
+  std::vector<std::string> objects;  ///< of Python: module:object, or a file with :object behind it
+  bool no_isolate = false;           ///< backends of both run in this process
   std::string require;               ///< comma separated: those that must be there
   std::string device;
   int threads = 0;  ///< 0: every core
 
   Context context() const;
+  /// Plug-ins and objects, as Plugins takes them.
+  std::vector<std::string> sources() const;
   /// The names one by one. Throws UserError for an empty one.
   std::vector<std::string> list(const Plugins& loaded) const;
   /// The names that must be there. Throws UserError for an empty one.
@@ -64,7 +67,7 @@ struct BackendOptions {
   std::optional<IsolationOptions> isolation() const;
 };
 void add_backend_options(CLI::App& app, BackendOptions& options);
-/// --plugin, and --no-isolate but for a command that never isolates.
+/// --plugin, --python, and --no-isolate but for a command that never isolates.
 void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates = true);
 /// --require, for commands that run all backends that can be had.
 void add_require_option(CLI::App& app, BackendOptions& options);

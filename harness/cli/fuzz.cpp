@@ -90,7 +90,7 @@ void print_answer(const FuzzResult& result, const std::string& backend, bool col
 }
 
 int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const std::vector<std::string> names = options.backend.one("fuzz looks at", plugins);
   std::optional<OutputFile> file;
   if (!options.out.empty()) file.emplace(options.out);

@@ -41,7 +41,7 @@ int print(const Table& table, const ListOptions& options) {
 }
 
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const BackendSet backends(plugins.entries(), {}, options.backend.context(), options.backend.isolation());
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::json::array();
@@ -77,7 +77,7 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
 /// What each backend says and what probing it shows; exit code 1 when a statement does not hold.
 int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOptions& options,
                   std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
                             options.backend.isolation());
   const bool for_programs = options.output.for_programs();
@@ -107,7 +107,7 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   std::ifstream file(path);
   const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
   if (!field.is_object()) throw UserError(path.string() + ": can't be read");
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
                             options.backend.isolation());
   std::map<std::string, std::string> stated;

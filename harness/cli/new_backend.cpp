@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct NewBackendOptions {
   std::string name;
-  bool in_tree = false, plugin = false;
+  bool in_tree = false, plugin = false, python = false;
 };
 
 /// What a file with words of an example becomes.
@@ -112,6 +112,11 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
         options.name);
     return kOk;
   }
+  if (options.python) {
+    copy_example(data_folder("python"), options.name, {{"example_py", options.name}});
+    fmt::print("\ncd {}\npip install .\npytest\n", options.name);
+    return kOk;
+  }
   copy_example(examples / "plugin" / "examples" / "c", options.name, {{"example_c", options.name}});
   fmt::print("\ncmake -S {0} -B {0}/build\ncmake --build {0}/build\nctest --test-dir {0}/build --output-on-failure\n",
              options.name);
@@ -128,7 +133,9 @@ void add_new_backend(CLI::App& app, Invocation& invocation) {
   sub->add_option("name", options->name, "Lower-case letters, digits and _")->required();
   auto* in_tree =
       sub->add_flag("--in-tree", options->in_tree, "In C++, as a folder of attest's sources, which lie here");
-  sub->add_flag("--plugin", options->plugin, "In C, as a shared library of its own (the default)")->excludes(in_tree);
+  auto* plugin = sub->add_flag("--plugin", options->plugin, "In C, as a shared library of its own (the default)")
+                     ->excludes(in_tree);
+  sub->add_flag("--python", options->python, "In Python, as a package of its own")->excludes(in_tree)->excludes(plugin);
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/terminal.h"
 #include "harness/base/user_error.h"
@@ -15,6 +16,12 @@ namespace attest {
 Context BackendOptions::context() const {
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return {threads > 0 ? threads : all, device};
+}
+
+std::vector<std::string> BackendOptions::sources() const {
+  std::vector<std::string> all = plugins;
+  for (const std::string& object : objects) all.push_back(std::string(kPythonObject) + object);
+  return all;
 }
 
 std::vector<std::string> BackendOptions::list(const Plugins& loaded) const {
@@ -32,7 +39,8 @@ std::vector<std::string> BackendOptions::one(const std::string& command, const P
 }
 
 std::optional<IsolationOptions> BackendOptions::isolation() const {
-  if (plugins.empty() || no_isolate) return std::nullopt;
+  if (no_isolate && sources().empty()) throw UserError("--no-isolate requires --plugin or --python");
+  if (sources().empty() || no_isolate) return std::nullopt;
   return IsolationOptions{};
 }
 
@@ -49,9 +57,12 @@ void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
   app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);  // what follows is a case
+  app.add_option("--python", options.objects,
+                 "A callable or Backend as module:object or file.py:object, with `python -m attest`; may be repeated")
+      ->allow_extra_args(false);
   if (!isolates) return;
-  app.add_flag("--no-isolate", options.no_isolate, "Run backends of plug-ins in this process, for debuggers")
-      ->needs("--plugin");
+  app.add_flag("--no-isolate", options.no_isolate,
+               "Run backends of plug-ins and of Python in this process, for debuggers");
 }
 
 void add_require_option(CLI::App& app, BackendOptions& options) {
@@ -72,10 +83,12 @@ void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   auto* memory = app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
                      ->check(number_range(0.001, 1e6));
   const auto* plugin = app.get_option_no_throw("--plugin");
+  const auto* python = app.get_option_no_throw("--python");
   const auto* here = app.get_option_no_throw("--no-isolate");
   if (here) isolate->excludes("--no-isolate");
   app.parse_complete_callback([=] {
-    if (!isolate->empty() || (plugin && !plugin->empty() && here->empty())) return;
+    const bool foreign = (plugin && !plugin->empty()) || (python && !python->empty());
+    if (!isolate->empty() || (foreign && here->empty())) return;
     for (const CLI::Option* limit : {timeout, memory}) {
       if (!limit->empty()) throw CLI::RequiresError(limit->get_name(), "--isolate");
     }

@@ -24,7 +24,7 @@ struct ShrinkOptions {
 };
 
 int run(const ShrinkOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.plugins, registry);
+  const Plugins plugins(options.backend.sources(), registry);
   const std::vector<std::string> names = options.backend.one("shrink looks at", plugins);
   const Case source = case_from_argument(options.what);
   announce_if_long(source.problem, source.label);

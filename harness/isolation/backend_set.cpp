@@ -6,7 +6,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/isolation/isolated_backend.h"
-#include "harness/plugin/plugin_library.h"
+#include "harness/plugin/foreign_backends.h"
 #include "reference/nearest.h"
 
 namespace attest {
@@ -34,7 +34,7 @@ void check_known(const std::string& name, const std::vector<std::string>& known)
 
 std::unique_ptr<Backend> make_here(const BackendEntry& entry, const Context& context) {
   if (entry.plugin.empty()) return entry.make(context);
-  return make_plugin_backend(load_plugin(std::string(entry.plugin)), std::string(entry.name), context);
+  return make_foreign_backend(std::string(entry.plugin), std::string(entry.name), context);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "harness/base/backend_source.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/isolation/isolation_options.h"
@@ -14,14 +15,14 @@
 namespace attest {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw UserError("plug-in " + printable_line(path) + ": " + what);
+[[noreturn]] void fail(const std::string& source, const std::string& what) {
+  throw UserError(title_of(source) + ": " + what);
 }
 
-/// Which backends a library has, asked of a process that loads it.
+/// Which backends it has, asked of a process that loads it.
 std::vector<std::string> names_in(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) fail(path, "there is no such file");
+  if (python_object(path).empty() && !std::filesystem::exists(path, error)) fail(path, "there is no such file");
   WorkerProcess worker("", {}, 0, path);
   Json hello;
   switch (receive_message(worker.socket(), hello, IsolationOptions{}.limit)) {

@@ -25,7 +25,7 @@
 #include "harness/base/spoiled_memory.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
-#include "harness/plugin/plugin_library.h"
+#include "harness/plugin/foreign_backends.h"
 #include "reference/case_line.h"
 
 namespace attest {
@@ -262,9 +262,9 @@ std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const
 
 /// Without a backend's name: says in the greeting which there are.
 std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& hello) {
-  const auto plugin = load_plugin(options.plugin);
-  if (!options.backend.empty()) return make_plugin_backend(plugin, options.backend, {options.threads, options.device});
-  hello["backends"] = backends_of(*plugin);
+  if (!options.backend.empty())
+    return make_foreign_backend(options.plugin, options.backend, {options.threads, options.device});
+  hello["backends"] = backends_in(options.plugin);
   return nullptr;
 }
 

@@ -9,10 +9,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
+#include "harness/base/backend_source.h"
 #include "harness/base/machine.h"
+#include "harness/base/restart.h"
 #include "harness/isolation/worker.h"
 
 extern char** environ;
@@ -34,18 +35,18 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
   posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
   posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
-  std::vector<std::string> words = {
-      program_path().string(),   "worker", name, "--threads", std::to_string(context.threads), "--memory",
-      std::to_string(memory_gib)};
+  std::vector<std::string> words = restart().words;
+  if (words.empty()) words.push_back(program_path().string());
+  words.insert(words.end(),
+               {"worker", name, "--threads", std::to_string(context.threads), "--memory", std::to_string(memory_gib)});
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
-  if (!plugin.empty()) words.insert(words.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
+  if (!plugin.empty()) words.insert(words.end(), {"--plugin", seen_from_anywhere(plugin)});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  // This very program, even when another stands at its path by now.
-  const int error = posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <new>
 
 #include "harness/base/text.h"
+#include "harness/plugin/arithmetic_rules.h"
 #include "harness/plugin/flat_call.h"
 #include "harness/plugin/flat_tensors.h"
 #include "harness/plugin/sized.h"
@@ -123,12 +123,6 @@ E enumerator(const char* member, std::int32_t value) {
   return static_cast<E>(value);
 }
 
-double size_of_error(const char* member, double value) {
-  if (!std::isfinite(value) || value < 0)
-    throw BackendError(broken(fmt::format("arithmetic: {} is {}: it must be finite and not negative", member, value)));
-  return value;
-}
-
 bool flag(const char* member, std::int32_t value) {
   if (value != 0 && value != 1)
     throw BackendError(broken(fmt::format("arithmetic: {} is {}, and not 0 or 1", member, value)));
@@ -146,28 +140,21 @@ void set_defaults(attest_arithmetic& a, const Call& call) {
 Arithmetic checked(const attest_arithmetic& from) {
   Arithmetic a;
   a.accumulator = enumerator<DType>("accumulator", from.accumulator);
-  if (a.accumulator != DType::f32 && a.accumulator != DType::f64)
-    throw BackendError(broken("arithmetic: accumulator must be ATTEST_F32 or ATTEST_F64"));
   a.stored_weights = enumerator<DType>("stored_weights", from.stored_weights);
-  a.exp_ulps = size_of_error("exp_ulps", from.exp_ulps);
-  a.log_ulps = size_of_error("log_ulps", from.log_ulps);
-  a.tanh_ulps = size_of_error("tanh_ulps", from.tanh_ulps);
+  a.exp_ulps = from.exp_ulps;
+  a.log_ulps = from.log_ulps;
+  a.tanh_ulps = from.tanh_ulps;
   a.base2 = flag("base2", from.base2);
   a.scale = enumerator<ScalePlacement>("scale", from.scale);
   a.division = enumerator<Division>("division", from.division);
   a.normalised_before_storage = flag("normalised_before_storage", from.normalised_before_storage);
-  if (from.key_block < 0)
-    throw BackendError(broken(fmt::format("arithmetic: key_block is {}: it must not be negative", from.key_block)));
   a.key_block = from.key_block;
-  a.lazy_threshold = size_of_error("lazy_threshold", from.lazy_threshold);
+  a.lazy_threshold = from.lazy_threshold;
   a.stored_scores = enumerator<DType>("stored_scores", from.stored_scores);
-  if (from.score_stores < 0 || from.score_stores > 16)
-    throw BackendError(broken(fmt::format("arithmetic: score_stores is {}, and not from 0 to 16", from.score_stores)));
   a.score_stores = from.score_stores;
   a.sum_of_stored = flag("sum_of_stored", from.sum_of_stored);
   a.flush_to_zero = flag("flush_to_zero", from.flush_to_zero);
-  if (a.scale == ScalePlacement::folded_log2e && !a.base2)
-    throw BackendError(broken("arithmetic: scale is ATTEST_SCALE_FOLDED_LOG2E without base2"));
+  if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }
 

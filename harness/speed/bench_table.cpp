@@ -50,32 +50,32 @@ std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
   return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers_text(interval.confidence));
 }
 
-void print_speeds(const std::vector<const BenchLine*>& lines) {
-  fmt::print("  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
+void print_speeds(const std::vector<const BenchLine*>& lines, std::FILE* out) {
+  fmt::print(out, "  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
              "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ratio", "to the fastest (95% interval)");
   const BenchLine* fastest = fastest_by(run_of, lines);
   for (const BenchLine* line : lines) {
     const std::string roof = line->roof_measured ? fmt::format("{:.2f}", line->roof_fraction) : "-";
-    fmt::print("  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g}  {}\n", line->backend,
+    fmt::print(out, "  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g}  {}\n", line->backend,
                line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops, roof, line->gbps,
                line->error_over_bound, ratio_text(*line, fastest));
   }
 }
 
 /// What happened beside run(), and the ranking by all of it.
-void print_steps(std::vector<const BenchLine*> lines) {
+void print_steps(std::vector<const BenchLine*> lines, std::FILE* out) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](const BenchLine* a, const BenchLine* b) { return total_of(*a) < total_of(*b); });
   const bool cold = std::any_of(lines.begin(), lines.end(), [](const BenchLine* l) { return !l->steps.cold.empty(); });
-  fmt::print("  {:<10} {:>10} {:>10} {:>9} {:>23} {:>9} {:>8} {:>8} {:>9} {:>7}{}\n", "steps, ms", "prepare",
+  fmt::print(out, "  {:<10} {:>10} {:>10} {:>9} {:>23} {:>9} {:>8} {:>8} {:>9} {:>7}{}\n", "steps, ms", "prepare",
              "first run", "upload", "run (95% interval)", "download", "threads", "spinning", "memory MB", "total",
              cold ? "   cold run" : "");
   const BenchLine* fastest = fastest_by(total_of, lines);
   for (const BenchLine* line : lines) {
     const StepSamples& s = line->steps;
     const double after = median(s.after);
-    fmt::print("  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>23} {:>9.3f} {:>8} {:>7.0f}% {:>9} {:>7}{}\n", line->backend,
-               s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3, interval_text(line->interval),
+    fmt::print(out, "  {:<10} {:>10.3f} {:>10.3f} {:>9.3f} {:>23} {:>9.3f} {:>8} {:>7.0f}% {:>9} {:>7}{}\n",
+               line->backend, s.prepare * 1e3, s.first_run * 1e3, median(s.upload) * 1e3, interval_text(line->interval),
                median(s.download) * 1e3, s.threads.empty() ? "-" : fmt::format("{:.1f}", median(s.threads)),
                after > 0 ? std::max(0.0, 100 * median(s.cpu_after) / after) : 0,
                memory_text(std::max(s.memory_peak, s.workspace)),
@@ -86,8 +86,8 @@ void print_steps(std::vector<const BenchLine*> lines) {
 
 }  // namespace
 
-void print_bench_table(const BenchCase& result) {
-  fmt::print("\n{}\n", result.case_line);
+void print_bench_table(const BenchCase& result, std::FILE* out) {
+  fmt::print(out, "\n{}\n", result.case_line);
   std::vector<const BenchLine*> lines;
   for (const BenchLine& line : result.lines) {
     if (line.wrong.empty()) lines.push_back(&line);
@@ -95,29 +95,30 @@ void print_bench_table(const BenchCase& result) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](const BenchLine* a, const BenchLine* b) { return a->median() < b->median(); });
   if (!lines.empty()) {
-    print_speeds(lines);
-    print_steps(lines);
+    print_speeds(lines, out);
+    print_steps(lines, out);
   }
   for (const BenchLine& line : result.lines) {
-    if (!line.wrong.empty()) fmt::print("  {:<10} no speed: {}\n", line.backend, printable(line.wrong));
+    if (!line.wrong.empty()) fmt::print(out, "  {:<10} no speed: {}\n", line.backend, printable(line.wrong));
   }
   if (!lines.empty()) {
     fmt::print(
-        "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
+        out, "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
         result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
   }
   if (!lines.empty() && result.roof_after > 0) {
-    fmt::print("  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n", result.roof_after,
-               result.calibration_spread * 100);
+    fmt::print(out, "  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n",
+               result.roof_after, result.calibration_spread * 100);
   }
   for (const BenchLine* line : lines) {
     if (!line->disturbed.empty()) {
-      fmt::print("  ? {} was disturbed in {} samples, and its rank is not to be trusted: {}\n", line->backend,
+      fmt::print(out, "  ? {} was disturbed in {} samples, and its rank is not to be trusted: {}\n", line->backend,
                  line->samples_disturbed, line->disturbed);
     }
-    if (!line->roof_measured) fmt::print("  {}: the roof of its device and type was not measured\n", line->backend);
+    if (!line->roof_measured)
+      fmt::print(out, "  {}: the roof of its device and type was not measured\n", line->backend);
   }
-  std::fflush(stdout);
+  std::fflush(out);
 }
 
 }  // namespace attest

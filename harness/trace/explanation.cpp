@@ -41,33 +41,36 @@ std::string ranges_of(const std::vector<char>& seen) {
   return text.empty() ? "none" : text;
 }
 
-void print_element(const Problem& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic) {
+void print_element(const Problem& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
+                   std::FILE* out) {
   const auto [b, h, i] = e.row;
-  fmt::print("\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
-  fmt::print("  got       {:.9g}\n  expected  {:.17g}\n  error     {:.3g}\n  bound     {:.3g}   error/bound {:.3g}{}\n",
+  fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
+  fmt::print(out,
+             "  got       {:.9g}\n  expected  {:.17g}\n  error     {:.3g}\n  bound     {:.3g}   error/bound {:.3g}{}\n",
              e.got, e.expected, std::fabs(e.got - e.expected), e.bound, e.ratio(), e.ratio() <= 1 ? "" : "   FAIL");
   if (!p.has_scores()) return;
   const Head head(p, inputs, b, h);
   Row row;
   head.attend(i, row);
-  fmt::print("  keys seen {} of {}: {}\n", row.visible_count, p.key_length, ranges_of(row.seen));
+  fmt::print(out, "  keys seen {} of {}: {}\n", row.visible_count, p.key_length, ranges_of(row.seen));
   if (row.visible_count == 0) return;
 
   RowBound bound;
   bound_row(head, row, i, arithmetic, p.dtype, bound, e.column);
   const RowBound::Terms& t = bound.terms;
-  fmt::print("  the bound, term by term\n");
-  fmt::print("    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n", t.score,
-             p.key_dim);
-  fmt::print("    weights      {:<10.3g} what that, exp and the running maximum do to the weights, summed\n", t.weight);
-  fmt::print("    centred      {:<10.3g} the weights' errors times the distance of each value from the output\n",
+  fmt::print(out, "  the bound, term by term\n");
+  fmt::print(out, "    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n",
+             t.score, p.key_dim);
+  fmt::print(out, "    weights      {:<10.3g} what that, exp and the running maximum do to the weights, summed\n",
+             t.weight);
+  fmt::print(out, "    centred      {:<10.3g} the weights' errors times the distance of each value from the output\n",
              t.centred);
-  fmt::print("    products     {:<10.3g} rounding of P*V over {} keys\n", t.products, row.visible_count);
-  fmt::print("    division     {:<10.3g} rounding of the sum of weights and of the division by it\n", t.division);
-  fmt::print("    underflow    {:<10.3g} what numbers too small to be held may lose\n", t.underflow);
-  fmt::print("    storage      {:<10.3g} rounding to {} at the end\n", t.storage, name_of(p.dtype));
+  fmt::print(out, "    products     {:<10.3g} rounding of P*V over {} keys\n", t.products, row.visible_count);
+  fmt::print(out, "    division     {:<10.3g} rounding of the sum of weights and of the division by it\n", t.division);
+  fmt::print(out, "    underflow    {:<10.3g} what numbers too small to be held may lose\n", t.underflow);
+  fmt::print(out, "    storage      {:<10.3g} rounding to {} at the end\n", t.storage, name_of(p.dtype));
   bound_row(head, row, i, reference_arithmetic(), DType::f64, bound);
-  fmt::print("    reference    {:<10.3g} the reference's own rounding in float64\n",
+  fmt::print(out, "    reference    {:<10.3g} the reference's own rounding in float64\n",
              bound.output[static_cast<std::size_t>(e.column)]);
 
   std::vector<std::size_t> order;
@@ -77,11 +80,11 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   const std::size_t shown = std::min<std::size_t>(order.size(), 5);
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
                     [&](std::size_t a, std::size_t c) { return row.weights[a] > row.weights[c]; });
-  fmt::print("  heaviest keys\n    {:>6} {:>12} {:>12} {:>12} {:>12}\n", "key", "score", "with bias", "weight",
+  fmt::print(out, "  heaviest keys\n    {:>6} {:>12} {:>12} {:>12} {:>12}\n", "key", "score", "with bias", "weight",
              "value");
   for (std::size_t n = 0; n < shown; ++n) {
     const std::size_t j = order[n];
-    fmt::print("    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}\n", j, row.raw[j], row.biased[j], row.weights[j],
+    fmt::print(out, "    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}\n", j, row.raw[j], row.biased[j], row.weights[j],
                head.value_row(static_cast<std::int64_t>(j))[e.column]);
   }
 }
@@ -103,24 +106,24 @@ std::vector<Element> elements_of(const Problem& p, const Expectation& e, const A
 
 }  // namespace
 
-Verdict explain(const Case& source, Backend& backend, int threads, int elements) {
+Verdict explain(const Case& source, Backend& backend, int threads, int elements, std::FILE* out) {
   const Problem& p = source.problem;
   const PreparedCase prepared(source, {&backend}, threads);
   Verdict verdict = prepared.check(backend);
   const Identity identity = backend.identity();
   if (verdict.status == Status::refused) {
-    fmt::print("{} refuses this case: {}\n", identity.name, printable(verdict.reason));
+    fmt::print(out, "{} refuses this case: {}\n", identity.name, printable(verdict.reason));
     return verdict;
   }
-  fmt::print("{}\n{} on {}\n", printable_line(source.label), printable_line(identity.library),
+  fmt::print(out, "{}\n{} on {}\n", printable_line(source.label), printable_line(identity.library),
              printable_line(identity.device));
-  fmt::print("{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
+  fmt::print(out, "{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
 
   GuardedOutputs outputs(p);
   try {
     walk_once(backend, p, prepared.inputs(), outputs);
   } catch (const std::exception& error) {
-    fmt::print("nothing to explain: it threw: {}\n", printable(error.what()));
+    fmt::print(out, "nothing to explain: it threw: {}\n", printable(error.what()));
     return verdict;
   }
   const Arithmetic arithmetic = backend.arithmetic(p);
@@ -128,7 +131,7 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements)
   const std::size_t shown = std::min<std::size_t>(list.size(), static_cast<std::size_t>(elements));
   std::partial_sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(shown), list.end(),
                     [](const Element& a, const Element& b) { return a.ratio() > b.ratio(); });
-  for (std::size_t n = 0; n < shown; ++n) print_element(p, prepared.inputs(), list[n], arithmetic);
+  for (std::size_t n = 0; n < shown; ++n) print_element(p, prepared.inputs(), list[n], arithmetic, out);
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/refusal.h"
+#include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/text.h"
 #include "harness/cases/memory.h"
@@ -84,8 +85,7 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
 
 std::string repro_command(const Case& source, const Identity& backend) {
   const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
-  const std::string plugin = backend.plugin.empty() ? "" : "--plugin " + shell_quoted(backend.plugin) + " ";
-  return "attest check " + plugin + "--backend " + backend.name + " " + what;
+  return check_command(backend.plugin) + " --backend " + backend.name + " " + what;
 }
 
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)

@@ -311,7 +311,7 @@ constexpr auto make_entries(std::index_sequence<N...>) {
       ""}...};
 }
 
-constexpr auto kLoops = make_entries(std::make_index_sequence<static_cast<std::size_t>(Fault::count)>());
+const auto kLoops = make_entries(std::make_index_sequence<static_cast<std::size_t>(Fault::count)>());
 
 }  // namespace
 

@@ -267,7 +267,7 @@ constexpr auto make_entries(std::index_sequence<N...>) {
                                                              ""}...};
 }
 
-constexpr auto kEntries = make_entries(std::make_index_sequence<kDescriptions.size()>());
+const auto kEntries = make_entries(std::make_index_sequence<kDescriptions.size()>());
 
 }  // namespace
 

@@ -302,7 +302,7 @@ constexpr auto make_entries(std::index_sequence<N...>) {
       ""}...};
 }
 
-constexpr auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>());
+const auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>());
 
 }  // namespace
 

@@ -67,10 +67,10 @@ TEST(PluginBackend, ArithmeticIsInRange) {
   const std::string start = "breaks the plug-in interface: arithmetic: ";
   EXPECT_EQ(why("exp_nan"), start + "exp_ulps is nan: it must be finite and not negative");
   EXPECT_EQ(why("tanh_negative"), start + "tanh_ulps is -1: it must be finite and not negative");
-  EXPECT_EQ(why("accumulator_f16"), start + "accumulator must be ATTEST_F32 or ATTEST_F64");
+  EXPECT_EQ(why("accumulator_f16"), start + "accumulator must be f32 or f64");
   EXPECT_EQ(why("weights_77"), start + "stored_weights is 77, and not from 0 to 3");
   EXPECT_EQ(why("base2_5"), start + "base2 is 5, and not 0 or 1");
-  EXPECT_EQ(why("folded"), start + "scale is ATTEST_SCALE_FOLDED_LOG2E without base2");
+  EXPECT_EQ(why("folded"), start + "scale is folded_log2e without base2");
   EXPECT_EQ(why("block_negative"), start + "key_block is -4: it must not be negative");
   EXPECT_EQ(why("stores_99"), start + "score_stores is 99, and not from 0 to 16");
   EXPECT_EQ(answering("writes_nothing")->arithmetic(kCall), Arithmetic{})

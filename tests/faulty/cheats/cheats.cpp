@@ -330,7 +330,7 @@ constexpr auto make_entries(std::index_sequence<N...>) {
                                                              ""}...};
 }
 
-constexpr auto kCheats = make_entries(std::make_index_sequence<static_cast<std::size_t>(Cheat::count)>());
+const auto kCheats = make_entries(std::make_index_sequence<static_cast<std::size_t>(Cheat::count)>());
 
 }  // namespace
 

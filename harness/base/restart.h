@@ -1,0 +1,21 @@
+// How this program is started once more, as a worker.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attest {
+
+/// Of a program that is nothing but attest: itself. An interpreter in which attest is a module must be told to run it.
+struct Restart {
+  std::string file = "/proc/self/exe";  ///< this very program, even when another stands at its path by now
+  std::vector<std::string> words;       ///< in front of the command's own; empty: the program's path
+};
+
+/// Set before the first worker, or not at all.
+inline Restart& restart() {
+  static Restart how;
+  return how;
+}
+
+}  // namespace attest

@@ -1,0 +1,174 @@
+#include "harness/python/arrays.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "backends/backend.h"
+#include "harness/python/object_text.h"
+
+namespace attest {
+namespace {
+
+using Code = nb::dlpack::dtype_code;
+
+constexpr nb::dlpack::dtype kUint16 = {static_cast<std::uint8_t>(Code::UInt), 16, 1};
+
+bool is_bfloat(nb::dlpack::dtype type) { return type.code == static_cast<std::uint8_t>(Code::Bfloat); }
+
+/// Packed sequences have one row axis for the whole batch.
+Index4 extents_of(const ConstTensor& view) {
+  if (!view.starts) return view.shape;
+  return {1, view.shape[1], view.starts[view.shape[0]], view.shape[3]};
+}
+
+/// `type` as dlpack calls it, of an object of NumPy that the buffer protocol can't describe.
+bool is_numpy_bfloat(const nb::object& object) {
+  return nb::hasattr(object, "dtype") && nb::hasattr(object, "view") && nb::hasattr(object, "__array_interface__") &&
+         object_text(object.attr("dtype")) == "bfloat16";
+}
+
+template <class T>
+void copy_elements(const nb::ndarray<nb::ro>& from, const MutableTensor& to, const Index4& shape) {
+  const auto* source = static_cast<const T*>(static_cast<const void*>(from.data()));
+  T* target = static_cast<T*>(to.data);
+  Index4 step{};
+  for (std::size_t axis = 0; axis < 4 && axis < from.ndim(); ++axis) step[axis] = from.stride(axis);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t l = 0; l < shape[2]; ++l) {
+        const T* row = source + b * step[0] + h * step[1] + l * step[2];
+        T* out = target + b * to.strides[0] + h * to.strides[1] + l * to.strides[2];
+        if (step[3] == 1 && to.strides[3] == 1 && shape[3] > 0) {
+          std::memcpy(out, row, static_cast<std::size_t>(shape[3]) * sizeof(T));
+          continue;
+        }
+        for (std::int64_t d = 0; d < shape[3]; ++d) out[d * to.strides[3]] = row[d * step[3]];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+nb::dlpack::dtype type_of(DType type) {
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
+  return {static_cast<std::uint8_t>(type == DType::bf16 ? Code::Bfloat : Code::Float), bits, 1};
+}
+
+std::string name_of(nb::dlpack::dtype type) {
+  const std::string bits = std::to_string(type.bits);
+  switch (static_cast<Code>(type.code)) {
+    case Code::Int: return "int" + bits;
+    case Code::UInt: return "uint" + bits;
+    case Code::Float: return "float" + bits;
+    case Code::Bfloat: return "bfloat" + bits;
+    case Code::Complex: return "complex" + bits;
+    case Code::Bool: return "bool";
+    default: return "type " + std::to_string(type.code) + " of DLPack with " + bits + " bits";
+  }
+}
+
+ArrayKind::ArrayKind(nb::object tensors) {
+  if (nb::isinstance<nb::str>(tensors)) {
+    const auto name = nb::cast<std::string>(tensors);
+    if (name == "numpy") return;
+    library_ = name == "torch" ? Library::torch : Library::dlpack;
+    if (name == "torch" || name == "dlpack") return;
+  } else if (PyCallable_Check(tensors.ptr())) {
+    library_ = Library::other;
+    convert_ = std::move(tensors);
+    return;
+  }
+  throw nb::type_error(
+      "tensors: \"numpy\", \"torch\", \"dlpack\" or a function such as jax.dlpack.from_dlpack is wanted");
+}
+
+nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<const std::int64_t> shape,
+                         std::span<const std::int64_t> strides) const {
+  static std::byte nothing[16];  // empty tensors may have no address
+  void* address = data ? const_cast<void*>(data) : nothing;
+  std::array<std::size_t, 4> extents{};
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) extents[axis] = static_cast<std::size_t>(shape[axis]);
+  const nb::object owner = nb::none();  // the harness's; without one, nanobind would copy
+  const auto shown = [&](auto array) { return nb::cast(array, nb::rv_policy::reference); };
+  switch (library_) {
+    case Library::numpy: {
+      const bool bfloat = is_bfloat(type);
+      nb::object array =
+          shown(nb::ndarray<nb::numpy, nb::ro>(address, shape.size(), extents.data(), owner, strides.data(),
+                                               bfloat ? kUint16 : type, nb::device::cpu::value));
+      if (!bfloat) return array;
+      static PyObject* const view = PyUnicode_InternFromString("view");
+      return array.attr(view)(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    }
+    case Library::torch:
+      return shown(nb::ndarray<nb::pytorch>(address, shape.size(), extents.data(), owner, strides.data(), type,
+                                            nb::device::cpu::value));
+    case Library::dlpack:
+    case Library::other: break;
+  }
+  nb::object array = shown(nb::ndarray<nb::array_api>(address, shape.size(), extents.data(), owner, strides.data(),
+                                                      type, nb::device::cpu::value));
+  return library_ == Library::other ? convert_(array) : array;
+}
+
+nb::object ArrayKind::of(const ConstTensor& view) const {
+  return of(view.data, type_of(view.dtype), extents_of(view), view.strides);
+}
+
+nb::object ArrayKind::of(const MaskTensor& mask) const {
+  return of(mask.data, mask.additive ? type_of(mask.dtype) : kBool, mask.shape, mask.strides);
+}
+
+ReturnedArray::ReturnedArray(nb::object object, DType wanted) : object_(std::move(object)) {
+  const bool bfloat = wanted == DType::bf16 && is_numpy_bfloat(object_);
+  nb::object seen = object_;
+  if (bfloat) seen = object_.attr("view")("uint16");
+  if (!nb::try_cast(seen, array_)) {
+    PyErr_Clear();
+    throw BackendError("returned " + object_text(object_.type().attr("__name__")) + ", which is no array");
+  }
+  type_ = bfloat ? type_of(DType::bf16) : array_.dtype();
+}
+
+std::string ReturnedArray::shape_text() const {
+  std::string text;
+  for (std::size_t axis = 0; axis < array_.ndim(); ++axis)
+    text += (axis ? ", " : "(") + std::to_string(array_.shape(axis));
+  return array_.ndim() == 0 ? "()" : text + (array_.ndim() == 1 ? ",)" : ")");
+}
+
+bool ReturnedArray::has_shape(std::span<const std::int64_t> wanted) const {
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+    const std::int64_t extent = axis < array_.ndim() ? static_cast<std::int64_t>(array_.shape(axis)) : 1;
+    if (extent != wanted[axis]) return false;
+  }
+  return array_.ndim() == wanted.size() || (array_.ndim() + 1 == wanted.size() && wanted.back() == 1);
+}
+
+std::size_t ReturnedArray::span_bytes() const {
+  std::int64_t last = 0;
+  for (std::size_t axis = 0; axis < array_.ndim(); ++axis) {
+    if (array_.shape(axis) == 0) return 0;
+    last += (static_cast<std::int64_t>(array_.shape(axis)) - 1) * array_.stride(axis);
+  }
+  return static_cast<std::size_t>(last + 1) * array_.itemsize();
+}
+
+bool ReturnedArray::overlaps(const void* data, std::size_t bytes) const {
+  const auto first = reinterpret_cast<std::uintptr_t>(data), mine = reinterpret_cast<std::uintptr_t>(begin());
+  return bytes > 0 && span_bytes() > 0 && mine < first + bytes && first < mine + span_bytes();
+}
+
+void ReturnedArray::copy_to(const MutableTensor& to) const {
+  const ConstTensor view{to.data, to.dtype, to.shape, to.strides, to.starts};
+  const Index4 shape = extents_of(view);
+  switch (size_of(to.dtype)) {
+    case 2: return copy_elements<std::uint16_t>(array_, to, shape);
+    case 4: return copy_elements<std::uint32_t>(array_, to, shape);
+    default: return copy_elements<std::uint64_t>(array_, to, shape);
+  }
+}
+
+}  // namespace attest

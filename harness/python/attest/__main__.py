@@ -1,0 +1,21 @@
+"""`python -m attest`: attest's command line, with --python beside --plugin."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from attest import _attest
+
+
+def main() -> int:
+    """Runs the command in sys.argv and returns its exit code."""
+    path = os.environ.pop("ATTEST_PYTHON_PATH", "")  # of the interpreter whose worker this is
+    for folder in path.split(os.pathsep) if path else []:
+        if folder not in sys.path:
+            sys.path.append(folder)
+    return _attest.main(["attest", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""What attest does with an implementation: check it, and what belongs to that."""
+
+from __future__ import annotations
+
+import contextlib
+import json as json_lines
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+
+from attest import _attest, _progress
+from attest._backend import Backend, Tensors, backend_of
+from attest._results import Results, Shrunk, Verdict, verdict_from
+
+Cases = Union[str, Iterable[str]]
+
+
+@dataclass
+class Request:
+    """What the module is asked to do. Its members are read there by name."""
+
+    backends: list[tuple[str, Optional[Backend], str]] = field(default_factory=list)
+    threads: int = 1
+    device: str = ""
+    isolate: bool = False
+    timeout: float = 60
+    memory_gib: float = 0
+    suites: list[str] = field(default_factory=list)
+    suite_files: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    filter: str = ""
+    shard: str = ""
+    json: str = ""
+    junit: str = ""
+    fail_fast: bool = False
+    once: bool = False
+    shrink: bool = True
+    compare_refusals: bool = False
+    seconds: float = 60
+    count: int = 0
+    seed: Optional[int] = None
+    repetitions: int = 9
+    min_seconds: float = 0.1
+    cold: bool = False
+
+    def add_cases(self, cases: Cases) -> None:
+        """A word is a suite, a path of .cases a file of lines; a line or a .safetensors file is a case."""
+        for one in [cases] if isinstance(cases, str) else cases:
+            if one.endswith(".cases"):
+                self.suite_files.append(one)
+            elif "=" in one or one.endswith(".safetensors"):
+                self.lines.append(one)
+            else:
+                self.suites.append(one)
+
+
+def check(
+    implementation: Any,
+    suite: Cases = "smoke",
+    *,
+    name: str = "",
+    library: str = "",
+    device: str = "",
+    tensors: Optional[Tensors] = None,
+    keywords: Optional[Mapping[str, str]] = None,
+    refuses: Iterable[str] = (),
+    arithmetic: Optional[Mapping[str, Any]] = None,
+    conventions: Optional[Mapping[str, str]] = None,
+    against: Iterable[str] = (),
+    isolate: bool = False,
+    timeout: float = 60,
+    memory_gib: float = 0,
+    threads: int = 0,
+    filter: str = "",
+    shard: str = "",
+    json: str = "",
+    junit: str = "",
+    fail_fast: bool = False,
+    once: bool = False,
+    shrink: bool = True,
+    compare_refusals: bool = False,
+    progress: Union[None, bool, _progress.Progress] = None,
+) -> Results:
+    """Holds an implementation against the reference.
+
+    `implementation` is a callable ``fn(q, k, v, **options)``, a Backend or a subclass of it, the path of a plug-in, or
+    the name of a native backend. `suite` is the name of a suite, a case line, a file of either, or a list of these.
+
+    >>> import numpy as np
+    >>> import attest
+    >>> def attention(q, k, v, *, scale=None):
+    ...     scores = q @ k.swapaxes(-1, -2) * q.dtype.type(scale or q.shape[-1] ** -0.5)
+    ...     weights = np.exp(scores - scores.max(-1, keepdims=True))
+    ...     return weights @ v / weights.sum(-1, keepdims=True)
+    >>> results = attest.check(attention, ["seq=5 dim=4", "seq=5 dim=4 scale=2", "seq=5 dim=4 causal"])
+    >>> [verdict.status for verdict in results]
+    ['pass', 'pass', 'refused']
+    >>> print(results[2].reason)
+    causal: attention has no parameter `causal` for it
+
+    Of a callable, `tensors`, `keywords`, `refuses`, `arithmetic` and `conventions` state what a Backend states
+    itself. With `isolate` it runs in a process of its own, which imports it. `against` are native backends beside it.
+    Ctrl-C ends the run at the next case: files are complete, and KeyboardInterrupt is raised with the results so far
+    as its argument. Raises UserError for a request that can't be carried out.
+    """
+    stated = dict(
+        name=name, library=library, tensors=tensors, keywords=keywords, refuses=tuple(refuses),
+        arithmetic=arithmetic, conventions=conventions,
+    )  # fmt: skip
+    request = Request(
+        threads=threads_for(threads), device=device, isolate=isolate, timeout=timeout, memory_gib=memory_gib,
+        filter=filter, shard=shard, json=os.fspath(json), junit=os.fspath(junit), fail_fast=fail_fast, once=once,
+        shrink=shrink, compare_refusals=compare_refusals,
+    )  # fmt: skip
+    request.backends = rows_for(implementation, against, isolate, stated)
+    request.add_cases(suite)
+    if not (request.suites or request.suite_files or request.lines):
+        raise _attest.UserError("nothing to check: name a suite, a case line or a file")
+    verdicts: list[Verdict] = []
+    shrunk: list[Shrunk] = []
+    show = _progress.wanted(progress)
+    total = 0
+
+    def listen(kind: str, text: str) -> None:
+        nonlocal total
+        told = json_lines.loads(text)
+        if kind == "begin":
+            total = told["cases"] * len(told["backends"])
+        elif kind == "shrunk":
+            shrunk.append(Shrunk(told["case"], told["backend"], told["smallest"]))
+        else:
+            verdicts.append(verdict_from(told))
+            if show:
+                show(verdicts[-1], len(verdicts), max(total, len(verdicts)))
+
+    with worker_path():
+        outcome = _attest.check(request, listen)
+    results = Results(
+        verdicts,
+        problems=outcome["problems"] + outcome["unwritten"],
+        notes=outcome["notes"],
+        shrunk=shrunk,
+        interrupted=outcome["interrupted"],
+    )
+    if results.interrupted:
+        raise KeyboardInterrupt(results)
+    return results
+
+
+def suites() -> dict[str, str]:
+    """The committed suites, each with what it is for.
+
+    >>> import attest
+    >>> "smoke" in attest.suites()
+    True
+    """
+    return {name: about for name, about, path in _attest.suites()}
+
+
+def cases(suite: Cases) -> list[str]:
+    """The cases of suites, lines and files, in order: canonical lines, and names of files.
+
+    >>> import attest
+    >>> attest.cases("dim=4 seq=8")
+    ['seq=8 dim=4']
+    """
+    request = Request()
+    request.add_cases(suite)
+    return _attest.cases_of(request.suites, request.suite_files, request.lines)
+
+
+def threads_for(asked: int) -> int:
+    """As many as asked for; 0: every core."""
+    return asked or os.cpu_count() or 1
+
+
+def rows_for(
+    implementation: Any, against: Iterable[str], isolate: bool, stated: Mapping[str, Any]
+) -> list[tuple[str, Optional[Backend], str]]:
+    """Rows for the module: a name, the object where it runs in this process, and where it comes from otherwise."""
+    rows: list[tuple[str, Optional[Backend], str]] = []
+    for one in implementation if isinstance(implementation, (list, tuple)) else [implementation]:
+        rows.append(_row(one, isolate, stated))
+    rows += [(native, None, "") for native in against]
+    return rows
+
+
+def _row(one: Any, isolate: bool, stated: Mapping[str, Any]) -> tuple[str, Optional[Backend], str]:
+    said = [key for key, value in stated.items() if value]
+    if isinstance(one, str):
+        if said:
+            raise TypeError(f"{said[0]}: {one} states this itself")
+        is_native = one in {name for name, unavailable in _attest.backends()}
+        return (one, None, "") if is_native else ("", None, one)
+    backend = backend_of(one, **stated)
+    backend._made_for(1, "")  # what is wrong with its signature is told here
+    words = _words_for(one)
+    if not isolate:
+        return backend.name, backend, f"python:{words or backend.name}"
+    if said:
+        raise TypeError(f"isolate: another process imports the object, and can't be told {said[0]}; write a Backend")
+    if not words:
+        raise TypeError(
+            f"isolate: {backend.name} can't be imported by another process: define it at the top of a module's file"
+        )
+    return backend.name, None, f"python:{words}"
+
+
+def _words_for(one: Any) -> str:
+    """module:object of what can be imported under these words; "" of all else, as of what a notebook's cell defines."""
+    module, path = getattr(one, "__module__", None), getattr(one, "__qualname__", None)
+    if not module or not path or module in ("__main__", "builtins") or "<" in path:
+        return ""
+    try:
+        found: Any = sys.modules[module]
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (KeyError, AttributeError):
+        return ""
+    return f"{module}:{path}" if found is one else ""
+
+
+@contextlib.contextmanager
+def worker_path() -> Iterator[None]:
+    """Workers import from where this interpreter does."""
+    os.environ["ATTEST_PYTHON_PATH"] = os.pathsep.join(sys.path)
+    try:
+        yield
+    finally:
+        os.environ.pop("ATTEST_PYTHON_PATH", None)

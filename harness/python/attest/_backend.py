@@ -1,0 +1,179 @@
+"""Backends that are objects of Python."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import re
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
+
+from attest._attest import Call
+from attest._options import OPTIONS, Step, features_of, keywords_of, refusal, title
+
+Tensors = Union[str, Callable[[Any], Any]]
+
+
+class Backend:
+    """An implementation of attention, with what it takes and how it rounds.
+
+    Write a subclass with a method ``attention(q, k, v, *, causal=False, ...)``. Its keywords say which options of a
+    call it takes: a call with any other is refused, with a sentence. All else here has a default.
+
+    >>> import numpy as np
+    >>> import attest
+    >>> class Mine(attest.Backend):
+    ...     name = "mine"
+    ...     def attention(self, q, k, v):
+    ...         scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]).astype(q.dtype)
+    ...         weights = np.exp(scores - scores.max(-1, keepdims=True))
+    ...         return weights @ v / weights.sum(-1, keepdims=True)
+    >>> print(attest.check(Mine(), "seq=4x8 dim=4").summary())
+    1 passed, 0 failed, 0 skipped
+    """
+
+    name: str = ""  #: of verdicts and tables: [a-z][a-z0-9_]*; "": the class's own, in lower case
+    library: str = ""  #: what it is, with its version; "": the name and Python's version
+    device: str = "CPU"  #: what it runs on; with ``tensors="torch"`` torch's name of a device, as "cuda"
+    contract: int = 2  #: version of attest's contract that it was written for: options that came later are refused
+    tensors: Tensors = "numpy"  #: what attention() is given: "numpy", "torch", "dlpack", or a function from DLPack
+    keywords: Mapping[str, str] = {}  #: attest's name of an option and the method's, where they differ
+    refuses: Iterable[str] = ()  #: features that the arrays would show, or the keywords take, and that it can't do
+    threads: int = 1  #: the most that may compute at once; told before anything runs
+
+    def attention(self, q: Any, k: Any, v: Any, /) -> Any:
+        """The outputs for q (B,Hq,Lq,D), k and v (B,Hkv,Lk,D): an array of their type, new and complete."""
+        raise NotImplementedError(f"{type(self).__name__} has no method `attention`")
+
+    def refuse(self, call: Call) -> Optional[str]:
+        """Why it doesn't do this call, as a sentence; None is a promise to honour every option of it."""
+        return None
+
+    def arithmetic(self, call: Call) -> Mapping[str, Any]:
+        """How it rounds, where that isn't what plain loops in float32 (float64 for float64) do. See README.md."""
+        return {}
+
+    def conventions(self) -> Mapping[str, str]:
+        """What it does where the field disagrees. See README.md."""
+        return {}
+
+    def function(self) -> Callable[..., Any]:
+        """What is called, and whose signature says what it takes."""
+        return self.attention
+
+    # What the module asks. `self` is a copy that belongs to one context.
+
+    def _made_for(self, threads: int, device: str) -> "Backend":
+        made = copy.copy(self)
+        made.threads = threads
+        made.name = made.name or _name_from(type(self).__name__)
+        made.library = made.library or f"{made.name} on Python {platform.python_version()}"
+        if device:
+            made.device = device
+        function = made.function()
+        names = keywords_of(function, dict(made.keywords))
+        made._names = names
+        made._taken = features_of(names, made.refuses)
+        return made
+
+    _names: Mapping[str, str] = {}
+    _taken: frozenset[str] = frozenset()
+
+    def _refusal(self, call: Call) -> Optional[str]:
+        return refusal(call, self._taken, self.function()) or self.refuse(call)
+
+    def _step(self, call: Call) -> Step:
+        constants: dict[str, Any] = {}
+        arrays: dict[str, str] = {}
+        for name, keyword in self._names.items():
+            option = OPTIONS[name]
+            if option.value is None:
+                arrays[name] = keyword
+                continue
+            value = option.value(call)
+            if value is not None:
+                constants[keyword] = value
+        step = Step(self.function(), constants, arrays, tuple(call.outputs), self.tensors)
+        return step if self.tensors != "torch" else _torch_step(step, self.device)
+
+
+def _torch_step(step: Step, device: str) -> Step:
+    """Tensors on a device of torch: one copy each way, and a wait after each run. None of these on the host."""
+    import dataclasses
+
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    def without_gradient(tensor: Any) -> Any:
+        return tensor.detach() if isinstance(tensor, torch.Tensor) and tensor.requires_grad else tensor
+
+    if device in ("", "CPU", "cpu"):
+        return dataclasses.replace(step, to_host=without_gradient)
+    place = torch.device(device)
+
+    def to_host(tensor: Any) -> Any:
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        if tensor.device.type != place.type:
+            raise RuntimeError(f"returned a tensor on {tensor.device}, and works on {place}")
+        return without_gradient(tensor).cpu()
+
+    wait: Callable[[], None] = getattr(torch, place.type).synchronize
+    return dataclasses.replace(step, to_device=lambda t: t.to(place), synchronize=wait, to_host=to_host)
+
+
+class FunctionBackend(Backend):
+    """A callable as a backend: what attest.check makes of a function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        library: str = "",
+        device: str = "CPU",
+        tensors: Tensors = "numpy",
+        keywords: Optional[Mapping[str, str]] = None,
+        refuses: Iterable[str] = (),
+        arithmetic: Optional[Mapping[str, Any]] = None,
+        conventions: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._function = function
+        self._arithmetic = dict(arithmetic or {})
+        self._conventions = dict(conventions or {})
+        self.name = name or _name_from(title(function))
+        self.library = library
+        self.device = device
+        self.tensors = tensors
+        self.keywords = dict(keywords or {})
+        self.refuses = tuple(refuses)
+
+    def function(self) -> Callable[..., Any]:
+        return self._function
+
+    def arithmetic(self, call: Call) -> Mapping[str, Any]:
+        return self._arithmetic
+
+    def conventions(self) -> Mapping[str, str]:
+        return self._conventions
+
+
+def backend_of(implementation: Any, **statements: Any) -> Backend:
+    """The backend that `implementation` is: a Backend, a subclass of it, or a callable, with what is stated of it."""
+    if isinstance(implementation, type) and issubclass(implementation, Backend):
+        implementation = implementation()
+    given = {key: value for key, value in statements.items() if value}
+    if isinstance(implementation, Backend):
+        if given:
+            raise TypeError(f"{next(iter(given))}: a Backend states this itself")
+        made = copy.copy(implementation)
+        made.name = made.name or _name_from(type(made).__name__)
+        return made
+    if not callable(implementation):
+        raise TypeError(f"{implementation!r} is no callable and no attest.Backend")
+    return FunctionBackend(implementation, **given)
+
+
+def _name_from(title: str) -> str:
+    """A name for verdicts from what Python calls it: MyKernel is my_kernel, <lambda> is lambda."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", title).lower()
+    name = re.sub(r"[^a-z0-9_]", "", snake).lstrip("_0123456789")[:64]
+    return "callable" if name in ("", "reference") else name

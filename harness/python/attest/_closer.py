@@ -1,0 +1,279 @@
+"""One implementation looked at closely: explain, shrink, fuzz, statements, bench; and the reference itself."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from attest import _attest, _progress
+from attest._api import Cases, Request, rows_for, threads_for, worker_path
+from attest._results import Verdict, verdict_from
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The verdict on a case, and its worst elements with their bounds, term by term."""
+
+    verdict: Verdict
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+def explain(implementation: Any, case: str, *, elements: int = 3, isolate: bool = False, **stated: Any) -> Explanation:
+    """The worst elements of a case: got, expected, and where the bound comes from.
+
+    >>> import attest
+    >>> print(attest.explain("example", "seq=4 dim=4", elements=1).verdict.status)
+    pass
+    """
+    request = _request(implementation, isolate, stated)
+    with worker_path():
+        text, verdict = _attest.explain(request, case, elements, None)
+    return Explanation(verdict_from(json.loads(verdict)), text)
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """The smallest case on which an implementation still fails."""
+
+    before: Verdict  #: of the case as it was
+    smallest: Optional[Verdict]  #: None where nothing fails
+    tried: int = 0  #: smaller cases that were run
+    finished: bool = True  #: False: out of time
+
+    def __str__(self) -> str:
+        if self.smallest is None:
+            return f"{self.before.case}\n{self.before.status}: there is no failure to shrink"
+        return f"{self.before}\nsmallest: {self.smallest.case}\n  {self.smallest.reason}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def shrink(
+    implementation: Any,
+    case: str,
+    *,
+    seconds: float = 10,
+    out: str = "smallest.safetensors",
+    isolate: bool = False,
+    **stated: Any,
+) -> Shrinking:
+    """Looks for the smallest case that fails as `case` does. That of a file is written to `out`.
+
+    >>> import numpy as np
+    >>> import attest
+    >>> def without_scale(q, k, v, *, causal=False):
+    ...     scores = q @ k.swapaxes(-1, -2)
+    ...     weights = np.exp(scores - scores.max(-1, keepdims=True))
+    ...     return weights @ v / weights.sum(-1, keepdims=True)
+    >>> print(attest.shrink(without_scale, "batch=2 heads=3 seq=33x20 dim=8").smallest.status)
+    fail
+    """
+    request = _request(implementation, isolate, stated)
+    with worker_path():
+        before, small, tried, finished = _attest.shrink(request, case, seconds, os.fspath(out), None)
+    smallest = None if small is None else verdict_from(json.loads(small))
+    return Shrinking(verdict_from(json.loads(before)), smallest, tried, finished)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A way in which random cases fail."""
+
+    smallest: Verdict
+    cause: str
+    count: int  #: failures that look alike
+
+
+@dataclass(frozen=True)
+class Fuzzing:
+    """What random cases came to."""
+
+    cases: int
+    passed: int
+    refused: int
+    mistrusted: int
+    failed: int
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{f.count} x  {f.cause}\n  {f.smallest.case}\n  {f.smallest.reason}" for f in self.findings]
+        end = f"{self.cases} cases, {self.refused} refused, {self.mistrusted} mistrusted\n"
+        return "\n".join([*lines, f"{end}{self.passed} passed, {self.failed} failed in {len(self.findings)} way(s)"])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def fuzz(
+    implementation: Any, *, seconds: float = 60, count: int = 0, seed: int = 0, isolate: bool = False, **stated: Any
+) -> Fuzzing:
+    """Random cases until time or count run out; failures made small and told apart by cause.
+
+    >>> import attest
+    >>> attest.fuzz("example", count=5, seed=1).failed
+    0
+    """
+    request = _request(implementation, isolate, stated)
+    request.seconds, request.count, request.seed = seconds, count, seed
+    with worker_path():
+        found = _attest.fuzz(request, None)
+    findings = tuple(Finding(verdict_from(json.loads(text)), cause, n) for text, cause, n in found.pop("findings"))
+    return Fuzzing(findings=findings, **found)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a backend says of itself, and what its answers show."""
+
+    name: str
+    stated: str
+    observed: str
+    holds: bool  #: False also when it is too wide
+    refused: bool
+    too_wide: bool
+
+
+@dataclass(frozen=True)
+class Statements:
+    arithmetic: tuple[Statement, ...]
+    conventions: tuple[Statement, ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for s in (*self.arithmetic, *self.conventions):
+            word = "refused" if s.refused else "holds" if s.holds else "TOO WIDE" if s.too_wide else "FALSE"
+            lines.append(f"{s.name:<34} {s.stated:<14} {word:<9} observed {s.observed}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def statements(implementation: Any, *, isolate: bool = False, **stated: Any) -> Statements:
+    """Puts to the test what an implementation states of its arithmetic and its conventions: `attest list arithmetic`.
+
+    >>> import attest
+    >>> all(s.holds for s in attest.statements("example").arithmetic)
+    True
+    """
+    request = _request(implementation, isolate, stated)
+    with worker_path():
+        arithmetic, conventions = _attest.statements(request, None)
+    return Statements(tuple(Statement(*row) for row in arithmetic), tuple(Statement(*row) for row in conventions))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The speed of one backend on one case. Seconds are medians; no speed is given for a wrong result."""
+
+    backend: str
+    wrong: str  #: why there is no speed; "" where there is one
+    seconds: Sequence[float]  #: of run alone, one for each sample that counts
+    upload: Sequence[float]  #: seconds on the way in: a copy to another device, nothing on the host
+    download: Sequence[float]  #: and on the way out
+    total_seconds: float
+    gflops: float
+    disturbed: str  #: what disturbed so many samples that it can't be ranked
+    error: float  #: as a fraction of its bound
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds)) if self.seconds else float("nan")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Timings of backends that took turns on one case."""
+
+    case: str
+    timings: tuple[Timing, ...]
+    text: str
+
+    def __getitem__(self, backend: str) -> Timing:
+        return next(t for t in self.timings if t.backend == backend)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+def bench(
+    implementation: Any,
+    cases: Cases,
+    *,
+    against: Iterable[str] = ("eigen",),
+    threads: int = 0,
+    repetitions: int = 9,
+    min_seconds: float = 0.1,
+    cold: bool = False,
+    seed: Optional[int] = None,
+    json: str = "",
+    device: str = "",
+    progress: Union[None, bool, _progress.Progress] = None,
+    **stated: Any,
+) -> list[Benchmark]:
+    """Times implementations and native backends in turn, in this process, on cases whose results were right.
+
+    Host and device are told apart: `upload` and `download` are the ways there and back, `seconds` the call with its
+    wait for the device. `json` is a file as `attest bench --json` writes it.
+    """
+    request = Request(threads=threads_for(threads), device=device, json=os.fspath(json))
+    request.backends = rows_for(implementation, against, False, stated)
+    request.repetitions, request.min_seconds, request.cold, request.seed = repetitions, min_seconds, cold, seed
+    request.add_cases(cases)
+    say = _progress.words(progress)
+    rows = _attest.bench(request, lambda kind, text: say(text) if say else None)
+    return [Benchmark(case, tuple(Timing(**line) for line in lines), text) for case, lines, text in rows]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A case with what must come out of it. Arrays by attest's names: q, k, v, mask, ...; o, lse, weights, ..."""
+
+    case: str
+    inputs: Mapping[str, Any]
+    expected: Mapping[str, Any]  #: float64, from the reference
+    bounds: Mapping[str, Any] = field(default_factory=dict)  #: how far each element may be off
+
+    def error(self, o: Any) -> float:
+        """The largest error of `o` as a fraction of its bound; up to 1 is right."""
+        expected, bound = self.expected["o"], self.bounds["o"]
+        off = np.abs(np.asarray(o, dtype=np.float64) - expected)
+        same = (off <= bound) | (np.isnan(expected) & ~np.isfinite(np.asarray(o, dtype=np.float64)))
+        return float(np.max(np.where(same & (bound == 0), 0, off / np.where(bound == 0, 1e-300, bound)), initial=0))
+
+
+def reference(case: str, *, arithmetic: Optional[Mapping[str, Any]] = None, threads: int = 0) -> Reference:
+    """The inputs of a case, the outputs in float64, and the bound of every element for results rounded so.
+
+    >>> import attest
+    >>> case = attest.reference("seq=3x5 dim=4")
+    >>> case.inputs["k"].shape, case.expected["o"].shape, bool((case.bounds["o"] > 0).all())
+    ((1, 1, 5, 4), (1, 1, 3, 4), True)
+    """
+    inputs, expected, bounds, label = _attest.reference(case, dict(arithmetic or {}), threads_for(threads))
+    return Reference(label, inputs, expected, bounds)
+
+
+def _request(implementation: Any, isolate: bool, stated: Mapping[str, Any]) -> Request:
+    common = {key: stated[key] for key in ("device", "timeout", "memory_gib") if key in stated}
+    request = Request(threads=threads_for(stated.get("threads", 0)), isolate=isolate, **common)
+    own = {key: value for key, value in stated.items() if key not in ("threads", "timeout", "memory_gib", "device")}
+    request.backends = rows_for(implementation, (), isolate, own)
+    if len(request.backends) != 1:
+        raise _attest.UserError("one implementation is wanted")
+    return request

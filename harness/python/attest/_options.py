@@ -1,0 +1,151 @@
+"""Which keyword of a callable carries what of a call."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional
+
+from attest._attest import Call, all_features
+
+
+class Option(NamedTuple):
+    """A keyword: the features that a callable with it takes, and its value where that is no tensor."""
+
+    features: tuple[str, ...]
+    value: Optional[Callable[[Call], Any]] = None  # of the call; None: a tensor, or nothing in this call
+    needs: tuple[str, ...] = ()  # other keywords without which it says too little
+
+
+def _segments(call: Call) -> Any:
+    if call.key_segments is None:
+        return None
+    return call.query_segments or call.key_segments, call.key_segments
+
+
+OPTIONS: dict[str, Option] = {
+    "scale": Option(("scale",), lambda c: c.scale if "scale" in c.features else None),
+    "causal": Option(("causal",), lambda c: True if c.causal else None),
+    "align": Option(("align=bottom-right",), lambda c: c.align if c.align != "top-left" else None),
+    "window": Option(("window",), lambda c: c.window if c.window != (None, None) else None),
+    "prefix": Option(("prefix",), lambda c: c.prefix or None),
+    "key_lengths": Option(("lengths",), lambda c: c.key_lengths),
+    "query_lengths": Option(("lengths of queries",), lambda c: c.query_lengths, needs=("key_lengths",)),
+    "segments": Option(("segments",), _segments),
+    "mask": Option(("mask=bool",)),
+    "bias": Option(("mask=add", "mask.dtype")),
+    "blocks": Option(("blocks",), needs=("block_size",)),
+    "block_size": Option((), lambda c: c.block_size, needs=("blocks",)),
+    "softcap": Option(("softcap",), lambda c: c.softcap),
+    "alibi_slopes": Option(("alibi",)),
+    "sinks": Option(("sinks",)),
+    "dropout": Option((), lambda c: c.dropout or None, needs=("keep",)),
+    "keep": Option(("dropout",), needs=("dropout",)),
+    "past_k": Option(("past",), needs=("past_v",)),
+    "past_v": Option((), needs=("past_k",)),
+    "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
+    "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
+    "query_starts": Option(("layout=thd",), needs=("key_starts",)),
+    "key_starts": Option((), needs=("query_starts",)),
+    "op": Option(("op=linear",), lambda c: c.op if c.op != "attention" else None),
+    "decay": Option(("op=gated", "decay=head"), needs=("op",)),
+    "beta": Option(("op=delta", "beta=one"), needs=("op",)),
+    "state": Option(("state",), needs=("op",)),
+    "outputs": Option(
+        ("out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present"),
+        lambda c: c.outputs if len(c.outputs) > 1 else None,
+    ),
+}
+
+# What arrays show by themselves: no keyword tells it.
+SHOWN = (
+    "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads",
+    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call made ready, as the module reads it."""
+
+    function: Callable[..., Any]
+    constants: Mapping[str, Any]  # keywords whose value the call fixes
+    arrays: Mapping[str, str]  # attest's name of a tensor and the callable's keyword for it
+    outputs: tuple[str, ...]
+    tensors: Any  # "numpy", "torch", "dlpack" or a function
+    to_device: Optional[Callable[[Any], Any]] = None
+    synchronize: Optional[Callable[[], None]] = None
+    to_host: Optional[Callable[[Any], Any]] = None
+
+
+def parameters_of(function: Callable[..., Any]) -> Optional[set[str]]:
+    """Names that may be given by keyword, those of the first three arguments left out; None: it has no signature."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    by_keyword = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    tensors = [p.name for p in parameters if p.kind in positional][:3]
+    takes_any = any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    if len(tensors) < 3 and not takes_any:
+        raise TypeError(f"{title(function)} takes no q, k and v: its first three arguments are theirs")
+    required = [p.name for p in parameters if p.kind in by_keyword and p.default is p.empty and p.name not in tensors]
+    unknown = [name for name in required if name not in OPTIONS]
+    if unknown:
+        raise TypeError(
+            f"{title(function)} needs `{unknown[0]}`, which attest knows nothing of; give it a default, "
+            "or map one of attest's keywords to it: keywords={...}"
+        )
+    return {p.name for p in parameters if p.kind in by_keyword and p.name not in tensors}
+
+
+def title(function: Any) -> str:
+    """What a callable is called, for people."""
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def keywords_of(function: Callable[..., Any], said: Optional[Mapping[str, str]]) -> dict[str, str]:
+    """attest's keywords that a callable takes, and what it calls them. `said` are those that it calls otherwise."""
+    for name in said or {}:
+        if name not in OPTIONS:
+            raise ValueError(f'keywords: attest has no "{name}"; it has {", ".join(OPTIONS)}')
+    parameters = parameters_of(function)
+    taken = {name: name for name in OPTIONS if parameters is not None and name in parameters}
+    for name, keyword in (said or {}).items():
+        if parameters is not None and keyword not in parameters:
+            raise TypeError(f"{title(function)} has no parameter `{keyword}`")
+        taken[name] = keyword
+    for name in taken:
+        missing = [other for other in OPTIONS[name].needs if other not in taken]
+        if missing:
+            raise TypeError(f"{title(function)} takes `{name}` without `{missing[0]}`, and the one says nothing alone")
+    return taken
+
+
+def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[str]:
+    """What a callable with these keywords takes, but for what it is said to refuse."""
+    known = set(all_features())
+    taken = set(SHOWN)
+    names = set(keywords)
+    for name in names:
+        taken.update(OPTIONS[name].features)
+    if {"decay", "beta"} <= names:
+        taken.add("op=gated_delta")
+    for word in refuses:
+        if word not in known:
+            raise ValueError(f'refuses: there is no feature "{word}"; there are {", ".join(all_features())}')
+        taken.discard(word)
+    return frozenset(taken)
+
+
+def refusal(call: Call, taken: frozenset[str], function: Any) -> Optional[str]:
+    """Why a callable can't be asked for this call; None: it can."""
+    for feature in call.features:
+        if feature in taken:
+            continue
+        keyword = next((name for name, option in OPTIONS.items() if feature in option.features), None)
+        if keyword is None or feature in SHOWN:
+            return f"{feature}: not supported"
+        return f"{feature}: {title(function)} has no parameter `{keyword}` for it"
+    return None

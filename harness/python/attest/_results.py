@@ -1,0 +1,186 @@
+"""What a run of check came to: verdicts that show themselves."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Mapping, Optional, Sequence, overload
+
+FAILURES = ("fail", "crashed", "timeout", "suspect")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one case on one backend. harness/VERDICTS.md says what each status means."""
+
+    case: str  #: the case line, or a file's name
+    backend: str
+    status: str  #: "pass", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"
+    reason: str = ""  #: one sentence; "" for a pass
+    cause: str = ""  #: a short name by which failures are grouped
+    error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
+    sigma: Optional[float] = None  #: the largest of the sampled ones, in standard deviations
+    worst: Optional[Mapping[str, Any]] = None  #: the element with the largest error: index, got, expected, bound
+    seconds: Mapping[str, float] = field(default_factory=dict)  #: of prepare, upload, run and download
+    suite: str = ""
+    waiver: str = ""  #: why a suspect result counts as no failure
+    repro: str = ""  #: the command that repeats it
+
+    @property
+    def passed(self) -> bool:
+        return self.status == "pass"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it turns a run red."""
+        return self.status in FAILURES and not (self.status == "suspect" and self.waiver)
+
+    def __str__(self) -> str:
+        error = "" if self.error is None else f"  error/bound {self.error:.3g}"
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.status:<10} {self.backend}  {self.case}{error}{reason}"
+
+    def _repr_html_(self) -> str:
+        return _table_of([self])
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The smallest case that was found to fail like another."""
+
+    case: str
+    backend: str
+    smallest: str
+
+
+class Results(Sequence[Verdict]):
+    """The verdicts of a run, in order, and what was found about the run as a whole."""
+
+    def __init__(
+        self,
+        verdicts: Sequence[Verdict],
+        *,
+        problems: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        shrunk: Sequence[Shrunk] = (),
+        interrupted: bool = False,
+    ) -> None:
+        self.verdicts = tuple(verdicts)
+        self.problems = tuple(problems)  #: statements that don't hold, refusals that aren't listed; each turns it red
+        self.notes = tuple(notes)  #: what could not be made smaller, and why
+        self.shrunk = tuple(shrunk)  #: the smallest cases of the first failures
+        self.interrupted = interrupted  #: ended by Ctrl-C: there would be more
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    @overload
+    def __getitem__(self, index: int) -> Verdict: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Verdict]: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.verdicts[index]
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.verdicts)
+
+    @property
+    def failures(self) -> tuple[Verdict, ...]:
+        """Verdicts that turn the run red."""
+        return tuple(v for v in self.verdicts if v.failed)
+
+    @property
+    def ok(self) -> bool:
+        """Something passed, nothing failed, and all that was stated holds: exit code 0 of `attest check`."""
+        return any(v.passed for v in self.verdicts) and not self.failures and not self.problems and not self.interrupted
+
+    def count(self, status: Any) -> int:
+        """How many verdicts have this status."""
+        return sum(v.status == status for v in self.verdicts)
+
+    def summary(self) -> str:
+        """The last line of `attest check`."""
+        failed = len(self.failures)
+        passed = self.count("pass")
+        return f"{passed} passed, {failed} failed, {len(self) - passed - failed} skipped"
+
+    def require_ok(self) -> "Results":
+        """Itself; raises AssertionError with what is wrong where it isn't ok."""
+        if self.ok:
+            return self
+        raise AssertionError("\n" + str(self))
+
+    def _causes(self) -> list[tuple[str, Verdict, int]]:
+        count = Counter(v.cause or v.reason for v in self.failures)
+        first: dict[str, Verdict] = {}
+        for verdict in self.failures:
+            first.setdefault(verdict.cause or verdict.reason, verdict)
+        return [(cause, first[cause], number) for cause, number in count.most_common()]
+
+    def __str__(self) -> str:
+        lines = [f"{'backend':<12} {'pass':>5} {'fail':>5} {'refused':>8} {'mistrusted':>11} {'error/bound':>12}"]
+        for name in dict.fromkeys(v.backend for v in self.verdicts):
+            own = [v for v in self.verdicts if v.backend == name]
+            errors = [v.error for v in own if v.passed and v.error is not None]
+            passed, failed, refused, mistrusted = (
+                sum(v.passed for v in own),
+                sum(v.failed for v in own),
+                sum(v.status == "refused" for v in own),
+                sum(v.status == "mistrusted" for v in own),
+            )
+            worst = f"{max(errors):.3g}" if errors else "-"
+            lines.append(f"{name:<12} {passed:>5} {failed:>5} {refused:>8} {mistrusted:>11} {worst:>12}")
+        for cause, verdict, number in self._causes():
+            lines += ["", f"{number} x  {cause}", f"  {verdict.repro}", f"  {verdict.reason}"]
+            lines += [f"  smallest: {s.smallest}" for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
+        lines += [f"\nproblem: {problem}" for problem in self.problems]
+        if self.interrupted:
+            lines.append("\ninterrupted: results are those until then")
+        return "\n".join([*lines, "", self.summary()])
+
+    def __repr__(self) -> str:
+        return f"<attest.Results: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        shown = [v for v in self.verdicts if v.failed][:50]
+        problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in self.problems)
+        return f"<p>{html.escape(self.summary())}</p>{_table_of(shown) if shown else ''}<ul>{problems}</ul>"
+
+
+def _table_of(verdicts: Sequence[Verdict]) -> str:
+    """Cells hold text that anyone may have written: every one is escaped."""
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells_of(verdict)) + "</tr>" for verdict in verdicts
+    )
+    heads = "".join(f"<th>{head}</th>" for head in ("status", "backend", "case", "error/bound", "reason"))
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cells_of(verdict: Verdict) -> tuple[str, ...]:
+    error = "" if verdict.error is None else f"{verdict.error:.3g}"
+    return verdict.status, verdict.backend, verdict.case, error, verdict.reason
+
+
+def verdict_from(line: Mapping[str, Any]) -> Verdict:
+    """Of a line of JSON as `attest check --json` writes it. NaN and infinities are words there."""
+
+    def number(value: Any) -> Optional[float]:
+        return None if value is None else float(value)
+
+    return Verdict(
+        case=line["case"],
+        backend=line["backend"],
+        status=line["status"],
+        reason=line.get("reason") or "",
+        cause=line.get("cause") or "",
+        error=number(line.get("error_over_bound")),
+        sigma=number(line.get("error_over_sigma")),
+        worst=line.get("worst"),
+        seconds=line.get("seconds") or {},
+        suite=line.get("suite") or "",
+        waiver=line.get("waiver") or "",
+        repro=line.get("repro") or "",
+    )

@@ -1,0 +1,111 @@
+// attest.reference: the inputs of a case, what must come out, and how far off each element may be.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "harness/cases/case.h"
+#include "harness/cases/memory.h"
+#include "harness/comparison/expectation.h"
+#include "harness/python/arrays.h"
+#include "harness/python/define.h"
+#include "harness/python/python_backend.h"
+
+namespace attest {
+
+namespace {
+
+/// Numbers that NumPy owns from now on.
+nb::object numbers(std::vector<double> values, const std::vector<std::int64_t>& shape) {
+  auto* kept = new std::vector<double>(std::move(values));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  const std::vector<std::size_t> extents(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), extents.size(), extents.data(), owner));
+}
+
+/// A copy that outlives the case; bf16 stands as float64, which holds it exactly.
+nb::object copied(const ArrayKind& arrays, const ConstTensor& view) {
+  if (view.dtype != DType::bf16) return arrays.of(view).attr("copy")();
+  std::vector<double> values;
+  each_index(view.shape, [&](auto b, auto h, auto l, auto d) {
+    values.push_back(load(view.data, view.dtype, view.offset(b, h, l, d)));
+  });
+  return numbers(std::move(values), {view.shape[0], view.shape[1], view.shape[2], view.shape[3]});
+}
+
+nb::dict inputs_of(const Inputs& in) {
+  const ArrayKind arrays(nb::str("numpy"));
+  nb::dict all;
+  const auto add = [&](const char* name, const ConstTensor& view) {
+    if (view.data) all[name] = copied(arrays, view);
+  };
+  add("q", in.q);
+  add("k", in.k);
+  add("v", in.v);
+  add("past_k", in.past_k);
+  add("past_v", in.past_v);
+  add("decay", in.decay);
+  add("beta", in.beta);
+  add("state", in.state);
+  if (in.mask && in.mask->additive)
+    add("bias", {in.mask->data, in.mask->dtype, in.mask->shape, in.mask->strides, nullptr});
+  if (in.mask && !in.mask->additive) all["mask"] = arrays.of(*in.mask).attr("copy")();
+  const auto list = [&](const char* name, std::span<const double> values) {
+    if (!values.empty())
+      all[name] = numbers({values.begin(), values.end()}, {static_cast<std::int64_t>(values.size())});
+  };
+  list("alibi_slopes", in.slopes);
+  list("sinks", in.sinks);
+  return all;
+}
+
+nb::dict values_of(const Call& c, RowValues values) {
+  nb::dict all;
+  const std::vector<std::int64_t> rows = {c.batch, c.query_heads, c.query_length};
+  const auto shaped = [&](std::vector<double> list, std::int64_t last) {
+    return numbers(std::move(list), {rows[0], rows[1], rows[2], last});
+  };
+  all["o"] = shaped(std::move(values.out), c.value_dim);
+  if (!values.lse.empty()) all["lse"] = shaped(std::move(values.lse), 1);
+  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+    if (!values.stages[n].empty())
+      all[std::string(name_of(kScoreStages[n])).c_str()] = shaped(std::move(values.stages[n]), c.key_length);
+  }
+  return all;
+}
+
+/// Inputs, expected values and bounds, each by name. `stated`: how the results are rounded.
+nb::tuple reference(const std::string& what, const nb::dict& stated, int threads) {
+  const Case source = case_from_argument(what);
+  const Problem& p = source.problem;
+  check_memory(p, source.label);
+  const Producer producer{arithmetic_from(stated, p), p.dtype};
+  CaseInputs made;
+  Expectation expected;
+  {
+    const nb::gil_scoped_release released;
+    if (!source.inputs) made = make_inputs(p);
+    expected = expect(p, (source.inputs ? *source.inputs : made).views(), {producer}, threads,
+                      std::numeric_limits<double>::infinity());
+  }
+  // The reference's own rounding is part of what a comparison allows.
+  Bounds bounds = expected.bounds.front();
+  const auto widen = [](std::vector<double>& bound, const std::vector<double>& own) {
+    for (std::size_t n = 0; n < bound.size(); ++n) bound[n] += own[n];
+  };
+  widen(bounds.out, expected.own.out);
+  widen(bounds.lse, expected.own.lse);
+  for (std::size_t n = 0; n < kScoreStages.size(); ++n) widen(bounds.stages[n], expected.own.stages[n]);
+  return nb::make_tuple(inputs_of((source.inputs ? *source.inputs : made).views()),
+                        values_of(p, static_cast<RowValues&>(expected)), values_of(p, std::move(bounds)), source.label);
+}
+
+}  // namespace
+
+void define_expected(nb::module_& module) {
+  module.def("reference", &reference, nb::arg("case"), nb::arg("arithmetic"), nb::arg("threads"));
+}
+
+}  // namespace attest

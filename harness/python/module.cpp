@@ -1,0 +1,28 @@
+// The module attest._attest: what the package in attest/ stands on. Its functions are the package's own affair.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "backends/registry.h"
+#include "harness/base/output_file.h"
+#include "harness/base/user_error.h"
+#include "harness/python/chosen_backends.h"
+#include "harness/python/define.h"
+#include "harness/python/python_call.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_attest, module) {
+  nb::exception<attest::UserError>(module, "UserError", PyExc_ValueError).attr("__doc__") =
+      "A request that can't be carried out: what, where, what to do.";
+  nb::exception<attest::OutputError>(module, "OutputError", PyExc_OSError).attr("__doc__") =
+      "Results that could not be written, after work was done.";
+  attest::set_native_backends(attest::registered_backends());
+  attest::define_call(module);
+  module.def("all_features", &attest::all_feature_names);
+  attest::define_checking(module);
+  attest::define_searching(module);
+  attest::define_timing(module);
+  attest::define_expected(module);
+  attest::define_program(module);
+}

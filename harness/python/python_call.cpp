@@ -1,0 +1,129 @@
+#include "harness/python/python_call.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "backends/plugin/attest_plugin.h"
+#include "harness/plugin/flat_call.h"
+#include "reference/case_line.h"
+#include "reference/operator_tensors.h"
+#include "reference/options.h"
+
+namespace attest {
+
+namespace nb = nanobind;
+
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+std::string text_of(auto value) { return std::string(name_of(value)); }
+
+std::optional<std::int64_t> side_of(std::int64_t keys) {
+  return keys == Call::kUnbounded ? std::nullopt : std::optional(keys);
+}
+
+std::optional<Lengths> lengths_of(const std::optional<LengthSpec>& spec, Lengths LengthSpec::*of) {
+  if (!spec || ((*spec).*of).empty()) return std::nullopt;
+  return (*spec).*of;
+}
+
+nb::object mask_of(const Call& call) {
+  if (!call.mask) return nb::none();
+  return nb::str(call.mask->additive ? "add" : "bool");
+}
+
+/// Names of what is asked for, as a callable gives them back. The output itself always is.
+nb::tuple outputs_of(const Call& call) {
+  nb::list names;
+  names.append("o");
+  for (const Output output : call.outputs) {
+    if (output != Output::present && output != Output::o) names.append(text_of(output));
+  }
+  for (const PresentOutput& present : present_outputs(call)) names.append(std::string(present.name));
+  return nb::tuple(names);
+}
+
+}  // namespace
+
+std::vector<std::string> feature_names(const Call& call) {
+  std::vector<std::string> names;
+  const std::uint64_t features = features_of(call);
+  for (std::uint64_t rest = features & ~ATTEST_HAS_OTHER; rest != 0; rest &= rest - 1)
+    names.emplace_back(attest_feature_name(std::uint64_t{1} << std::countr_zero(rest)));
+  if (const auto untold = untold_option(call)) names.push_back(*untold);
+  return names;
+}
+
+std::vector<std::string> all_feature_names() {
+  std::vector<std::string> names;
+  for (std::uint64_t rest = ATTEST_FEATURES_KNOWN; rest != 0; rest &= rest - 1)
+    names.emplace_back(attest_feature_name(std::uint64_t{1} << std::countr_zero(rest)));
+  return names;
+}
+
+void define_call(nb::module_& module) {
+  nb::class_<Call>(module, "Call",
+                   "One attention call: sizes and options, all that a backend is told before data come.")
+      .def_prop_ro(
+          "line", [](const Call& c) { return print_case(problem_of(c)); }, "The call as a case line.")
+      .def_prop_ro("features", &feature_names, "What it uses, in words of the case language.")
+      .def_prop_ro(
+          "op", [](const Call& c) { return text_of(c.op); }, "\"attention\", or a rule of linear attention.")
+      .def_prop_ro(
+          "dtype", [](const Call& c) { return text_of(c.dtype); }, "Storage of q, k, v and the output.")
+      .def_ro("batch", &Call::batch, "Sequences.")
+      .def_ro("query_heads", &Call::query_heads, "Heads of q and of the output.")
+      .def_ro("key_heads", &Call::key_heads, "Heads of k and v.")
+      .def_ro("query_length", &Call::query_length, "Queries of a sequence.")
+      .def_ro("key_length", &Call::key_length, "Keys of a sequence, cached ones included.")
+      .def_ro("key_dim", &Call::key_dim, "Features of a query and of a key.")
+      .def_ro("value_dim", &Call::value_dim, "Features of a value.")
+      .def_prop_ro("scale", &Call::scale_value, "Of the scores, whether the case says it or not.")
+      .def_ro("causal", &Call::causal, "Whether a query sees no key behind the diagonal.")
+      .def_prop_ro(
+          "align", [](const Call& c) { return text_of(c.align); }, "Of the diagonal: \"top-left\", \"bottom-right\".")
+      .def_prop_ro(
+          "window", [](const Call& c) { return std::pair(side_of(c.window_left), side_of(c.window_right)); },
+          "Keys beside the diagonal, left and right; None: all.")
+      .def_ro("prefix", &Call::prefix, "Keys that every query sees.")
+      .def_prop_ro(
+          "query_lengths", [](const Call& c) { return lengths_of(c.lengths, &LengthSpec::query); },
+          "Of each sequence; None: every one is query_length.")
+      .def_prop_ro(
+          "key_lengths", [](const Call& c) { return lengths_of(c.lengths, &LengthSpec::key); },
+          "Of each sequence; None: every one is key_length.")
+      .def_prop_ro(
+          "query_segments", [](const Call& c) { return lengths_of(c.segments, &LengthSpec::query); },
+          "Lengths of documents; None: those of the keys.")
+      .def_prop_ro(
+          "key_segments", [](const Call& c) { return lengths_of(c.segments, &LengthSpec::key); },
+          "Lengths of documents; None: there is one.")
+      .def_prop_ro("mask", &mask_of, "\"bool\", \"add\" or None.")
+      .def_prop_ro(
+          "block_size",
+          [](const Call& c) {
+            return c.blocks ? std::optional(std::pair(c.blocks->rows, c.blocks->columns)) : std::nullopt;
+          },
+          "Queries and keys of a block of a block mask, or None.")
+      .def_ro("softcap", &Call::softcap, "Or None.")
+      .def_prop_ro(
+          "alibi", [](const Call& c) { return c.alibi || !c.alibi_slopes.empty(); }, "Whether slopes come.")
+      .def_prop_ro(
+          "sinks", [](const Call& c) { return c.sinks || !c.sink_values.empty(); }, "Whether sinks come.")
+      .def_ro("dropout", &Call::dropout, "Share of the weights that is dropped.")
+      .def_ro("dropout_seed", &Call::dropout_seed, "0 without dropout.")
+      .def_ro("past", &Call::past, "Cached keys, in tensors of their own.")
+      .def_ro("page_size", &Call::page_size, "Rows of a page of cached keys, or None.")
+      .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
+      .def_prop_ro("outputs", &outputs_of, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
+      .def("__repr__", [](const Call& c) { return "attest.Call('" + print_case(problem_of(c)) + "')"; });
+}
+
+}  // namespace attest

@@ -1,0 +1,246 @@
+#include "harness/python/python_plan.h"
+
+#include <algorithm>
+
+#include "harness/base/fingerprint.h"
+#include "harness/cases/tensor_bytes.h"
+#include "harness/python/exception_text.h"
+#include "harness/python/object_text.h"
+#include "reference/operator_tensors.h"
+#include "reference/philox.h"
+
+namespace attest {
+namespace {
+
+constexpr nb::dlpack::dtype kInt32 = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int), 32, 1};
+constexpr nb::dlpack::dtype kInt64 = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int), 64, 1};
+
+/// Runs of a plan after which its inputs are compared with what they were. A benchmark's samples come later, when data
+/// that the callable changed would be a wrong result.
+constexpr int kWatchedRuns = 3;
+
+Index4 dense(const Index4& shape) { return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1}; }
+
+/// The extents of a view as Python sees them.
+Index4 visible_shape(const MutableTensor& view) {
+  if (!view.starts) return view.shape;
+  return {1, view.shape[1], view.starts[view.shape[0]], view.shape[3]};
+}
+
+std::string text_of(const Index4& shape) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < 4; ++axis) text += (axis ? ", " : "") + std::to_string(shape[axis]);
+  return text + ")";
+}
+
+std::vector<std::uint8_t> drawn_keep(const Call& c) {
+  std::vector<std::uint8_t> keep;
+  const std::uint64_t threshold = dropout_threshold(c.dropout);
+  each_index({c.batch, c.query_heads, c.query_length, c.key_length}, [&](auto b, auto h, auto i, auto j) {
+    keep.push_back(dropout_keeps(c.dropout_seed, threshold, b, h, i, j) ? 1 : 0);
+  });
+  return keep;
+}
+
+}  // namespace
+
+struct PythonPlan::Wanted {
+  std::string name;
+  const MutableTensor* view;
+};
+
+PythonPlan::PythonPlan(const nb::object& step, const Call& call)
+    : call_(call),
+      arrays_(step.attr("tensors")),
+      function_(step.attr("function")),
+      to_device_(step.attr("to_device")),
+      synchronize_(step.attr("synchronize")),
+      to_host_(step.attr("to_host")),
+      constants_(nb::cast<nb::dict>(step.attr("constants"))) {
+  for (const auto& [name, keyword] : nb::cast<nb::dict>(step.attr("arrays")))
+    tensors_.emplace_back(object_text(nb::borrow(name)), object_text(nb::borrow(keyword)));
+  for (const nb::handle name : step.attr("outputs")) names_.push_back(object_text(nb::borrow(name)));
+  const auto wants_keep = [](const auto& tensor) { return tensor.first == "keep"; };
+  if (call_.dropout > 0 && std::any_of(tensors_.begin(), tensors_.end(), wants_keep)) keep_ = drawn_keep(call_);
+}
+
+PythonPlan::~PythonPlan() {
+  const nb::gil_scoped_acquire lock;
+  result_.reset();
+  arguments_.reset();
+  keywords_.reset();
+  constants_.reset();
+  function_.reset();
+  to_device_.reset();
+  synchronize_.reset();
+  to_host_.reset();
+  arrays_ = ArrayKind(nb::str("numpy"));
+}
+
+void PythonPlan::upload(const Inputs& inputs) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    bind(inputs);
+    before_ = runs_ < kWatchedRuns ? fingerprint() : "";
+    if (!synchronize_.is_none()) synchronize_();
+  } catch (const nb::python_error& error) {
+    rethrow_for_verdict(error);
+  }
+}
+
+/// The arguments of the call, and where the tensors among them lie.
+void PythonPlan::bind(const Inputs& in) {
+  places_.clear();
+  const auto placed = [&](const char* name, const auto& view) {
+    if (view.data) places_.push_back({name, view.data, attest::span_bytes(view)});
+  };
+  placed("q", in.q);
+  placed("k", in.k);
+  placed("v", in.v);
+  if (in.mask) placed("mask", *in.mask);
+  placed("past_k", in.past_k);
+  placed("past_v", in.past_v);
+  placed("decay", in.decay);
+  placed("beta", in.beta);
+  placed("state", in.state);
+  const auto there = [&](nb::object array) {
+    return to_device_.is_none() || array.is_none() ? array : nb::object(to_device_(array));
+  };
+  const bool given_keep = in.keep && call_.dropout == 0;
+  const auto is_keep = [](const auto& tensor) { return tensor.first == "keep"; };
+  if (given_keep && std::none_of(tensors_.begin(), tensors_.end(), is_keep))
+    throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
+  arguments_ = nb::make_tuple(there(arrays_.of(in.q)), there(arrays_.of(in.k)), there(arrays_.of(in.v)));
+  keywords_ = nb::dict();
+  for (const auto& [key, value] : constants_) keywords_[key] = value;
+  for (const auto& [name, keyword] : tensors_) {
+    nb::object array = shown(name, in);
+    if (!array.is_none()) keywords_[keyword.c_str()] = there(std::move(array));
+  }
+}
+
+/// The input that attest calls `name`; None where this call has none.
+nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
+  const auto view = [&](const ConstTensor& tensor) { return tensor.data ? arrays_.of(tensor) : nb::none(); };
+  const auto flags = [&](const std::uint8_t* data, const Index4& shape) {
+    return arrays_.of(data, kBool, shape, dense(shape));
+  };
+  const auto list = [&](const void* data, nb::dlpack::dtype type, std::size_t count) {
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)}, strides[] = {1};
+    return arrays_.of(data, type, shape, strides);
+  };
+  const Index4 pairs = {call_.batch, call_.query_heads, call_.query_length, call_.key_length};
+  if (name == "mask") return in.mask && !in.mask->additive ? arrays_.of(*in.mask) : nb::none();
+  if (name == "bias") return in.mask && in.mask->additive ? arrays_.of(*in.mask) : nb::none();
+  if (name == "past_k") return view(in.past_k);
+  if (name == "past_v") return view(in.past_v);
+  if (name == "decay") return view(in.decay);
+  if (name == "beta") return view(in.beta);
+  if (name == "state") return view(in.state);
+  if (name == "keep") {
+    const std::uint8_t* keep = in.keep ? in.keep : keep_.empty() ? nullptr : keep_.data();
+    return keep ? flags(keep, pairs) : nb::none();
+  }
+  if (name == "alibi_slopes")
+    return in.slopes.empty() ? nb::none() : list(in.slopes.data(), type_of(DType::f64), in.slopes.size());
+  if (name == "sinks")
+    return in.sinks.empty() ? nb::none() : list(in.sinks.data(), type_of(DType::f64), in.sinks.size());
+  if (name == "blocks") {
+    if (!in.blocks) return nb::none();
+    return flags(in.blocks->data, {call_.batch, in.blocks->heads, in.blocks->rows, in.blocks->columns});
+  }
+  if (name == "page_table") {
+    if (!in.pages) return nb::none();
+    const std::int64_t shape[] = {call_.batch, in.pages->stride}, strides[] = {in.pages->stride, 1};
+    return arrays_.of(in.pages->entries, kInt32, shape, strides);
+  }
+  const auto rows = static_cast<std::size_t>(call_.batch) + 1;
+  if (name == "query_starts") return in.q.starts ? list(in.q.starts, kInt64, rows) : nb::none();
+  if (name == "key_starts") return in.k.starts ? list(in.k.starts, kInt64, rows) : nb::none();
+  throw BackendError("there is no input called " + name);
+}
+
+std::string PythonPlan::fingerprint() const {
+  Fingerprint all;
+  for (const Place& place : places_) {
+    if (place.bytes <= kCompactBytes) all.add(place.data, place.bytes);
+  }
+  return all.text();
+}
+
+void PythonPlan::run() {
+  const nb::gil_scoped_acquire lock;
+  try {
+    result_ = nb::steal(PyObject_Call(function_.ptr(), arguments_.ptr(), keywords_.ptr()));
+    if (!result_.is_valid()) nb::raise_python_error();
+    if (!synchronize_.is_none()) synchronize_();
+    if (runs_++ < kWatchedRuns && fingerprint() != before_) throw BackendError("changed its inputs");
+  } catch (const nb::python_error& error) {
+    rethrow_for_verdict(error);
+  }
+}
+
+std::vector<PythonPlan::Wanted> PythonPlan::wanted(const Outputs& out) const {
+  const auto view_of = [&](const std::string& name) -> const MutableTensor* {
+    if (name == "o") return &out.out;
+    if (name == "lse") return &*out.lse;
+    if (name == "raw") return &*out.raw;
+    if (name == "capped") return &*out.capped;
+    if (name == "biased") return &*out.biased;
+    if (name == "weights") return &*out.weights;
+    for (const PresentOutput& present : present_outputs(call_)) {
+      if (present.name == name) return &*(out.*(present.place));
+    }
+    throw BackendError("there is no output called " + name);
+  };
+  std::vector<Wanted> list;
+  for (const std::string& name : names_) list.push_back({name, view_of(name)});
+  return list;
+}
+
+/// What the callable gave back for an output: the result itself where one is asked for, else an item of a dict or
+/// tuple.
+nb::object PythonPlan::result_for(const std::string& name, std::size_t number) const {
+  if (nb::isinstance<nb::dict>(result_)) {
+    if (!PyDict_Contains(result_.ptr(), nb::str(name.c_str()).ptr())) throw BackendError("returned no `" + name + "`");
+    return result_[name.c_str()];
+  }
+  const bool several = nb::isinstance<nb::tuple>(result_) || nb::isinstance<nb::list>(result_);
+  if (names_.size() == 1 && !several) return result_;
+  const std::size_t count = several ? nb::len(result_) : 1;
+  if (count != names_.size()) {
+    throw BackendError("returned " + std::to_string(count) + " tensor(s) where " + std::to_string(names_.size()) +
+                       " were asked for");
+  }
+  return result_[nb::int_(number)];
+}
+
+void PythonPlan::download(const Outputs& outputs) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    if (!result_.is_valid()) throw BackendError("nothing was run yet");
+    if (result_.is_none()) throw BackendError("returned None");
+    std::size_t number = 0;
+    for (const Wanted& output : wanted(outputs)) hand_over(result_for(output.name, number++), output);
+  } catch (const nb::python_error& error) {
+    rethrow_for_verdict(error);
+  }
+}
+
+void PythonPlan::hand_over(const nb::object& result, const Wanted& output) const {
+  const std::string which = names_.size() == 1 ? "" : " as `" + output.name + "`";
+  const nb::object here = to_host_.is_none() ? result : nb::object(to_host_(result));
+  const ReturnedArray array(here, output.view->dtype);
+  if (!array.on_host()) throw BackendError("returned a tensor on another device" + which);
+  const Index4 shape = visible_shape(*output.view);
+  if (!array.has_shape(shape))
+    throw BackendError("returned shape " + array.shape_text() + which + ", wanted is " + text_of(shape));
+  if (const nb::dlpack::dtype type = type_of(output.view->dtype); array.type() != type)
+    throw BackendError("returned " + name_of(array.type()) + which + ", wanted is " + name_of(type));
+  for (const Place& place : places_) {
+    if (array.overlaps(place.data, place.bytes)) throw BackendError("returned a view of " + place.name + which);
+  }
+  array.copy_to(*output.view);
+}
+
+}  // namespace attest

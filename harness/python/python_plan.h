@@ -1,0 +1,64 @@
+// One call on a callable of Python, made ready.
+//
+// upload() makes the arrays and the keywords, run() calls, download() looks at what came back and copies it. Between
+// the host and the callable lies the call itself and nothing else.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/python/arrays.h"
+
+namespace attest {
+
+class PythonPlan : public Plan {
+ public:
+  /// `step`: an attest._options.Step. With the interpreter's lock. Throws what Python throws.
+  PythonPlan(const nb::object& step, const Call& call);
+  ~PythonPlan() override;
+  PythonPlan(const PythonPlan&) = delete;
+  PythonPlan& operator=(const PythonPlan&) = delete;
+
+  void upload(const Inputs& inputs) override;
+  /// The first few also throw BackendError where an input was changed.
+  void run() override;
+  /// Throws BackendError where the result isn't what was asked for: its type, shape, place, or a view of an input.
+  void download(const Outputs& outputs) override;
+
+ private:
+  /// An input where it lies on the host.
+  struct Place {
+    std::string name;
+    const void* data;
+    std::size_t bytes;
+  };
+  struct Wanted;  ///< an output
+
+  void bind(const Inputs& inputs);
+  nb::object shown(const std::string& name, const Inputs& inputs) const;
+  std::vector<Wanted> wanted(const Outputs& outputs) const;
+  nb::object result_for(const std::string& name, std::size_t number) const;
+  void hand_over(const nb::object& result, const Wanted& output) const;
+  std::string fingerprint() const;
+
+  Call call_;
+  ArrayKind arrays_;
+  nb::object function_, to_device_, synchronize_, to_host_;
+  nb::dict constants_;
+  std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
+  std::vector<std::string> names_;                            ///< of outputs, in the order asked for
+  std::vector<std::uint8_t> keep_;                            ///< dropout's decisions, where the callable wants them
+  std::vector<Place> places_;
+  nb::tuple arguments_;
+  nb::dict keywords_;
+  nb::object result_;
+  std::string before_;  ///< fingerprint of the inputs
+  int runs_ = 0;
+};
+
+}  // namespace attest

@@ -1,0 +1,195 @@
+"""What attest.check makes of a callable: right, refused, and wrong in each way that isn't a number."""
+
+import json
+import os
+import signal
+
+import kernels
+import numpy as np
+import pytest
+
+import attest
+
+LINE = "heads=2 seq=5x7 dim=4"
+
+
+def verdict(function, line=LINE, **stated):
+    (found,) = attest.check(function, line, shrink=False, **stated)
+    return found
+
+
+def test_a_right_backend_passes_what_it_takes_of_smoke():
+    results = attest.check(kernels.Exact(), "smoke")
+    assert not results.failures, str(results)
+    assert results.count("pass") >= 35, str(results)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+def test_types_of_storage(dtype):
+    if dtype == "bf16":
+        pytest.importorskip("ml_dtypes")
+    assert verdict(kernels.Exact(), f"{LINE} dtype={dtype} layout=blhd").passed
+
+
+def test_what_a_callable_has_no_parameter_for_is_refused_and_not_ignored():
+    def attention(q, k, v):
+        return kernels.attention(q, k, v)
+
+    for option in ("scale=2", "causal align=top-left", "window=1:1 align=top-left", "mask=bool:BHQK:random(0.5)",
+                   "mask=add:BHQK:normal", "softcap=3", "alibi align=top-left", "sinks", "dropout=0.5", "lengths=4",
+                   "prefix=2 causal align=top-left", "past=2", "paged=2", "out=o,lse", "segments=q:2,3/k:4,3",
+                   "blocks=2x2:random(0.5)"):  # fmt: skip
+        found = verdict(attention, f"seq=5x7 dim=4 {option}")
+        assert found.status == "refused", (option, str(found))
+        assert "attention has no parameter `" in found.reason, found.reason
+
+
+def test_a_callable_may_be_said_to_refuse():
+    found = verdict(kernels.attention, "heads=4/2 seq=4 dim=4", refuses=["grouped heads"])
+    assert (found.status, found.reason) == ("refused", "grouped heads: not supported")
+
+
+def test_keywords_of_another_name():
+    def attention(q, k, v, is_causal=False):
+        return kernels.attention(q, k, v, causal=is_causal)
+
+    assert verdict(attention, "seq=5 dim=4 causal", keywords={"causal": "is_causal"}).passed
+    with pytest.raises(TypeError, match="has no parameter `is_cuasal`"):
+        attest.check(attention, LINE, keywords={"causal": "is_cuasal"})
+    with pytest.raises(ValueError, match='attest has no "kausal"'):
+        attest.check(attention, LINE, keywords={"kausal": "is_causal"})
+
+
+def raises(q, k, v):
+    raise ValueError("first line\nno tile for 4")
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (lambda q, k, v: kernels.attention(q, k, v)[..., :-1], "returned shape (1, 2, 5, 3), wanted is (1, 2, 5, 4)"),
+        (lambda q, k, v: kernels.attention(q, k, v).astype("f8"), "returned float64, wanted is float32"),
+        (lambda q, k, v: q[:], "returned a view of q"),
+        (lambda q, k, v: None, "returned None"),
+        (lambda q, k, v: "out", "returned str, which is no array"),
+        (raises, "no tile for 4"),
+        (lambda q, k, v: q.__setitem__(0, 0), "read-only"),
+    ],
+)
+def test_what_is_no_result_fails_with_a_reason(function, reason):
+    found = verdict(function)
+    assert found.status == "fail"
+    assert reason in found.reason, found.reason
+    assert found.case == LINE
+
+
+def test_changed_inputs_fail():
+    import ctypes
+
+    def attention(q, k, v):
+        out = kernels.attention(q, k, v)
+        ctypes.memset(q.ctypes.data, 0, 4)  # past NumPy, which gives a view that is read only
+        return out
+
+    assert verdict(attention).reason.endswith("changed its inputs")
+
+
+def test_an_exception_says_where(tmp_path):
+    assert "(test_check.py, line " in verdict(raises).reason
+
+
+def test_statements_are_checked():
+    for arithmetic, reason in [
+        ({"exp_ulps": -1}, "exp_ulps is -1"),
+        ({"exp_ulp": 1}, "there is no exp_ulp"),
+        ({"accumulator": "f31"}, "f31"),
+        ({"base2": 1}, "of another type"),
+    ]:
+        found = verdict(kernels.attention, arithmetic=arithmetic)
+        assert found.status == "fail" and reason in found.reason, found.reason
+    with pytest.raises(attest.UserError, match="there is no diagonal"):
+        attest.check(kernels.attention, LINE, conventions={"diagonal": "left"})
+
+
+def test_bad_requests_are_one_line():
+    for line in ("seq=4x dim=4", "smokes", "nowhere.cases", "seq=4 dim=4 colour=red"):
+        with pytest.raises(attest.UserError):
+            attest.check(kernels.attention, line)
+    with pytest.raises(TypeError, match="no callable"):
+        attest.check(3, LINE)
+    with pytest.raises(TypeError, match="needs `tile`"):
+        attest.check(lambda q, k, v, tile: q, LINE)
+
+
+def test_a_process_of_its_own():
+    results = attest.check(kernels.attention, [LINE, "seq=3 dim=2"], isolate=True, shrink=False)
+    assert results.ok, str(results)
+    with pytest.raises(TypeError, match="can't be imported"):
+        attest.check(lambda q, k, v: q, LINE, isolate=True)
+
+
+def ends_the_process(q, k, v):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_crash_is_a_verdict_with_isolation():
+    found = verdict(ends_the_process, isolate=True)
+    assert found.status == "crashed", str(found)
+
+
+def test_ctrl_c_leaves_valid_results(tmp_path):
+    runs = []
+
+    def attention(q, k, v):
+        runs.append(1)
+        if len(runs) == 40:
+            signal.raise_signal(signal.SIGINT)
+        return kernels.attention(q, k, v)
+
+    lines = [f"seq={n} dim=4" for n in range(3, 60)]
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        attest.check(attention, lines, json=str(path), shrink=False)
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    results = caught.value.args[0]
+    assert written[-1]["kind"] == "summary" and written[-1]["interrupted"] is True
+    told = [line for line in written if line["kind"] == "verdict"]
+    assert 0 < len(told) < len(lines) and len(told) == len(results)
+    assert {line["status"] for line in told} == {"pass"}
+    assert attest.check(attention, lines[:2]).ok  # the next run knows nothing of it
+
+
+def test_results_show_themselves():
+    def attention(q, k, v):
+        raise ValueError("<script>alert(1)</script>")
+
+    results = attest.check(attention, [LINE, "seq=4 dim=4 causal"], shrink=False)
+    assert results.summary() == "0 passed, 1 failed, 1 skipped"
+    assert not results.ok
+    html = results._repr_html_() + results[0]._repr_html_()
+    assert "<script>" not in html and "&lt;script&gt;" in html
+    assert "python -m attest check" in str(results)
+    with pytest.raises(AssertionError, match="0 passed, 1 failed"):
+        results.require_ok()
+
+
+def test_progress_is_told():
+    told = []
+    attest.check(kernels.attention, [LINE, "seq=4 dim=4"], progress=lambda v, done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_files_are_those_of_the_command(tmp_path):
+    attest.check(kernels.attention, LINE, json=str(tmp_path / "a.jsonl"), junit=str(tmp_path / "a.xml"))
+    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [line["kind"] for line in lines] == ["run", "verdict", "summary"]
+    assert "<testsuite" in (tmp_path / "a.xml").read_text()
+
+
+def test_dlpack_and_functions_of_other_libraries():
+    def dlpack(q, k, v):
+        return kernels.attention(*(np.from_dlpack(t) for t in (q, k, v)))
+
+    assert verdict(dlpack, tensors="dlpack").passed
+    assert verdict(kernels.attention, tensors=np.from_dlpack).passed
+    assert "tensors" in verdict(kernels.attention, tensors="jax").reason

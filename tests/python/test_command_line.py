@@ -1,0 +1,129 @@
+"""`python -m attest`, pytest's plug-in, examples in docstrings, and types."""
+
+import doctest
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import attest
+
+HERE = Path(__file__).parent
+
+
+def attest_says(*words, folder=HERE):
+    done = subprocess.run([sys.executable, "-m", "attest", *words], cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_objects_and_files():
+    for words in ("kernels:Exact", "kernels:attention", str(HERE / "kernels.py") + ":Exact"):
+        code, text = attest_says("check", "seq=4 dim=4", "heads=2 seq=5 dim=4 causal", "--python", words)
+        assert code == 0 and "2 passed, 0 failed" in text, text
+    code, text = attest_says("check", "seq=4 dim=4", "--python", "kernels:Exact", "--no-isolate", "--once")
+    assert code == 0, text
+
+
+def test_every_command_takes_objects():
+    code, text = attest_says("explain", "seq=4 dim=4", "--python", "kernels:Exact")
+    assert code == 0 and "the bound, term by term" in text, text
+    code, text = attest_says("list", "backends", "--python", "kernels:Exact")
+    assert code == 0 and "exact" in text, text
+    code, text = attest_says("fuzz", "--count", "20", "--python", "kernels:Exact")
+    assert code == 0 and "0 failed" in text, text
+    code, text = attest_says("bench", "seq=16 dim=8", "--python", "kernels:Exact", "--repetitions", "2",
+                             "--min-time", "0.01")  # fmt: skip
+    assert code == 0 and "exact" in text, text
+
+
+def test_bad_words_are_one_line_with_exit_code_2():
+    for words, reason in [
+        ("kernels", "names no object"),
+        ("nowhere:attention", "No module named 'nowhere'"),
+        ("kernels:attenton", "kernels has no `attenton`"),
+        ("nowhere.py:attention", "there is no file"),
+        ("kernels:np.pi", "is no callable and no attest.Backend"),
+    ]:
+        code, text = attest_says("check", "seq=4 dim=4", "--python", words)
+        assert code == 2 and text.count("\n") == 1 and reason in text, (words, text)
+
+
+def test_a_module_that_ends_its_process(tmp_path):
+    (tmp_path / "ends.py").write_text("import os\nos._exit(7)\n")
+    code, text = attest_says("check", "seq=4 dim=4", "--python", "ends:attention", folder=tmp_path)
+    assert code == 2 and "loading it failed: its process ended with exit code 7" in text, text
+
+
+def test_three_lines_of_pytest(tmp_path):
+    (tmp_path / "kernels.py").write_text((HERE / "kernels.py").read_text())
+    (tmp_path / "test_mine.py").write_text(
+        textwrap.dedent(
+            """
+            import attest, kernels, pytest
+
+            @pytest.mark.attest(["seq=4 dim=4", "seq=4 dim=4 dropout=0.5"])
+            def test_right(attest_case):
+                attest_case.check(kernels.Exact())
+
+            @pytest.mark.attest("seq=4 dim=4")
+            def test_wrong(attest_case):
+                attest_case.check(lambda q, k, v: kernels.attention(q, k, v) * 2)
+
+            def test_suite(attest_case):
+                assert attest_case.line
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--attest-suite", "smoke", "."],
+        cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, PYTEST_ADDOPTS=""),
+    )  # fmt: skip
+    assert f"1 failed, {1 + len(attest.cases('smoke'))} passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "elements are wrong" in done.stdout and "refused: dropout" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("module", ["attest", "attest._api", "attest._backend", "attest._closer"])
+def test_examples_in_docstrings(module):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.failed == 0 and result.attempted > 0
+
+
+def test_types(tmp_path):
+    pytest.importorskip("mypy")
+    stems = [path.stem for path in Path(attest.__file__).parent.glob("*.py") if path.stem != "__init__"]
+    modules = [word for stem in stems for word in ("-m", f"attest.{stem}")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, *modules],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_everything_public_is_annotated():
+    assert (Path(attest.__file__).parent / "py.typed").exists()
+    for name in attest.__all__:
+        assert getattr(attest, name).__doc__, name
+
+
+def test_a_new_backend_passes_its_own_tests(tmp_path):
+    code, text = attest_says("new-backend", "my_kernel", "--python", folder=tmp_path)
+    assert code == 0, text
+    made = tmp_path / "my_kernel"
+    assert {path.name for path in made.iterdir()} == {"my_kernel.py", "test_my_kernel.py", "pyproject.toml", "ci.yml"}
+    assert not any("example_py" in path.read_text() for path in made.iterdir())
+    built = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path / "site"), str(made)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made)],
+        cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(tmp_path / "site")),
+    )  # fmt: skip
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
+    code, text = attest_says("check", "--suite", "smoke", "--python", "my_kernel.py:Kernel", folder=made)
+    assert "0 failed" in text, text

@@ -1,0 +1,51 @@
+"""The pages for Python are programs. A page whose library isn't installed is skipped, which says so."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(os.environ.get("ATTEST_PAGES", Path(__file__).parent / "../../harness/python"))
+
+
+def blocks(page):
+    found = re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert found, page
+    return found
+
+
+def run(program, folder):
+    (folder / "page.py").write_text(program)
+    done = subprocess.run([sys.executable, "page.py"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page, libraries", [("CUDA.md", []), ("PYTORCH.md", ["torch"]), ("TRITON.md", ["torch", "triton"])])
+def test_a_page_runs(page, libraries, tmp_path):
+    for library in libraries:
+        pytest.importorskip(library, reason=f"{page}: left out, {library} is not installed")
+    assert " passed, 0 failed" in run("\n".join(blocks(page)), tmp_path)
+
+
+def test_the_first_five_lines(tmp_path):
+    pytest.importorskip("torch", reason="README.md: left out, torch is not installed")
+    program = blocks("README.md")[0]
+    assert program.count("\n") == 5
+    told = run(program, tmp_path)
+    assert "27 passed, 1 failed" in told, told  # NaN in hidden keys
+
+
+def test_the_readme_at_the_top_has_the_same_five_lines():
+    top = PAGES / "top.md"
+    text = (top if top.exists() else Path(__file__).parent / "../../README.md").read_text()
+    assert blocks("README.md")[0] in text
+
+
+def test_the_class_of_the_guide(tmp_path):
+    program = blocks("README.md")[1]
+    told = run(f"import attest\n{program}\nprint(attest.check(Mine(), 'seq=4 dim=4').verdicts[0].reason)", tmp_path)
+    assert told == "head size: a multiple of 16 is wanted\n"
