@@ -24,7 +24,7 @@ std::string escaped(const std::string& text, std::string_view special) {
 }
 
 /// In single quotes of bash and zsh.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
@@ -116,23 +116,23 @@ std::string bash_completion(const ProgramDescription& program) {
     for (const OptionDescription& option : command.options) {
       if (!option.positional) names.insert(names.end(), option.names.begin(), option.names.end());
     }
-    script += fmt::format("    {})\n      options={}\n", command.name, quoted(joined(names, " ")));
+    script += fmt::format("    {})\n      options={}\n", command.name, in_quotes(joined(names, " ")));
     if (const OptionDescription* place = positional_of(command)) {
-      script += fmt::format("      value={} choices={}\n", kind_of(*place), quoted(joined(place->choices, " ")));
+      script += fmt::format("      value={} choices={}\n", kind_of(*place), in_quotes(joined(place->choices, " ")));
     }
     script += "      case $option in\n";
     for (const OptionDescription& option : command.options) {
       if (option.positional || option.value.empty()) continue;
       script += fmt::format("        {}) value={} choices={} ;;\n", joined(option.names, " | "), option.value,
-                            quoted(joined(option.choices, " ")));
+                            in_quotes(joined(option.choices, " ")));
     }
     script += "      esac ;;\n";
   }
   std::vector<std::string> own;
   for (const OptionDescription& option : program.options)
     own.insert(own.end(), option.names.begin(), option.names.end());
-  script +=
-      fmt::format("    \"\") value=WORD choices={} options={} ;;\n  esac", quoted(commands), quoted(joined(own, " ")));
+  script += fmt::format("    \"\") value=WORD choices={} options={} ;;\n  esac", in_quotes(commands),
+                        in_quotes(joined(own, " ")));
   return script + kBashTail;
 }
 
@@ -176,13 +176,13 @@ std::string zsh_action(const OptionDescription& option) {
 }
 
 std::string zsh_spec(const OptionDescription& option) {
-  if (option.positional) return quoted("*:" + escaped(option.names[0], ":\\") + ":" + zsh_action(option));
+  if (option.positional) return in_quotes("*:" + escaped(option.names[0], ":\\") + ":" + zsh_action(option));
   const std::string about = "[" + escaped(option.about, "[]\\") + "]";
   const std::string value = option.value.empty() ? "" : ":" + option.value + ":" + zsh_action(option);
   std::string specs;
   for (const std::string& name : option.names) {
     const std::string sign = value.empty() || !name.starts_with("--") ? "" : "=";
-    specs += (specs.empty() ? "" : " ") + quoted("*" + name + sign + about + value);
+    specs += (specs.empty() ? "" : " ") + in_quotes("*" + name + sign + about + value);
   }
   return specs;
 }
@@ -193,7 +193,7 @@ std::string zsh_completion(const ProgramDescription& program) {
   std::string script = kZshHead;
   script += "_attest() {\n  local curcontext=\"$curcontext\" state line\n  local -a commands\n  commands=(\n";
   for (const CommandDescription& command : program.commands) {
-    script += "    " + quoted(command.name + ":" + escaped(short_about(command.about), ":\\")) + '\n';
+    script += "    " + in_quotes(command.name + ":" + escaped(short_about(command.about), ":\\")) + '\n';
   }
   script += "  )\n  _arguments -C";
   for (const OptionDescription& option : program.options) script += " " + zsh_spec(option);
