@@ -80,7 +80,7 @@ void read_one(const fs::path& path, ResultFiles& results) {
   file.clear();
   file.seekg(0);
   const std::string name = path.filename().string();
-  if (head.is_object() && text_of(head, kKindKey) == kRunKind) {
+  if (is_run_header(head)) {
     results.checks.push_back(read_check(file, path.string()));
     return;
   }
@@ -104,11 +104,6 @@ ResultFiles read_results(const std::vector<fs::path>& paths) {
   ResultFiles results;
   for (const fs::path& path : paths) read_one(path, results);
   return results;
-}
-
-std::string text_of(const OrderedJson& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace attest

@@ -52,7 +52,4 @@ struct ResultFiles {
 /// the middle, or is of a newer schema.
 ResultFiles read_results(const std::vector<std::filesystem::path>& paths);
 
-/// What the header says of `key`, as text; empty where it says nothing.
-std::string text_of(const OrderedJson& json, const char* key);
-
 }  // namespace attest

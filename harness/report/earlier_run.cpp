@@ -23,11 +23,6 @@ std::string key_of(const std::string& suite, const std::string& case_line, const
 
 std::string key_of(const Verdict& v) { return key_of(v.suite, v.case_line, v.content, v.backend); }
 
-std::string text(const OrderedJson& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// Empty where they are missing or are no object of strings.
 Conditions conditions_of(const OrderedJson& header) {
   Conditions conditions;
@@ -39,8 +34,6 @@ Conditions conditions_of(const OrderedJson& header) {
   return conditions;
 }
 
-bool is_header(const OrderedJson& json) { return json.is_object() && text(json, kKindKey) == kRunKind; }
-
 }  // namespace
 
 EarlierRun::EarlierRun(const fs::path& path, Conditions now) : EarlierRun(std::move(now)) {
@@ -49,7 +42,7 @@ EarlierRun::EarlierRun(const fs::path& path, Conditions now) : EarlierRun(std::m
     std::ifstream file = open_text(path, kMaxFileBytes);
     Line first;
     read_line(file, first, kMaxLineBytes);
-    if (!is_header(OrderedJson::parse(first.text, nullptr, false))) {
+    if (!is_run_header(OrderedJson::parse(first.text, nullptr, false))) {
       throw UserError(path.string() + ": is no file of verdicts, so there is nothing to go on from; name another file");
     }
     file.seekg(0);
@@ -67,7 +60,7 @@ void EarlierRun::read(std::istream& file, const std::string& name) {
   for (Line line; read_line(file, line, kMaxLineBytes);) {
     const OrderedJson json = OrderedJson::parse(line.text, nullptr, false);
     if (!json.is_object()) continue;
-    if (is_header(json)) {
+    if (is_run_header(json)) {
       header = true;
       require_known_schema(json, name);
       if (const auto other = difference(conditions_of(json), now_)) {

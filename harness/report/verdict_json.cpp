@@ -221,6 +221,14 @@ class Reader {
 
 }  // namespace
 
+std::string text_of(const OrderedJson& json, const char* key) {
+  if (!json.is_object()) return "";
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool is_run_header(const OrderedJson& json) { return text_of(json, kKindKey) == kRunKind; }
+
 void require_known_schema(const OrderedJson& header, const std::string& name) {
   const auto schema = header.find("schema");
   if (schema == header.end()) return;

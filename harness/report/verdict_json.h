@@ -21,6 +21,11 @@ inline constexpr const char* kConditionsKey = "conditions";
 
 /// Version of the files that this program writes: 2 has `cause` and `error_map`. Keys are added, never altered.
 inline constexpr int kVerdictSchema = 2;
+
+/// The text behind a key; "" where `json` is no object or has no text there.
+std::string text_of(const OrderedJson& json, const char* key);
+/// Whether it is the first line of a file of verdicts.
+bool is_run_header(const OrderedJson& json);
 /// Throws UserError where `header` is of a newer schema than this program reads; `name` stands in the message.
 void require_known_schema(const OrderedJson& header, const std::string& name);
 
