@@ -78,7 +78,8 @@ std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& ba
 void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
   auto* isolate = app.add_flag("--isolate", flags.isolate,
                                "Run each backend in a process of its own, its tensors between inaccessible pages");
-  auto* timeout = app.add_option("--timeout", flags.timeout_seconds, "Seconds that one step may take (with --isolate)")
+  auto* timeout = app.add_option("--timeout", flags.timeout_seconds,
+                                 "Seconds that one step may take (with --isolate); large cases get more")
                       ->check(number_range(0.001, 86400.0));
   auto* memory = app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
                      ->check(number_range(0.001, 1e6));

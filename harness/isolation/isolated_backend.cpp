@@ -47,11 +47,12 @@ class IsolatedBackend : public Backend {
     std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
   };
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
-  Json ask(const Json& request) const;
+  Json ask(const Json& request, std::chrono::milliseconds limit) const;
+  Json ask(const Json& request) const { return ask(request, options_.limit); }
   /// Starts a worker where there is none. `what`: for the message when that fails.
   void need_worker(const std::string& what) const;
   /// Anything but a message ends the worker and throws CaseFault.
-  void expect_message(Received received, const std::string& what) const;
+  void expect_message(Received received, const std::string& what, std::chrono::milliseconds limit) const;
   std::string step_of(const std::string& what) const;
   const Answer& answer_for(const Call& call) const;
 
@@ -84,13 +85,12 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
   }
 }
 
-Json IsolatedBackend::ask(const Json& request) const {
+Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) const {
   const std::string what = request.at("do").get<std::string>();
   need_worker(what);
   Json reply;
   const int socket = worker_->socket();
-  expect_message(send_message(socket, request) ? receive_message(socket, reply, options_.limit) : Received::closed,
-                 what);
+  expect_message(send_message(socket, request) ? receive_message(socket, reply, limit) : Received::closed, what, limit);
   if (reply.contains("fault")) {
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
     worker_->end();
@@ -111,7 +111,7 @@ void IsolatedBackend::need_worker(const std::string& what) const {
   worker_ = std::make_unique<WorkerProcess>(name_, context_, options_.memory_gib, plugin_);
   ++generation_;
   Json hello;
-  expect_message(receive_message(worker_->socket(), hello, options_.limit), what);
+  expect_message(receive_message(worker_->socket(), hello, options_.limit), what, options_.limit);
   if (!hello.contains("unavailable")) return;
   worker_.reset();
   throw BackendUnavailable(hello.at("unavailable").get<std::string>());
@@ -122,15 +122,15 @@ std::string IsolatedBackend::step_of(const std::string& what) const {
   return step.empty() ? what : step;
 }
 
-void IsolatedBackend::expect_message(Received received, const std::string& what) const {
+void IsolatedBackend::expect_message(Received received, const std::string& what,
+                                     std::chrono::milliseconds limit) const {
   if (received == Received::message) return;
   const std::string step = step_of(what);
   if (received == Received::timeout) {
     worker_->end();
     worker_.reset();
-    throw CaseFault(
-        Status::timeout, "took too long",
-        step + " took more than " + fmt::format("{:g} s", static_cast<double>(options_.limit.count()) / 1000));
+    throw CaseFault(Status::timeout, "took too long",
+                    step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
   }
   const int status = worker_->await();
   const std::string words = worker_->file().last_words();
@@ -176,11 +176,12 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
 /// what it was given stays there while others take their steps.
 class IsolatedBackend::RemotePlan : public Plan {
  public:
-  RemotePlan(IsolatedBackend& backend, int number, std::string line)
+  RemotePlan(IsolatedBackend& backend, int number, const Call& call)
       : backend_(backend),
         generation_(backend.generation_),
         number_(number),
-        line_(std::move(line)),
+        limit_(request_limit(backend.options_, call)),
+        line_(print_case(problem_of(call))),
         inputs_range_(backend.space_),
         outputs_range_(backend.space_) {}
   ~RemotePlan() override {
@@ -255,11 +256,12 @@ class IsolatedBackend::RemotePlan : public Plan {
     request["do"] = what;
     request["plan"] = number_;
     if (std::this_thread::get_id() != home_) request["elsewhere"] = true;
-    return backend_.ask(request);
+    return backend_.ask(request, limit_);
   }
 
   IsolatedBackend& backend_;
   int generation_, number_;
+  std::chrono::milliseconds limit_;
   std::string line_;               ///< until the worker has prepared it
   Json pending_ = Json::object();  ///< an upload that the next run takes along
   const std::thread::id home_ = std::this_thread::get_id();
@@ -271,7 +273,7 @@ class IsolatedBackend::RemotePlan : public Plan {
 
 std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
   need_worker("prepare");
-  return std::make_unique<RemotePlan>(*this, ++plans_, print_case(problem_of(call)));
+  return std::make_unique<RemotePlan>(*this, ++plans_, call);
 }
 
 }  // namespace
