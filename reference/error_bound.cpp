@@ -72,55 +72,80 @@ struct ScoreErrors {
   double raw = 0, capped = 0, biased = 0;
 };
 
-ScoreErrors score_errors(const Head& head, const Row& row, std::int64_t i, std::size_t j, const Arithmetic& a,
-                         const Constants& c) {
-  const Call& p = head.call();
-  const auto d = static_cast<double>(p.key_dim);
-  ScoreErrors errors;
-  // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-  const double larger_scale = std::max(1.0, std::fabs(p.scale_value()));
-  const double lost = c.eta * (1 + d + row.query_abs_sum + head.key_abs_sum(static_cast<std::int64_t>(j)));
-  // What each store in a narrower type adds; where scores are stored is not declared, how often is.
-  const auto stored = [&](double error, double magnitude) {
-    for (int n = 0; c.u_scores > 0 && n < a.score_stores; ++n) {
-      error += c.u_scores * (magnitude + error) + larger_scale * c.eta_scores;
+/// The errors of a row's scores. What is the same for all keys is computed once.
+class RowScores {
+ public:
+  RowScores(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c)
+      : head_(head),
+        row_(row),
+        i_(i),
+        a_(a),
+        c_(c),
+        d_(static_cast<double>(head.call().key_dim)),
+        larger_scale_(std::max(1.0, std::fabs(head.call().scale_value()))),
+        product_(c.gamma(d_ + c.scale_roundings)),
+        softcap_(head.call().softcap),
+        cap_relative_((1 + c.e_tanh) * std::pow(1 + c.u, c.cap_roundings) - 1),
+        additive_(head.inputs().mask && head.inputs().mask->additive),
+        alibi_(!head.inputs().slopes.empty()) {}
+
+  ScoreErrors of(std::size_t j) const {
+    ScoreErrors errors;
+    // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
+    const double lost = c_.eta * (1 + d_ + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
+    double error = product_ * row_.abs_products[j] + larger_scale_ * lost;
+    errors.raw = stored(error, std::fabs(row_.raw[j]));
+    if (softcap_) {
+      const double cap = *softcap_, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
+      const double significance = 1 - slope * slope;
+      error =
+          significance * error * (1 + cap_relative_) + cap_relative_ * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
+    }
+    errors.capped = stored(error, std::fabs(row_.capped[j]));
+    if (additive_ || alibi_) {
+      const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
+      const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
+      if (a_.base2) error += c_.gamma(2) * of_bias;
+      if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
+      // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
+      // added: a mask may hold the largest number there is.
+      const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
+                                                       c_.u * std::fabs(bias.alibi)
+                                                 : c_.u * std::fabs(row_.biased[j]);
+      for (int n = 0; n < additive_ + alibi_; ++n) error += partial + c_.u * error;
+    }
+    // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
+    errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])));
+    return errors;
+  }
+
+ private:
+  /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
+  double stored(double error, double magnitude) const {
+    for (int n = 0; c_.u_scores > 0 && n < a_.score_stores; ++n) {
+      error += c_.u_scores * (magnitude + error) + larger_scale_ * c_.eta_scores;
     }
     return error;
-  };
-  double error = c.gamma(d + c.scale_roundings) * row.abs_products[j] + larger_scale * lost;
-  errors.raw = stored(error, std::fabs(row.raw[j]));
-  if (p.softcap) {
-    const double cap = *p.softcap, slope = std::tanh(std::max(0.0, std::fabs(row.raw[j]) - error) / cap);
-    const double significance = 1 - slope * slope;
-    const double relative = (1 + c.e_tanh) * std::pow(1 + c.u, c.cap_roundings) - 1;
-    error = significance * error * (1 + relative) + relative * std::fabs(row.capped[j]) + c.eta * (1 + cap);
   }
-  errors.capped = stored(error, std::fabs(row.capped[j]));
-  const bool additive = head.inputs().mask && head.inputs().mask->additive, alibi = !head.inputs().slopes.empty();
-  if (additive || alibi) {
-    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
-    const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
-    if (a.base2) error += c.gamma(2) * of_bias;
-    if (alibi) error += c.u * std::fabs(bias.alibi) + c.eta;  // slope times distance is rounded
-    // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are added:
-    // a mask may hold the largest number there is.
-    const double partial = additive && alibi ? c.u * std::fabs(row.capped[j]) + c.u * std::fabs(bias.additive) +
-                                                   c.u * std::fabs(bias.alibi)
-                                             : c.u * std::fabs(row.biased[j]);
-    for (int n = 0; n < additive + alibi; ++n) error += partial + c.u * error;
-  }
-  // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
-  errors.biased = stored(error, std::max(std::fabs(row.capped[j]), std::fabs(row.biased[j])));
-  return errors;
-}
 
-WeightErrors weight_errors(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c) {
+  const Head& head_;
+  const Row& row_;
+  std::int64_t i_;
+  const Arithmetic& a_;
+  const Constants& c_;
+  double d_, larger_scale_, product_;
+  std::optional<double> softcap_;
+  double cap_relative_;  ///< of the cap's own roundings
+  bool additive_, alibi_;
+};
+
+WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithmetic& a, const Constants& c) {
   WeightErrors errors;
   std::vector<double>& t = errors.of_weight;
   t.assign(row.seen.size(), 0.0);
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
-    t[j] = score_errors(head, row, i, j, a, c).biased;
+    t[j] = scores.of(j).biased;
     errors.largest_score = std::max(errors.largest_score, t[j]);
     errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
   }
@@ -154,39 +179,40 @@ WeightErrors weight_errors(const Head& head, const Row& row, std::int64_t i, con
   return errors;
 }
 
-/// Sums over the visible keys, one entry per output column.
+/// Sums over the visible keys for one column of the output.
 struct ColumnSums {
-  std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
-  std::vector<double> spread;    ///< max |v_jc - o_c|
-  std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
-  std::vector<double> largest;   ///< max |v_jc|
-  std::vector<double> absolute;  ///< sum |v_jc|
+  double centred = 0;   ///< sum pt_j * |v_jc - o_c|
+  double spread = 0;    ///< max |v_jc - o_c|
+  double weighted = 0;  ///< sum (p_j + pt_j) * |v_jc|
+  double largest = 0;   ///< max |v_jc|
+  double absolute = 0;  ///< sum |v_jc|
+};
 
-  /// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
-  ColumnSums(const Head& head, const Row& row, const WeightErrors& errors) {
-    const std::size_t columns = row.output.size();
-    for (auto* list : {&centred, &spread, &weighted, &largest, &absolute}) list->assign(columns, 0.0);
-    for (std::size_t j = 0; j < row.seen.size(); ++j) {
-      if (!row.seen[j]) continue;
-      const double* v = head.value_row(static_cast<std::int64_t>(j));
-      const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
-      const double factor = row.factors.empty() ? 1 : row.factors[j];
-      for (std::size_t c = 0; c < columns; ++c) {
-        const double value = factor * v[c];
-        const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
-        centred[c] += off * deviation;
-        spread[c] = std::max(spread[c], deviation);
-        weighted[c] += heaviest * magnitude;
-        largest[c] = std::max(largest[c], magnitude);
-        absolute[c] += magnitude;
-      }
-    }
-    for (std::size_t c = 0; row.sink != -kInfinity && c < columns; ++c) {
-      centred[c] += errors.of_sink * std::fabs(row.output[c]);
-      spread[c] = std::max(spread[c], std::fabs(row.output[c]));
+/// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
+std::vector<ColumnSums> column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
+  std::vector<ColumnSums> list(row.output.size());
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t c = 0; c < list.size(); ++c) {
+      ColumnSums& sums = list[c];
+      const double value = factor * v[c];
+      const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
+      sums.centred += off * deviation;
+      sums.spread = std::max(sums.spread, deviation);
+      sums.weighted += heaviest * magnitude;
+      sums.largest = std::max(sums.largest, magnitude);
+      sums.absolute += magnitude;
     }
   }
-};
+  for (std::size_t c = 0; row.sink != -kInfinity && c < list.size(); ++c) {
+    list[c].centred += errors.of_sink * std::fabs(row.output[c]);
+    list[c].spread = std::max(list[c].spread, std::fabs(row.output[c]));
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -202,7 +228,7 @@ namespace {
 
 /// Whether a visible score, or what is stored on its way, may become an infinity: such a row proves nothing. A score
 /// far below the maximum may do so, its weight is 0 all the same. What the data make infinite is left to `special`.
-bool scores_may_overflow(const Head& head, const Row& row, std::int64_t i, const NonFiniteScores& special,
+bool scores_may_overflow(const Head& head, const Row& row, const RowScores& scores, const NonFiniteScores& special,
                          const Arithmetic& a, const Constants& c) {
   if (special.hide_all || std::isnan(row.max) || !(special.largest_product <= c.half_range)) return true;
   const Call& p = head.call();
@@ -216,7 +242,7 @@ bool scores_may_overflow(const Head& head, const Row& row, std::int64_t i, const
     // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
     const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
     if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
-    const ScoreErrors errors = score_errors(head, row, i, j, a, c);
+    const ScoreErrors errors = scores.of(j);
     const bool heaviest = row.biased[j] == row.max;
     if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
     if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
@@ -225,9 +251,8 @@ bool scores_may_overflow(const Head& head, const Row& row, std::int64_t i, const
 }
 
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
-void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c,
+void bound_stages(const Call& p, const Row& row, const RowScores& scores, const Arithmetic& a, const Constants& c,
                   const NonFiniteScores& special, const WeightErrors* weights, RowBound& bound) {
-  const Call& p = head.call();
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
@@ -239,7 +264,7 @@ void bound_stages(const Head& head, const Row& row, std::int64_t i, const Arithm
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.spoils_weight(row, j));
     if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
-      const ScoreErrors errors = score_errors(head, row, i, j, a, c);
+      const ScoreErrors errors = scores.of(j);
       bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
       bound.capped[j] = c.storing.bound(std::fabs(row.capped[j]), errors.capped);
       const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
@@ -276,26 +301,27 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const Constants c = constants_of(p, a, stored);
   const bool wants_scores = p.wants_scores();
   const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range);
+  const RowScores scores(head, row, i, a, c);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks) + c.e_log) * (1 + std::fabs(row.sink));
-    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
+    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
     return;
   }
 
   if (special.spoil_row) {
-    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
+    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
     return;  // NaN whatever the arithmetic: the class decides
   }
-  if (scores_may_overflow(head, row, i, special, a, c)) {
+  if (scores_may_overflow(head, row, scores, special, a, c)) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
-    if (wants_scores) bound_stages(head, row, i, a, c, special, nullptr, bound);
+    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
     return;
   }
-  const WeightErrors weights = weight_errors(head, row, i, a, c);
-  if (wants_scores) bound_stages(head, row, i, a, c, special, &weights, bound);
-  const ColumnSums sums(head, row, weights);
+  const WeightErrors weights = weight_errors(row, scores, a, c);
+  if (wants_scores) bound_stages(p, row, scores, a, c, special, &weights, bound);
+  const std::vector<ColumnSums> columns = column_sums(head, row, weights);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const double d = static_cast<double>(p.key_dim);
   const double lambda = a.normalised_before_storage ? 1 : row.sum;
@@ -320,20 +346,19 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
+    const ColumnSums& sums = columns[column];
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
-    const double centred =
-        convex_only ? sums.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
-    const double weighted =
-        convex_only ? sums.largest[column] : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
+    const double centred = convex_only ? sums.spread : std::min(sums.centred / (1 - weights.sum), sums.spread);
+    const double weighted = convex_only ? sums.largest : std::min(sums.weighted / (1 - weights.sum), sums.largest);
     const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1) * weighted;
     const double division = (c.gamma(n + c.blocks) + after_product * c.u + in_two_passes) * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
-    double underflow = c.eta * sums.absolute[column] / row.sum +
-                       c.eta_weights * (sums.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    double underflow = c.eta * sums.absolute / row.sum + c.eta_weights * (sums.absolute + in_sum) / lambda +
+                       c.eta * (n + c.blocks) / lambda;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     const double before = (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + products + division + underflow);
-    const bool may_overflow = !(n * sums.largest[column] * c.lag <= c.half_range) || weights_overflow;
+    const bool may_overflow = !(n * sums.largest * c.lag <= c.half_range) || weights_overflow;
     const bool unbounded = may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
