@@ -182,12 +182,13 @@ int run(int argc, char** argv) {
   app.add_option("--tolerances", by_tolerance, "suites (a,b) to compare the bound with the tolerances of others on");
   ConditionalSettings conditions;
   bool conditional = false;
-  std::string telling;
+  std::string telling, known;
   std::string suites = "matrix,large";
   app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
   app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
   app.add_option("--telling", telling, "lines for the classes or pairs in which --suites show some mistake nowhere")
       ->check(CLI::IsMember({"singles", "pairs"}));
+  app.add_option("--known", known, "with --telling: a file that keeps what cases show for the next run");
   app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", conditions.seed, "with --conditional: of the random conditions");
@@ -207,7 +208,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!telling.empty()) {
-    print_telling(telling == "pairs", split_names(suites), conditions.seed + 1);
+    print_telling(telling == "pairs", split_names(suites), conditions.seed + 1, known);
     return 0;
   }
   if (conditional) {
