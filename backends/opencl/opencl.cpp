@@ -49,6 +49,14 @@ struct CpuTile {
     }
   }
 
+  /// Of a group that share a reading of their keys: all, unless compute units would be left without work.
+  std::int64_t heads_together(const Call& p, const OpenClDevice& device) const {
+    const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    const std::int64_t wanted = divide(2 * std::int64_t{device.compute_units()}, p.batch * p.key_heads);
+    const std::int64_t parts = std::min(wanted, p.heads_per_group());
+    return std::min<std::int64_t>(divide(p.heads_per_group(), parts), std::min(block, keys));
+  }
+
   std::int64_t padded_columns(const Call& p) const {
     const std::int64_t panel = 2 * lanes;
     return (p.value_dim + panel - 1) / panel * panel;
@@ -92,6 +100,11 @@ class OpenClPlan : public Plan {
     const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
     tiles_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
                                       ((problem.query_length + tile_rows - 1) / tile_rows));
+    if (!gpu_ && problem.query_length == 1 && tiles_ > 0) {
+      heads_ = tile_->heads_together(problem, device);
+      const std::int64_t parts = (problem.heads_per_group() + heads_ - 1) / heads_;
+      tiles_ = static_cast<std::size_t>(problem.batch * problem.key_heads * parts);
+    }
     groups_ = gpu_ ? tiles_ : std::min(tiles_, static_cast<std::size_t>(device.compute_units()));
     if (!gpu_) {
       cl_uint zero = 0;
@@ -140,6 +153,7 @@ class OpenClPlan : public Plan {
     kernel_.setArg(argument++, counter_);
     base_argument_ = argument++;
     kernel_.setArg(argument++, static_cast<cl_uint>(tiles_));
+    kernel_.setArg(argument++, static_cast<cl_int>(heads_));
     for (std::size_t bytes : tile_->parts(call_.problem(), element_)) kernel_.setArg(argument++, cl::Local(bytes));
   }
 
@@ -150,7 +164,8 @@ class OpenClPlan : public Plan {
   support::DeviceCall call_;
   std::optional<CpuTile> tile_;
   std::size_t tiles_ = 0, groups_ = 0;
-  cl::Buffer counter_;  ///< of tiles handed out so far
+  std::int64_t heads_ = 0;  ///< of a single query that one work-item takes; 0 where there are more queries
+  cl::Buffer counter_;      ///< of tiles handed out so far
   cl_uint base_ = 0, base_argument_ = 0;
   cl::Event event_;
 };
