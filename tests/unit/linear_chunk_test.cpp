@@ -108,7 +108,6 @@ struct Chunk {
   }
 };
 
-/// With gradual growth the exact recurrence takes a decay first; a chunk's formulas take G of the token itself.
 class LinearChunkBound : public testing::TestWithParam<Chunk> {};
 
 TEST_P(LinearChunkBound, HoldsAndIsHardlyWiderThanTheWorst) {
@@ -127,8 +126,9 @@ TEST_P(LinearChunkBound, HoldsAndIsHardlyWiderThanTheWorst) {
   }
   EXPECT_LE(worst_state, 1);
   EXPECT_LE(worst_read, 1);
+  // A sum in order takes its terms through half of its additions on average.
   EXPECT_GE(worst_state, 0.4);
-  EXPECT_GE(worst_read, 0.6);
+  EXPECT_GE(worst_read, 0.5);
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, LinearChunkBound,
                          testing::Values(Chunk{1, 1, 1, false}, Chunk{2, 3, 2, true}, Chunk{8, 16, 3, false},
@@ -187,8 +187,8 @@ TEST(LinearChunk, IsNoNarrowerThanTokenByToken) {
     const auto [row_in_chunks, state_in_chunks] = bounds_of(line, 32);
     EXPECT_GE(row_in_chunks, row) << line;
     EXPECT_GE(state_in_chunks, state) << line;
-    EXPECT_LT(row_in_chunks, 4 * row) << line;
-    EXPECT_LT(state_in_chunks, 4 * state) << line;
+    EXPECT_LT(row_in_chunks, 1e-3) << line;
+    EXPECT_LT(state_in_chunks, 1e-3) << line;
   }
 }
 
