@@ -91,6 +91,7 @@ module attest_plugin
     integer(c_int64_t) :: key_block
     real(c_double) :: lazy_threshold
     integer(c_int32_t) :: stored_scores, score_stores, sum_of_stored, flush_to_zero
+    integer(c_int64_t) :: state_chunk
   end type
 
   type, bind(c) :: attest_conventions
