@@ -110,6 +110,9 @@ void PythonPlan::bind(const Inputs& in) {
   const auto is_keep = [](const auto& tensor) { return tensor.first == "keep"; };
   if (given_keep && std::none_of(tensors_.begin(), tensors_.end(), is_keep))
     throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
+  const auto is_visible = [](const auto& tensor) { return tensor.first == "visible"; };
+  if (std::any_of(tensors_.begin(), tensors_.end(), is_visible) && (!visible_.there() || visible_by_inputs(call_)))
+    visible_ = visible_pairs(call_, in);
   arguments_ = nb::make_tuple(there(arrays_.of(in.q)), there(arrays_.of(in.k)), there(arrays_.of(in.v)));
   keywords_ = nb::dict();
   for (const auto& [key, value] : constants_) keywords_[key] = value;
@@ -132,6 +135,7 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
   const Index4 pairs = {call_.batch, call_.query_heads, call_.query_length, call_.key_length};
   if (name == "mask") return in.mask && !in.mask->additive ? arrays_.of(*in.mask) : nb::none();
   if (name == "bias") return in.mask && in.mask->additive ? arrays_.of(*in.mask) : nb::none();
+  if (name == "visible") return arrays_.of(visible_.bytes.data(), kBool, visible_.shape, visible_.strides);
   if (name == "past_k") return view(in.past_k);
   if (name == "past_v") return view(in.past_v);
   if (name == "decay") return view(in.decay);

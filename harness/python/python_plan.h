@@ -13,6 +13,7 @@
 
 #include "backends/backend.h"
 #include "harness/python/arrays.h"
+#include "harness/python/visible_pairs.h"
 
 namespace attest {
 
@@ -53,6 +54,7 @@ class PythonPlan : public Plan {
   std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
   std::vector<std::string> names_;                            ///< of outputs, in the order asked for
   std::vector<std::uint8_t> keep_;                            ///< dropout's decisions, where the callable wants them
+  VisiblePairs visible_;                                      ///< likewise, what each query sees
   std::vector<Place> places_;
   nb::tuple arguments_;
   nb::dict keywords_;

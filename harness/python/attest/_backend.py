@@ -8,7 +8,7 @@ import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 from attest._attest import Call
-from attest._options import OPTIONS, Step, features_of, keywords_of, refusal, title
+from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
 
 Tensors = Union[str, Callable[[Any], Any]]
 
@@ -84,7 +84,7 @@ class Backend:
     def _step(self, call: Call) -> Step:
         constants: dict[str, Any] = {}
         arrays: dict[str, str] = {}
-        for name, keyword in self._names.items():
+        for name, keyword in keywords_given(call, self._names).items():
             option = OPTIONS[name]
             if option.value is None:
                 arrays[name] = keyword

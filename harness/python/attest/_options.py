@@ -34,6 +34,10 @@ OPTIONS: dict[str, Option] = {
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),
+    "visible": Option(
+        ("causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
+         "blocks"),
+    ),
     "blocks": Option(("blocks",), needs=("block_size",)),
     "block_size": Option((), lambda c: c.block_size, needs=("blocks",)),
     "softcap": Option(("softcap",), lambda c: c.softcap),
@@ -56,6 +60,11 @@ OPTIONS: dict[str, Option] = {
         lambda c: c.outputs if len(c.outputs) > 1 else None,
     ),
 }
+
+# What says a part of what `visible` says as a whole.
+HIDING = (
+    "causal", "align", "window", "prefix", "key_lengths", "query_lengths", "segments", "mask", "blocks", "block_size",
+)  # fmt: skip
 
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
@@ -123,6 +132,17 @@ def keywords_of(function: Callable[..., Any], said: Optional[Mapping[str, str]])
     return taken
 
 
+def keywords_given(call: Call, keywords: Mapping[str, str]) -> dict[str, str]:
+    """Of the keywords that a callable takes those that this call gives it: `visible` where the others can't say all
+    that is hidden, and then without them."""
+    if "visible" not in keywords:
+        return dict(keywords)
+    said = {feature for name in keywords if name in HIDING for feature in OPTIONS[name].features}
+    hiding = set(OPTIONS["visible"].features) & set(call.features)
+    left_out = ("visible",) if hiding <= said else HIDING
+    return {name: keyword for name, keyword in keywords.items() if name not in left_out}
+
+
 def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[str]:
     """What a callable with these keywords takes, but for what it is said to refuse."""
     known = set(all_features())
@@ -144,7 +164,8 @@ def refusal(call: Call, taken: frozenset[str], function: Any) -> Optional[str]:
     for feature in call.features:
         if feature in taken:
             continue
-        keyword = next((name for name, option in OPTIONS.items() if feature in option.features), None)
+        names = [name for name, option in OPTIONS.items() if name != "visible" and feature in option.features]
+        keyword = names[0] if names else None
         if keyword is None or feature in SHOWN:
             return f"{feature}: not supported"
         return f"{feature}: {title(function)} has no parameter `{keyword}` for it"
