@@ -84,6 +84,7 @@ nb::dict line_of(const BenchLine& line) {
   row["seconds"] = line.seconds;
   row["upload"] = line.steps.upload;
   row["download"] = line.steps.download;
+  row["workspace"] = line.steps.workspace;
   row["total_seconds"] = line.total_seconds;
   row["gflops"] = line.gflops;
   row["disturbed"] = line.disturbed;
