@@ -57,9 +57,9 @@ CheckResults read_check(std::istream& file, const std::string& path) {
       if (!verdict)
         throw UserError(fmt::format("{}:{}: a verdict lacks a key, or has one of another type", path, number));
       results.verdicts.push_back(std::move(*verdict));
-    } else if (kind == "shrunk") {
+    } else if (kind == kShrunkKind) {
       results.shrunk.push_back(shrunk_from(json));
-    } else if (kind == "summary") {
+    } else if (kind == kSummaryKind) {
       read_summary(json, results);
       complete = true;
     } else if (kind != kKeptKind) {  // kept verdicts are of an earlier run and not of this one
@@ -87,11 +87,10 @@ void read_one(const fs::path& path, ResultFiles& results) {
   std::ostringstream text;
   text << file.rdbuf();
   const OrderedJson whole = parsed(text.str());
-  std::istringstream again(text.str());
   if (whole.is_object() && text_of(whole, kKindKey) == kComparisonKind) {
     results.comparisons.push_back({name, comparison_from_json(whole, path.string())});
   } else if (whole.is_object() && whole.contains("benchmarks")) {
-    results.benches.push_back({name, read_benchmark(again, path.string())});
+    results.benches.push_back({name, benchmark_from_json(whole, path.string())});
   } else {
     throw UserError(path.string() +
                     ": no complete file of results; `check --json`, `bench --json` and `compare --json` write them");

@@ -72,7 +72,8 @@ std::vector<BenchCase> run(const BenchRequest& request, const BackendSet& backen
   if (file) {
     BenchmarkContext beside{roof, settings, {"attest.bench"}, {}};
     for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
-    write_benchmark(*file, results, beside);
+    write_benchmark(file->stream(), results, beside);
+    file->finish();
   }
   return results;
 }

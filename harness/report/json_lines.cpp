@@ -37,7 +37,7 @@ class JsonLinesReport : public Report {
   }
 
   void shrunk(const Verdict& failure, const Verdict& small) override {
-    line({{kKindKey, "shrunk"},
+    line({{kKindKey, kShrunkKind},
           {"case", failure.case_line},
           {"backend", failure.backend},
           {"smallest", small.case_line},
@@ -60,7 +60,7 @@ class JsonLinesReport : public Report {
   }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
-    OrderedJson summary = {{kKindKey, "summary"},
+    OrderedJson summary = {{kKindKey, kSummaryKind},
                            {"pass", counts.pass},
                            {"fail", counts.fail},
                            {"refused", counts.refused},

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "harness/base/user_error.h"
+#include "harness/base/schema.h"
 
 namespace attest {
 namespace {
@@ -232,14 +232,9 @@ bool is_run_header(const OrderedJson& json) { return text_of(json, kKindKey) == 
 void require_known_schema(const OrderedJson& header, const std::string& name) {
   const auto schema = header.find("schema");
   if (schema == header.end()) return;
-  if (!schema->is_number_integer() || *schema < 1) {
-    throw UserError(fmt::format("{}: schema {}; a number from 1 to {} is wanted", name,
-                                schema->dump(-1, ' ', false, OrderedJson::error_handler_t::replace), kVerdictSchema));
-  }
-  if (*schema > kVerdictSchema) {
-    throw UserError(
-        fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema->dump(), kVerdictSchema));
-  }
+  const std::string text = schema->is_string() ? schema->get<std::string>()
+                                               : schema->dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  require_schema(name, text, kVerdictSchema);
 }
 
 OrderedJson verdict_to_json(const Verdict& verdict) {

@@ -186,6 +186,7 @@ void CheckRun::check(Task& task) {
     return;
   }
   if (settings_.once) prepared->run_once();
+  prepared->map_failures();
   if (task.reference) record(task, nullptr, prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
   const bool side_by_side = settings_.isolated && !settings_.fail_fast && is_small(*task.source);

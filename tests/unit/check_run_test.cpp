@@ -108,6 +108,18 @@ TEST(CheckRun, EndsAtTheFirstFailureWhenAsked) {
   EXPECT_EQ(run.told.ended, 1);
 }
 
+TEST(CheckRun, TheFirstFailuresOfACauseSayWhereTheyAreWrong) {
+  std::vector<std::string> lines;
+  for (int keys = 2; keys < 12; ++keys) lines.push_back("seq=" + std::to_string(keys) + " dim=8 softcap=0.1");
+  CheckSettings settings;
+  settings.shrink = false;
+  const Ran run = run_on(wrong(), lines, settings);
+  ASSERT_EQ(run.outcome.counts.fail, 10u);
+  std::size_t mapped = 0;
+  for (const Verdict& v : run.told.verdicts) mapped += v.error_map.has_value();
+  EXPECT_EQ(mapped, 8u) << "a file of thousands of failures stays small";
+}
+
 TEST(CheckRun, MakesItsFailuresSmall) {
   const Ran run = run_on(wrong(), {"batch=2 heads=2 seq=9 dim=8 softcap=0.1"});
   ASSERT_EQ(run.told.small.size(), 1u);
