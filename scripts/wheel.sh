@@ -4,7 +4,7 @@
 # others may lack. $ATTEST_WHEEL_PYTHON is the interpreter that it is for; python3 otherwise.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "wheel.sh: say a folder to write to: scripts/wheel.sh dist" >&2; exit 2; }
-source=$(cd "$(dirname "$0")/.." && pwd)
+source=$(cd "$(dirname "$(realpath "$0")")/.." && pwd)
 mkdir -p "$1"
 to=$(cd "$1" && pwd)
 shift

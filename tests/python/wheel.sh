@@ -9,14 +9,15 @@ export ATTEST_WHEEL_PYTHON=${ATTEST_TEST_PYTHON:-/usr/bin/python3} CXX=${CXX:-/u
 "$ATTEST_WHEEL_PYTHON" -c 'import venv, ensurepip' 2>/dev/null || { echo "no venv: install python3-venv" >&2; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+ln -s "$source/scripts" scripts
 start=$SECONDS
-"$source/scripts/wheel.sh" "$folder/dist" -DATTEST_WERROR=ON "$@"
+scripts/wheel.sh dist -DATTEST_WERROR=ON "$@"
 echo "built in $((SECONDS - start)) s"
-wheels=("$folder"/dist/*.whl)
+wheels=(dist/*.whl)
 [ ${#wheels[@]} = 1 ] || { echo "wheel: ${#wheels[@]} wheels" >&2; exit 1; }
 [[ ${wheels[0]} == *-manylinux_* ]] || { echo "wheel: ${wheels[0]} is for this machine alone" >&2; exit 1; }
 
-cd "$folder"
 "$ATTEST_WHEEL_PYTHON" -m venv venv
 venv/bin/pip install --quiet "${wheels[0]}"
 cat >use.py <<'END'
