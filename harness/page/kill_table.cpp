@@ -99,12 +99,16 @@ std::string kill_table_svg(const KillTable& table) {
   map.counts = true;
   map.cell_width = 62;
   map.cell_height = 18;
-  map.columns = table.suites;
+  for (const std::string& suite : table.suites) {
+    if (std::any_of(table.mistakes.begin(), table.mistakes.end(),
+                    [&](const Mistake& m) { return m.kills.contains(suite); }))
+      map.columns.push_back(suite);
+  }
   for (const Mistake& mistake : table.mistakes) {
     map.rows.push_back(mistake.name);
     std::vector<double>& values = map.values.emplace_back();
     std::vector<double>& hidden = map.hidden.emplace_back();
-    for (const std::string& suite : table.suites) {
+    for (const std::string& suite : map.columns) {
       const auto kill = mistake.kills.find(suite);
       values.push_back(kill == mistake.kills.end() ? 0 : static_cast<double>(kill->second));
       hidden.push_back(kill == mistake.kills.end() ? 1 : 0);

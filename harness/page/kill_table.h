@@ -43,7 +43,7 @@ KillTable kill_table_from_json(const nlohmann::ordered_json& json, const std::st
 /// Throws UserError for what is no such file.
 KillTable read_kill_table(const std::filesystem::path& path);
 
-/// Mistakes down, suites across: the case that catches, or hatching where none does.
+/// Mistakes down, suites that catch any across: the case that catches, or hatching where none does.
 std::string kill_table_svg(const KillTable& table);
 
 }  // namespace attest

@@ -94,12 +94,18 @@ struct Panel {
     width = names + std::max(map_width(), 0.0) + kGap + kBarWidth + kBarText;
     width = std::max(width, kLetter * 1.15 * static_cast<double>(m.title.size()) + names);
     width = std::max(width, kLetter * static_cast<double>(m.note.size()) + kAxisTitle);
-    height = kTop + (keys_upright() ? 36 : 0) + inner_height() + kBottom + (m.note.empty() ? 0 : kNote);
+    height = kTop + room_for_names() + inner_height() + kBottom + (m.note.empty() ? 0 : kNote);
   }
   double map_width() const { return across * static_cast<double>(map.columns.size()); }
   /// What the colour bar and the names of the axes need, however few rows there are.
   double inner_height() const { return map.limit > 0 ? std::max(map_height(), kLeastHeight) : map_height(); }
   double map_height() const { return cell * static_cast<double>(map.rows.size()); }
+  /// Above the cells, for names that stand upright.
+  double room_for_names() const {
+    std::size_t letters = 0;
+    for (const std::string& name : map.columns) letters = std::max(letters, name.size());
+    return keys_upright() ? std::max(36.0, kLetter * static_cast<double>(letters) - 38) : 0;
+  }
   bool keys_upright() const {
     return cell >= kNamedCell && std::any_of(map.columns.begin(), map.columns.end(), [&](const std::string& name) {
              return kLetter * static_cast<double>(name.size()) > across - 2;
@@ -139,8 +145,7 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
   const HeatMap& map = panel.map;
   const ColourScale scale(map);
   pugi::xml_node root = drawing.root();
-  const double x = x0 + panel.names, y = y0 + kTop + (panel.keys_upright() ? 36 : 0), cell = panel.cell,
-               across = panel.across;
+  const double x = x0 + panel.names, y = y0 + kTop + panel.room_for_names(), cell = panel.cell, across = panel.across;
   pugi::xml_node title = Drawing::text(root, x, y0 + 20, map.title);
   title.append_attribute("font-size") = "14";
   title.append_attribute("font-weight") = "bold";

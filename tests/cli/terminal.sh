@@ -50,10 +50,10 @@ on_terminal "'$attest' bench 'seq=64 dim=16' 'seq=65 dim=16' --backend example -
 has drawn "0 of 2 cases: seq=64 dim=16: " "bench"
 has drawn "1 of 2 cases, " "bench"
 
-on_terminal "'$hostile' shrink 'heads=8/2 seq=65x300 dim=64/48 softcap=30 causal mask=bool:BHQK:random(0.5)' --backend right_the_first_time"
+on_terminal "'$hostile' shrink 'heads=8/2 seq=65x300 dim=64/48 softcap=30 mask=bool:BHQK:random(0.5)' --backend throws_an_int"
 grep -qE "[0-9]+ smaller cases tried, ([0-9]+/s, )?[0-9]+ s left" drawn || complain "shrink: no progress: $(head -c 400 drawn | cat -v)"
 has drawn "none of the next smaller ones fails" "shrink"
-"$hostile" shrink "seq=65x300 dim=64" --backend right_the_first_time >out 2>err
+"$hostile" shrink "seq=65x300 dim=64" --backend throws_an_int >out 2>err
 [ ! -s err ] && has out "smaller cases tried in" "shrink in a pipe" || complain "shrink in a pipe: $(head -c 200 err)"
 hasnt out "$(printf '\r')" "shrink in a pipe"
 # The wrong backends are a program of the tests, which a build with sanitizers has not.

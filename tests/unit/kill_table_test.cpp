@@ -19,7 +19,7 @@ KillTable a_table() {
           "c0ffee",
           "a cpu",
           "attest mutants",
-          {"smoke", "bugs"},
+          {"smoke", "bugs", "none"},
           {{"tail <lost>", "drops the last key", {{"smoke", 3}, {"bugs", 90}}}, {"scale_lost", "", {{"bugs", 1}}}},
           7,
           2,
