@@ -63,6 +63,7 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("case", verdict.case_line);
   walk("content", verdict.content, Absent::left_out);
   walk("backend", verdict.backend);
+  walk("number", verdict.number, Absent::left_out);
   walk("status", verdict.status);
   walk("reason", verdict.reason, Absent::null);
   walk("cause", verdict.cause, Absent::left_out);
@@ -94,6 +95,7 @@ class Writer {
 
  private:
   static bool is_empty(const std::string& text) { return text.empty(); }
+  static bool is_empty(std::int64_t number) { return number == 0; }
   template <class T>
   static bool is_empty(const std::optional<T>& value) {
     return !value;
