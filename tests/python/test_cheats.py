@@ -1,5 +1,6 @@
 """Callables that look fast by not doing their work where it is timed: none gets a speed, and each is told why."""
 
+import re
 import threading
 
 import numpy as np
@@ -94,14 +95,14 @@ def asks_the_reference():
         (kept_by_address, LINE, "gave the result of earlier inputs"),
         (kept_by_first_numbers, LINE, "gave the result of earlier inputs"),
         (computed_when_asked_for, LONG, "works outside run"),
-        (left_to_a_thread, LONG, "elements are wrong"),
+        (left_to_a_thread, LONG, "elements are wrong|changed after it"),  # by when the thread ends
         (asks_the_reference, LINE, "calls attest's own reference"),
     ],
 )
 def test_a_cheat_gets_no_speed(cheat, line, reason):
     (timed,) = attest.bench(cheat(), line, against=[], repetitions=2, min_seconds=0.01, threads=1)
     (found,) = timed.timings
-    assert not found.seconds and reason in found.wrong, str(timed)
+    assert not found.seconds and re.search(reason, found.wrong), str(timed)
 
 
 def test_the_honest_one_gets_its_speed():
