@@ -53,6 +53,10 @@ def lines_of(interpreter: Path, suite: str, with_lse: bool) -> list[str]:
     return lines if with_lse else [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
 
 
+def counts_of(printed: str) -> str:
+    return next((line for line in reversed(printed.splitlines()) if re.match(r"\d+ passed, ", line)), "no verdicts")
+
+
 def run(name: str, peer: dict[str, object], suite: str, environments: Path) -> None:
     interpreter = environments / str(peer["environment"]) / "bin" / "python"
     if not interpreter.exists():
@@ -74,8 +78,8 @@ def run(name: str, peer: dict[str, object], suite: str, environments: Path) -> N
             return
         RESULTS.mkdir(parents=True, exist_ok=True)
         with gzip.GzipFile(RESULTS / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            packed.write(verdicts.read_bytes().replace(f"{folder}/".encode(), b""))
-        print(f"{name}, {suite}: {ended.stdout.strip().splitlines()[-1]}", flush=True)
+            packed.write(re.sub(rb'(")[^" ]*/(golden/)', rb"\1\2", verdicts.read_bytes().replace(folder.encode(), b"")))
+        print(f"{name}, {suite}: {counts_of(ended.stdout)}", flush=True)
 
 
 def main() -> None:

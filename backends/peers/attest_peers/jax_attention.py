@@ -35,7 +35,7 @@ class Backend(Peer):
         else:
             mask = request.visible()
         wide = np.float64 if q.dtype == np.float64 else np.float32
-        with jax.experimental.enable_x64() if wide == np.float64 else contextlib.nullcontext():
+        with jax.enable_x64(True) if wide == np.float64 else contextlib.nullcontext():
             if request.adds:
                 options["bias"] = jnp.asarray(request.bias_with(None, wide))
             if mask is not None:
@@ -53,8 +53,8 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # Logits in f32 or wider, "softmax ... always carried out in fp32", probabilities in the type of the keys.
-        stated = {"normalised_before_storage": True, "stored_weights": call.dtype}
+        # XLA sets the processor's flags that make subnormals 0. Logits in f32 or wider, "softmax ... always carried out in fp32", probabilities in the type of the keys.
+        stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "flush_to_zero": True}
         if call.dtype == "f64":
             stated.update(accumulator="f32", stored_weights="f32", stored_scores="f32")
         return stated

@@ -21,8 +21,9 @@ class Backend(Peer):
 
     name = f"keras_{UNDER}"
     library = f"keras.ops.dot_product_attention, Keras {keras.__version__} on {UNDER}"
-    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32", "dtype=f16"}
+    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16"}
     cannot = {
+        "dtype=f64": "convert_to_tensor() and result_type() make float32 of it",
         "softcap": '"attn_logits_soft_cap is only supported for JAX on TPU"',
         "sinks": "dot_product_attention has no parameter for it",
         "dropout": "dot_product_attention has no parameter for it",
@@ -52,11 +53,16 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # "Softmax and it is always carried out in fp32", then probabilities in the type of the keys.
+        # Two products by einsum, in the type of the inputs. "Softmax and it is always carried out in fp32", then probabilities in the type of the keys.
+        if UNDER == "torch":  # scaled_dot_product_attention: torch_sdpa.py
+            return {
+                "scale": "split_root", "division": "reciprocal", "key_block": 512, "stored_weights": call.dtype,
+                "exp_ulps": 20.0, "flush_to_zero": True,
+            }  # fmt: skip
         stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "exp_ulps": 3.0}
-        if call.dtype == "f64" and UNDER != "torch":
-            stated.update(accumulator="f32", stored_weights="f32", stored_scores="f32")
+        if UNDER == "tensorflow":  # its threads set the processor's flags that make subnormals 0
+            stated["flush_to_zero"] = True
         return stated
 
     def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks", "softmax_f64": "f32"}
+        return {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks"}

@@ -34,6 +34,8 @@ class OnnxPeer(Peer):
     def cannot_do(self, call: Any) -> Optional[str]:
         if call.scale < 0:
             return "scale: the operator multiplies q and k by its square root, so that there is no negative one"
+        if call.dtype == "f64" and "scale" in call.features and call.scale != float(np.float32(call.scale)):
+            return "scale: the attribute is a float32, which has not this value"
         if "alibi" in call.features and call.dtype in ("f16", "bf16"):
             return "alibi: attn_mask is of q's type, and its slopes would be rounded to 16 bits"
         if "mask.dtype" in call.features:

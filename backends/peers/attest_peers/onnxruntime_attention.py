@@ -46,6 +46,8 @@ class Backend(OnnxPeer):
     def cannot_do(self, call: Any) -> Any:
         if call.scale == 0:
             return "scale: must be greater than 0, says the kernel"
+        if call.past and call.past == call.key_length:
+            return "past: the kernel wants a new key besides the cached ones"
         return super().cannot_do(call)
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:

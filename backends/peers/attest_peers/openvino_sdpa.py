@@ -65,8 +65,9 @@ class Backend(Peer):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # attn_softmax(): scale, mask, exp, then each weight times the reciprocal of the sum; then the product with V.
-        # With INFERENCE_PRECISION_HINT=f32 a model of f16 is computed in f32.
-        return {"normalised_before_storage": True, "division": "reciprocal"}
+        # With INFERENCE_PRECISION_HINT=f32 a model of f16 is computed in f32; the plug-in sets the processor's flags
+        # that make subnormals 0.
+        return {"flush_to_zero": True, "normalised_before_storage": True, "division": "reciprocal"}
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "top-left", "empty_row": "nan", "hidden_nan": "leaks"}

@@ -57,6 +57,8 @@ class Peer(attest.Backend):
         return None
 
     def refuse(self, call: Call) -> Optional[str]:
+        if call.past and 0 in (call.batch, call.query_heads):
+            return "past: a cache without elements is not handed over, so that its length is unknown"
         return self.cannot_do(call)
 
     def _refusal(self, call: Call) -> Optional[str]:

@@ -67,7 +67,7 @@ class Request:
         return self.causal_alone() and self.mask is None and not self.adds
 
     def visible(self) -> Optional[np.ndarray]:
-        """All that is hidden but by the bias: True where a query sees a key, B,1 or H,L,S; None where all is seen."""
+        """All that is hidden but by the bias: True where a query sees a key, with axes of 1 for B,H,L,S; None where all is seen."""
         if not (self.causal or self.hides_by_position):
             return None if self.mask is None else compact(self.mask)
         difference = self._keys_beyond_diagonal()
@@ -117,17 +117,17 @@ class Request:
         return np.concatenate([self.past_k, k], 2), np.concatenate([self.past_v, v], 2)
 
     def _counts(self, lengths: Lengths, full: int) -> np.ndarray:
-        return np.full(self.batch, full) if lengths is None else np.asarray(lengths)
+        return np.full(1, full) if lengths is None else np.asarray(lengths)
 
     def _keys_beyond_diagonal(self) -> np.ndarray:
-        """How far right of the query's diagonal a key lies, B,1,L,S."""
+        """How far right of the query's diagonal a key lies, B or 1,1,L,S."""
         if self.segments is not None:
             places = _places(self.segments[0])
             if self.align == "bottom-right":
                 places = places + np.repeat(np.subtract(self.segments[1], self.segments[0]), self.segments[0])
-            diagonal = np.broadcast_to(places, (self.batch, self.queries))
+            diagonal = places[None, :]
         else:
-            offset = np.full(self.batch, self.past)
+            offset = np.full(1, self.past)
             if self.align == "bottom-right" and not self.past:
                 offset = self._counts(self.key_lengths, self.keys) - self._counts(self.query_lengths, self.queries)
             diagonal = np.arange(self.queries)[None, :] + offset[:, None]
@@ -143,6 +143,8 @@ class Request:
         return (of_query[:, None] == of_key[None, :])[None, None]
 
     def _within_lengths(self) -> Any:
+        if not self.lengths_given:
+            return True
         queries = np.arange(self.queries)[None, :] < self._counts(self.query_lengths, self.queries)[:, None]
         keys = np.arange(self.keys)[None, :] < self._counts(self.key_lengths, self.keys)[:, None]
         return queries[:, None, :, None] & keys[:, None, None, :]
