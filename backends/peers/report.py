@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes results/peers.md from the result files in results/peers/ and from findings.toml.
+"""Writes results/peers.md, and reports of bugs, from the result files in results/peers/ and from findings.toml.
 
     python3 backends/peers/report.py [--check]
 
-With --check nothing is written, and a page that differs from what stands there is an error.
+With --check nothing is written, and a file that differs from what stands there is an error.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def page() -> str:
                     seen[found["name"]][peer] += 1
                 else:
                     unexplained.append([peer, f"`{verdict['case']}`", str(verdict["cause"])])
-    out = (HERE / "peers_head.md").read_text().splitlines()
+    out = (HERE / "peers_head.txt").read_text().splitlines()
     out += table(
         ["peer", "library", *SUITES, "of `matrix` not refused"],
         [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers],
@@ -127,7 +127,10 @@ def page() -> str:
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
                 run = programs.get(found["name"])
-                shown = f"[program](../backends/peers/bugs/{found['name']}.py): {run['shows']}" if run else "-"
+                shown = "-"
+                if run:
+                    shown = f"[program {run['wrong']} of {run['runs']}](peers/posts/{found['name']}.md)"
+                    shown += "" if found["line"].startswith("none") else f", line {run['line_wrong']} of {run['runs']}"
                 row += [found["wanted"], found["where"], shown, found.get("upstream", "none found")]
             elif kind == "convention":
                 row += [found["wanted"], found.get("upstream", "-")]
@@ -135,7 +138,7 @@ def page() -> str:
                 row += [found["where"], f"error/bound up to {found['at_most']:g}"]
             rows.append(row)
         more = {
-            "bug": ["expected", "place", "three times of three", "reported"],
+            "bug": ["expected", "place", "shown by", "reported"],
             "convention": ["what attest says", "reported"],
             "arithmetic": ["place", "judged by"],
         }
@@ -146,16 +149,40 @@ def page() -> str:
     return "\n".join(out) + "\n"
 
 
+def post(found: Finding, run: dict[str, Any]) -> str:
+    """A report of one bug for the library's own tracker."""
+    program = (HERE / "bugs" / f"{found['name']}.py").read_text()
+    subject, _, title = program.split('"""')[1].strip().partition(": ")
+    lines = [f"# {title[0].upper()}{title[1:]}", "", f"{subject}. This program needs the library alone:", ""]
+    lines += ["```python", program.split('"""', 2)[2].strip(), "```", ""]
+    lines += [f"It prints, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
+    lines += [f"**Expected:** {found['wanted']}.", "", f"**Where:** {found['where']}."]
+    if "upstream" in found:
+        lines += ["", f"**Related:** {found['upstream']}."]
+    return "\n".join(lines) + "\n"
+
+
+def files() -> dict[Path, str]:
+    """All that is written: the page, and a report for each bug."""
+    programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
+    findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
+    made = {RESULTS / "peers.md": page()}
+    for found in findings:
+        if found["kind"] == "bug" and found["name"] in programs:
+            made[RESULTS / "peers" / "posts" / f"{found['name']}.md"] = post(found, programs[found["name"]])
+    return made
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
-    target = RESULTS / "peers.md"
-    text = page()
-    if not asked.check:
-        target.write_text(text)
-    elif not target.exists() or target.read_text() != text:
-        sys.exit("results/peers.md is not what results/peers/ says; python3 backends/peers/report.py writes it")
+    for path, text in files().items():
+        if not asked.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            sys.exit(f"{path.name} is not what the result files say; python3 backends/peers/report.py writes it")
 
 
 if __name__ == "__main__":

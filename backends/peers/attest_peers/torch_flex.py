@@ -8,6 +8,7 @@ from typing import Any, Callable, Mapping, Optional
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from attest_peers.peer import ADDING, HIDING
 from attest_peers.request import Request
 from attest_peers.torch_sdpa import Torch
 
@@ -33,9 +34,17 @@ class Backend(Torch):
         wide = torch.float64 if q.dtype == torch.float64 else torch.float32
         return {"o": made[0], "lse": made[1].to(wide)[..., None]}
 
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if 0 in (call.batch, call.query_heads, call.query_length) and (HIDING | ADDING) & set(call.features):
+            return "a size 0: a score_mod or mask_mod that reads a table is mapped over no queries, and vmap can't"
+        return None
+
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # _math_attention_inner(): working precision f32, f64 for f64; softmax, then a product with weights of v's type.
-        return {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
+        stated = {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
+        if call.dtype in ("f16", "bf16"):  # the product of q and k is of their type
+            stated.update(stored_scores=call.dtype, score_stores=1)
+        return stated
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "top-left", "hidden_nan": "leaks"}
