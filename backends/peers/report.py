@@ -37,7 +37,8 @@ def lines_of(peer: str, suite: str) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     with gzip.open(path, "rt") as file:
-        return [json.loads(line) for line in file]
+        lines = [json.loads(line) for line in file]
+    return [line for line in lines if line.get("backend") != "reference"]  # which files of values are held against, too
 
 
 def number(value: Any) -> float:
@@ -123,7 +124,7 @@ def page() -> str:
     for kind in KINDS[:-1]:
         rows = []
         for found in (f for f in findings if f["kind"] == kind):
-            who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or "by its program"
+            who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or ("by its program" if kind == "bug" else "none")
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
                 run = programs.get(found["name"])

@@ -26,7 +26,7 @@ class Backend(Torch):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it runs eagerly
             made = flex_attention(
-                q, k, v, score_mod=_score_mod(request), block_mask=_block_mask(request), scale=request.scale,
+                q, k, v, score_mod=_score_mod(request, q.dtype), block_mask=_block_mask(request), scale=request.scale,
                 enable_gqa=q.shape[1] != k.shape[1], return_lse="lse" in request.outputs,
             )  # fmt: skip
         if "lse" not in request.outputs:
@@ -41,10 +41,7 @@ class Backend(Torch):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # _math_attention_inner(): working precision f32, f64 for f64; softmax, then a product with weights of v's type.
-        stated = {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
-        if call.dtype in ("f16", "bf16"):  # the product of q and k is of their type
-            stated.update(stored_scores=call.dtype, score_stores=1)
-        return stated
+        return {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "top-left", "hidden_nan": "leaks"}
@@ -66,9 +63,11 @@ def _block_mask(request: Request) -> Any:
     )
 
 
-def _score_mod(request: Request) -> Optional[Callable[..., Any]]:
+def _score_mod(request: Request, dtype: torch.dtype) -> Optional[Callable[..., Any]]:
+    # Scores are float32 or wider. While score_mod is traced they say that they are of the type of the query.
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
     # A tensor: eager flex_attention fails where a captured number differs from the one captured before.
-    cap = None if request.softcap is None else torch.tensor(request.softcap, dtype=torch.float64)
+    cap = None if request.softcap is None else torch.tensor(request.softcap, dtype=wide)
     bias = request.bias
     if bias is not None:
         request.bias = bias.double().numpy()
@@ -76,15 +75,14 @@ def _score_mod(request: Request) -> Optional[Callable[..., Any]]:
     request.bias = bias
     if cap is None and added is None:
         return None
-    table = None if added is None else torch.from_numpy(added)
+    table = None if added is None else torch.from_numpy(added).to(wide)
 
     def score_mod(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         if cap is not None:
-            limit = cap.to(score.dtype)
-            score = limit * torch.tanh(score / limit)
+            score = cap * torch.tanh(score / cap)
         if table is not None:
             at = [index % size for index, size in zip((b, h, i, j), table.shape)]
-            score = score + table[at[0], at[1], at[2], at[3]].to(score.dtype)
+            score = score + table[at[0], at[1], at[2], at[3]]
         return score
 
     return score_mod
