@@ -60,6 +60,8 @@ class Backend(Peer):
                 "exp_ulps": 20.0, "flush_to_zero": True,
             }  # fmt: skip
         stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "exp_ulps": 3.0}
+        if call.dtype == "f16":
+            stated.update(stored_scores="f16", score_stores=1)
         if UNDER == "tensorflow":  # its threads set the processor's flags that make subnormals 0
             stated["flush_to_zero"] = True
         return stated
