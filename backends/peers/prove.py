@@ -3,7 +3,8 @@
 
     python3 backends/peers/prove.py [--environments FOLDER] [PROGRAM...]
 
-The outcomes go to results/peers/programs.json. A program says in one line what it got and what was expected, and ends with 1 where the two differ.
+The outcomes go to results/peers/programs.json. A program says in one line what it got and what was expected, and ends
+with 1 where the two differ.
 """
 
 from __future__ import annotations

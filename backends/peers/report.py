@@ -74,7 +74,9 @@ def cell(peer: str, suite: str, findings: list[Finding]) -> str:
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
-    kinds = collections.Counter(found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings))
+    kinds = collections.Counter(
+        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
+    )
     text = f"{count['pass']} pass"
     text += "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
     text += f", {count['refused']} refused" * bool(count["refused"])
@@ -124,7 +126,9 @@ def page() -> str:
     for kind in KINDS[:-1]:
         rows = []
         for found in (f for f in findings if f["kind"] == kind):
-            who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or ("by its program" if kind == "bug" else "none")
+            who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or (
+                "by its program" if kind == "bug" else "none"
+            )
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
                 run = programs.get(found["name"])

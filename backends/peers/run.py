@@ -34,7 +34,9 @@ def surroundings() -> dict[str, str]:
 
 def attest(interpreter: Path, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [str(interpreter), "-m", "attest", *words]
-    return subprocess.run(command, env={**surroundings(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={**surroundings(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
+    )
 
 
 def attest_data(interpreter: Path) -> Path:
@@ -50,7 +52,9 @@ def lines_of(interpreter: Path, suite: str, with_lse: bool) -> list[str]:
     if listed.returncode:
         sys.exit(f"{suite}: {listed.stderr.strip() or 'its lines could not be listed'}")
     # No peer takes weights to keep, which the files of golden/keep hold.
-    lines = [re.sub(r"^.*/golden/", "golden/", line) for line in listed.stdout.splitlines() if line and "/keep/" not in line]
+    lines = [
+        re.sub(r"^.*/golden/", "golden/", line) for line in listed.stdout.splitlines() if line and "/keep/" not in line
+    ]
     return lines if with_lse else [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
 
 
@@ -61,7 +65,9 @@ def counts_of(printed: str) -> str:
 def run(name: str, peer: dict[str, object], suite: str, environments: Path) -> None:
     interpreter = environments / str(peer["environment"]) / "bin" / "python"
     if not interpreter.exists():
-        print(f"{name}: no environment {interpreter.parent.parent}; backends/peers/install.sh makes it", file=sys.stderr)
+        print(
+            f"{name}: no environment {interpreter.parent.parent}; backends/peers/install.sh makes it", file=sys.stderr
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         cases, verdicts = Path(folder) / f"{suite}.cases", Path(folder) / "verdicts.jsonl"

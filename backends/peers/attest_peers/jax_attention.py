@@ -16,9 +16,9 @@ from attest_peers.request import Request, compact
 class Backend(Peer):
     name = "jax"
     library = f"jax.nn.dot_product_attention, JAX {jax.__version__}, XLA on CPU"
-    takes = (
-        SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "out=lse"}
-    ) - {"dim=Dqk/Dv"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "out=lse"}) - {
+        "dim=Dqk/Dv"
+    }
     cannot = {
         "dim=Dqk/Dv": "value should have the same shape as the key",
         "softcap": "dot_product_attention has no parameter for it",
@@ -53,7 +53,8 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # XLA sets the processor's flags that make subnormals 0. Logits in f32 or wider, "softmax ... always carried out in fp32", probabilities in the type of the keys.
+        # XLA sets the processor's flags that make subnormals 0. Logits in f32 or wider, "softmax
+        # [...] always carried out in fp32", probabilities in the type of the keys.
         stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "flush_to_zero": True}
         if call.dtype == "f64":
             stated.update(accumulator="f32", stored_weights="f32", stored_scores="f32")

@@ -1,4 +1,7 @@
-"""keras.ops.dot_product_attention: keras/src/backend/*/nn.py. Each of its backends is a peer: KERAS_BACKEND says which."""
+"""keras.ops.dot_product_attention: keras/src/backend/*/nn.py.
+
+Each of its backends is a peer: KERAS_BACKEND says which.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,8 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # Two products by einsum, in the type of the inputs. "Softmax and it is always carried out in fp32", then probabilities in the type of the keys.
+        # Two products by einsum, in the type of the inputs. "Softmax and it is always carried out
+        # in fp32", then probabilities in the type of the keys.
         if UNDER == "torch":  # scaled_dot_product_attention: torch_sdpa.py
             return {
                 "scale": "split_root", "division": "reciprocal", "key_block": 512, "stored_weights": call.dtype,

@@ -55,8 +55,12 @@ class Backend(Peer):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # q times the scale, product, mask, softmax with precise=true (f32), product; probabilities in the inputs' type.
-        stated = {"normalised_before_storage": True, "division": "reciprocal", "stored_weights": call.dtype,
-                  "flush_to_zero": True}
+        stated = {
+            "normalised_before_storage": True,
+            "division": "reciprocal",
+            "stored_weights": call.dtype,
+            "flush_to_zero": True,
+        }
         if call.dtype == "f16":
             stated.update(stored_scores="f16", score_stores=3)
         return stated

@@ -1,4 +1,7 @@
-"""PaddlePaddle's scaled_dot_product_attention on processors: _math_attention() in paddle/nn/functional/flash_attention.py."""
+"""PaddlePaddle's scaled_dot_product_attention on processors.
+
+_math_attention() in paddle/nn/functional/flash_attention.py.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Request:
         return self.causal_alone() and self.mask is None and not self.adds
 
     def visible(self) -> Optional[np.ndarray]:
-        """All that is hidden but by the bias: True where a query sees a key, with axes of 1 for B,H,L,S; None where all is seen."""
+        """All that hides but the bias: True where a query sees a key, B,H,L,S or 1; None where all is seen."""
         if not (self.causal or self.hides_by_position):
             return None if self.mask is None else compact(self.mask)
         difference = self._keys_beyond_diagonal()
@@ -99,7 +99,7 @@ class Request:
         return self.bias is not None or self.alibi_slopes is not None
 
     def bias_with(self, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:
-        """All that is added, with -inf where `visible` is False, in an array of `dtype`; None where nothing is added."""
+        """All that is added, with -inf where `visible` is False, as `dtype`; None where nothing is added."""
         if not self.adds:
             return None
         alibi = self.alibi()

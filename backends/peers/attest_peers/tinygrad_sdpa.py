@@ -44,7 +44,8 @@ class Backend(Peer):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # The product in f32 or wider, divided by sqrt(d); mask; rounded to the type of the query; softmax by exp2.
-        stated: dict[str, Any] = {"normalised_before_storage": True, "division": "reciprocal", "exp_ulps": 4.0}
+        # The kernels are fused: the sum divides after the product with v.
+        stated: dict[str, Any] = {"division": "reciprocal", "exp_ulps": 4.0}
         if call.dtype == "f16":
             stated.update(stored_weights="f16", stored_scores="f16", score_stores=3)
         return stated

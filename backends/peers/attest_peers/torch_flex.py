@@ -58,9 +58,7 @@ def _block_mask(request: Request) -> Any:
     def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
         return seen[b % batches, h % heads, i.clamp(max=rows - 1) % rows, j.clamp(max=columns - 1) % columns]
 
-    return create_block_mask(
-        mask_mod, request.batch, request.heads, request.queries, request.keys, device="cpu"
-    )
+    return create_block_mask(mask_mod, request.batch, request.heads, request.queries, request.keys, device="cpu")
 
 
 def _score_mod(request: Request, dtype: torch.dtype) -> Optional[Callable[..., Any]]:

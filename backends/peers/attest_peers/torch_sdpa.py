@@ -1,4 +1,7 @@
-"""PyTorch's scaled_dot_product_attention on processors, each path by itself: aten/src/ATen/native/transformers/attention.cpp."""
+"""PyTorch's scaled_dot_product_attention on processors, each path by itself.
+
+aten/src/ATen/native/transformers/attention.cpp, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,11 @@ graph = helper.make_graph([node], "g", inputs, [output])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=10)
 onnx.checker.check_model(model)
 
-feeds = {"Q": np.ones((1, 1, 2, 1), np.float32), "K": np.ones((1, 1, 0, 1), np.float32), "V": np.ones((1, 1, 0, 1), np.float32)}
+feeds = {
+    "Q": np.ones((1, 1, 2, 1), np.float32),
+    "K": np.ones((1, 1, 0, 1), np.float32),
+    "V": np.ones((1, 1, 0, 1), np.float32),
+}
 try:
     got = ReferenceEvaluator(model).run(None, feeds)[0].ravel()
 except ValueError as error:

@@ -15,5 +15,7 @@ for queries in (1, 5, 33, 192):
         compiled([q, full, full])
         got = np.array(compiled([q, empty, empty])[0])
         bad += np.count_nonzero(got)
-print(f"OpenVINO {openvino.__version__}: {bad} outputs that are not 0; the last begins with {got.ravel()[:3]}, expected 0")
+print(
+    f"OpenVINO {openvino.__version__}: {bad} outputs that are not 0; the last begins with {got.ravel()[:3]}, expected 0"
+)
 raise SystemExit(bad > 0)

@@ -1,4 +1,4 @@
-"""PaddlePaddle on processors: a NaN in a key that every query sees disappears where the key lies in a full vector of 8."""
+"""PaddlePaddle on processors: NaN in a key that all queries see disappears where it lies in a full vector of 8."""
 
 import numpy as np
 import paddle

@@ -13,5 +13,8 @@ with sdpa_kernel(SDPBackend.MATH):
     unfused = scaled_dot_product_attention(q, k, v, mask)
 got = scaled_dot_product_attention(q, k, v, mask)
 off, unfused_off = ((t - expected).abs().max().item() for t in (got, unfused))
-print(f"PyTorch {torch.__version__}: off by {off:.3g} by default, by {unfused_off:.3g} with SDPBackend.MATH; expected 0 or an error")
+print(
+    f"PyTorch {torch.__version__}: off by {off:.3g} by default, by {unfused_off:.3g} with SDPBackend.MATH; "
+    "expected 0 or an error"
+)
 raise SystemExit(not off < 1e-12)

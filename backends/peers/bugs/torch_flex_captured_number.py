@@ -18,6 +18,10 @@ for cap in (2.0, 3.0):
         flex_attention(q, q, q, score_mod=capped(cap))
         got = "an output"
     except Exception as error:
-        got = type(error).__name__ + ", " + next(line for line in str(error).splitlines() if "FX node" in line)[:60].strip()
+        got = (
+            type(error).__name__
+            + ", "
+            + next(line for line in str(error).splitlines() if "FX node" in line)[:60].strip()
+        )
     print(f"PyTorch {torch.__version__}: cap {cap}: got {got}, expected an output")
 raise SystemExit(got != "an output")
