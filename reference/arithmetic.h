@@ -26,6 +26,10 @@ enum class ScalePlacement : std::uint8_t {
 template <>
 inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e", "split_root");
 
+/// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
+/// keys by the decay: Arithmetic::state_chunk.
+inline constexpr double kChunkNats = 32;
+
 struct Arithmetic {
   DType accumulator = DType::f32;     ///< of every sum; f32 or f64
   DType stored_weights = DType::f32;  ///< type in which exp(s - m) enters P*V; the accumulator's when wider
@@ -42,6 +46,9 @@ struct Arithmetic {
   int score_stores = 0;              ///< how often a score is rounded to it: before or after scale, cap and bias
   bool sum_of_stored = false;        ///< the row sum adds the weights as stored; not with weights divided before
   bool flush_to_zero = false;        ///< subnormals of the accumulator's type may become 0, of 16-bit types they stay
+  /// Linear attention without the delta rule: tokens, counted from the first, that enter the state together as
+  /// reference/linear_chunk.h writes it; 0: one by one. A chunk that decays by more than kChunkNats goes one by one.
+  std::int64_t state_chunk = 0;
 
   bool operator==(const Arithmetic&) const = default;
 };

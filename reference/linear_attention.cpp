@@ -44,7 +44,12 @@ LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, st
       state_[static_cast<std::size_t>(d * p.value_dim + m)] = attest::read(inputs.state, b, key_head, d, m);
     }
   }
-  errors_.assign(arithmetics.size(), {std::vector<double>(keys * columns), std::vector<double>(columns), false});
+  errors_.assign(arithmetics.size(), {std::vector<double>(keys * columns), std::vector<double>(columns), false, {}});
+  for (std::size_t a = 0; a < errors_.size(); ++a) {
+    if (arithmetics_[a].state_chunk == 0) continue;
+    errors_[a].unbounded = p.has_beta();
+    errors_[a].chunk.emplace(keys, columns);
+  }
   token_.key.resize(keys);
   token_.decay_log.resize(keys);
   token_.decay.assign(keys, 1.0);
@@ -88,8 +93,32 @@ void LinearState::step() {
       state_[d * columns + m] += token_.key[d] * (token_.beta * token_.difference[m]);
     }
   }
-  for (std::size_t a = 0; a < errors_.size(); ++a) carry_error(arithmetics_[a], before, errors_[a]);
+  for (std::size_t a = 0; a < errors_.size(); ++a) {
+    Error& error = errors_[a];
+    if (error.chunk) {
+      if (tokens_ % arithmetics_[a].state_chunk == 0) turn_chunk(arithmetics_[a], before, error);
+      error.chunk->add(token_.key, token_.value, call_.has_decay() ? token_.decay_log : std::vector<double>{});
+    }
+    carry_error(arithmetics_[a], before, error);
+  }
   ++tokens_;
+}
+
+void LinearState::turn_chunk(const Arithmetic& a, const std::vector<double>& before, Error& error) const {
+  if (tokens_ > 0 && error.chunk->together()) {
+    const std::vector<double> bound = error.chunk->state_bound(a);
+    const std::size_t columns = token_.value.size();
+    for (std::size_t m = 0; m < columns; ++m) {
+      double square = 0;
+      for (std::size_t at = m; at < bound.size(); at += columns) {
+        square += bound[at] * bound[at];
+        error.element[at] = std::max(error.element[at], bound[at]);
+      }
+      error.column[m] = std::max(error.column[m], std::sqrt(square) * kEvaluation);
+      if (!(error.column[m] < kInfinity)) error.unbounded = true;
+    }
+  }
+  error.chunk->begin(before, error.element);
 }
 
 void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& before, Error& error) const {
@@ -154,8 +183,13 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
 }
 
 std::vector<double> LinearState::bounds(std::size_t a) const {
-  if (errors_[a].unbounded) return std::vector<double>(state_.size(), kInfinity);
-  return errors_[a].element;
+  const Error& error = errors_[a];
+  if (error.unbounded) return std::vector<double>(state_.size(), kInfinity);
+  std::vector<double> bound = error.element;
+  if (!error.chunk || tokens_ == 0 || !error.chunk->together()) return bound;
+  const std::vector<double> of_chunk = error.chunk->state_bound(arithmetics_[a]);
+  for (std::size_t n = 0; n < bound.size(); ++n) bound[n] = std::max(bound[n], of_chunk[n]);
+  return bound;
 }
 
 void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& output) const {
@@ -195,6 +229,9 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
         (scale * (carried + limits.gamma(n + 3) * magnitude) + std::max(1.0, scale) * limits.eta * (n + 3 + held)) *
         kEvaluation;
   }
+  if (error.unbounded || !error.chunk || !error.chunk->together()) return;
+  const std::vector<double> of_chunk = error.chunk->read_bound(arithmetics_[a], query, scale);
+  for (std::size_t m = 0; m < columns; ++m) bound[m] = std::max(bound[m], of_chunk[m]);
 }
 
 }  // namespace attest

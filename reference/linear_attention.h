@@ -14,14 +14,17 @@
 // so its 2-norm by column grows at most by that map's norm, which is 1 while beta |k|^2 lies in [0, 2] and no decay is
 // above 1; elementwise magnitudes alone would grow without end under the delta rules. Both are carried, and the
 // smaller one counts. The roundings of one token are bounded for any order of summation within a product, and for
-// the recurrence as written; a chunked algorithm that groups tokens rounds differently and needs a bound of its own.
+// the recurrence as written. Where an arithmetic states chunks (`linear` and `gated` alone), the bound is the larger of
+// this one and that of linear_chunk.h; chunks under the delta rule have no bound yet, and prove nothing.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "reference/arithmetic.h"
 #include "reference/call.h"
+#include "reference/linear_chunk.h"
 #include "reference/tensors.h"
 
 namespace attest {
@@ -53,11 +56,14 @@ class LinearState {
     double beta = 1;
   };
   struct Error {
-    std::vector<double> element;  ///< Dk x Dv
-    std::vector<double> column;   ///< Dv, of the 2-norm
-    bool unbounded = false;       ///< the accumulator may have overflowed
+    std::vector<double> element;       ///< Dk x Dv
+    std::vector<double> column;        ///< Dv, of the 2-norm
+    bool unbounded = false;            ///< the accumulator may have overflowed, or nothing is known
+    std::optional<LinearChunk> chunk;  ///< since the last multiple of the stated chunk
   };
   void read_token();
+  /// Takes a finished chunk into the error and begins the next.
+  void turn_chunk(const Arithmetic& a, const std::vector<double>& before, Error& error) const;
   void carry_error(const Arithmetic& a, const std::vector<double>& before, Error& error) const;
 
   const Call& call_;

@@ -149,6 +149,7 @@ class ClblastBackend : public Backend {
   int contract() const override { return 2; }
 
   std::optional<Refusal> refuse(const Call& p) const override {
+    if (auto refusal = refuse_other_operators(p)) return refusal;
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
                          static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype)));

@@ -23,6 +23,16 @@
 DEFINE_FOLD(largest_of, LARGER)
 DEFINE_FOLD(sum_of, ADDED)
 
+// A vector of elements that lie side by side, as REAL.
+#if defined(STORE_F16)
+#define LOAD_LANES(pointer, index) CAT(vload_half, VW)(0, (__global const half*)(pointer) + (index))
+#elif defined(STORE_BF16)
+#define LOAD_LANES(pointer, index) \
+  CAT(as_float, VW)(CAT(convert_uint, VW)(CAT(vload, VW)(0, (pointer) + (index))) << 16)
+#else
+#define LOAD_LANES(pointer, index) CAT(vload, VW)(0, (pointer) + (index))
+#endif
+
 inline int not_finite(REAL x) { return !(fabs(x) < (REAL)INFINITY); }
 
 #define MAGIC (12582912.0f + 127.0f)
@@ -81,6 +91,144 @@ inline void block6(__local const REAL* a, int lda, __local const REAL* b, int ld
 inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int ldb, int depth, __local REAL* c,
                      int ldc, int rows, int add) {
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
+}
+
+// Scores of query i against keys [first, last) of the tile that begins at key0, to weights relative to the row's maximum,
+// which moves on; its total and the output so far with it. `first` begins a panel; scores are written to the end of one.
+inline void row_weights(const Problem* p, REAL softcap, __global const uchar* mask, __global const long* rows,
+                        __global const REAL* small, __global const uchar* blocks, long b, long h, long i, long key0,
+                        int first, int last, __local REAL* row, __local REAL* maximum, __local REAL* total_of_row,
+                        __local REAL* o, int padded_columns) {
+  const int padded_last = (last + PANEL - 1) / PANEL * PANEL;
+  const RowKeys range = row_keys(p, rows, b, i);
+  const int plain = !p->has_softcap && !p->has_slopes && !p->mask_kind && !p->block_rows;
+  for (int j = first; !plain && j < last; ++j) {
+    if (!in_range(&range, key0 + j)) continue;
+    row[j] = biased(p, mask, small, blocks, b, h, i, key0 + j, range.diagonal, capped(p, softcap, row[j]));
+  }
+  const int from = (int)clamp(range.band_first - key0, (long)first, (long)last);
+  const int to = (int)clamp(range.band_last - key0, (long)from, (long)last);
+  for (int j = first; j < from; ++j) {
+    if (key0 + j < range.prefix_first || key0 + j >= range.prefix_last) row[j] = HIDDEN;
+  }
+  for (int j = to; j < padded_last; ++j) row[j] = HIDDEN;
+
+  // NaN in a row makes its total NaN below, whatever the maximum becomes.
+  REALV most = (REALV)(HIDDEN);
+  for (int j = first; j < padded_last; j += VW) {
+    const REALV score = VECTOR(row + j);
+    most = LARGER(score, most);
+  }
+  const REAL before = *maximum, now = fmax(before, CAT(largest_of, VW)(most));
+  if (now == HIDDEN) {  // nothing seen yet, or nothing but NaN
+    for (int j = first; j < last; ++j) {
+      if (row[j] != row[j]) *total_of_row = NAN;
+      row[j] = 0;
+    }
+    return;
+  }
+  if (before != now) {
+    const REAL shrink = exp(before - now);
+    *total_of_row *= shrink;
+    for (int c = 0; c < padded_columns; c += VW) VECTOR(o + c) *= shrink;
+    *maximum = now;
+  }
+  REALV total = (REALV)(0);
+  for (int j = first; j < padded_last; j += VW) {
+    const REALV e = exp_weights(VECTOR(row + j) - now);
+    VECTOR(row + j) = e;
+    total += e;
+  }
+  *total_of_row += CAT(sum_of, VW)(total);
+}
+
+// O / total and the logsumexp of a row among all rows.
+inline void finish_row(long row, int columns, __local const REAL* o, REAL maximum, REAL total, __global REAL* out,
+                       __global REAL* lse) {
+  const int empty = total == 0;
+  const REAL factor = empty ? (REAL)0 : (REAL)1 / total;
+  for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : o[c] * factor;
+  lse[row] = empty ? HIDDEN : maximum + log(total);
+}
+
+// One query for each of some heads that share their keys, as when tokens are generated: keys and values are read once for
+// all of them, where they lie. `heads` at most are taken by one work-item.
+inline void attend_heads(COMMON, const int heads, const int tile_keys, const long number, __local REAL* queries,
+                         __local REAL* products, __local REAL* scores, __local REAL* sums, __local REAL* softmax) {
+  const Problem* p = &problem;
+  const int dim = (int)p->key_dim, columns = (int)p->value_dim;
+  const int padded_columns = (columns + PANEL - 1) / PANEL * PANEL;
+  const int whole_dim = dim / VW * VW, whole_columns = columns / VW * VW;
+  const long parts = (p->group + heads - 1) / heads, part = number % parts, head = number / parts;
+  const long b = head / p->key_heads, g = head % p->key_heads, h0 = g * p->group + part * heads;
+  const int count = (int)min((long)heads, p->group - part * heads);
+  if (tables[b * TABLE_WIDTH + 3] < 1) return;
+  __local REAL* maxima = softmax;
+  __local REAL* totals = softmax + heads;
+  for (int r = 0; r < count; ++r) {
+    for (int c = 0; c < padded_columns; ++c) sums[r * padded_columns + c] = 0;
+    maxima[r] = sink_of(p, small, h0 + r);  // a sink is a key without a value
+    totals[r] = p->has_sinks ? 1 : 0;
+    const long from = query_row(p, tables, b, h0 + r, 0);
+    for (int t = 0; t < dim; ++t) queries[r * dim + t] = LOAD(q, from + t * p->q[3]) * scale;
+  }
+  const RowKeys range = row_keys(p, rows, b, 0);
+  long keys_first = p->key_length, keys_last = 0;
+  widen(&range, 0, p->key_length, &keys_first, &keys_last);
+
+  for (long key0 = keys_first; key0 < keys_last; key0 += tile_keys) {
+    long seen_first = key0 + tile_keys, seen_last = key0;
+    widen(&range, key0, min(key0 + tile_keys, keys_last), &seen_first, &seen_last);
+    int any = 0;
+    for (int r = 0; r < count && seen_first < seen_last; ++r) {
+      any |= any_block(p, blocks, b, h0 + r, 0, 1, seen_first, seen_last);
+    }
+    if (!any) continue;
+    const int first = (int)(seen_first - key0) / PANEL * PANEL, last = (int)(seen_last - key0);
+
+    for (int j = first; j < last; ++j) {
+      const Features key = key_features(p, tables, k, past_k, b, g, key0 + j);
+      for (int r = 0; r < count; ++r) {
+        __local const REAL* query = queries + r * dim;
+        REALV partial = (REALV)(0);
+        REAL score = 0;
+        int t = 0;
+        if (key.step == 1) {
+          for (; t < whole_dim; t += VW) partial = fma(CAT(vload, VW)(0, query + t), LOAD_LANES(key.from, t), partial);
+          score = CAT(sum_of, VW)(partial);
+        }
+        for (; t < dim; ++t) score = fma(query[t], LOAD(key.from, t * key.step), score);
+        scores[r * tile_keys + j] = score;
+      }
+    }
+    for (int r = 0; r < count; ++r) {
+      row_weights(p, softcap, mask, rows, small, blocks, b, h0 + r, 0, key0, first, last, scores + r * tile_keys,
+                  maxima + r, totals + r, sums + r * padded_columns, padded_columns);
+      for (int j = first; p->dropout && j < last; ++j) {
+        scores[r * tile_keys + j] *= keep_factor(p, keep, kept, b, h0 + r, 0, key0 + j);
+      }
+    }
+    // Summed by themselves first: one sum over all keys would round more than what is stated.
+    for (int c = 0; c < count * padded_columns; ++c) products[c] = 0;
+    for (int j = first; j < last; ++j) {
+      const Features value = value_features(p, tables, v, past_v, b, g, key0 + j);
+      for (int r = 0; r < count; ++r) {
+        const REAL weight = scores[r * tile_keys + j];
+        // A hidden key has weight 0, and 0 * NaN would leak.
+        if (weight == 0 && !sees(p, mask, blocks, &range, b, h0 + r, 0, key0 + j)) continue;
+        __local REAL* product = products + r * padded_columns;
+        int c = 0;
+        for (; value.step == 1 && c < whole_columns; c += VW)
+          VECTOR(product + c) = fma((REALV)(weight), LOAD_LANES(value.from, c), VECTOR(product + c));
+        for (; c < columns; ++c) product[c] = fma(weight, LOAD(value.from, c * value.step), product[c]);
+      }
+    }
+    for (int c = 0; c < count * padded_columns; ++c) sums[c] += products[c];
+  }
+  for (int r = 0; r < count; ++r) {
+    finish_row((b * p->query_heads + h0 + r) * p->query_length, columns, sums + r * padded_columns, maxima[r], totals[r],
+               out, lse);
+  }
 }
 
 // One tile of queries. Tiles are counted with the last ones of all heads first: with a causal mask they are the longest.
@@ -187,47 +335,8 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
       for (int r = 0; r < block_count; ++r) {
         __local REAL* row = scores + r * tile_keys;
         const long i = row0 + block + r;
-        const RowKeys range = row_keys(p, rows, b, i);
-        const int plain = !p->has_softcap && !p->has_slopes && !p->mask_kind && !p->block_rows;
-        for (int j = first; !plain && j < last; ++j) {
-          if (!in_range(&range, key0 + j)) continue;
-          row[j] = biased(p, mask, small, blocks, b, h, i, key0 + j, range.diagonal, capped(p, softcap, row[j]));
-        }
-        const int from = (int)clamp(range.band_first - key0, (long)first, (long)last);
-        const int to = (int)clamp(range.band_last - key0, (long)from, (long)last);
-        for (int j = first; j < from; ++j) {
-          if (key0 + j < range.prefix_first || key0 + j >= range.prefix_last) row[j] = HIDDEN;
-        }
-        for (int j = to; j < padded_last; ++j) row[j] = HIDDEN;
-
-        // NaN in a row makes its total NaN below, whatever the maximum becomes.
-        REALV most = (REALV)(HIDDEN);
-        for (int j = first; j < padded_last; j += VW) {
-          const REALV score = VECTOR(row + j);
-          most = LARGER(score, most);
-        }
-        const REAL before = maxima[block + r], now = fmax(before, CAT(largest_of, VW)(most));
-        __local REAL* o = sums + (block + r) * padded_columns;
-        if (now == HIDDEN) {  // nothing seen yet, or nothing but NaN
-          for (int j = first; j < last; ++j) {
-            if (row[j] != row[j]) totals[block + r] = NAN;
-            row[j] = 0;
-          }
-          continue;
-        }
-        if (before != now) {
-          const REAL shrink = exp(before - now);
-          totals[block + r] *= shrink;
-          for (int c = 0; c < padded_columns; c += VW) VECTOR(o + c) *= shrink;
-          maxima[block + r] = now;
-        }
-        REALV total = (REALV)(0);
-        for (int j = first; j < padded_last; j += VW) {
-          const REALV e = exp_weights(VECTOR(row + j) - now);
-          VECTOR(row + j) = e;
-          total += e;
-        }
-        totals[block + r] += CAT(sum_of, VW)(total);
+        row_weights(p, softcap, mask, rows, small, blocks, b, h, i, key0, first, last, row, maxima + block + r,
+                    totals + block + r, sums + (block + r) * padded_columns, padded_columns);
       }
 
       if (p->dropout) {
@@ -258,24 +367,26 @@ inline void attend_tile(COMMON, const int tile_rows, const int block_rows, const
   }
 
   for (int r = 0; r < count; ++r) {
-    const long row = (b * p->query_heads + h) * p->query_length + row0 + r;
-    const int empty = totals[r] == 0;
-    const REAL factor = empty ? (REAL)0 : (REAL)1 / totals[r];
-    for (int c = 0; c < columns; ++c) out[row * columns + c] = empty ? (REAL)0 : sums[r * padded_columns + c] * factor;
-    lse[row] = empty ? HIDDEN : maxima[r] + log(totals[r]);
+    finish_row((b * p->query_heads + h) * p->query_length + row0 + r, columns, sums + r * padded_columns, maxima[r],
+               totals[r], out, lse);
   }
 }
 
 // Every work-group takes tiles from one counter until none is left: drivers hand out work-groups in runs as long as half
 // of all, which would leave threads idle when tiles differ or a core is slowed down. The counter goes on from launch to
-// launch; `base` is where this one starts.
+// launch; `base` is where this one starts. With `heads` a tile is one query of so many heads.
 __kernel void attend_cpu(COMMON, const int tile_rows, const int block_rows, const int tile_keys,
-                         volatile __global uint* counter, const uint base, const uint tiles, __local REAL* queries,
-                         __local REALV* panels, __local REALV* values, __local REALV* scores, __local REALV* sums,
+                         volatile __global uint* counter, const uint base, const uint tiles, const int heads,
+                         __local REAL* queries, __local REALV* panels, __local REALV* values, __local REALV* scores, __local REALV* sums,
                          __local REAL* softmax, __local int* suspects) {
   for (;;) {
     const uint number = atomic_inc(counter) - base;
     if (number >= tiles) return;
+    if (heads > 0) {
+      attend_heads(COMMON_VALUES, heads, tile_keys, number, queries, (__local REAL*)values, (__local REAL*)scores,
+                   (__local REAL*)sums, softmax);
+      continue;
+    }
     attend_tile(COMMON_VALUES, tile_rows, block_rows, tile_keys, number, queries, (__local REAL*)panels,
                 (__local REAL*)values, (__local REAL*)scores, (__local REAL*)sums, softmax, suspects);
   }

@@ -8,14 +8,22 @@
 #include "attention_cpu_cl.h"
 #include "attention_gpu_cl.h"
 #include "backends/backend.h"
+#include "backends/opencl/linear.h"
 #include "backends/support/opencl/call.h"
 #include "backends/support/tiles.h"
+#include "linear_cl.h"
 
 namespace attest {
 namespace {
 
 using support::checked;
 using support::OpenClDevice;
+
+/// Lanes of a CPU's vectors: 4, 8 or 16 elements of so many bytes.
+int lanes_of(const OpenClDevice& device, std::size_t element) {
+  const int lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
+  return lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
+}
 
 /// Tile sizes of the CPU kernel, shrunk until its scratch fits the device's local memory.
 struct CpuTile {
@@ -25,8 +33,7 @@ struct CpuTile {
     // Each step over a tile of keys costs every row a rescaling. PoCL's local memory is a core's second-level cache.
     keys = device.local_bytes() >= (std::size_t{1} << 20) ? 512 : 256;
     rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
-    lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
-    lanes = lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
+    lanes = lanes_of(device, element);
     // The larger of the two is halved: few rows pack the keys again and again, few keys rescale the rows.
     const int panel = 2 * lanes;
     while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > panel)) {
@@ -40,6 +47,14 @@ struct CpuTile {
       throw BackendError("head dimension too large for the device's " + std::to_string(device.local_bytes()) +
                          " bytes of local memory");
     }
+  }
+
+  /// Of a group that share a reading of their keys: all, unless compute units would be left without work.
+  std::int64_t heads_together(const Call& p, const OpenClDevice& device) const {
+    const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    const std::int64_t wanted = divide(2 * std::int64_t{device.compute_units()}, p.batch * p.key_heads);
+    const std::int64_t parts = std::min(wanted, p.heads_per_group());
+    return std::min<std::int64_t>(divide(p.heads_per_group(), parts), std::min(block, keys));
   }
 
   std::int64_t padded_columns(const Call& p) const {
@@ -85,6 +100,11 @@ class OpenClPlan : public Plan {
     const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
     tiles_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
                                       ((problem.query_length + tile_rows - 1) / tile_rows));
+    if (!gpu_ && problem.query_length == 1 && tiles_ > 0) {
+      heads_ = tile_->heads_together(problem, device);
+      const std::int64_t parts = (problem.heads_per_group() + heads_ - 1) / heads_;
+      tiles_ = static_cast<std::size_t>(problem.batch * problem.key_heads * parts);
+    }
     groups_ = gpu_ ? tiles_ : std::min(tiles_, static_cast<std::size_t>(device.compute_units()));
     if (!gpu_) {
       cl_uint zero = 0;
@@ -133,6 +153,7 @@ class OpenClPlan : public Plan {
     kernel_.setArg(argument++, counter_);
     base_argument_ = argument++;
     kernel_.setArg(argument++, static_cast<cl_uint>(tiles_));
+    kernel_.setArg(argument++, static_cast<cl_int>(heads_));
     for (std::size_t bytes : tile_->parts(call_.problem(), element_)) kernel_.setArg(argument++, cl::Local(bytes));
   }
 
@@ -143,7 +164,8 @@ class OpenClPlan : public Plan {
   support::DeviceCall call_;
   std::optional<CpuTile> tile_;
   std::size_t tiles_ = 0, groups_ = 0;
-  cl::Buffer counter_;  ///< of tiles handed out so far
+  std::int64_t heads_ = 0;  ///< of a single query that one work-item takes; 0 where there are more queries
+  cl::Buffer counter_;      ///< of tiles handed out so far
   cl_uint base_ = 0, base_argument_ = 0;
   cl::Event event_;
 };
@@ -181,17 +203,25 @@ class OpenClBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
-    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).lanes;
-    const std::string options = build_options(problem, device_, lanes);
-    auto found = programs_.find(options);
-    if (found == programs_.end()) {
-      const std::string source = support::problem_source() + (gpu_ ? kGpuSource : kCpuSource);
-      found = programs_.emplace(options, device_.build(source, options)).first;
+    if (problem.op != Op::attention) {
+      const int lanes = gpu_ ? 4 : lanes_of(device_, size_of(accumulator_of(problem.dtype)));
+      const cl::Program& program = built(kLinearSource, build_options(problem, device_, lanes));
+      return checked([&] { return std::make_unique<OpenClLinearPlan>(problem, device_, program, lanes); });
     }
-    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, found->second, gpu_); });
+    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).lanes;
+    const cl::Program& program = built(gpu_ ? kGpuSource : kCpuSource, build_options(problem, device_, lanes));
+    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, gpu_); });
   }
 
  private:
+  /// One of our sources behind what every kernel needs, compiled once.
+  const cl::Program& built(const char* source, const std::string& options) {
+    const auto found = programs_.find({source, options});
+    if (found != programs_.end()) return found->second;
+    return programs_.emplace(std::pair(source, options), device_.build(support::problem_source() + source, options))
+        .first->second;
+  }
+
   std::int64_t key_block(const Call& problem) const {
     try {
       return CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).keys;
@@ -202,7 +232,7 @@ class OpenClBackend : public Backend {
 
   OpenClDevice device_;
   bool gpu_;
-  std::map<std::string, cl::Program> programs_;
+  std::map<std::pair<const char*, std::string>, cl::Program> programs_;
 };
 
 }  // namespace

@@ -255,6 +255,7 @@ typedef struct attest_arithmetic {
   int32_t stored_scores, score_stores;  /* type in which scores are kept between steps, and how often */
   int32_t sum_of_stored;                /* the row sum adds the weights as stored */
   int32_t flush_to_zero;                /* subnormals may become 0 */
+  int64_t state_chunk;                  /* linear attention: tokens that enter the state together; 0: one by one */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

@@ -259,6 +259,7 @@ inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic
     to->score_stores = a.score_stores;
     to->sum_of_stored = a.sum_of_stored;
     to->flush_to_zero = a.flush_to_zero;
+    to->state_chunk = a.state_chunk;
     return ATTEST_OK;
   });
 }

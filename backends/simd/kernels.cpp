@@ -10,6 +10,7 @@
 
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/kernels.h"
+#include "backends/simd/linear-inl.h"
 #include "backends/simd/tile-inl.h"
 #include "reference/half.h"
 
@@ -90,6 +91,8 @@ const Kernels<Real>& KernelsHere() {
                                             .scores_of_few = ScoresOfFew<Real>,
                                             .accumulate_few = AccumulateFew<Real>,
                                             .widen = Widen<Real>,
+                                            .multiply_add = MultiplyAdd<Real>,
+                                            .step = Step<Real>,
                                             .exp_row = ExpRow<Real>,
                                             .tanh_row = TanhRow<Real>};
   return kernels;

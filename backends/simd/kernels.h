@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/types.h"
+#include "reference/arithmetic.h"
 
 namespace attest::simd {
 
@@ -44,6 +44,40 @@ struct Tile {
   const std::int64_t* last = nullptr;
 };
 
+/// Tokens of linear attention that enter the state together.
+inline constexpr std::int64_t kStateChunk = 32;
+
+/// out += left * right, all of them rows that lie `stride` apart. Rows are a multiple of Kernels::rows, columns of
+/// Kernels::lanes.
+template <class Real>
+struct Product {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  const Real* left = nullptr;  ///< rows x depth
+  std::int64_t left_stride = 0;
+  const Real* right = nullptr;  ///< depth x columns
+  std::int64_t right_stride = 0;
+  Real* out = nullptr;  ///< rows x columns
+  std::int64_t out_stride = 0;
+  bool lower_left = false;  ///< left is 0 right of its diagonal
+  bool lower_out = false;   ///< what lies right of out's diagonal is not wanted
+};
+
+/// One token of linear attention: the state moves on, and each query head of the group reads it.
+template <class Real>
+struct Token {
+  std::int64_t key_dim = 0, columns = 0, heads = 0;  ///< columns: Dv, padded to whole vectors
+  bool is_delta = false;
+  const Real* key = nullptr;      ///< key_dim
+  const Real* decay = nullptr;    ///< key_dim factors, or none
+  const Real* value = nullptr;    ///< columns
+  Real beta = 0;                  ///< of the delta rules
+  const Real* queries = nullptr;  ///< heads x key_dim, query_stride apart; scaled
+  std::int64_t query_stride = 0;
+  Real* state = nullptr;  ///< key_dim x columns
+  Real* out = nullptr;    ///< heads x columns, out_stride apart
+  std::int64_t out_stride = 0;
+};
+
 /// The functions of one instruction set.
 template <class Real>
 struct Kernels {
@@ -61,7 +95,9 @@ struct Kernels {
   void (*accumulate_few)(const Tile<Real>&);
   /// n numbers of a 16-bit or the same storage type that lie side by side, exactly.
   void (*widen)(const void* from, DType type, std::int64_t n, Real* to);
-  /// In place: exp for arguments up to kLag, exactly 0 where it would be subnormal, NaN for NaN; tanh.
+  void (*multiply_add)(const Product<Real>&);
+  void (*step)(const Token<Real>&);
+  /// In place: exp for arguments up to kChunkNats, exactly 0 where it would be subnormal, NaN for NaN; tanh.
   void (*exp_row)(Real*, std::int64_t n);
   void (*tanh_row)(Real*, std::int64_t n);
 };

@@ -15,10 +15,10 @@
 
 #include "backends/backend.h"
 #include "backends/simd/packed_keys.h"
-#include "backends/simd/scores.h"
 #include "backends/simd/tasks.h"
 #include "backends/simd/worker.h"
 #include "backends/support/host_results.h"
+#include "backends/support/score_options.h"
 #include "reference/work.h"
 
 namespace attest::simd {
@@ -31,7 +31,7 @@ class SimdPlan : public Plan {
         kernels_(kernels),
         block_(kBlockRows / kernels.rows * kernels.rows),
         results_(call),
-        options_(call_, inputs_, kernels),
+        options_(call_, inputs_),
         tasks_(make_tasks(call_, options_.visibility(), block_, threads)) {
     std::int64_t rows = 0;
     for (const Task& task : tasks_) {
@@ -249,7 +249,7 @@ class SimdPlan : public Plan {
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       Real* scores = tile.weights + r * kTileKeys;
       if (r < rows) {
-        options_.cap(scores, tile.keys);
+        options_.cap(scores, tile.keys, kernels_.tanh_row);
         options_.bias(score_row(task, row + r, first, tile.keys, worker),
                       worker.seen[static_cast<std::size_t>(row + r)], scores);
       }
@@ -258,8 +258,8 @@ class SimdPlan : public Plan {
     }
   }
 
-  static ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys,
-                            const Worker& worker) {
+  static support::ScoreRow score_row(const Task& task, std::int64_t r, std::int64_t first, std::int64_t keys,
+                                     const Worker& worker) {
     const TaskRow& at = worker.places[static_cast<std::size_t>(r)];
     return {task.b, at.h, at.i, first, keys};
   }
@@ -360,13 +360,13 @@ class SimdPlan : public Plan {
     }
   }
 
-  void write_stage_row(const ScoreRow& at, const support::RowKeys& seen, Real* scores) {
+  void write_stage_row(const support::ScoreRow& at, const support::RowKeys& seen, Real* scores) {
     const std::size_t row = results_.row(at.b, at.h, at.i);
     const auto write = [&](std::vector<Real>& stage) {
       if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, at.keys, to + at.key);
     };
     write(results_.raw);
-    options_.cap(scores, at.keys);
+    options_.cap(scores, at.keys, kernels_.tanh_row);
     write(results_.capped);
     options_.bias(at, seen, scores);
     write(results_.biased);
@@ -378,7 +378,7 @@ class SimdPlan : public Plan {
   std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
   Inputs inputs_{};
   support::HostResults<Real> results_;
-  const ScoreOptions<Real> options_;
+  const support::ScoreOptions<Real> options_;
   const std::vector<Task> tasks_;
   std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
   std::vector<Real> partials_;

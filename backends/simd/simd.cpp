@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "backends/simd/kernels.h"
+#include "backends/simd/linear.h"
 #include "backends/simd/plan.h"
 
 namespace attest {
@@ -36,7 +37,7 @@ class SimdBackend : public Backend {
   }
   int contract() const override { return 2; }
 
-  std::optional<Refusal> refuse(const Call& call) const override { return refuse_other_operators(call); }
+  std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 
   Arithmetic arithmetic(const Call& call) const override {
     Arithmetic a;
@@ -48,15 +49,21 @@ class SimdBackend : public Backend {
     a.key_block = simd::kTileKeys;
     a.lazy_threshold = simd::kLag;
     a.flush_to_zero = true;  // exp gives 0 where the result would be subnormal
+    if (call.op == Op::linear || call.op == Op::gated) a.state_chunk = simd::kStateChunk;
     return a;
   }
 
   std::unique_ptr<Plan> prepare(const Call& call) override {
-    if (call.dtype == DType::f64) return std::make_unique<simd::SimdPlan<double>>(call, f64_, threads_);
-    return std::make_unique<simd::SimdPlan<float>>(call, f32_, threads_);
+    return call.dtype == DType::f64 ? plan(call, f64_) : plan(call, f32_);
   }
 
  private:
+  template <class Real>
+  std::unique_ptr<Plan> plan(const Call& call, const simd::Kernels<Real>& kernels) const {
+    if (call.op == Op::attention) return std::make_unique<simd::SimdPlan<Real>>(call, kernels, threads_);
+    return std::make_unique<simd::LinearPlan<Real>>(call, kernels, threads_);
+  }
+
   int threads_;
   simd::Target target_;
   const simd::Kernels<float>& f32_;

@@ -31,9 +31,8 @@
 
 #include "backends/backend.h"
 #include "backends/support/host_results.h"
+#include "backends/support/score_options.h"
 #include "backends/support/tiles.h"
-#include "backends/support/visibility.h"
-#include "reference/philox.h"
 #include "reference/work.h"
 
 namespace attest::support {
@@ -51,7 +50,7 @@ template <class Real, class Kernel>
 class FusedHostPlan : public Plan {
  public:
   FusedHostPlan(const Call& problem, int threads, TileShape max)
-      : problem_(problem), tile_(max), results_(problem), visibility_(problem_, inputs_) {
+      : problem_(problem), tile_(max), results_(problem), options_(problem_, inputs_) {
     tile_.queries = std::min(even_tile_rows(problem, threads, max.queries, max.block),
                              std::max<std::int64_t>(problem.query_length, 1));
     tile_.keys = std::min(max.keys, std::max<std::int64_t>(problem.key_length, 1));
@@ -120,11 +119,11 @@ class FusedHostPlan : public Plan {
     if (rows <= 0) return;
     Tile tile{b, h, h / problem_.heads_per_group(), first_row, rows, 0, 0};
     worker.kernel.load_queries(rows_of(inputs_.q, b, h, first_row, rows, worker.queries), rows,
-                               static_cast<Real>(problem_.scale_value()), sink_of(h));
+                               static_cast<Real>(problem_.scale_value()), options_.sink(h));
     worker.rows.clear();
     KeyRange keys;
     for (std::int64_t r = 0; r < rows; ++r) {
-      worker.rows.push_back(visibility_.row(b, first_row + r));
+      worker.rows.push_back(options_.visibility().row(b, first_row + r));
       keys.widen(worker.rows.back().prefix);
       keys.widen(worker.rows.back().band);
     }
@@ -158,7 +157,8 @@ class FusedHostPlan : public Plan {
       seen.widen(keys.prefix.within(tile.key, tile.key + tile.keys));
       seen.widen(keys.band.within(tile.key, tile.key + tile.keys));
     }
-    if (seen.empty() || !visibility_.any_block(tile.b, tile.h, tile.row + row, rows, seen)) return {row, rows, 0, 0};
+    if (seen.empty() || !options_.visibility().any_block(tile.b, tile.h, tile.row + row, rows, seen))
+      return {row, rows, 0, 0};
     const std::int64_t first = (seen.first - tile.key) / Kernel::kKeyStep * Kernel::kKeyStep;
     return {row, rows, first, seen.last - tile.key - first};
   }
@@ -169,37 +169,14 @@ class FusedHostPlan : public Plan {
     kernel.scores(block);
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
       Real* scores = kernel.score_row(block, r);
-      if (problem_.softcap) cap(kernel, scores, block.keys);
-      visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], key, block.keys,
-                        scores);
+      options_.cap(scores, block.keys, [&](Real* row, std::int64_t n) { kernel.tanh_row(row, n); });
+      options_.bias({tile.b, tile.h, tile.row + r, key, block.keys}, worker.rows[static_cast<std::size_t>(r)], scores);
     }
     kernel.softmax(block);
-    if (problem_.dropout > 0 || inputs_.keep) {
-      for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
-        drop(tile.b, tile.h, tile.row + r, key, block.keys, kernel.score_row(block, r));
-      }
-    }
+    for (std::int64_t r = block.row; options_.drops() && r < block.row + block.rows; ++r)
+      options_.drop({tile.b, tile.h, tile.row + r, key, block.keys}, kernel.score_row(block, r));
     kernel.accumulate(block);
     if (!worker.suspects.empty()) add_suspects(tile, block, worker);
-  }
-
-  void cap(Kernel& kernel, Real* scores, std::int64_t n) const {
-    const auto cap = static_cast<Real>(*problem_.softcap);
-    for (std::int64_t j = 0; j < n; ++j) scores[j] /= cap;
-    kernel.tanh_row(scores, n);
-    for (std::int64_t j = 0; j < n; ++j) scores[j] *= cap;
-  }
-
-  void drop(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n, Real* weights) const {
-    const auto factor = static_cast<Real>(1 / (1 - problem_.dropout));
-    const std::uint64_t threshold = dropout_threshold(problem_.dropout);
-    const std::uint8_t* given =
-        inputs_.keep ? inputs_.keep + static_cast<std::int64_t>(results_.row(b, h, i)) * problem_.key_length + first
-                     : nullptr;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const bool keep = given ? given[j] != 0 : dropout_keeps(problem_.dropout_seed, threshold, b, h, i, first + j);
-      weights[j] *= keep ? factor : Real{0};
-    }
   }
 
   /// Rows [first, first + count) of head h as Real: where they lie when that needs no change, else through `buffer`.
@@ -269,7 +246,7 @@ class FusedHostPlan : public Plan {
       read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, tile.group, at.row, value.data());
       for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
         const RowKeys& row = worker.rows[static_cast<std::size_t>(r)];
-        if (!visibility_.sees(tile.b, tile.h, tile.row + r, row, tile.key + j)) continue;
+        if (!options_.visibility().sees(tile.b, tile.h, tile.row + r, row, tile.key + j)) continue;
         worker.kernel.add_product(r, worker.kernel.score_row(block, r)[j - block.key], value.data());
       }
     }
@@ -292,7 +269,7 @@ class FusedHostPlan : public Plan {
     }
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       Real* weights = results_.stage_row(results_.weights, results_.row(tile.b, tile.h, tile.row + r));
-      if (weights) softmax_of_row(weights, sink_of(tile.h));
+      if (weights) options_.softmax(weights, tile.h);
     }
   }
 
@@ -302,39 +279,19 @@ class FusedHostPlan : public Plan {
       if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, tile.keys, to + tile.key);
     };
     write(results_.raw);
-    if (problem_.softcap) cap(worker.kernel, scores, tile.keys);
+    options_.cap(scores, tile.keys, [&](Real* numbers, std::int64_t n) { worker.kernel.tanh_row(numbers, n); });
     write(results_.capped);
-    visibility_.apply(tile.b, tile.h, tile.row + r, worker.rows[static_cast<std::size_t>(r)], tile.key, tile.keys,
-                      scores);
+    options_.bias({tile.b, tile.h, tile.row + r, tile.key, tile.keys}, worker.rows[static_cast<std::size_t>(r)],
+                  scores);
     write(results_.biased);
     write(results_.weights);
-  }
-
-  /// In place: biased scores to weights. Hidden keys get exactly 0, also beside NaN.
-  void softmax_of_row(Real* row, Real sink) const {
-    constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    Real max = sink;
-    for (std::int64_t j = 0; j < problem_.key_length; ++j) max = std::max(max, row[j]);
-    Real sum = sink == kHidden ? Real{0} : std::exp(sink - max);
-    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
-      row[j] = row[j] == kHidden ? Real{0} : std::exp(row[j] - max);
-      sum += row[j];
-    }
-    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
-      if (row[j] != 0) row[j] /= sum;
-    }
-  }
-
-  Real sink_of(std::int64_t h) const {
-    return inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
-                                 : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
   }
 
   const Call problem_;
   TileShape tile_;
   Inputs inputs_{};
   HostResults<Real> results_;
-  const Visibility visibility_;
+  const ScoreOptions<Real> options_;
   std::int64_t tiles_per_head_ = 0, tasks_ = 0;
   bool worth_threads_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/register_tile.h"
+#include "backends/xtensor/linear.h"
 #include "backends/xtensor/openblas.h"
 
 extern "C" {
@@ -290,7 +291,7 @@ class XtensorBackend : public Backend {
   }
   int contract() const override { return 2; }
 
-  std::optional<Refusal> refuse(const Call& problem) const override { return refuse_other_operators(problem); }
+  std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
@@ -305,6 +306,10 @@ class XtensorBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     openblas_set_num_threads(1);
+    if (problem.op != Op::attention) {
+      if (problem.dtype == DType::f64) return std::make_unique<XtensorLinearPlan<double>>(problem, threads_);
+      return std::make_unique<XtensorLinearPlan<float>>(problem, threads_);
+    }
     // A BLAS that packs likes large blocks; where keys are hidden, what a block computes in vain grows with it.
     support::TileShape tile = kTile;
     if (multiplies_unpacked(problem.value_dim)) {

@@ -71,6 +71,12 @@ bool is_backend_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; });
 }
 
+std::string join_texts(const std::vector<std::string>& texts, std::string_view between) {
+  std::string all;
+  for (std::size_t n = 0; n < texts.size(); ++n) all.append(n == 0 ? "" : between).append(texts[n]);
+  return all;
+}
+
 std::string shell_quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+") ==
           std::string::npos &&
@@ -80,6 +86,12 @@ std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(shell_quoted(word));
+  return join_texts(quoted, " ");
 }
 
 std::string printable(const std::string& text) { return escaped(text, "\n\t"); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attest {
 
@@ -14,8 +15,13 @@ std::string trimmed(const std::string& text);
 bool is_backend_name(std::string_view text);
 inline constexpr std::size_t kMostOfName = 64;
 
+/// All of them, with `between` between two.
+std::string join_texts(const std::vector<std::string>& texts, std::string_view between);
+
 /// Quoted for a POSIX shell where it must be.
 std::string shell_quoted(const std::string& text);
+/// A command of these words.
+std::string shell_line(const std::vector<std::string>& words);
 
 /// For terminals, drawings and XML: control characters (but line feed and tab), what turns the direction of writing,
 /// and bytes that are no UTF-8 stand as \x1b. What a file or a backend calls itself must not move a cursor or end a

@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
 
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
@@ -29,6 +29,7 @@
 #include "harness/speed/pinning.h"
 #include "harness/speed/profile.h"
 #include "harness/speed/sweep.h"
+#include "harness/speed/swept_curves.h"
 #include "harness/speed/thread_pools.h"
 #include "harness/speed/timed_case.h"
 #include "harness/speed/write_benchmark.h"
@@ -47,6 +48,10 @@ struct BenchOptions {
   std::optional<std::uint64_t> seed;
   std::string sweep;
   bool cold = false, profile = false, pin = false, progress = false;
+
+  bool json_on_stdout() const { return json == "-"; }
+  /// Where the tables for people go.
+  std::FILE* console() const { return json_on_stdout() || output.for_programs() ? stderr : stdout; }
 };
 
 constexpr const char* kColumns = R"(Columns of the tables:
@@ -79,39 +84,27 @@ std::vector<Case> load(const BenchOptions& options) {
 }
 
 /// How the time of each backend grows along every line that was swept.
-void print_exponents(const BenchOptions& options, const std::vector<BenchCase>& results) {
-  const Sweep sweep = parse_sweep(options.sweep);
-  for (const std::string& line : sweep.curves(options.cases.arguments)) {
-    std::map<std::string, std::vector<Cost>> costs;
-    for (const long value : sweep.values) {
-      const std::string label = case_from_line(sweep.line_with(line, value)).label;
-      for (const BenchCase& result : results) {
-        if (result.case_line != label) continue;
-        for (const BenchLine& timed : result.lines) {
-          if (timed.wrong.empty()) costs[timed.backend].push_back({static_cast<double>(value), timed.median()});
-        }
-      }
-    }
-    fmt::print("\n{}: run grows with {} to the power of\n", line, sweep.key);
-    for (const auto& [backend, points] : costs) {
-      if (points.size() < 2) continue;
-      fmt::print("  {:<10} {:>5.2f} from {} to {}; {:.2f} between the last two\n", backend, fitted_exponent(points),
-                 points.front().size, points.back().size, fitted_exponent({points[points.size() - 2], points.back()}));
+void print_growth(const SweptCurves& sweep, std::FILE* out) {
+  for (const SweptCurve& curve : sweep.curves) {
+    fmt::print(out, "\n{}: run grows with {} to the power of\n", curve.line, sweep.key);
+    for (const auto& [backend, growth] : curve.growth) {
+      fmt::print(out, "  {:<10} {:>5.2f} from {} to {}; {:.2f} between the last two\n", backend, growth.exponent,
+                 growth.from, growth.to, growth.last);
     }
   }
 }
 
 /// The case once more for each ablation.
 void profile(const Case& one, const BenchCase& whole, const std::vector<Backend*>& chosen, const Roof& roof,
-             const BenchSettings& settings) {
+             const BenchSettings& settings, std::FILE* out) {
   const std::vector<AblatedCase> cases = ablated_cases(one);
   if (cases[0].operations <= 0) {
-    fmt::print("  no profile: no pair of query and key is visible\n");
+    fmt::print(out, "  no profile: no pair of query and key is visible\n");
     return;
   }
   std::vector<BenchCase> timed = {whole};
   for (std::size_t n = 1; n < cases.size(); ++n) timed.push_back(bench_case(cases[n].changed, chosen, roof, settings));
-  print_profile(time_shares(cases, timed, settings.threads));
+  print_profile(time_shares(cases, timed, settings.threads), out);
 }
 
 /// How far it is: a line that redraws itself on a terminal; with --progress lines elsewhere, too.
@@ -189,6 +182,9 @@ int run(const BenchOptions& options, const Invocation& invocation) {
   if (options.output.for_programs() && (options.profile || !options.sweep.empty())) {
     throw UserError("--format " + options.output.format + ": what --profile and --sweep print besides is text alone");
   }
+  if (options.json_on_stdout() && options.output.for_programs()) {
+    throw UserError("--format " + options.output.format + ": --json - has standard output; name a file for --json");
+  }
   const std::vector<Case> cases = load(options);
   const Filter filter(options.filter);
   const Context context = options.backend.context();
@@ -206,9 +202,9 @@ int run(const BenchOptions& options, const Invocation& invocation) {
   backends.require(options.backend.required());
   check_before_timing(cases, backends, filter);
   std::optional<OutputFile> file;
-  if (!options.json.empty()) file.emplace(options.json);
+  if (!options.json.empty() && !options.json_on_stdout()) file.emplace(options.json);
   const Roof roof = measure_roof(settings.threads);
-  print_machine(options.output.for_programs() ? stderr : stdout, settings.threads, roof, backends);
+  print_machine(options.console(), settings.threads, roof, backends);
   std::vector<BenchCase> results;
   for (const Case& one : cases) {
     const std::vector<Backend*> chosen = chosen_for(one, backends, filter);
@@ -219,16 +215,24 @@ int run(const BenchOptions& options, const Invocation& invocation) {
     progress.count(results.back());
     progress.clear();
     if (options.output.for_programs()) continue;
-    print_bench_table(results.back());
-    if (options.profile && !interrupted) profile(one, results.back(), chosen, roof, settings);
+    print_bench_table(results.back(), options.console());
+    if (options.profile && !interrupted) profile(one, results.back(), chosen, roof, settings, options.console());
   }
   progress.clear();
   if (options.output.for_programs()) fmt::print("{}", bench_rows(results).printed(options.output.table()));
-  if (!options.sweep.empty()) print_exponents(options, results);
+  BenchmarkContext beside{roof, settings, invocation.words, {}, {}};
+  if (!options.sweep.empty()) {
+    beside.sweep = swept_curves(parse_sweep(options.sweep), options.cases.arguments, results);
+    print_growth(*beside.sweep, options.console());
+  }
+  for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
   if (file) {
-    BenchmarkContext beside{roof, settings, invocation.words, {}};
-    for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
-    write_benchmark(*file, results, beside);
+    write_benchmark(file->stream(), results, beside);
+    file->finish();
+  } else if (options.json_on_stdout()) {  // what can't be written shows in ferror() at the end
+    std::ostringstream json;
+    write_benchmark(json, results, beside);
+    fmt::print("{}", json.str());
   }
   return exit_code_of(results);
 }
@@ -246,7 +250,9 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   add_plugin_options(*sub, options->backend, /*isolates=*/false);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
-  sub->add_option("--json", options->json, "Write Google Benchmark JSON to this file")->type_name("FILE");
+  sub->add_option("--json", options->json,
+                  "Write Google Benchmark JSON to this file; - is standard output, and the tables go to standard error")
+      ->type_name("FILE");
   sub->add_option("--repetitions", options->repetitions, "Interleaved samples per backend and case")
       ->check(CLI::Range(1, 1000));
   sub->add_option("--min-time", options->min_seconds, "Seconds per sample, at least")->check(number_range(0.0, 60.0));

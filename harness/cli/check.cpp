@@ -148,7 +148,7 @@ int exit_code_of(const CheckOutcome& outcome) {
 /// Prints the lines that a run would check, each once: what `attest check -` takes.
 int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, const BackendSet& backends) {
   const Filter filter(options.filter);
-  const Shard shard(options.shard);
+  const std::vector<bool> own = own_cases(Shard(options.shard), lists);
   const std::vector<Backend*> all = backends.all();
   const auto kept = [&](const Case& one) {
     return (one.golden && filter.keeps("reference " + one.label)) ||
@@ -160,7 +160,7 @@ int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, 
   std::size_t number = 0;
   for (const CaseList& list : lists) {
     for (const Case& one : list.cases) {
-      if (!shard.holds(number++) || !kept(one) || !listed.insert(one.label).second) continue;
+      if (!own[number++] || !kept(one) || !listed.insert(one.label).second) continue;
       fmt::print("{}\n", printable_line(one.label));
     }
   }
@@ -233,7 +233,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   add_plugin_options(*sub, options->backend);
   add_require_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
-  sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases, from 1");
+  sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
   sub->add_option("--json", options->json,
                   "Write JSON Lines to this file; - is standard output, and the table goes to standard error")

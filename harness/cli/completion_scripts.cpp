@@ -4,14 +4,10 @@
 
 #include <string_view>
 
+#include "harness/base/text.h"
+
 namespace attest {
 namespace {
-
-std::string joined(const std::vector<std::string>& words, const std::string& between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
 
 /// Each of `special` behind a backslash.
 std::string escaped(const std::string& text, std::string_view special) {
@@ -116,15 +112,15 @@ std::string bash_completion(const ProgramDescription& program) {
     for (const OptionDescription& option : command.options) {
       if (!option.positional) names.insert(names.end(), option.names.begin(), option.names.end());
     }
-    script += fmt::format("    {})\n      options={}\n", command.name, in_quotes(joined(names, " ")));
+    script += fmt::format("    {})\n      options={}\n", command.name, in_quotes(join_texts(names, " ")));
     if (const OptionDescription* place = positional_of(command)) {
-      script += fmt::format("      value={} choices={}\n", kind_of(*place), in_quotes(joined(place->choices, " ")));
+      script += fmt::format("      value={} choices={}\n", kind_of(*place), in_quotes(join_texts(place->choices, " ")));
     }
     script += "      case $option in\n";
     for (const OptionDescription& option : command.options) {
       if (option.positional || option.value.empty()) continue;
-      script += fmt::format("        {}) value={} choices={} ;;\n", joined(option.names, " | "), option.value,
-                            in_quotes(joined(option.choices, " ")));
+      script += fmt::format("        {}) value={} choices={} ;;\n", join_texts(option.names, " | "), option.value,
+                            in_quotes(join_texts(option.choices, " ")));
     }
     script += "      esac ;;\n";
   }
@@ -132,7 +128,7 @@ std::string bash_completion(const ProgramDescription& program) {
   for (const OptionDescription& option : program.options)
     own.insert(own.end(), option.names.begin(), option.names.end());
   script += fmt::format("    \"\") value=WORD choices={} options={} ;;\n  esac", in_quotes(commands),
-                        in_quotes(joined(own, " ")));
+                        in_quotes(join_texts(own, " ")));
   return script + kBashTail;
 }
 
@@ -166,7 +162,7 @@ _attest_cases() {
 )sh";
 
 std::string zsh_action(const OptionDescription& option) {
-  if (!option.choices.empty()) return "(" + joined(option.choices, " ") + ")";
+  if (!option.choices.empty()) return "(" + join_texts(option.choices, " ") + ")";
   const std::string kind = kind_of(option);
   if (kind == "FILE") return "_files";
   if (kind == "FOLDER") return "_files -/";
@@ -240,7 +236,7 @@ std::string fish_quoted(const std::string& text) { return "'" + escaped(text, "'
 
 /// What follows an option, or stands for itself.
 std::string fish_values(const OptionDescription& option) {
-  if (!option.choices.empty()) return " -x -a " + fish_quoted(joined(option.choices, " "));
+  if (!option.choices.empty()) return " -x -a " + fish_quoted(join_texts(option.choices, " "));
   const std::string kind = kind_of(option);
   if (kind == "FILE") return " -r -F";
   if (kind == "FOLDER") return " -x -a '(__fish_complete_directories)'";

@@ -8,12 +8,15 @@
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
+#include "harness/page/kill_table.h"
 #include "harness/page/page.h"
 #include "harness/page/speed_charts.h"
 #include "harness/speed/benchmark_file.h"
 
 namespace attest {
 namespace {
+
+constexpr const char* kKillPicture = "kills";
 
 struct ReportOptions {
   std::vector<std::string> files;
@@ -31,10 +34,12 @@ int run(const ReportOptions& options, const std::vector<std::string>& words) {
   if (options.out.empty() == options.svg.empty())
     throw UserError("report: name the page with --out, or a picture with --svg");
   if (!options.svg.empty()) {
-    if (options.files.size() != 1) throw UserError("report: --picture draws one file of `bench --json`");
+    if (options.files.size() != 1) throw UserError("report: --picture draws one file of results");
     if (is_same_output(options.files.front(), options.svg))
       throw UserError(options.svg + ": the picture would take the place of its results");
-    write_page(options.svg, picture_of(read_benchmark(std::filesystem::path(options.files.front())), options.picture));
+    const std::filesystem::path file = options.files.front();
+    write_page(options.svg, options.picture == kKillPicture ? kill_table_svg(read_kill_table(file))
+                                                            : picture_of(read_benchmark(file), options.picture));
     return kOk;
   }
   if (options.files.empty() == options.history.empty())
@@ -65,8 +70,9 @@ void add_report(CLI::App& app, Invocation& invocation) {
   sub->add_option("files", options->files, "Files of results");
   sub->add_option("--history", options->history, "Instead: a folder of files of `bench --json`, all of one machine");
   sub->add_option("--out", options->out, "The page, HTML");
-  sub->add_option("--picture", options->picture,
-                  "Instead of a page, of one file of `bench --json`: roofline, peers or errors");
+  sub->add_option(
+      "--picture", options->picture,
+      "Instead of a page: roofline, peers or errors of a file of `bench --json`, kills of one of `mutants --json`");
   sub->add_option("--svg", options->svg, "The picture");
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.words); });
 }

@@ -185,19 +185,21 @@ SectionJson verdict_matrix(const std::vector<CheckResults>& checks) {
 SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks) {
   struct Aside {
     std::size_t count = 0;
+    std::map<std::string, std::size_t> backends;
     std::string example;
   };
-  std::map<std::array<std::string, 3>, Aside> asides;  // verdict, backend, reason
+  std::map<std::array<std::string, 2>, Aside> asides;  // verdict, reason: backends that say the same stand together
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
       const bool beside = v.status == Status::refused || v.status == Status::mistrusted || v.status == Status::suspect;
       if (!beside) continue;
       const std::string why = v.waiver.empty() ? v.reason : v.reason + " Waived: " + v.waiver;
-      Aside& aside = asides[{std::string(name_of(v.status)), v.backend, why}];
+      Aside& aside = asides[{std::string(name_of(v.status)), why}];
       if (aside.count++ == 0) aside.example = v.case_line;
+      ++aside.backends[v.backend];
     }
   }
-  std::vector<std::pair<std::array<std::string, 3>, Aside>> ordered(asides.begin(), asides.end());
+  std::vector<std::pair<std::array<std::string, 2>, Aside>> ordered(asides.begin(), asides.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     // What may be wrong comes before what was not done.
     const bool late_a = a.first[0] == "refused", late_b = b.first[0] == "refused";
@@ -206,9 +208,14 @@ SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks) {
   SectionJson list = SectionJson::array();
   for (const auto& [key, aside] : ordered) {
     if (list.size() == kMostReasons) break;
+    std::string backends;
+    for (const auto& [backend, count] : aside.backends) {
+      backends += (backends.empty() ? "" : ", ") + printable_line(backend);
+      if (aside.backends.size() > 1) backends += " " + counted(count);
+    }
     list.push_back({{"status", key[0]},
-                    {"backend", printable_line(key[1])},
-                    {"reason", printable_line(key[2])},
+                    {"backend", backends},
+                    {"reason", printable_line(key[1])},
                     {"count", counted(aside.count)},
                     {"example", printable_line(aside.example)}});
   }

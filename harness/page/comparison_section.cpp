@@ -33,6 +33,7 @@ std::string ratios_chart(const ComparisonFile& file, const std::vector<const Com
   chart.title = "new over old";
   chart.about = "Ratio of the times of each case, with its interval. Above 1 is slower.";
   chart.x = {"time, new over old", true, {}, {}, {}};
+  chart.width = 900;  // so that few names of cases are cut
   chart.height = 22 * static_cast<double>(lines.size()) + 24;
   for (std::size_t n = 0; n < lines.size(); ++n) {
     const ComparisonLine& line = *lines[n];

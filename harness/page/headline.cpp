@@ -11,10 +11,17 @@
 namespace attest {
 namespace {
 
-std::string joined(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+constexpr std::size_t kMostNames = 10;
+
+std::string names_of(const std::set<std::string>& names, const char* none) {
+  if (names.empty()) return none;
+  std::vector<std::string> kept(names.begin(), names.end());
+  if (kept.size() > kMostNames) {
+    const std::size_t more = kept.size() - kMostNames + 1;
+    kept.resize(kMostNames - 1);
+    kept.push_back(fmt::format("{} more", counted(more)));
+  }
+  return join_texts(kept, ", ");
 }
 
 /// What a page is about in a line, and whether it is good news.
@@ -44,9 +51,8 @@ void tell_checks(const std::vector<CheckResults>& checks, Headline& line) {
       if (v.error_over_bound && (!worst || *v.error_over_bound > *worst->error_over_bound)) worst = &v;
     }
   }
-  add(line.ran,
-      fmt::format("check of {} from {} on {}", counted(cases.size(), "case"),
-                  suites.empty() ? "nowhere" : joined(suites), backends.empty() ? "no backend" : joined(backends)));
+  add(line.ran, fmt::format("check of {} from {} on {}", counted(cases.size(), "case"), names_of(suites, "nowhere"),
+                            names_of(backends, "no backend")));
   if (failed > 0)
     add(line.found, fmt::format("{} of {} failed", counted(failed), counted(results, "result")));
   else
@@ -77,7 +83,7 @@ void tell_benches(const std::vector<BenchResults>& benches, Headline& line) {
       if (error != sample.numbers.end()) worst = std::max(worst, error->second);
     }
   }
-  add(line.ran, fmt::format("bench of {} on {}", counted(cases.size(), "case"), joined(backends)));
+  add(line.ran, fmt::format("bench of {} on {}", counted(cases.size(), "case"), names_of(backends, "no backend")));
   add(line.found, "every speed is of a right result");
   if (disturbed > 0) add(line.found, counted(disturbed, "speed") + " disturbed");
   if (interrupted) add(line.found, "the bench was interrupted");

@@ -25,37 +25,27 @@ struct Entry {
   BenchmarkFile file;
 };
 
-std::string text_in(const BenchmarkFile& file, const char* key) {
-  const auto found = file.context.find(key);
-  return found == file.context.end() ? "" : found->second;
-}
-
 std::vector<Entry> read_folder(const fs::path& folder) {
   if (!fs::is_directory(folder))
     throw UserError(folder.string() + ": no folder; --history takes one of benchmark files");
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") paths.push_back(entry.path());
-  }
+  const std::vector<fs::path> paths = benchmark_paths(folder);
   if (paths.empty()) throw UserError(folder.string() + ": no .json file in it; `attest bench --json` writes them");
-  std::sort(paths.begin(), paths.end());
   std::vector<Entry> entries;
   for (const fs::path& path : paths) {
     Entry entry{path.filename().string(), read_benchmark(path)};
-    if (text_in(entry.file, "date").empty())
+    if (entry.file.text("date").empty())
       throw UserError(path.string() + ": has no date, so it has no place in a history");
-    for (const auto& [what, member] :
-         {std::pair{"processor", &BenchmarkFile::cpu}, std::pair{"number of threads", &BenchmarkFile::threads}}) {
-      if (entries.empty() || entries.front().file.*member == entry.file.*member) continue;
+    for (const auto& [what, key] : {std::pair{"processor", "cpu"}, std::pair{"number of threads", "threads"}}) {
+      if (entries.empty() || entries.front().file.text(key) == entry.file.text(key)) continue;
       throw UserError(fmt::format("{}: another {} than {}: \"{}\" and \"{}\"; keep a folder for each machine",
-                                  path.string(), what, entries.front().name, entry.file.*member,
-                                  entries.front().file.*member));
+                                  path.string(), what, entries.front().name, entry.file.text(key),
+                                  entries.front().file.text(key)));
     }
     entries.push_back(std::move(entry));
   }
   // ISO 8601 sorts as text, where all files are of one time zone.
   std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return text_in(a.file, "date") < text_in(b.file, "date"); });
+                   [](const Entry& a, const Entry& b) { return a.file.text("date") < b.file.text("date"); });
   return entries;
 }
 
@@ -81,11 +71,11 @@ void find_levels(HistorySeries& series) {
 
 History read_history(const fs::path& folder) {
   const std::vector<Entry> entries = read_folder(folder);
-  History history{entries.front().file.cpu, entries.front().file.threads, {}, {}};
+  History history{entries.front().file.text("cpu"), entries.front().file.text("threads"), {}, {}};
   std::map<std::string, std::size_t> places;
   for (const Entry& entry : entries) {
     const std::size_t run = history.runs.size();
-    history.runs.push_back({entry.name, text_in(entry.file, "date"), text_in(entry.file, "commit")});
+    history.runs.push_back({entry.name, entry.file.text("date"), entry.file.text("commit")});
     for (const BenchmarkSample& sample : entry.file.all) {
       const std::string key = benchmark_key(sample.backend, sample.case_line);
       const auto [place, fresh] = places.try_emplace(key, history.series.size());

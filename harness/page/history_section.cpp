@@ -12,6 +12,24 @@ namespace {
 
 std::string commit_text(const HistoryRun& run) { return run.commit.empty() ? run.file : run.commit.substr(0, 9); }
 
+constexpr double kFarApart = 5;
+
+/// What the axis of times shows: medians and noise bands. Few samples have intervals that reach far beyond; they end
+/// with the axis.
+std::pair<double, double> reach_of(const HistorySeries& series) {
+  double least = series.points.front().median, most = least;
+  for (const HistoryPoint& point : series.points) {
+    least = std::min(least, point.median);
+    most = std::max(most, point.median);
+  }
+  for (const HistoryLevel& level : series.levels) {
+    if (level.low > 0) least = std::min(least, level.low);
+    most = std::max(most, level.high);
+  }
+  constexpr double kRoom = 1.02;
+  return {least / kRoom, most * kRoom};
+}
+
 std::string series_chart(const History& history, const HistorySeries& series, PageContext& page) {
   Chart chart;
   chart.id = page.ids.next();
@@ -21,7 +39,9 @@ std::string series_chart(const History& history, const HistorySeries& series, Pa
   chart.height = 220;
   chart.x.title = "commit, by date";
   for (const HistoryRun& run : history.runs) chart.x.names.push_back(commit_text(run));
-  chart.y = {"run, ms", false, {}, {}, {}};
+  const auto [least, most] = reach_of(series);
+  // Where something took many times as long, all else would lie on one line.
+  chart.y = {"run, ms", most > kFarApart * least, {}, least, most};
   for (const HistoryLevel& level : series.levels) {
     const double first = static_cast<double>(series.points[level.first].run),
                  last = static_cast<double>(series.points[level.last].run);
@@ -41,11 +61,6 @@ std::string series_chart(const History& history, const HistorySeries& series, Pa
         {static_cast<double>(point.run), point.median, point.low, point.high, commit_text(run) + ", " + run.date});
   }
   chart.series.push_back(std::move(medians));
-  double least = series.points.front().median, most = least;
-  for (const HistoryPoint& point : series.points) {
-    least = std::min(least, point.low);
-    most = std::max(most, point.high);
-  }
   for (std::size_t n = 1; n < series.levels.size(); ++n) {
     const double at = static_cast<double>(series.points[series.levels[n].first].run) - 0.5;
     chart.series.push_back(

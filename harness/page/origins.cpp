@@ -27,14 +27,14 @@ std::string number_text(const OrderedJson& json, const char* key) {
 
 SectionJson origin_of(const CheckResults& check) {
   const OrderedJson& header = check.header;
-  std::string command;
+  std::vector<std::string> command;
   if (const auto words = header.find("command"); words != header.end() && words->is_array()) {
     for (const OrderedJson& word : *words) {
-      if (word.is_string()) command += (command.empty() ? "" : " ") + shell_quoted(word.get<std::string>());
+      if (word.is_string()) command.push_back(word.get<std::string>());
     }
   }
   const OrderedJson machine = header.value("machine", OrderedJson::object());
-  SectionJson facts = {fact("command", command),
+  SectionJson facts = {fact("command", shell_line(command)),
                        fact("attest", text_of(header, "attest")),
                        fact("commit", text_of(header, "commit")),
                        fact("processor", machine.is_object() ? text_of(machine, "cpu") : ""),
@@ -58,11 +58,9 @@ SectionJson origin_of(const CheckResults& check) {
 
 SectionJson origin_of(const BenchResults& bench) {
   SectionJson facts = SectionJson::array();
-  const auto& context = bench.file.context;
-  for (const char* key : {"command", "attest", "commit", "date", "cpu", "build", "threads", "repetitions", "seed"}) {
-    if (const auto found = context.find(key); found != context.end()) facts.push_back(fact(key, found->second));
-  }
-  for (const auto& [key, value] : context) {
+  for (const char* key : {"command", "attest", "commit", "date", "cpu", "build", "threads", "repetitions", "seed"})
+    facts.push_back(fact(key, bench.file.text(key)));
+  for (const auto& [key, value] : bench.file.context) {
     if (key.starts_with("roof_")) facts.push_back(fact(key, value));
     if (key.starts_with("backend_")) facts.push_back(fact("backend " + key.substr(8), value));
   }

@@ -39,9 +39,7 @@ mustache::data data_of(const SectionJson& json) {
 /// Lays the data out. All text in it is escaped by the template but the page's own style and script, drawings, and the
 /// data of the case table, which are written for where they stand.
 std::string laid_out(SectionJson content, const std::vector<std::string>& command) {
-  std::string words;
-  for (const std::string& word : command) words += (words.empty() ? "" : " ") + shell_quoted(word);
-  content["command"] = printable_line(words);
+  content["command"] = printable_line(shell_line(command));
   content["version"] = ATTEST_VERSION;
   content["commit"] = build_commit();
   content["style"] = kPageStyle;

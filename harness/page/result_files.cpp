@@ -19,59 +19,6 @@ constexpr std::size_t kMaxLineBytes = 1 << 20;
 
 OrderedJson parsed(const std::string& text) { return OrderedJson::parse(text, nullptr, false); }
 
-ShrunkFailure shrunk_from(const OrderedJson& json) {
-  return {text_of(json, "case"), text_of(json, "backend"), text_of(json, "smallest"), text_of(json, "reason"),
-          text_of(json, "repro")};
-}
-
-void read_summary(const OrderedJson& json, CheckResults& results) {
-  if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number())
-    results.seconds = seconds->get<double>();
-  results.interrupted = json.contains("interrupted");
-  if (const auto problems = json.find("problems"); problems != json.end() && problems->is_array()) {
-    for (const OrderedJson& problem : *problems) {
-      if (problem.is_string()) results.problems.push_back(problem.get<std::string>());
-    }
-  }
-}
-
-CheckResults read_check(std::istream& file, const std::string& path) {
-  CheckResults results;
-  results.name = fs::path(path).filename().string();
-  std::size_t number = 0;
-  bool complete = false;
-  for (Line line; read_line(file, line, kMaxLineBytes);) {
-    ++number;
-    if (line.text.empty() && !line.too_long) continue;
-    const OrderedJson json = parsed(line.text);
-    if (!json.is_object()) {
-      throw UserError(fmt::format("{}:{}: no line of JSON; the file was cut off or changed", path, number));
-    }
-    const std::string kind = text_of(json, kKindKey);
-    if (complete) throw UserError(fmt::format("{}:{}: the file goes on after its summary", path, number));
-    if (kind == kRunKind && number == 1) {
-      require_known_schema(json, path);
-      results.header = json;
-    } else if (kind == kVerdictKind) {
-      std::optional<Verdict> verdict = verdict_from_json(json);
-      if (!verdict)
-        throw UserError(fmt::format("{}:{}: a verdict lacks a key, or has one of another type", path, number));
-      results.verdicts.push_back(std::move(*verdict));
-    } else if (kind == "shrunk") {
-      results.shrunk.push_back(shrunk_from(json));
-    } else if (kind == "summary") {
-      read_summary(json, results);
-      complete = true;
-    } else if (kind != kKeptKind) {  // kept verdicts are of an earlier run and not of this one
-      throw UserError(fmt::format("{}:{}: a line of an unknown kind", path, number));
-    }
-  }
-  if (!complete) {
-    throw UserError(path + ": ends before its summary; let the run finish with --resume, or copy the file again");
-  }
-  return results;
-}
-
 void read_one(const fs::path& path, ResultFiles& results) {
   std::ifstream file = open_text(path, kMaxFileBytes);
   Line first;
@@ -87,11 +34,10 @@ void read_one(const fs::path& path, ResultFiles& results) {
   std::ostringstream text;
   text << file.rdbuf();
   const OrderedJson whole = parsed(text.str());
-  std::istringstream again(text.str());
   if (whole.is_object() && text_of(whole, kKindKey) == kComparisonKind) {
     results.comparisons.push_back({name, comparison_from_json(whole, path.string())});
   } else if (whole.is_object() && whole.contains("benchmarks")) {
-    results.benches.push_back({name, read_benchmark(again, path.string())});
+    results.benches.push_back({name, benchmark_from_json(whole, path.string())});
   } else {
     throw UserError(path.string() +
                     ": no complete file of results; `check --json`, `bench --json` and `compare --json` write them");

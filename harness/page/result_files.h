@@ -2,33 +2,14 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/report/verdict_json.h"
+#include "harness/report/check_results.h"
 #include "harness/speed/benchmark_file.h"
 #include "harness/speed/comparison_json.h"
-#include "harness/verdict/verdict.h"
 
 namespace attest {
-
-/// A small case that fails as a larger one does.
-struct ShrunkFailure {
-  std::string case_line, backend, smallest, reason, repro;
-};
-
-/// A file of `attest check --json`.
-struct CheckResults {
-  std::string name;    ///< of the file, without its folder
-  OrderedJson header;  ///< as harness/FILES.md says
-  std::vector<Verdict> verdicts;
-  std::vector<ShrunkFailure> shrunk;
-  double seconds = 0;
-  bool interrupted = false;
-  std::vector<std::string> problems;  ///< with the run as a whole
-};
 
 /// A file of `attest bench --json`.
 struct BenchResults {

@@ -48,8 +48,8 @@ std::string samples_chart(const std::string& case_line, const std::vector<const 
 std::string roofline_chart(const std::vector<Timing>& timings, const BenchmarkFile& file, bool f64, PageContext& page) {
   Chart chart;
   chart.id = page.ids.next();
-  const double fma = number_in(file, f64 ? "roof_fma_gflops_f64" : "roof_fma_gflops_f32"),
-               read = number_in(file, "roof_read_gbps");
+  const double fma = file.number(f64 ? "roof_fma_gflops_f64" : "roof_fma_gflops_f32"),
+               read = file.number("roof_read_gbps");
   chart.title = fmt::format("roofline, {}", f64 ? "f64" : "other types, FMA in f32");
   chart.about =
       fmt::format("Speed against intensity, under measured roofs of {:.4g} GFLOP/s and {:.4g} GB/s.", fma, read);
@@ -103,6 +103,34 @@ std::string speed_chart(const std::vector<Timing>& timings, const std::string& t
     chart.series.push_back(std::move(one));
   }
   return draw_chart(chart);
+}
+
+std::string sweep_chart(const BenchmarkFile& file, const std::vector<Timing>& timings, PageContext& page) {
+  if (!file.sweep) return "";
+  const SweptCurves& sweep = *file.sweep;
+  Chart chart;
+  chart.id = page.ids.next();
+  chart.title = "time against " + sweep.key;
+  chart.about = "Milliseconds of one run along each swept line, with the interval of the median.";
+  chart.x = {sweep.key + (sweep.before.empty() ? "" : " (behind " + sweep.before + ")"), true, {}, {}, {}};
+  chart.y = {"run, ms", true, {}, {}, {}};
+  std::map<std::pair<std::string, std::string>, const Timing*> found;
+  for (const Timing& t : timings) found[{t.backend, t.case_line}] = &t;
+  std::set<std::string> backends;
+  for (const Timing& t : timings) backends.insert(t.backend);
+  for (const std::string& backend : backends) {
+    for (const SweptCurve& curve : sweep.curves) {
+      ChartSeries series{backend, page.styles.of(backend), {}, true, true, false, true};
+      for (std::size_t n = 0; n < sweep.values.size(); ++n) {
+        const auto timing = found.find({backend, curve.cases[n]});
+        if (timing == found.end()) continue;
+        const Timing& t = *timing->second;
+        series.points.push_back({static_cast<double>(sweep.values[n]), t.run, t.low, t.high, t.case_line});
+      }
+      if (!series.points.empty()) chart.series.push_back(std::move(series));
+    }
+  }
+  return chart.series.empty() ? "" : draw_chart(chart);
 }
 
 std::string error_chart(const std::vector<Timing>& timings, PageContext& page) {
@@ -180,7 +208,7 @@ std::string picture_of(const BenchmarkFile& file, const std::string& what) {
   }
   if (what == "peers") return ratios_to_fastest(timings, page);
   if (what == "errors") return error_chart(timings, page);
-  throw UserError("--picture: \"" + what + "\"; roofline, peers or errors");
+  throw UserError("--picture: \"" + what + "\"; roofline, peers or errors of a benchmark, or kills");
 }
 
 }  // namespace attest

@@ -17,6 +17,8 @@ std::string roofline_chart(const std::vector<Timing>& timings, const BenchmarkFi
 /// Speed against a size; cases that differ in this size alone, as `family` tells, are joined.
 std::string speed_chart(const std::vector<Timing>& timings, const std::string& title, std::int64_t Timing::*size,
                         std::string Timing::*family, PageContext& page);
+/// Milliseconds of run() against the swept size, a line for each backend and curve. Empty without a sweep.
+std::string sweep_chart(const BenchmarkFile& file, const std::vector<Timing>& timings, PageContext& page);
 std::string error_chart(const std::vector<Timing>& timings, PageContext& page);
 /// Upload, run and download of one case.
 std::string split_chart(const std::string& case_line, const std::vector<const Timing*>& timings, PageContext& page);

@@ -41,6 +41,21 @@ SectionJson rows_of(const std::vector<const Timing*>& timings) {
   return rows;
 }
 
+/// How the time grows along each curve of a sweep.
+SectionJson growth_of(const SweptCurves& sweep) {
+  SectionJson rows = SectionJson::array();
+  for (const SweptCurve& curve : sweep.curves) {
+    for (const auto& [backend, growth] : curve.growth) {
+      rows.push_back({{"line", curve.line},
+                      {"backend", backend},
+                      {"exponent", fmt::format("{:.2f}", growth.exponent)},
+                      {"last", fmt::format("{:.2f}", growth.last)},
+                      {"sizes", fmt::format("{:g} to {:g}", growth.from, growth.to)}});
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 SectionJson speed_section(const BenchResults& bench, PageContext& page) {
@@ -54,6 +69,8 @@ SectionJson speed_section(const BenchResults& bench, PageContext& page) {
   chart(speed_chart(timings, "length of keys", &Timing::key_length, &Timing::but_length, page));
   chart(speed_chart(timings, "head dim", &Timing::head_dim, &Timing::but_dim, page));
   chart(error_chart(timings, page));
+  chart(sweep_chart(bench.file, timings, page));
+  if (bench.file.sweep) section["sweep"] = {{"key", bench.file.sweep->key}, {"rows", growth_of(*bench.file.sweep)}};
   std::vector<std::string> order;
   std::map<std::string, std::vector<const Timing*>> by_case;
   for (const Timing& t : timings) {

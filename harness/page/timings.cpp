@@ -1,6 +1,5 @@
 #include "harness/page/timings.h"
 
-#include <cstdlib>
 #include <map>
 
 #include "harness/base/statistics.h"
@@ -70,11 +69,6 @@ std::vector<Timing> timings_of(const BenchmarkFile& file) {
     timings.push_back(std::move(t));
   }
   return timings;
-}
-
-double number_in(const BenchmarkFile& file, const std::string& key) {
-  const auto found = file.context.find(key);
-  return found == file.context.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
 }
 
 std::string without(const std::string& case_line, const std::string& key) {

@@ -27,9 +27,6 @@ struct Timing {
 /// In the order in which the file has them.
 std::vector<Timing> timings_of(const BenchmarkFile& file);
 
-/// A number of the file's context; 0 where there is none.
-double number_in(const BenchmarkFile& file, const std::string& key);
-
 /// A case line without the word of this key.
 std::string without(const std::string& case_line, const std::string& key);
 

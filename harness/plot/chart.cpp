@@ -32,6 +32,8 @@ std::string shape_at(std::size_t style, double x, double y) {
 
 std::string number_text(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  // Sizes are read as they are written: 10000 and not 1e+04.
+  if (std::fabs(value) >= 1e4 && std::fabs(value) < 1e6) return fmt::format("{:.0f}", value);
   return fmt::format("{:.4g}", value);
 }
 

@@ -12,7 +12,8 @@ namespace attest {
 namespace {
 
 // Pixels. A panel is: margin with row names, the cells, a gap, the colour bar with its numbers.
-constexpr double kTop = 72, kBottom = 40, kGap = 14, kBarWidth = 14, kBarText = 62, kAxisTitle = 22, kLetter = 7;
+constexpr double kTop = 72, kBottom = 40, kGap = 14, kBarWidth = 14, kBarText = 62, kAxisTitle = 22, kLetter = 7,
+                 kNote = 20;
 constexpr double kWidestCell = 46, kNarrowestCell = 5;
 constexpr double kNamedCell = 18, kNumberedCell = 40;  ///< cells from this size on carry names, or their weights
 constexpr int kBarSteps = 40;
@@ -45,6 +46,7 @@ double top_of(const HeatMap& map) {
   for (const std::vector<double>& row : map.values) {
     for (double w : row) most = std::isfinite(w) ? std::max(most, w) : most;
   }
+  if (map.counts) return std::max(most, 2.0);
   const double step = most > 0.1 ? 10 : 100;
   return std::max(std::ceil(most * step - 1e-9) / step, 0.01);
 }
@@ -53,15 +55,17 @@ double top_of(const HeatMap& map) {
 class ColourScale {
  public:
   explicit ColourScale(const HeatMap& map)
-      : limit_(map.limit), top_(map.limit > 0 ? map.limit * kReach : top_of(map)) {}
+      : limit_(map.limit), counts_(map.counts), top_(map.limit > 0 ? map.limit * kReach : top_of(map)) {}
 
   double share_of(double value) const {
+    if (counts_) return std::log(std::max(value, 1.0)) / std::log(top_);
     if (limit_ == 0) return value / top_;
     if (!(value > 0)) return 0;
     return std::isinf(value) ? 1 : std::clamp(0.5 + std::log(value / limit_) / (2 * std::log(kReach)), 0.0, 1.0);
   }
   Colour colour(double share) const { return limit_ > 0 ? colour_around_limit(share) : colour_of(share); }
   std::string at(double share) const {
+    if (counts_) return fmt::format("{:.0f}", std::pow(top_, share));
     const double value = limit_ > 0 ? limit_ * std::pow(kReach, 2 * share - 1) : share * top_;
     const char* end = limit_ == 0 ? "" : share == 0 ? "\u2264 " : share == 1 ? "\u2265 " : "";
     return end + fmt::format("{:.3g}", value);
@@ -70,31 +74,41 @@ class ColourScale {
 
  private:
   static constexpr double kReach = 16;
-  double limit_, top_;
+  double limit_;
+  bool counts_;
+  double top_;
 };
 
 /// Where the parts of one panel are.
 struct Panel {
   const HeatMap& map;
-  double cell, names, width, height;
+  double cell, across, names, width, height;  ///< cell, across: height and width of a cell
 
   explicit Panel(const HeatMap& m) : map(m) {
     const auto most = static_cast<double>(std::max<std::size_t>({m.rows.size(), m.columns.size(), 1}));
-    cell = std::clamp(m.widest / most, kNarrowestCell, kWidestCell);
+    cell = m.cell_height > 0 ? m.cell_height : std::clamp(m.widest / most, kNarrowestCell, kWidestCell);
+    across = m.cell_width > 0 ? m.cell_width : cell;
     std::size_t letters = 0;
     for (const std::string& name : m.rows) letters = std::max(letters, name.size());
     names = kAxisTitle + (cell >= kNamedCell ? kLetter * static_cast<double>(letters) + 8 : 0);
     width = names + std::max(map_width(), 0.0) + kGap + kBarWidth + kBarText;
     width = std::max(width, kLetter * 1.15 * static_cast<double>(m.title.size()) + names);
-    height = kTop + (keys_upright() ? 36 : 0) + inner_height() + kBottom;
+    width = std::max(width, kLetter * static_cast<double>(m.note.size()) + kAxisTitle);
+    height = kTop + room_for_names() + inner_height() + kBottom + (m.note.empty() ? 0 : kNote);
   }
-  double map_width() const { return cell * static_cast<double>(map.columns.size()); }
+  double map_width() const { return across * static_cast<double>(map.columns.size()); }
   /// What the colour bar and the names of the axes need, however few rows there are.
   double inner_height() const { return map.limit > 0 ? std::max(map_height(), kLeastHeight) : map_height(); }
   double map_height() const { return cell * static_cast<double>(map.rows.size()); }
+  /// Above the cells, for names that stand upright.
+  double room_for_names() const {
+    std::size_t letters = 0;
+    for (const std::string& name : map.columns) letters = std::max(letters, name.size());
+    return keys_upright() ? std::max(36.0, kLetter * static_cast<double>(letters) - 38) : 0;
+  }
   bool keys_upright() const {
     return cell >= kNamedCell && std::any_of(map.columns.begin(), map.columns.end(), [&](const std::string& name) {
-             return kLetter * static_cast<double>(name.size()) > cell - 2;
+             return kLetter * static_cast<double>(name.size()) > across - 2;
            });
   }
 };
@@ -120,11 +134,18 @@ void cross(pugi::xml_node drawing, double left, double top, double size, bool da
   node.append_attribute("stroke-width") = "0.7";
 }
 
+/// What a pointer is told, and what a test reads back.
+void name_cell(pugi::xml_node box, const std::string& row, const std::string& column, const std::string& value) {
+  box.append_attribute("data-row") = row.c_str();
+  box.append_attribute("data-column") = column.c_str();
+  box.append_attribute("data-value") = value.c_str();
+}
+
 void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
   const HeatMap& map = panel.map;
   const ColourScale scale(map);
   pugi::xml_node root = drawing.root();
-  const double x = x0 + panel.names, y = y0 + kTop + (panel.keys_upright() ? 36 : 0), cell = panel.cell;
+  const double x = x0 + panel.names, y = y0 + kTop + panel.room_for_names(), cell = panel.cell, across = panel.across;
   pugi::xml_node title = Drawing::text(root, x, y0 + 20, map.title);
   title.append_attribute("font-size") = "14";
   title.append_attribute("font-weight") = "bold";
@@ -134,20 +155,21 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
     const double row = y + cell * static_cast<double>(i);
     if (cell >= kNamedCell) Drawing::text(root, x - 6, row + cell / 2 + 4, map.rows[i], "end");
     for (std::size_t j = 0; j < map.columns.size(); ++j) {
-      const double w = map.values[i][j], left = x + cell * static_cast<double>(j);
+      const double w = map.values[i][j], left = x + across * static_cast<double>(j);
       const bool hidden = map.hidden[i][j] != 0;
-      Drawing::rectangle(root, left, row, cell - 1, cell - 1,
-                         hidden ? drawing.hatched() : scale.colour(scale.share_of(w)).text());
+      pugi::xml_node box = Drawing::rectangle(root, left, row, across - 1, cell - 1,
+                                              hidden ? drawing.hatched() : scale.colour(scale.share_of(w)).text());
+      if (map.counts) name_cell(box, map.rows[i], map.columns[j], hidden ? "" : fmt::format("{:.0f}", w));
       if (!hidden && scale.beyond(w)) cross(root, left, row, cell, scale.share_of(w) > 0.8);
-      if (cell >= kNumberedCell && !hidden && map.limit == 0) {
-        Drawing::text(root, left + cell / 2, row + cell / 2 + 4, fmt::format("{:.3f}", w), "middle",
-                      scale.share_of(w) > 0.55 ? "white" : "#222");
+      if (across >= kNumberedCell && !hidden && map.limit == 0) {
+        Drawing::text(root, left + across / 2, row + cell / 2 + 4, fmt::format("{:.{}f}", w, map.counts ? 0 : 3),
+                      "middle", scale.share_of(w) > 0.55 ? "white" : "#222");
       }
     }
   }
   if (cell >= kNamedCell) {
     for (std::size_t j = 0; j < map.columns.size(); ++j) {
-      const double middle = x + cell * (static_cast<double>(j) + 0.5);
+      const double middle = x + across * (static_cast<double>(j) + 0.5);
       if (panel.keys_upright())
         Drawing::upright(root, middle + 4, y - 6, map.columns[j], "start");
       else
@@ -155,6 +177,7 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
     }
   }
   draw_bar(root, map, x + panel.map_width() + kGap, y, panel.inner_height());
+  if (!map.note.empty()) Drawing::text(root, x0 + kAxisTitle, y + panel.inner_height() + kBottom + 10, map.note);
 }
 
 }  // namespace

@@ -15,6 +15,10 @@ struct HeatMap {
   /// it is seen without colour, too. 0: linear, from 0 to the largest value.
   double limit = 0;
   double widest = 560;  ///< of the cells together, in pixels
+  /// Of one cell, in pixels, where it is not to be a square as large as fits.
+  double cell_width = 0, cell_height = 0;
+  bool counts = false;  ///< values are counts from 1: colour by logarithm, and whole numbers in the cells
+  std::string note{};   ///< a line below
 };
 
 /// One line of panels after another. White is 0 and the darkest blue a panel's largest value, as its colour bar says;

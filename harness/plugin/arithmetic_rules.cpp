@@ -16,6 +16,7 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
       return fmt::format("{} is {}: it must be finite and not negative", member, value);
   }
   if (a.key_block < 0) return fmt::format("key_block is {}: it must not be negative", a.key_block);
+  if (a.state_chunk < 0) return fmt::format("state_chunk is {}: it must not be negative", a.state_chunk);
   if (a.score_stores < 0 || a.score_stores > 16)
     return fmt::format("score_stores is {}, and not from 0 to 16", a.score_stores);
   if (a.scale == ScalePlacement::folded_log2e && !a.base2) return "scale is folded_log2e without base2";

@@ -154,6 +154,7 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.score_stores = from.score_stores;
   a.sum_of_stored = flag("sum_of_stored", from.sum_of_stored);
   a.flush_to_zero = flag("flush_to_zero", from.flush_to_zero);
+  a.state_chunk = from.state_chunk;
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

@@ -30,6 +30,7 @@ constexpr ArithmeticProbe kProbes[] = {
     {"key block", key_block, false},
     {"lazy threshold", lazy_threshold, false},
     {"flush to zero", flush_to_zero, false},
+    {"state chunk", state_chunk, false},
 };
 
 /// Whether the backend computes anything like attention in this type: no statement is to blame for what it doesn't.

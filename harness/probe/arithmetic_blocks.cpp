@@ -1,4 +1,4 @@
-// Probes of the online softmax (its blocks, a maximum that lags) and of underflow.
+// Probes of the online softmax (its blocks, a maximum that lags), of underflow, and of chunks of linear attention.
 #include <algorithm>
 #include <cmath>
 
@@ -147,6 +147,32 @@ Found flush_to_zero(const Asked& asked) {
   // "May happen" is true of one that never does: whether it happens may be the device's or the compiler's choice.
   return Answer{stated ? "may happen" : "never", kept ? "never" : "happens",
                 kept || stated ? Kind::holds : Kind::is_false};
+}
+
+/// Token 0 puts a large number and its negative into the state, token 1 adds a one that vanishes beside it. A reader
+/// sees the one as long as token 1 has not entered the state: to the end of its chunk.
+Found state_chunk(const Asked& asked) {
+  const std::int64_t guess = asked.arithmetic(asked.probe("op=linear seq=2 dim=2 scale=1")).state_chunk;
+  const std::int64_t tokens = guess > 0 ? 2 * guess : 256;
+  Probe p = asked.probe(fmt::format("op=linear seq={} dim=2 scale=1", tokens));
+  const Arithmetic a = asked.arithmetic(p);
+  if (a.accumulator == DType::f64 && asked.dtype == DType::f16) return std::nullopt;  // nothing large enough
+  const double root = a.accumulator == DType::f64 ? 0x1p28 : 0x1p14;
+  p.set_q([](std::int64_t, std::int64_t) { return 1.0; });
+  p.set_k([&](std::int64_t t, std::int64_t d) {
+    return t == 0 ? (d == 0 ? root : -root) : t == 1 && d == 0 ? 1.0 : 0.0;
+  });
+  p.set_v([&](std::int64_t t, std::int64_t) { return t == 0 ? root : t == 1 ? 1.0 : 0.0; });
+  p.run(asked.backend);
+  std::int64_t end = 1;
+  while (end < tokens && p.out(end, 0) == 1) ++end;
+  const auto text = [&](std::int64_t chunk) {
+    return chunk <= 1 ? std::string("one by one")
+                      : fmt::format("{} tokens{}", chunk, chunk == tokens ? " or more" : "");
+  };
+  // A chunk of one token looks like one of two.
+  const bool holds = end == std::max<std::int64_t>(a.state_chunk, a.state_chunk == 0 ? 1 : 2);
+  return Answer{text(a.state_chunk), text(end), holds ? Kind::holds : end == 1 ? Kind::too_wide : Kind::is_false};
 }
 
 }  // namespace attest::probes

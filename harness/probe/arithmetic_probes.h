@@ -73,5 +73,6 @@ Found which_sum(const Asked&);
 Found key_block(const Asked&);
 Found lazy_threshold(const Asked&);
 Found flush_to_zero(const Asked&);
+Found state_chunk(const Asked&);
 
 }  // namespace attest::probes

@@ -107,6 +107,12 @@ void define_call(nb::module_& module) {
           "Lengths of documents; None: there is one.")
       .def_prop_ro("mask", &mask_of, "\"bool\", \"add\" or None.")
       .def_prop_ro(
+          "mask_dtype",
+          [](const Call& c) {
+            return c.mask && c.mask->additive ? nb::object(nb::str(text_of(c.mask_dtype()).c_str())) : nb::none();
+          },
+          "Storage of an additive mask, or None.")
+      .def_prop_ro(
           "block_size",
           [](const Call& c) {
             return c.blocks ? std::optional(std::pair(c.blocks->rows, c.blocks->columns)) : std::nullopt;

@@ -1,6 +1,7 @@
 #include "harness/python/python_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/base/fingerprint.h"
 #include "harness/cases/tensor_bytes.h"
@@ -18,6 +19,19 @@ constexpr nb::dlpack::dtype kInt64 = {static_cast<std::uint8_t>(nb::dlpack::dtyp
 /// Runs of a plan after which its inputs are compared with what they were. A benchmark's samples come later, when data
 /// that the callable changed would be a wrong result.
 constexpr int kWatchedRuns = 3;
+
+/// Seconds; a clock that says more than a year counts in another unit, or from another beginning.
+constexpr double kLongestRun = 3e7;
+
+/// Bytes; more than this no machine has.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+std::size_t stated_bytes(const nb::object& value) {
+  std::int64_t bytes = -1;
+  if (!nb::try_cast(value, bytes)) throw BackendError("workspace() gave no int");
+  if (bytes < 0 || bytes > kMostBytes) throw BackendError("workspace() gave " + std::to_string(bytes) + " bytes");
+  return static_cast<std::size_t>(bytes);
+}
 
 Index4 dense(const Index4& shape) { return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1}; }
 
@@ -56,12 +70,13 @@ PythonPlan::PythonPlan(const nb::object& step, const Call& call)
       to_device_(step.attr("to_device")),
       synchronize_(step.attr("synchronize")),
       to_host_(step.attr("to_host")),
+      device_time_(step.attr("device_time")),
+      workspace_(stated_bytes(step.attr("workspace"))),
       constants_(nb::cast<nb::dict>(step.attr("constants"))) {
   for (const auto& [name, keyword] : nb::cast<nb::dict>(step.attr("arrays")))
     tensors_.emplace_back(object_text(nb::borrow(name)), object_text(nb::borrow(keyword)));
   for (const nb::handle name : step.attr("outputs")) names_.push_back(object_text(nb::borrow(name)));
-  const auto wants_keep = [](const auto& tensor) { return tensor.first == "keep"; };
-  if (call_.dropout > 0 && std::any_of(tensors_.begin(), tensors_.end(), wants_keep)) keep_ = drawn_keep(call_);
+  if (call_.dropout > 0 && takes("keep")) keep_ = drawn_keep(call_);
 }
 
 PythonPlan::~PythonPlan() {
@@ -74,7 +89,12 @@ PythonPlan::~PythonPlan() {
   to_device_.reset();
   synchronize_.reset();
   to_host_.reset();
+  device_time_.reset();
   arrays_ = ArrayKind(nb::str("numpy"));
+}
+
+bool PythonPlan::takes(std::string_view name) const {
+  return std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) { return tensor.first == name; });
 }
 
 void PythonPlan::upload(const Inputs& inputs) {
@@ -107,9 +127,10 @@ void PythonPlan::bind(const Inputs& in) {
     return to_device_.is_none() || array.is_none() ? array : nb::object(to_device_(array));
   };
   const bool given_keep = in.keep && call_.dropout == 0;
-  const auto is_keep = [](const auto& tensor) { return tensor.first == "keep"; };
-  if (given_keep && std::none_of(tensors_.begin(), tensors_.end(), is_keep))
+  if (given_keep && !takes("keep"))
     throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
+  if (takes("visible") && (!visible_.there() || visible_by_inputs(call_))) visible_ = visible_pairs(call_, in);
+  if (takes("added")) added_ = added_scores(call_, in);
   arguments_ = nb::make_tuple(there(arrays_.of(in.q)), there(arrays_.of(in.k)), there(arrays_.of(in.v)));
   keywords_ = nb::dict();
   for (const auto& [key, value] : constants_) keywords_[key] = value;
@@ -132,6 +153,8 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
   const Index4 pairs = {call_.batch, call_.query_heads, call_.query_length, call_.key_length};
   if (name == "mask") return in.mask && !in.mask->additive ? arrays_.of(*in.mask) : nb::none();
   if (name == "bias") return in.mask && in.mask->additive ? arrays_.of(*in.mask) : nb::none();
+  if (name == "visible") return arrays_.of(visible_.bytes.data(), kBool, visible_.shape, visible_.strides);
+  if (name == "added") return arrays_.of(added_.bytes.data(), type_of(added_.dtype), added_.shape, added_.strides);
   if (name == "past_k") return view(in.past_k);
   if (name == "past_v") return view(in.past_v);
   if (name == "decay") return view(in.decay);
@@ -177,6 +200,23 @@ void PythonPlan::run() {
     if (runs_++ < kWatchedRuns && fingerprint() != before_) throw BackendError("changed its inputs");
   } catch (const nb::python_error& error) {
     rethrow_for_verdict(error);
+  }
+}
+
+std::optional<std::chrono::nanoseconds> PythonPlan::device_time() const {
+  const nb::gil_scoped_acquire lock;
+  if (device_time_.is_none()) return std::nullopt;
+  try {
+    const nb::object told = device_time_();
+    if (told.is_none()) return std::nullopt;
+    const double seconds = nb::cast<double>(told);
+    if (!(seconds >= 0 && seconds < kLongestRun))
+      throw BackendError("device_time() gave " + object_text(told) + ", which is no time of a run in seconds");
+    return std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  } catch (const nb::python_error& error) {
+    rethrow_for_verdict(error);
+  } catch (const nb::cast_error&) {
+    throw BackendError("device_time() gave no float and not None");
   }
 }
 

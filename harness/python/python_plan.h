@@ -6,13 +6,18 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/python/added_scores.h"
 #include "harness/python/arrays.h"
+#include "harness/python/visible_pairs.h"
 
 namespace attest {
 
@@ -30,6 +35,10 @@ class PythonPlan : public Plan {
   /// Throws BackendError where the result isn't what was asked for: its type, shape, place, or a view of an input.
   void download(const Outputs& outputs) override;
 
+  std::size_t workspace_bytes() const override { return workspace_; }
+  /// Throws BackendError where what the object's clock says is no time.
+  std::optional<std::chrono::nanoseconds> device_time() const override;
+
  private:
   /// An input where it lies on the host.
   struct Place {
@@ -39,6 +48,8 @@ class PythonPlan : public Plan {
   };
   struct Wanted;  ///< an output
 
+  /// Whether the callable takes what attest calls `name`.
+  bool takes(std::string_view name) const;
   void bind(const Inputs& inputs);
   nb::object shown(const std::string& name, const Inputs& inputs) const;
   std::vector<Wanted> wanted(const Outputs& outputs) const;
@@ -48,11 +59,14 @@ class PythonPlan : public Plan {
 
   Call call_;
   ArrayKind arrays_;
-  nb::object function_, to_device_, synchronize_, to_host_;
+  nb::object function_, to_device_, synchronize_, to_host_, device_time_;
+  std::size_t workspace_ = 0;
   nb::dict constants_;
   std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
   std::vector<std::string> names_;                            ///< of outputs, in the order asked for
   std::vector<std::uint8_t> keep_;                            ///< dropout's decisions, where the callable wants them
+  VisiblePairs visible_;                                      ///< likewise, what each query sees
+  AddedScores added_;                                         ///< and what is added to its scores
   std::vector<Place> places_;
   nb::tuple arguments_;
   nb::dict keywords_;

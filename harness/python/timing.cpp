@@ -72,7 +72,8 @@ std::vector<BenchCase> run(const BenchRequest& request, const BackendSet& backen
   if (file) {
     BenchmarkContext beside{roof, settings, {"attest.bench"}, {}};
     for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
-    write_benchmark(*file, results, beside);
+    write_benchmark(file->stream(), results, beside);
+    file->finish();
   }
   return results;
 }
@@ -84,6 +85,7 @@ nb::dict line_of(const BenchLine& line) {
   row["seconds"] = line.seconds;
   row["upload"] = line.steps.upload;
   row["download"] = line.steps.download;
+  row["workspace"] = line.steps.workspace;
   row["total_seconds"] = line.total_seconds;
   row["gflops"] = line.gflops;
   row["disturbed"] = line.disturbed;

@@ -5,7 +5,7 @@
 #include "harness/base/output_file.h"
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
-#include "harness/report/verdict_json.h"
+#include "harness/report/run_header.h"
 
 namespace attest {
 namespace {
@@ -22,17 +22,6 @@ std::string key_of(const std::string& suite, const std::string& case_line, const
 }
 
 std::string key_of(const Verdict& v) { return key_of(v.suite, v.case_line, v.content, v.backend); }
-
-/// Empty where they are missing or are no object of strings.
-Conditions conditions_of(const OrderedJson& header) {
-  Conditions conditions;
-  const auto found = header.find(kConditionsKey);
-  if (found == header.end() || !found->is_object()) return conditions;
-  for (const auto& [name, value] : found->items()) {
-    if (value.is_string()) conditions[name] = value.get<std::string>();
-  }
-  return conditions;
-}
 
 }  // namespace
 
@@ -63,7 +52,7 @@ void EarlierRun::read(std::istream& file, const std::string& name) {
     if (is_run_header(json)) {
       header = true;
       require_known_schema(json, name);
-      if (const auto other = difference(conditions_of(json), now_)) {
+      if (const auto other = difference(run_header_from_json(json).conditions, now_)) {
         throw UserError(name + ": can't go on from here: " + *other +
                         "; leave out --resume to begin anew, or name another file");
       }

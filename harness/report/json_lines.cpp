@@ -2,18 +2,13 @@
 #include <cstdio>
 #include <optional>
 
-#include "harness/base/machine.h"
 #include "harness/base/output_file.h"
 #include "harness/report/report.h"
+#include "harness/report/run_header.h"
 #include "harness/report/verdict_json.h"
 
 namespace attest {
 namespace {
-
-OrderedJson machine_json() {
-  const Machine m = this_machine();
-  return {{"cpu", m.cpu}, {"cores", m.cores}, {"memory_gib", m.memory_gib}, {"system", m.system}, {"build", m.build}};
-}
 
 class JsonLinesReport : public Report {
  public:
@@ -21,23 +16,10 @@ class JsonLinesReport : public Report {
     if (path != "-") file_.emplace(path);
   }
 
-  void begin(const RunInfo& info) override {
-    OrderedJson header = {{kKindKey, kRunKind},       {"schema", kVerdictSchema},  {"attest", ATTEST_VERSION},
-                          {"commit", build_commit()}, {"machine", machine_json()}, {"backends", OrderedJson::array()}};
-    for (const Identity& b : info.backends) {
-      header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
-    }
-    header["unavailable"] = OrderedJson::array();
-    for (const Unavailable& u : info.unavailable) {
-      header["unavailable"].push_back({{"name", u.name}, {"reason", u.reason}});
-    }
-    header["command"] = info.command;
-    header[kConditionsKey] = info.conditions;
-    line(header);
-  }
+  void begin(const RunInfo& info) override { line(run_header_to_json(info)); }
 
   void shrunk(const Verdict& failure, const Verdict& small) override {
-    line({{kKindKey, "shrunk"},
+    line({{kKindKey, kShrunkKind},
           {"case", failure.case_line},
           {"backend", failure.backend},
           {"smallest", small.case_line},
@@ -60,7 +42,7 @@ class JsonLinesReport : public Report {
   }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
-    OrderedJson summary = {{kKindKey, "summary"},
+    OrderedJson summary = {{kKindKey, kSummaryKind},
                            {"pass", counts.pass},
                            {"fail", counts.fail},
                            {"refused", counts.refused},

@@ -10,23 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/identity.h"
 #include "harness/base/table.h"
-#include "harness/base/unavailable.h"
-#include "harness/report/conditions.h"
 #include "harness/report/counts.h"
+#include "harness/report/run_info.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
-
-struct RunInfo {
-  std::vector<std::string> command;
-  Conditions conditions;
-  std::vector<Identity> backends;
-  std::vector<Unavailable> unavailable;
-  std::size_t cases = 0;
-  std::size_t verdicts = 0;  ///< as many as an uninterrupted run has
-};
 
 /// How a run came to its end, beside its verdicts.
 struct Ending {

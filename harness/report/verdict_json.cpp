@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "harness/base/user_error.h"
+#include "harness/base/schema.h"
 
 namespace attest {
 namespace {
@@ -63,6 +63,7 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("case", verdict.case_line);
   walk("content", verdict.content, Absent::left_out);
   walk("backend", verdict.backend);
+  walk("number", verdict.number, Absent::left_out);
   walk("status", verdict.status);
   walk("reason", verdict.reason, Absent::null);
   walk("cause", verdict.cause, Absent::left_out);
@@ -94,6 +95,7 @@ class Writer {
 
  private:
   static bool is_empty(const std::string& text) { return text.empty(); }
+  static bool is_empty(std::int64_t number) { return number == 0; }
   template <class T>
   static bool is_empty(const std::optional<T>& value) {
     return !value;
@@ -232,14 +234,9 @@ bool is_run_header(const OrderedJson& json) { return text_of(json, kKindKey) == 
 void require_known_schema(const OrderedJson& header, const std::string& name) {
   const auto schema = header.find("schema");
   if (schema == header.end()) return;
-  if (!schema->is_number_integer() || *schema < 1) {
-    throw UserError(fmt::format("{}: schema {}; a number from 1 to {} is wanted", name,
-                                schema->dump(-1, ' ', false, OrderedJson::error_handler_t::replace), kVerdictSchema));
-  }
-  if (*schema > kVerdictSchema) {
-    throw UserError(
-        fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema->dump(), kVerdictSchema));
-  }
+  const std::string text = schema->is_string() ? schema->get<std::string>()
+                                               : schema->dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  require_schema(name, text, kVerdictSchema);
 }
 
 OrderedJson verdict_to_json(const Verdict& verdict) {

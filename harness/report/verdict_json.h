@@ -14,6 +14,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// What a line of the file is: this key, and its values for the header and for a verdict.
 inline constexpr const char *kKindKey = "kind", *kRunKind = "run", *kVerdictKind = "verdict";
+/// The smallest case that fails as another does; and the last line.
+inline constexpr const char *kShrunkKind = "shrunk", *kSummaryKind = "summary";
 /// A verdict of an earlier run that the present one did not come to or did not ask for.
 inline constexpr const char* kKeptKind = "kept";
 /// In the header: what the verdicts depend on besides their cases, an object of strings.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/base/user_error.h"
+#include "harness/cases/case_cost.h"
 #include "harness/cases/suites.h"
 
 namespace attest {
@@ -41,6 +42,14 @@ std::vector<CaseList> load_cases(const CaseNames& names) {
     lists.push_back(std::move(own));
   }
   return lists;
+}
+
+std::vector<bool> own_cases(const Shard& shard, const std::vector<CaseList>& lists) {
+  std::vector<double> costs;
+  for (const CaseList& list : lists) {
+    for (const Case& source : list.cases) costs.push_back(cost_of(source.problem));
+  }
+  return shard.cases_of(costs);
 }
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/cases/case.h"
+#include "harness/run/selection.h"
 
 namespace attest {
 
@@ -25,5 +26,8 @@ struct CaseList {
 /// Loaded in the order suites, files of suites, arguments; empty when nothing is named. Throws UserError, also where
 /// standard input, which ends, is named twice.
 std::vector<CaseList> load_cases(const CaseNames& names);
+
+/// Of all cases, list by list, those that are of the shard.
+std::vector<bool> own_cases(const Shard& shard, const std::vector<CaseList>& lists);
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/base/crash_message.h"
+#include "harness/base/fingerprint.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
@@ -86,6 +87,7 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
 struct CheckRun::Task {
   const CaseList* list = nullptr;
   const Case* source = nullptr;
+  std::size_t number = 0;  ///< among all cases, from 0
   std::vector<Backend*> backends;
   std::vector<std::pair<Backend*, Verdict>> remembered;  ///< of the run that is resumed
   bool reference = false;                                ///< is held against the file's results
@@ -102,7 +104,8 @@ CheckRun::CheckRun(CheckSettings settings, std::vector<CaseList> cases, const Ba
       earlier_(std::move(earlier)),
       reports_(std::move(reports)),
       filter_(settings_.filter),
-      shard_(settings_.shard) {}
+      shard_(settings_.shard),
+      own_(own_cases(shard_, cases_)) {}
 
 CheckRun::~CheckRun() = default;
 
@@ -112,8 +115,8 @@ CheckOutcome CheckRun::run() {
   std::size_t number = 0;
   for (const CaseList& list : cases_) {
     for (const Case& source : list.cases) {
-      if (!shard_.holds(number++)) continue;
-      std::optional<Task> task = std::exchange(ahead, plan(list, source));
+      if (!own_[number++]) continue;
+      std::optional<Task> task = std::exchange(ahead, plan(list, source, number - 1));
       if (task) check(*task);
       if (stop()) return finish();
     }
@@ -131,16 +134,15 @@ void CheckRun::begin() {
   info.conditions = settings_.conditions;
   info.unavailable = backends_.unavailable();
   for (Backend* backend : backends_.all()) info.backends.push_back(backend->identity());
-  for (const CaseList& list : cases_) info.cases += list.cases.size();
-  info.cases = shard_.count(info.cases);
-  wanted_ = count_wanted();
-  info.verdicts = wanted_;
+  count_wanted(info);
+  wanted_ = info.verdicts;
   for (auto& report : reports_) report->begin(info);
 }
 
 /// What there is to do for a case, and its start: inputs, reference and bounds in a thread beside the backends.
-CheckRun::Task CheckRun::plan(const CaseList& list, const Case& source) const {
+CheckRun::Task CheckRun::plan(const CaseList& list, const Case& source, std::size_t number) const {
   Task task;
+  task.number = number;
   task.list = &list;
   task.source = &source;
   const auto remembered = [&](Backend* backend, const std::string& name) {
@@ -186,6 +188,7 @@ void CheckRun::check(Task& task) {
     return;
   }
   if (settings_.once) prepared->run_once();
+  prepared->map_failures();
   if (task.reference) record(task, nullptr, prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
   const bool side_by_side = settings_.isolated && !settings_.fail_fast && is_small(*task.source);
@@ -210,6 +213,7 @@ void CheckRun::check(Task& task) {
 void CheckRun::record(const Task& task, Backend* backend, Verdict verdict) {
   verdict.suite = task.list->suite;
   verdict.content = task.source->content;
+  verdict.number = static_cast<std::int64_t>(task.number) + 1;
   if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause] > kMostErrorMaps)
     verdict.error_map.reset();
   counts_.add(verdict);
@@ -218,10 +222,10 @@ void CheckRun::record(const Task& task, Backend* backend, Verdict verdict) {
   if (task.list->committed) committed_.push_back(std::move(verdict));
 }
 
-/// With a whole committed suite every backend's arithmetic is probed: the bounds stand on it.
+/// With a whole committed suite every backend's arithmetic is probed, by one of its shards: the bounds stand on it.
 std::vector<std::string> CheckRun::false_statements() const {
   std::vector<std::string> list;
-  if (committed_.empty() || interrupted || !settings_.filter.empty() || !settings_.shard.empty()) return list;
+  if (committed_.empty() || interrupted || !settings_.filter.empty() || !shard_.is_first()) return list;
   for (Backend* backend : backends_.all()) {
     const std::string name = backend->identity().name;
     for (const ProbedStatement& f : probe_arithmetic(*backend)) {
@@ -249,18 +253,30 @@ std::vector<std::string> CheckRun::late_faults() const {
   return list;
 }
 
-/// As many as an uninterrupted run has.
-std::size_t CheckRun::count_wanted() const {
-  std::size_t count = 0, number = 0;
+/// As many as an uninterrupted run has, and all shards together.
+void CheckRun::count_wanted(RunInfo& info) const {
+  Fingerprint selected;
+  selected.add(settings_.filter + '\n');
+  std::size_t number = 0;
   for (const CaseList& list : cases_) {
     for (const Case& source : list.cases) {
-      if (!shard_.holds(number++)) continue;
-      count += source.golden && filter_.keeps("reference " + source.label);
-      for (const Backend* backend : backends_.all())
-        count += filter_.keeps(backend->identity().name + " " + source.label);
+      const bool here = own_[number++];
+      info.cases += here;
+      // A file's name may have been another folder's on another machine.
+      const std::string name = source.from_file ? source.content : source.label;
+      selected.add(list.suite + '\n' + name + '\n');
+      const auto want = [&](const std::string& backend) {
+        if (!filter_.keeps(backend + " " + source.label)) return;
+        ++info.selection.verdicts[backend];
+        info.verdicts += here;
+      };
+      if (source.golden) want("reference");
+      for (const Backend* backend : backends_.all()) want(backend->identity().name);
     }
   }
-  return count;
+  info.selection.cases = number;
+  info.selection.fingerprint = selected.text();
+  info.selection.shard = settings_.shard;
 }
 
 CheckOutcome CheckRun::finish() {

@@ -65,13 +65,13 @@ class CheckRun {
 
   bool stop() const;
   void begin();
-  Task plan(const CaseList& list, const Case& source) const;
+  Task plan(const CaseList& list, const Case& source, std::size_t number) const;
   void check(Task& task);
   void record(const Task& task, Backend* backend, Verdict verdict);
   std::vector<std::string> false_statements() const;
   /// What workers do wrong when all cases are done: the last plans are given up.
   std::vector<std::string> late_faults() const;
-  std::size_t count_wanted() const;
+  void count_wanted(RunInfo& info) const;
   CheckOutcome finish();
 
   CheckSettings settings_;
@@ -82,6 +82,7 @@ class CheckRun {
   std::vector<std::unique_ptr<Report>> reports_;
   Filter filter_;
   Shard shard_;
+  std::vector<bool> own_;  ///< which of all cases are of this shard
   std::chrono::steady_clock::time_point started_;
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
 
 #include "harness/base/user_error.h"
 
@@ -60,6 +65,24 @@ Shard::Shard(const std::string& text) {
     good = error2 == std::errc() && stop == end && count_ >= 1 && index_ >= 1 && index_ <= count_;
   }
   if (!good) throw UserError("--shard \"" + text + "\": i/n with 1 <= i <= n is wanted, as 1/4");
+}
+
+std::vector<bool> Shard::cases_of(const std::vector<double>& costs) const {
+  std::vector<std::size_t> order(costs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
+  // Parts beyond the number of cases stay empty, and take no memory.
+  using Load = std::pair<double, std::size_t>;
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> parts;
+  for (std::size_t part = 1; part <= std::min(count_, costs.size()); ++part) parts.emplace(0, part);
+  std::vector<bool> own(costs.size());
+  for (const std::size_t number : order) {
+    const auto [load, part] = parts.top();
+    parts.pop();
+    own[number] = part == index_;
+    parts.emplace(load + costs[number], part);
+  }
+  return own;
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <vector>
 
 namespace attest {
 
@@ -23,13 +24,16 @@ class Filter {
   bool one_pass_ = false;  ///< the expression matches from the beginning of a text that it is found in
 };
 
-/// "i/n", counted from 1: every n-th case, beginning with the i-th. Empty is 1/1.
+/// "i/n", counted from 1: the i-th of n parts that cost about the same. Empty is 1/1.
 class Shard {
  public:
   /// Throws UserError.
   explicit Shard(const std::string& text);
-  bool holds(std::size_t number) const { return number % count_ == index_ - 1; }
-  std::size_t count(std::size_t cases) const { return (cases + count_ - index_) / count_; }
+  /// Which of the cases are its own, given what each costs: the costliest goes first, each to the part that has least
+  /// so far. A part may be empty where there are more parts than cases. The same on every machine where the costs are.
+  std::vector<bool> cases_of(const std::vector<double>& costs) const;
+  /// The part that has the costliest case, and does what is done once for all parts.
+  bool is_first() const { return index_ == 1; }
 
  private:
   std::size_t index_ = 1, count_ = 1;

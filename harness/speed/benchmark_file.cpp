@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/base/schema.h"
 #include "harness/base/text.h"
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
@@ -15,7 +17,7 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::uintmax_t kMaxFileBytes = 256 << 20;  ///< a sample takes about a kilobyte
 
@@ -79,30 +81,36 @@ std::map<std::string, std::string> context_of(const Json& json) {
   return texts;
 }
 
-/// Empty where it doesn't say.
-std::string context_of(const Json& json, const char* key) {
-  const std::map<std::string, std::string> texts = context_of(json);
-  const auto found = texts.find(key);
-  return found == texts.end() ? "" : found->second;
+/// The sweep that the samples are points of, if they are.
+std::optional<SweptCurves> sweep_of(const Json& json, const std::string& name) {
+  const auto context = json.find("context");
+  if (context == json.end() || !context->is_object() || !context->contains(kSweepKey)) return std::nullopt;
+  return swept_curves_from_json((*context)[kSweepKey], name);
 }
 
 }  // namespace
 
+std::string BenchmarkFile::text(const std::string& key) const {
+  const auto found = context.find(key);
+  return found == context.end() ? "" : found->second;
+}
+
+double BenchmarkFile::number(const std::string& key) const { return std::strtod(text(key).c_str(), nullptr); }
+
 BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
-  const Json json = Json::parse(file, nullptr, false);
+  return benchmark_from_json(Json::parse(file, nullptr, false), name);
+}
+
+BenchmarkFile benchmark_from_json(const Json& json, const std::string& name) {
   if (!json.is_object() || !json.contains("benchmarks") || !json["benchmarks"].is_array()) {
     throw UserError(name + ": no benchmark file; `attest bench --json FILE` writes one");
   }
-  const std::string schema = context_of(json, "schema");
-  if (!schema.empty() && (schema == "0" || schema.find_first_not_of("0123456789") != std::string::npos)) {
-    throw UserError(fmt::format("{}: schema \"{}\"; a number from 1 to {} is wanted", name, schema, kBenchmarkSchema));
-  }
-  if (!schema.empty() && schema != "1" && schema != std::to_string(kBenchmarkSchema)) {
-    throw UserError(
-        fmt::format("{}: schema {} of a newer attest; this one reads up to {}", name, schema, kBenchmarkSchema));
-  }
-  Samples samples, undisturbed;
-  std::vector<BenchmarkSample> all;
+  BenchmarkFile result;
+  result.context = context_of(json);
+  if (const std::string schema = result.text("schema"); !schema.empty()) require_schema(name, schema, kBenchmarkSchema);
+  result.interrupted = result.text("interrupted") == "true";
+  result.sweep = sweep_of(json, name);
+  Samples undisturbed;
   std::size_t count = 0;
   for (const Json& one : json["benchmarks"]) {
     const Run run(one, fmt::format("{}: number {} of \"benchmarks\"", name, ++count));
@@ -114,33 +122,40 @@ BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
     if (!(time > 0) || !std::isfinite(time)) run.fail("has a time that is not above 0");
     const std::string backend = benchmark.substr(0, benchmark.find('/')), case_line = run.text("label", "");
     const std::string key = benchmark_key(backend, case_line);
-    all.push_back({backend, case_line, time, numbers_of(one)});
-    samples[key].push_back(time);
+    result.all.push_back({backend, case_line, time, numbers_of(one)});
+    result.samples[key].push_back(time);
     if (!(run.number("disturbed", 0) > 0)) undisturbed[key].push_back(time);
   }
-  const long repetitions = std::strtol(context_of(json, "repetitions").c_str(), nullptr, 10);
-  std::set<std::string> disturbed;
-  for (auto& [key, list] : samples) {
+  const long repetitions = std::strtol(result.text("repetitions").c_str(), nullptr, 10);
+  for (auto& [key, list] : result.samples) {
     std::vector<double>& kept = undisturbed[key];
     if (kept.size() == list.size()) continue;
     const std::size_t asked = repetitions > 0 ? static_cast<std::size_t>(repetitions) : list.size();
     if (2 * kept.size() >= asked)
       list = std::move(kept);
     else
-      disturbed.insert(key);
+      result.disturbed.insert(key);
   }
-  if (samples.empty()) throw UserError(name + ": no samples in it");
-  return {std::move(samples),
-          std::move(disturbed),
-          context_of(json, "cpu"),
-          context_of(json, "threads"),
-          context_of(json, "interrupted") == "true",
-          std::move(all),
-          context_of(json)};
+  if (result.samples.empty()) throw UserError(name + ": no samples in it");
+  return result;
+}
+
+std::vector<std::filesystem::path> benchmark_paths(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::string benchmark_key(const std::string& backend, const std::string& case_line) {
   return fmt::format("{:<9} {}", backend, case_line);
+}
+
+std::pair<std::string, std::string> backend_and_case(const std::string& key) {
+  const std::size_t space = std::min(key.find(' '), key.size());
+  return {key.substr(0, space), trimmed(key.substr(space))};
 }
 
 BenchmarkFile read_benchmark(const std::filesystem::path& path) {

@@ -4,9 +4,14 @@
 #include <filesystem>
 #include <istream>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "harness/speed/swept_curves.h"
 
 namespace attest {
 
@@ -20,26 +25,37 @@ struct BenchmarkSample {
   std::map<std::string, double> numbers;  ///< every other number beside it, by its key in the file
 };
 
-/// What one file says. Texts are empty where it doesn't say, as older ones may not.
+/// What one file says.
 struct BenchmarkFile {
   Samples samples;
-  std::set<std::string> disturbed;  ///< keys whose samples something disturbed so often that they all count
-  std::string cpu, threads;
+  std::set<std::string> disturbed;             ///< keys whose samples something disturbed so often that they all count
   bool interrupted = false;                    ///< ended early: backends and cases may be missing
   std::vector<BenchmarkSample> all;            ///< disturbed ones, too, in the order of the file
   std::map<std::string, std::string> context;  ///< what the file says of all
+  std::optional<SweptCurves> sweep;            ///< of a file of `bench --sweep`
+
+  /// Of the context; "" where the file doesn't say.
+  std::string text(const std::string& key) const;
+  /// Of the context; 0 where there is no number.
+  double number(const std::string& key) const;
 };
 
-/// Version of the files that this program writes; one without a version is of the first.
-inline constexpr int kBenchmarkSchema = 2;
+/// Version of the files that this program writes: 3 has `sweep`. One without a version is of the first.
+inline constexpr int kBenchmarkSchema = 3;
 
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
 /// leaves fewer than half of those asked for, or, where the file doesn't say how many, of all; as in the table. `name`
 /// stands in messages. Throws UserError for anything else, for a newer version, and where no sample is.
 BenchmarkFile read_benchmark(std::istream& file, const std::string& name);
 BenchmarkFile read_benchmark(const std::filesystem::path& path);
+/// The same of a file that was parsed already.
+BenchmarkFile benchmark_from_json(const nlohmann::ordered_json& json, const std::string& name);
+/// The .json files of a folder, by name.
+std::vector<std::filesystem::path> benchmark_paths(const std::filesystem::path& folder);
 /// The key under which samples stand: "backend  case".
 std::string benchmark_key(const std::string& backend, const std::string& case_line);
+/// The backend and the case line of such a key.
+std::pair<std::string, std::string> backend_and_case(const std::string& key);
 /// The same, samples alone.
 Samples read_samples(std::istream& file, const std::string& name);
 Samples read_samples(const std::filesystem::path& path);

@@ -22,9 +22,7 @@ struct Round {
 
 std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") names.insert(entry.path().filename().string());
-  }
+  for (const fs::path& path : benchmark_paths(folder)) names.insert(path.filename().string());
   return names;
 }
 
@@ -44,16 +42,14 @@ std::vector<Round> read_rounds(const fs::path& before, const fs::path& now, std:
 
 /// Each difference once, however many rounds have it.
 void find_unlike(const std::vector<Round>& rounds, std::vector<std::string>& unlike) {
-  const auto first = [&](const char* what, std::string BenchmarkFile::*member) {
+  for (const char* what : {"cpu", "threads"}) {
     for (const auto& [before, now] : rounds) {
-      const std::string &a = before.*member, &b = now.*member;
+      const std::string a = before.text(what), b = now.text(what);
       if (a.empty() || b.empty() || a == b) continue;
       unlike.push_back(fmt::format("{} {} and {}", what, a, b));
-      return;
+      break;
     }
-  };
-  first("cpu", &BenchmarkFile::cpu);
-  first("threads", &BenchmarkFile::threads);
+  }
   const auto any = [&](BenchmarkFile Round::*side) {
     return std::any_of(rounds.begin(), rounds.end(), [&](const Round& round) { return (round.*side).interrupted; });
   };

@@ -4,10 +4,9 @@
 
 #include <cmath>
 #include <optional>
-#include <set>
 
-#include "harness/base/text.h"
-#include "harness/base/user_error.h"
+#include "harness/base/json_fields.h"
+#include "harness/base/schema.h"
 #include "harness/speed/benchmark_file.h"
 
 namespace attest {
@@ -19,21 +18,15 @@ using Json = nlohmann::ordered_json;
 /// The file itself, or the first of a folder.
 fs::path one_of(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
-  std::set<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".json") files.insert(entry.path());
-  }
-  return files.empty() ? path : *files.begin();
+  const std::vector<fs::path> files = benchmark_paths(path);
+  return files.empty() ? path : files.front();
 }
 
 ComparisonSide side_of(const fs::path& path) {
-  const std::map<std::string, std::string> context = read_benchmark(one_of(path)).context;
-  const auto text = [&](const char* key) {
-    const auto found = context.find(key);
-    return found == context.end() ? std::string() : found->second;
-  };
+  const BenchmarkFile file = read_benchmark(one_of(path));
   const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  return {name.string(), text("commit"), text("cpu"), text("threads"), text("build"), text("date")};
+  return {name.string(),        file.text("commit"), file.text("cpu"),
+          file.text("threads"), file.text("build"),  file.text("date")};
 }
 
 std::optional<SpeedVerdict> verdict_named(const std::string& name) {
@@ -48,61 +41,14 @@ Json to_json(const ComparisonSide& side) {
           {"threads", side.threads}, {"build", side.build},   {"date", side.date}};
 }
 
-/// Fields of an object, each of which must be there and of its type.
-class Fields {
- public:
-  Fields(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
-    if (!json.is_object()) fail("is no object");
-  }
-
-  std::string text(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) fail(fmt::format("has a \"{}\" that is no text", key));
-    return printable_line(value.get<std::string>());
-  }
-  double number(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_number()) fail(fmt::format("has a \"{}\" that is no number", key));
-    return value.get<double>();
-  }
-  bool flag(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_boolean()) fail(fmt::format("has a \"{}\" that is neither true nor false", key));
-    return value.get<bool>();
-  }
-  const Json& list(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_array()) fail(fmt::format("has a \"{}\" that is no list", key));
-    return value;
-  }
-  std::vector<std::string> texts(const char* key) const {
-    std::vector<std::string> all;
-    for (const Json& one : list(key)) {
-      if (!one.is_string()) fail(fmt::format("has a \"{}\" with what is no text", key));
-      all.push_back(printable_line(one.get<std::string>()));
-    }
-    return all;
-  }
-  const Json& at(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) fail(fmt::format("has no \"{}\"", key));
-    return *found;
-  }
-  [[noreturn]] void fail(const std::string& what) const { throw UserError(place_ + " " + what); }
-
- private:
-  const Json& json_;
-  std::string place_;
-};
-
 ComparisonSide side_from(const Json& json, const std::string& place) {
-  const Fields fields(json, place);
+  const JsonFields fields(json, place);
   return {fields.text("name"),    fields.text("commit"), fields.text("cpu"),
           fields.text("threads"), fields.text("build"),  fields.text("date")};
 }
 
 ComparisonLine line_from(const Json& json, const std::string& place) {
-  const Fields fields(json, place);
+  const JsonFields fields(json, place);
   ComparisonLine line;
   line.backend = fields.text("backend");
   line.case_line = fields.text("case");
@@ -113,11 +59,8 @@ ComparisonLine line_from(const Json& json, const std::string& place) {
   for (const double end : {line.interval.ratio, line.interval.low, line.interval.high}) {
     if (!(end > 0) || !std::isfinite(end)) fields.fail("has a ratio that is not above 0");
   }
-  for (const auto& [key, place_of] : {std::pair{"before", &line.before}, std::pair{"now", &line.now}}) {
-    const double count = fields.number(key);
-    if (!(count >= 0 && count < 1e15)) fields.fail(fmt::format("has a \"{}\" that is no count", key));
-    *place_of = static_cast<std::size_t>(count);
-  }
+  line.before = fields.count("before");
+  line.now = fields.count("now");
   line.disturbed = fields.flag("disturbed");
   return line;
 }
@@ -138,9 +81,9 @@ ComparisonFile comparison_file(const SpeedComparison& comparison, const fs::path
   file.before = side_of(before);
   file.now = side_of(now);
   for (const auto& [key, one] : comparison.cases) {
-    const std::size_t space = key.find(' ');
-    file.lines.push_back({key.substr(0, space), trimmed(key.substr(space)), verdict_on(one, confidence, margin),
-                          one.interval, one.before, one.now, one.disturbed});
+    const auto [backend, line] = backend_and_case(key);
+    file.lines.push_back(
+        {backend, line, verdict_on(one, confidence, margin), one.interval, one.before, one.now, one.disturbed});
   }
   file.only_before = comparison.only_before;
   file.only_now = comparison.only_now;
@@ -172,12 +115,8 @@ Json comparison_to_json(const ComparisonFile& file) {
 }
 
 ComparisonFile comparison_from_json(const Json& json, const std::string& name) {
-  const Fields fields(json, name + ": the comparison");
-  const double schema = fields.number("schema");
-  if (schema > kComparisonSchema) {
-    throw UserError(
-        fmt::format("{}: schema {:g} of a newer attest; this one reads up to {}", name, schema, kComparisonSchema));
-  }
+  const JsonFields fields(json, name + ": the comparison");
+  require_schema(name, fields.at("schema").dump(), kComparisonSchema);
   ComparisonFile file;
   file.attest = fields.text("attest");
   file.command = fields.text("command");

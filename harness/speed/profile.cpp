@@ -94,14 +94,14 @@ std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const
   return all;
 }
 
-void print_profile(const std::vector<TimeShares>& shares) {
-  fmt::print("  {:<10} {:>8} {:>8} {:>14} {:>7} {:>7}  {}\n", "profile", "QK", "PV", "softmax, rest", "fixed", "idle",
-             "largest");
+void print_profile(const std::vector<TimeShares>& shares, std::FILE* out) {
+  fmt::print(out, "  {:<10} {:>8} {:>8} {:>14} {:>7} {:>7}  {}\n", "profile", "QK", "PV", "softmax, rest", "fixed",
+             "idle", "largest");
   for (const TimeShares& s : shares) {
-    fmt::print("  {:<10} {:>8} {:>8} {:>14} {:>7} {:>7}  {}\n", s.backend, percent(s.scores), percent(s.outputs),
+    fmt::print(out, "  {:<10} {:>8} {:>8} {:>14} {:>7} {:>7}  {}\n", s.backend, percent(s.scores), percent(s.outputs),
                percent(s.rest), percent(s.fixed), percent(s.idle), largest_of(s));
   }
-  std::fflush(stdout);
+  std::fflush(out);
 }
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 // Nothing is asked of the backend, so that it works for any, on any device. What it can't tell apart it names together.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,6 @@ struct TimeShares {
 std::vector<TimeShares> time_shares(const std::vector<AblatedCase>& cases, const std::vector<BenchCase>& timed,
                                     int threads);
 
-void print_profile(const std::vector<TimeShares>& shares);
+void print_profile(const std::vector<TimeShares>& shares, std::FILE* out);
 
 }  // namespace attest

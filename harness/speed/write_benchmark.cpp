@@ -9,6 +9,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
+#include "harness/base/text.h"
 #include "harness/speed/benchmark_file.h"
 #include "harness/speed/google_runs.h"
 
@@ -34,26 +35,26 @@ std::vector<benchmark::BenchmarkReporter::Run> runs_of(const BenchCase& one) {
   return runs;
 }
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string dumped(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 /// Google Benchmark's context with ours at its end. Its own way to add to it, AddCustomContext, keeps the first value
 /// of a key for as long as the process lives.
-std::string with_context(const std::string& head, const std::vector<Text>& ours) {
+std::string with_context(const std::string& head, const std::vector<Text>& ours,
+                         const std::optional<SweptCurves>& sweep) {
   std::string text;
-  for (const auto& [key, value] : ours) text += ",\n    " + quoted(key) + ": " + quoted(value);
+  for (const auto& [key, value] : ours) text += ",\n    " + dumped(key) + ": " + dumped(value);
+  if (sweep) text += ",\n    " + dumped(kSweepKey) + ": " + dumped(to_json(*sweep));
   std::string whole = head;
   return whole.insert(head.rfind("\n  },"), text);
 }
 
 }  // namespace
 
-void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, const BenchmarkContext& context) {
+void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, const BenchmarkContext& context) {
   const Machine machine = this_machine();
   const Roof& roof = context.roof;
-  std::string command;
-  for (const std::string& word : context.command) command += (command.empty() ? "" : " ") + word;
   std::vector<benchmark::BenchmarkReporter::Run> runs;
   for (const BenchCase& one : cases) {
     for (benchmark::BenchmarkReporter::Run& run : runs_of(one)) runs.push_back(std::move(run));
@@ -63,7 +64,7 @@ void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, cons
                             {"commit", build_commit()},
                             {"cpu", machine.cpu},
                             {"build", machine.build},
-                            {"command", command},
+                            {"command", join_texts(context.command, " ")},
                             {"threads", std::to_string(context.settings.threads)},
                             {"repetitions", std::to_string(context.settings.repetitions)},
                             {"seed", std::to_string(context.settings.seed)},
@@ -78,12 +79,11 @@ void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, cons
   json.SetOutputStream(&head);
   json.SetErrorStream(&head);
   json.ReportContext(benchmark::BenchmarkReporter::Context());
-  file.stream() << with_context(head.str(), ours);
-  json.SetOutputStream(&file.stream());
-  json.SetErrorStream(&file.stream());
+  out << with_context(head.str(), ours, context.sweep);
+  json.SetOutputStream(&out);
+  json.SetErrorStream(&out);
   if (!runs.empty()) json.ReportRuns(runs);
   json.Finalize();
-  file.finish();
 }
 
 }  // namespace attest

@@ -1,13 +1,15 @@
 // The file of `attest bench --json`.
 #pragma once
 
+#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/base/output_file.h"
 #include "harness/speed/bench.h"
 #include "harness/speed/roof.h"
+#include "harness/speed/swept_curves.h"
 
 namespace attest {
 
@@ -17,10 +19,11 @@ struct BenchmarkContext {
   BenchSettings settings;
   std::vector<std::string> command;
   std::vector<Identity> backends;
+  std::optional<SweptCurves> sweep{};  ///< where the cases are points of curves
 };
 
-/// Google Benchmark's own format, with the machine, its roof and the command as context. Throws UserError when the disk
-/// refuses.
-void write_benchmark(OutputFile& file, const std::vector<BenchCase>& cases, const BenchmarkContext& context);
+/// Google Benchmark's own format, with the machine, its roof and the command as context. What the stream refuses is its
+/// owner's to tell.
+void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, const BenchmarkContext& context);
 
 }  // namespace attest

@@ -16,13 +16,15 @@ struct Judgement {
   Comparison comparison;
   std::string cause, reason;    ///< empty when nothing is wrong
   bool left_unwritten = false;  ///< some elements hold what they held before the download
-  std::optional<ErrorMap> map;  ///< where elements are wrong, if any are
+  std::optional<ErrorMap> map;  ///< where elements are wrong, if any are and it is wanted
   bool state_matters = false;   ///< the cause says already what the result depends on and mustn't
 
   bool wrong() const { return !cause.empty(); }
 };
 
-/// `bounds`: those of the arithmetic that the results come from.
-Judgement judge(const Call& call, const Expectation& expectation, const Bounds& bounds, const GuardedOutputs& outputs);
+/// `bounds`: those of the arithmetic that the results come from. `mapped`: the map is wanted, which takes a second look
+/// at every element.
+Judgement judge(const Call& call, const Expectation& expectation, const Bounds& bounds, const GuardedOutputs& outputs,
+                bool mapped);
 
 }  // namespace attest

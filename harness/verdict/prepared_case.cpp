@@ -155,7 +155,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
 }
 
 Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, std::size_t producer) const {
-  return judge(source_.problem, expectation_, expectation_.bounds[producer], outputs);
+  return judge(source_.problem, expectation_, expectation_.bounds[producer], outputs, maps_);
 }
 
 Judgement PreparedCase::judge_with_states(Backend& backend, std::size_t producer, GuardedOutputs& outputs,
@@ -244,7 +244,7 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
                    std::find(known.begin(), known.end(), producer) != known.end();
   const Judgement judgement = own ? judge_results(outputs, expectation_.number_of(producer)) : [&] {
     const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
-    return judge(call, other, other.bounds.front(), outputs);
+    return judge(call, other, other.bounds.front(), outputs, false);
   }();
   if (judgement.wrong()) throw CaseFault(Status::fail, "wrong " + how, "wrong " + how + ": " + judgement.reason);
 }

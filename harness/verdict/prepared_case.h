@@ -42,6 +42,8 @@ class PreparedCase {
 
   /// From now on plans run once, with nothing before, beside or after them: for simulators and debuggers.
   void run_once() { once_ = true; }
+  /// From now on failures say where they are wrong (Verdict::error_map).
+  void map_failures() { maps_ = true; }
 
   /// For a file that holds results: the reference against them. The "backend" is named reference.
   Verdict check_reference() const;
@@ -61,7 +63,7 @@ class PreparedCase {
 
   const Case& source_;
   const int threads_;
-  bool once_ = false;
+  bool once_ = false, maps_ = false;
   CaseInputs made_;
   Inputs views_;
   Expectation expectation_;

@@ -47,6 +47,7 @@ struct Verdict {
   std::string suite, case_line, backend;
   std::string call_line;     ///< of a file's case: the call it holds, as a case line
   std::string content;       ///< of a case from a file: the fingerprint of its bytes, as its name may stay
+  std::int64_t number = 0;   ///< of the case among all that were asked for, shards together, from 1; 0: not said
   DType dtype = DType::f32;  ///< the case's storage type
   Status status = Status::fail;
   std::string reason;  ///< empty for a pass

@@ -50,12 +50,24 @@ on_terminal "'$attest' bench 'seq=64 dim=16' 'seq=65 dim=16' --backend example -
 has drawn "0 of 2 cases: seq=64 dim=16: " "bench"
 has drawn "1 of 2 cases, " "bench"
 
+on_terminal "'$hostile' shrink 'heads=8/2 seq=65x300 dim=64/48 softcap=30 mask=bool:BHQK:random(0.5)' --backend throws_an_int"
+grep -qE "[0-9]+ smaller cases tried, ([0-9]+/s, )?[0-9]+ s left" drawn || complain "shrink: no progress: $(head -c 400 drawn | cat -v)"
+has drawn "none of the next smaller ones fails" "shrink"
+"$hostile" shrink "seq=65x300 dim=64" --backend throws_an_int >out 2>err
+[ ! -s err ] && has out "smaller cases tried in" "shrink in a pipe" || complain "shrink in a pipe: $(head -c 200 err)"
+hasnt out "$(printf '\r')" "shrink in a pipe"
+# The wrong backends are a program of the tests, which a build with sanitizers has not.
+if [ -x "$(dirname "$attest")/attest-mutants" ]; then
+  on_terminal "timeout -s KILL 4 '$attest' mutants --only mistakes"
+  grep -qE "[0-9]+ of [0-9]+ cases, ([0-9]+/s, )?([0-9]+ (s|min) left: )?smoke, [0-9]+ not caught yet" drawn || complain "mutants: no progress: $(head -c 400 drawn | cat -v)"
+fi
+
 # The first failure is there while the run goes on, and the shrinking says that it goes on.
 on_terminal "'$hostile' check --backend right_the_first_time,none --suite-file '$cases/smoke.cases'"
 awk '/FAIL/ && !fail { fail = NR } /wrong: right_the_first_time; right: none/ { answer = NR } END { exit !(fail && answer && fail < answer) }' \
   RS='\n' drawn || complain "a failure is not told before the answer: $(head -c 500 drawn | cat -v)"
 has drawn "$escape[1;31mFAIL" "a failure"
-has drawn "1 failed" "progress after a failure"
+grep -qE "verdicts, .*, [0-9]+ failed" drawn || complain "progress after a failure: $(head -c 400 drawn | cat -v)"
 has drawn "making the first failures small" "progress"
 
 # Standard output for a program: nothing else is there.

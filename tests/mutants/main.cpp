@@ -8,14 +8,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 #include "backends/registry.h"
 #include "harness/base/data_folder.h"
+#include "harness/base/machine.h"
+#include "harness/base/output_file.h"
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/page/kill_table.h"
 #include "tests/faulty/faulty.h"
 #include "tests/mutants/conditional_score.h"
 #include "tests/mutants/equivalent.h"
@@ -43,8 +47,9 @@ BackendSet mutant_set() {
   return BackendSet(mutant_backends(), {}, {1, ""}, IsolationOptions{std::chrono::milliseconds(10'000), 2});
 }
 
-/// Mistakes against every suite, each suite by itself. Returns how many survived or were wrongly accused.
-int mistakes() {
+/// Mistakes against every suite, each suite by itself. Adds what was found to the table. Returns how many survived or
+/// were wrongly accused.
+int mistakes(KillTable& table) {
   const std::vector<std::string> suites = {"smoke", "bugs",   "walkthroughs", "captures",
                                            "onnx",  "linear", "matrix",       "unit"};
   const BackendSet backends(faulty::faulty_backends(), {}, {1, ""});
@@ -61,12 +66,14 @@ int mistakes() {
     results.push_back(run_suite(suite, cases_of(suite), against));
   }
 
+  for (const SuiteKills& suite : results) table.suites.push_back(suite.suite);
   fmt::print("Mistakes: case by which a suite catches each, counted from 1; - when it does not\n\n{:<28}", "mistake");
   for (const SuiteKills& suite : results) fmt::print(" {:>12}", suite.suite);
   fmt::print("\n");
   int survivors = 0, accused = 0;
   for (const Subject& subject : subjects) {
     fmt::print("{:<28}", subject.name);
+    Mistake found{subject.name, subject.text, {}};
     std::size_t killed = 0;
     for (const SuiteKills& suite : results) {
       const auto kill = suite.kills.find(subject.name);
@@ -74,7 +81,9 @@ int mistakes() {
       // Suites of recorded results are no part of the score: the lines must do it alone.
       const bool counts = suite.suite != "walkthroughs" && suite.suite != "captures" && suite.suite != "onnx";
       killed += counts && kill != suite.kills.end();
+      if (kill != suite.kills.end()) found.kills[suite.suite] = kill->second.number;
     }
+    if (subject.name != "correct") table.mistakes.push_back(std::move(found));
     fmt::print("   {}\n", subject.text);
     (subject.name == "correct" ? accused : survivors) += (subject.name == "correct") == (killed > 0);
   }
@@ -83,8 +92,8 @@ int mistakes() {
 }
 
 /// Mutants against one suite after another; what one suite catches rests, and those argued to be equivalent rest before
-/// the long suite unless `argued`. Returns how many are not as argued.
-int mutants(bool verbose, bool argued) {
+/// the long suite unless `argued`. Adds what was found to the table. Returns how many are not as argued.
+int mutants(bool verbose, bool argued, KillTable& table) {
   const BackendSet backends = mutant_set();
   std::vector<Subject> alive = subjects_of(backends, [](std::size_t n) { return std::string(all_mutants()[n].text); });
   const std::size_t total = alive.size();
@@ -99,7 +108,13 @@ int mutants(bool verbose, bool argued) {
     }
     const SuiteKills result = run_suite(suite, cases_of(suite), met);
     std::vector<double> at;
-    for (const auto& [name, kill] : result.kills) at.push_back(static_cast<double>(kill.number));
+    MutantSuite found{suite, result.cases, met.size(), {}};
+    for (const auto& [name, kill] : result.kills) {
+      at.push_back(static_cast<double>(kill.number));
+      found.at.push_back(kill.number);
+    }
+    std::sort(found.at.begin(), found.at.end());
+    table.mutant_suites.push_back(std::move(found));
     fmt::print("{:<10} {:>7} {:>7} {:>7} {:>16} {:>9.1f}\n", suite, result.cases, met.size(), at.size(),
                at.empty() ? "-" : fmt::format("{:.0f}", median(at)), result.seconds);
     std::fflush(stdout);
@@ -125,6 +140,8 @@ int mutants(bool verbose, bool argued) {
   }
   for (const auto& [text, reason] : equivalent) fmt::print("  argued, but no mutant any more: {}\n", text);
   const std::size_t equal = alive.size() - survivors;
+  table.mutants = total;
+  table.equivalent = equal;
   fmt::print("\n{} mutants, {} caught, {} argued to be equivalent, {} survived: score {:.3f}\n", total,
              total - alive.size(), equal, survivors,
              static_cast<double>(total - alive.size()) / static_cast<double>(total - equal));
@@ -174,20 +191,22 @@ void tolerances(const std::string& suites) {
 int run(int argc, char** argv) {
   CLI::App app("Is every wrong backend caught?", "attest mutants");
   bool list = false, verbose = false, argued = false;
-  std::string by_tolerance, only;
+  std::string by_tolerance, only, json;
   app.add_flag("--list", list, "the mutants, one a line");
   app.add_flag("--argued", argued, "those argued to be equivalent meet the long suite too");
   app.add_flag("--verbose", verbose, "who caught each mutant");
   app.add_option("--only", only, "mistakes or mutants")->check(CLI::IsMember({"mistakes", "mutants"}));
+  app.add_option("--json", json, "write the kill table of both to this file")->excludes("--only");
   app.add_option("--tolerances", by_tolerance, "suites (a,b) to compare the bound with the tolerances of others on");
   ConditionalSettings conditions;
   bool conditional = false;
-  std::string telling;
+  std::string telling, known;
   std::string suites = "matrix,large";
   app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
   app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
   app.add_option("--telling", telling, "lines for the classes or pairs in which --suites show some mistake nowhere")
       ->check(CLI::IsMember({"singles", "pairs"}));
+  app.add_option("--known", known, "with --telling: a file that keeps what cases show for the next run");
   app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", conditions.seed, "with --conditional: of the random conditions");
@@ -207,7 +226,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!telling.empty()) {
-    print_telling(telling == "pairs", split_names(suites), conditions.seed + 1);
+    print_telling(telling == "pairs", split_names(suites), conditions.seed + 1, known);
     return 0;
   }
   if (conditional) {
@@ -216,9 +235,16 @@ int run(int argc, char** argv) {
     score_conditional(conditions);
     return 0;
   }
+  std::optional<OutputFile> file;
+  if (!json.empty()) file.emplace(json);
+  KillTable table{ATTEST_VERSION, build_commit(), this_machine().cpu, "attest mutants", {}, {}, 0, 0, {}};
   int wrong = 0;
-  if (only != "mutants") wrong += mistakes();
-  if (only != "mistakes") wrong += mutants(verbose, argued);
+  if (only != "mutants") wrong += mistakes(table);
+  if (only != "mistakes") wrong += mutants(verbose, argued, table);
+  if (file) {
+    file->write(to_json(table).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    file->finish();
+  }
   return wrong == 0 ? 0 : 1;
 }
 
@@ -236,5 +262,8 @@ int main(int argc, char** argv) {
   } catch (const attest::UserError& error) {
     fmt::print(stderr, "attest mutants: {}\n", error.what());
     return 2;
+  } catch (const attest::OutputError& error) {
+    fmt::print(stderr, "attest mutants: {}\n", error.what());
+    return 1;
   }
 }

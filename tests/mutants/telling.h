@@ -11,7 +11,8 @@
 
 namespace attest::mutants {
 
-/// Prints the lines, a function of the suites and the seed alone, and on standard error what they add.
-void print_telling(bool pairs, const std::vector<std::string>& suites, std::uint64_t seed);
+/// Prints the lines, a function of the suites and the seed alone, and on standard error what they add. `known`: a file
+/// that keeps what each case showed, for the next run on suites that have only grown; empty: none.
+void print_telling(bool pairs, const std::vector<std::string>& suites, std::uint64_t seed, const std::string& known);
 
 }  // namespace attest::mutants

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""page_test.py ATTEST PLUGINS AXE: pages of `attest report` in a real browser.
+"""page_test.py ATTEST PLUGINS AXE [PAGE...]: pages of `attest report` in a real browser.
 
 PLUGINS is the folder of the tests' plug-ins, AXE the script of axe-core. Pages of a check as large as the matrix, of wrong
 backends, of a bench, of a comparison, of a history and of hostile results are opened in headless Chromium at two widths in
 both themes: each in less than two seconds, with no error in the console, nothing wider than the screen, and nothing that
 axe-core calls serious. Then the case table is driven, and the page read in a text browser. Ends with 77 where a tool is
 missing.
+
+With names of pages these are opened instead, in the same way, and pictures to look at are written beside them: one part of the page
+after another, in both themes and widths, and all as it is printed.
 """
 
+import base64
 import datetime
 import json
 import os
@@ -167,6 +171,23 @@ class Browser:
             else:
                 print("axe, minor:", text)
 
+    def pictures(self, stem, most=8, height=1800):
+        """Of the page as it is open, from its top: as many as are needed, and not more than `most`."""
+        length = self.driver.execute_script("return document.documentElement.scrollHeight")
+        for n in range(min(most, -(-length // height))):
+            clip = {"x": 0, "y": n * height, "width": self.width, "height": min(height, length - n * height), "scale": 1}
+            drawn = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+            pathlib.Path(f"{stem}.{n + 1}.png").write_bytes(base64.b64decode(drawn["data"]))
+
+    def printed(self, stem):
+        """As PDF, and as pictures of what a sheet gets: a browser's picture of a PDF can't be had."""
+        ask = self.driver.execute_cdp_cmd
+        ask("Emulation.setEmulatedMedia", {"media": "print"})
+        self.pictures(stem)
+        ask("Emulation.setEmulatedMedia", {"media": "", "features": [{"name": "prefers-color-scheme", "value": "light"}]})
+        paper = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": False}
+        stem.with_suffix(".pdf").write_bytes(base64.b64decode(ask("Page.printToPDF", paper)["data"]))
+
     def all(self, css):
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
@@ -212,6 +233,28 @@ def drive(browser, page, count):
     expect(not browser.all("#rows tr.details"), "and it can be closed")
 
 
+def visit(pages, looked_at=False, also=lambda browser: None):
+    """Opens each page at both widths in both themes."""
+    for width, theme in ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light")):
+        browser = Browser(width, theme)
+        try:
+            for page in pages:
+                took = browser.open(page)
+                print(f"{page.name}, {browser.name}: {took:.2f} s")
+                # Both themes and both widths are seen by the checker once for each page.
+                if (width, theme) in ((1280, "light"), (390, "dark")):
+                    browser.check_accessibility(page)
+                browser.driver.get_log("browser")
+                if looked_at:
+                    browser.pictures(page.with_suffix(f".{width}-{theme}"))
+                    if (width, theme) == (1280, "light"):
+                        browser.printed(page.with_suffix(".print"))
+            if (width, theme) == (1280, "light"):
+                also(browser)
+        finally:
+            browser.driver.quit()
+
+
 def main(scratch):
     smoke, wrong, bench = scratch / "smoke.jsonl", scratch / "wrong.jsonl", scratch / "bench.json"
     attest("check", "--suite", "smoke", "--json", smoke)
@@ -219,12 +262,14 @@ def main(scratch):
            "mask_off_by_one,nan_on_empty_row,tail_keys_counted,missing_scale", "--suite", "smoke", "--json", wrong, code=1)
     attest("bench", "seq=64 dim=16", "seq=128 dim=16", "dtype=f64 seq=64 dim=32", "--backend", "example,eigen", "--repetitions", 3,
            "--min-time", 0, "--threads", 1, "--json", bench, code=None)
+    attest("bench", "dim=16", "dim=8 causal", "--sweep", "seq=16..64", "--backend", "example,eigen", "--repetitions", 3, "--min-time", 0,
+           "--threads", 1, "--json", scratch / "sweep.json", code=None)
     attest("compare", ROOT / "results/zen3-2-cores.json", ROOT / "results/avx512-2-cores.json", "--json", scratch / "compared.json", code=None)
     count = large_check(smoke, scratch / "large.jsonl")
     history(scratch / "history")
     hostile(wrong, scratch / "hostile.jsonl")
 
-    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "compared", "history", "hostile", "mixed")}
+    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "sweep", "compared", "history", "hostile", "mixed")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     attest("report", scratch / "large.jsonl", "--out", pages["large"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -236,30 +281,24 @@ def main(scratch):
     expect(seconds < MOST_SECONDS_TO_WRITE, f"the large page takes {seconds:.2f} s")
     attest("report", wrong, "--out", pages["wrong"])
     attest("report", bench, ROOT / "results/avx512-2-cores.json", "--out", pages["speeds"])
+    attest("report", scratch / "sweep.json", "--out", pages["sweep"])
     attest("report", scratch / "compared.json", "--out", pages["compared"])
     attest("report", "--history", scratch / "history", "--out", pages["history"])
     attest("report", scratch / "hostile.jsonl", "--out", pages["hostile"])
     attest("report", wrong, smoke, bench, scratch / "compared.json", "--out", pages["mixed"])
 
-    for width, theme in ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light")):
-        browser = Browser(width, theme)
-        try:
-            for page in pages.values():
-                took = browser.open(page)
-                print(f"{page.name}, {browser.name}: {took:.2f} s")
-                # Both themes and both widths are seen by the checker once for each page.
-                if (width, theme) in ((1280, "light"), (390, "dark")):
-                    browser.check_accessibility(page)
-                browser.driver.get_log("browser")
-            if (width, theme) == (1280, "light"):
-                drive(browser, pages["large"], count)
-                browser.open(pages["history"])
-                rows = [row.text for row in browser.all("#history tbody tr")]
-                expect(len(rows) == 10 and all("18c0ffee" in row and "slower" in row for row in rows),
-                       f"ten speeds move at 18c0ffee: {rows}")
-        finally:
-            browser.driver.quit()
+    def also(browser):
+        drive(browser, pages["large"], count)
+        browser.open(pages["history"])
+        rows = [row.text for row in browser.all("#history tbody tr")]
+        expect(len(rows) == 10 and all("18c0ffee" in row and "slower" in row for row in rows),
+               f"ten speeds move at 18c0ffee: {rows}")
 
+        browser.open(pages["sweep"])
+        rows = [row.text for row in browser.all("#speeds .charts + p + .scroll tbody tr")]
+        expect(len(rows) == 4 and all("16 to 64" in row for row in rows), f"four curves grow with seq: {rows}")
+
+    visit(pages.values(), also=also)
     text = subprocess.run(["w3m", "-dump", "-cols", "120", pages["wrong"]], capture_output=True, text=True).stdout
     for words in (" failed", "mask_off_by_one", "Repeat the first", "attest check", "Where it comes from"):
         expect(words in text, f"a text browser doesn't show \"{words}\"")
@@ -274,6 +313,9 @@ if __name__ == "__main__":
     if not AXE.is_file():
         print(f"{AXE} is not there: scripts/test.sh fetches it")
         sys.exit(77)
+    if len(sys.argv) > 4:
+        visit([pathlib.Path(page).resolve() for page in sys.argv[4:]], looked_at=True)
+        sys.exit(1 if complaints else 0)
     keep = os.environ.get("ATTEST_KEEP_PAGES")
     with tempfile.TemporaryDirectory() as folder:
         main(pathlib.Path(keep or folder))

@@ -1,82 +1,158 @@
-"""Attention in NumPy that takes most of what a call may ask for, and wrong ones made of it."""
+"""Attention in NumPy that takes every option of a call: attest's definition in float64, as arrays say it."""
 
 import numpy as np
+import recurrence
 
 import attest
 
 
-def visible(shape, *, causal, align, window, prefix, key_lengths, query_lengths, mask):
+def places(shape, *, align, past, key_lengths, query_lengths, segments):
+    """Where the diagonal crosses the row of each query, B, L, 1, and where each key stands, S; then which query and
+    key belong to one document, L, S, or None where there are no documents."""
+    batch, _, queries, keys = shape
+    if segments is None:
+        of_queries = np.full(batch, queries) if query_lengths is None else np.array(query_lengths)
+        of_keys = np.full(batch, keys) if key_lengths is None else np.array(key_lengths)
+        offset = of_keys - of_queries if align == "bottom-right" else np.full(batch, past)
+        return np.arange(queries)[None, :, None] + offset[:, None, None], np.arange(keys), None
+    rows, columns = (np.array(lengths, int) for lengths in segments)
+    offset = columns - rows if align == "bottom-right" else np.zeros_like(rows)
+    of_query = np.repeat(np.arange(len(rows)), rows)[:queries]
+    of_key = np.repeat(np.arange(len(columns)), columns)[:keys]
+    diagonal = np.arange(queries) - (rows.cumsum() - rows)[of_query] + offset[of_query]
+    position = np.arange(keys) - (columns.cumsum() - columns)[of_key]
+    return diagonal[None, :, None], position, of_query[:, None] == of_key
+
+
+def visible(shape, diagonal, position, *, causal, window, prefix, key_lengths, query_lengths, mask, blocks, block_size):
     """Which keys each query sees: B, H, L, S."""
-    batch, heads, queries, keys = shape
-    i = np.arange(queries)[:, None]
-    j = np.arange(keys)[None, :]
-    offset = np.full(batch, keys - queries if align == "bottom-right" else 0)
-    if align == "bottom-right":
-        counts_k = np.array(key_lengths) if key_lengths is not None else np.full(batch, keys)
-        counts_q = np.array(query_lengths) if query_lengths is not None else np.full(batch, queries)
-        offset = counts_k - counts_q
-    seen = np.ones((batch, 1, queries, keys), bool)
-    diagonal = i[None] + offset[:, None, None]
+    queries, keys = shape[2:]
+    seen = np.ones((1, queries, keys), bool)
     left, right = window
     if causal:
-        seen &= (j <= diagonal)[:, None]
+        seen = seen & (position <= diagonal)
     if left is not None:
-        seen &= (j >= diagonal - left)[:, None]
+        seen = seen & (position >= diagonal - left)
     if right is not None:
-        seen &= (j <= diagonal + right)[:, None]
+        seen = seen & (position <= diagonal + right)
     if prefix:
-        seen |= (j < prefix)[None, None]
+        seen = seen | (position < prefix)
     if key_lengths is not None:
-        seen = seen & (j < np.array(key_lengths)[:, None, None])[:, None]
+        seen = seen & (np.arange(keys) < np.array(key_lengths)[:, None, None])
     if query_lengths is not None:
-        seen = seen & (i < np.array(query_lengths)[:, None, None])[:, None]
-    seen = np.broadcast_to(seen, shape)
-    return seen if mask is None else seen & mask
+        seen = seen & (np.arange(queries)[:, None] < np.array(query_lengths)[:, None, None])
+    seen = seen[:, None]
+    if blocks is not None:
+        rows, columns = block_size
+        seen = seen & blocks.repeat(rows, 2).repeat(columns, 3)[:, :, :queries, :keys]
+    return np.broadcast_to(seen if mask is None else seen & mask[..., :keys], shape)
+
+
+def weighted_sum(weights, v, seen):
+    """Values by weight, in which those of hidden keys have no part, NaN or not."""
+    finite = np.isfinite(v)
+    o = weights @ np.where(finite, v, 0)
+    return o if finite.all() else np.where(seen.astype(np.float64) @ ~finite > 0, np.nan, o)
+
+
+def dense_attention(
+    q, k, v, *, scale, causal, align, window, prefix, key_lengths, query_lengths, segments, mask, bias, blocks,
+    block_size, softcap, alibi_slopes, sinks, dropout, keep, past,
+):  # fmt: skip
+    """All results by name, in float64. Keys and values stand in one row, cached ones first."""
+    group = q.shape[1] // max(k.shape[1], 1)
+    q, k, v = q.astype(np.float64), *(t.astype(np.float64).repeat(group, 1) for t in (k, v))
+    shape = (*q.shape[:3], k.shape[2])
+    diagonal, position, together = places(
+        shape, align=align, past=past, key_lengths=key_lengths, query_lengths=query_lengths, segments=segments
+    )
+    seen = visible(
+        shape, diagonal, position, causal=causal, window=window, prefix=prefix, key_lengths=key_lengths,
+        query_lengths=query_lengths, mask=mask, blocks=blocks, block_size=block_size,
+    )  # fmt: skip
+    if together is not None:
+        seen = seen & together
+    raw = q @ k.swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    capped = raw if softcap is None else softcap * np.tanh(raw / softcap)
+    biased = capped
+    if bias is not None:
+        biased = biased + bias[..., : shape[3]].astype(np.float64)
+        seen = seen & (bias[..., : shape[3]] != -np.inf)
+    if alibi_slopes is not None:
+        biased = biased - alibi_slopes[:, None, None] * np.abs(diagonal - position)[:, None]
+    biased = np.where(seen, biased, -np.inf)
+    sink = np.full(shape[1], -np.inf) if sinks is None else sinks
+    sink = sink[None, :, None, None]
+    top = np.maximum(biased.max(-1, keepdims=True, initial=-np.inf), sink)
+    top = np.where(np.isinf(top), 0, top)
+    weights = np.exp(biased - top)
+    total = weights.sum(-1, keepdims=True) + np.exp(sink - top)
+    part = weights if keep is None else weights * keep[..., : shape[3]] / (1 - dropout)
+    o = np.divide(weighted_sum(part, v, seen), total, out=np.zeros((*shape[:3], v.shape[3])), where=total != 0)
+    weights = np.divide(weights, total, out=np.zeros(shape), where=seen)
+    return {"o": o, "lse": top + np.log(total), "weights": weights, "raw": raw, "capped": capped, "biased": biased}
+
+
+def one_sequence(options, b, queries, keys):
+    """Options of sequence b of several that lie one after another, `queries` and `keys` long."""
+    one = dict(options, key_lengths=None, query_lengths=None)
+    for name in ("mask", "bias", "keep"):
+        if one[name] is not None:
+            one[name] = one[name][b : b + 1, :, :queries, :keys]
+    if one["blocks"] is not None:
+        one["blocks"] = one["blocks"][b : b + 1]
+    return one
+
+
+def packed_attention(q, k, v, query_starts, key_starts, options):
+    pieces = []
+    for b in range(len(query_starts) - 1):
+        rows, columns = slice(*query_starts[b : b + 2]), slice(*key_starts[b : b + 2])
+        mine, keys, values = q[:, :, rows], k[:, :, columns], v[:, :, columns]
+        pieces.append(dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2])))
+    return {name: np.concatenate([piece[name] for piece in pieces], 2) for name in ("o", "lse")}
+
+
+def from_pages(pages, table, page_size, keys):
+    """B, Hkv, keys, D from pages, Hkv, page_size, D: key j lies in row j % page_size of page table[b, j // page_size]."""
+    j = np.arange(keys)
+    rows = pages[table[:, j // page_size], :, j % page_size]  # B, keys, Hkv, D; an entry of -1 is behind the lengths
+    return rows.swapaxes(1, 2)
 
 
 def attention(
     q, k, v, *, scale=None, causal=False, align="top-left", window=(None, None), prefix=0, key_lengths=None,
-    query_lengths=None, mask=None, bias=None, softcap=None, sinks=None, outputs=("o",),
+    query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
+    alibi_slopes=None, sinks=None, dropout=0.0, keep=None, past=0, past_k=None, past_v=None, page_table=None,
+    page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
 ):  # fmt: skip
-    """As attest defines it, in float64."""
-    group = q.shape[1] // max(k.shape[1], 1)
-    k, v = (np.repeat(t.astype(np.float64), group, axis=1) for t in (k, v))
-    shape = (*q.shape[:3], k.shape[2])
-    seen = visible(
-        shape, causal=causal, align=align, window=window, prefix=prefix, key_lengths=key_lengths,
-        query_lengths=query_lengths, mask=mask,
+    """As attest defines it."""
+    options = dict(
+        scale=scale, causal=causal, align=align, window=window, prefix=prefix, key_lengths=key_lengths,
+        query_lengths=query_lengths, segments=segments, mask=mask, bias=bias, blocks=blocks, block_size=block_size,
+        softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, dropout=dropout, keep=keep, past=past,
     )  # fmt: skip
-    k_clean, v_clean = (np.where(np.isfinite(t), t, 0) for t in (k, v))
-    s = q.astype(np.float64) @ k_clean.swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if softcap is not None:
-        s = softcap * np.tanh(s / softcap)
-    if bias is not None:
-        s = s + bias.astype(np.float64)
-        seen = seen & (bias != -np.inf)
-    s = np.where(np.isfinite(k).all(-1)[:, :, None, :], s, np.nan)
-    s = np.where(seen, s, -np.inf)
-    top = s.max(-1, keepdims=True, initial=-np.inf)
-    if sinks is not None:
-        top = np.maximum(top, sinks[None, :, None, None])
-    top = np.where(np.isinf(top), 0, top)
-    w = np.exp(s - top)
-    total = w.sum(-1, keepdims=True)
-    if sinks is not None:
-        total = total + np.exp(sinks[None, :, None, None] - top)
-    o = np.divide(w @ v_clean, total, out=np.zeros((*shape[:3], v.shape[3])), where=total != 0)
-    o = np.where(seen.astype(np.float64) @ ~np.isfinite(v) > 0, np.nan, o)
-    if "lse" not in outputs:
-        return o.astype(q.dtype)
-    with np.errstate(divide="ignore"):
-        lse = top + np.log(total)
-    return {"o": o.astype(q.dtype), "lse": lse.astype(np.float64 if q.dtype == np.float64 else np.float32)}
+    wide = np.float64 if q.dtype == np.float64 else np.float32
+    if page_table is not None:
+        k, v = (from_pages(t, page_table, page_size, max(key_lengths, default=0)) for t in (k, v))
+    if past_k is not None:
+        k, v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
+    with np.errstate(all="ignore"):
+        if op is not None:
+            found = recurrence.attention(q, k, v, op=op, scale=scale, decay=decay, beta=beta, state=state)
+        elif query_starts is not None:
+            found = packed_attention(q, k, v, query_starts, key_starts, options)
+        else:
+            found = dense_attention(q, k, v, **options)
+        found.update(present_k=k, present_v=v)
+        results = {name: found[name].astype(wide if name == "lse" else q.dtype) for name in outputs}
+    return results if len(outputs) > 1 else results["o"]
 
 
 class Exact(attest.Backend):
     """attention() with what it states: sums and weights in float64."""
 
     name = "exact"
-    refuses = ("out=weights", "out=raw", "out=capped", "out=biased", "out=present")
 
     def arithmetic(self, call):
         return {"accumulator": "f64", "stored_weights": "f64", "stored_scores": "f64"}

@@ -44,6 +44,26 @@ def test_what_a_callable_has_no_parameter_for_is_refused_and_not_ignored():
         assert "attention has no parameter `" in found.reason, found.reason
 
 
+def test_all_that_is_hidden_in_one_mask_where_other_keywords_can_not_say_it():
+    given = []
+
+    def attention(q, k, v, *, causal=False, visible=None, bias=None, scale=None):
+        given.append((causal, visible is not None))
+        return kernels.attention(q, k, v, causal=causal, mask=visible, bias=bias, scale=scale)
+
+    for option, how in (("causal align=top-left", (True, False)), ("mask=add:BHQK:neginf(0.5)", (False, False)),
+                        ("causal align=bottom-right", (False, True)), ("causal window=2:inf align=top-left", (False, True)),
+                        ("prefix=2 causal align=top-left", (False, True)), ("lengths=q:3,5/k:4,7", (False, True)),
+                        ("segments=q:2,3/k:4,3", (False, True)), ("mask=bool:1HQ1:random(0.5)", (False, True)),
+                        ("blocks=2x2:random(0.5) mask=add:B11K:normal", (False, True))):  # fmt: skip
+        given.clear()
+        found = verdict(attention, f"batch=2 heads=2 seq=5x7 dim=4 {option}")
+        assert found.passed, (option, str(found))
+        assert how in given, option  # beside calls of other options, which runs are mixed with
+    found = verdict(attention, "seq=5 dim=4 causal align=top-left lengths=3 layout=thd")
+    assert found.status == "refused", str(found)
+
+
 def test_a_callable_may_be_said_to_refuse():
     found = verdict(kernels.attention, "heads=4/2 seq=4 dim=4", refuses=["grouped heads"])
     assert (found.status, found.reason) == ("refused", "grouped heads: not supported")

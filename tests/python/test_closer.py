@@ -63,6 +63,47 @@ def test_bench(tmp_path):
     assert json.loads((tmp_path / "b.json").read_text())["benchmarks"]
 
 
+class Timed(kernels.Exact):
+    """Holds 4 MB, and has a clock of its own by which a run takes 2 ms."""
+
+    name = "timed"
+    told = 2e-3
+
+    def workspace(self, call):
+        return 10**6 * call.query_heads
+
+    def device_time(self):
+        return self.told
+
+
+def test_workspace_and_the_clock_of_a_device(tmp_path):
+    path = tmp_path / "b.json"
+    (timed,) = attest.bench(
+        Timed(), "heads=4 seq=32 dim=16", against=["example"], repetitions=2, min_seconds=0.01, json=str(path)
+    )
+    assert timed["timed"].workspace == 4e6 and not timed["timed"].wrong
+    samples = json.loads(path.read_text())["benchmarks"]
+    told = [s["device_seconds"] for s in samples if "device_seconds" in s]
+    assert told and told == pytest.approx([2e-3] * len(told))
+    assert not any("device_seconds" in s for s in samples if "/example/" in s["name"] or s["name"].startswith("example"))
+
+
+@pytest.mark.parametrize(
+    "method, value, reason",
+    [
+        ("workspace", -1, "workspace() gave -1 bytes"),
+        ("workspace", "much", "workspace() gave no int"),
+        ("device_time", -0.5, "device_time() gave -0.5"),
+        ("device_time", "late", "device_time() gave no float"),
+        ("device_time", float("nan"), "device_time() gave nan"),
+    ],
+)
+def test_what_is_no_memory_and_no_time_is_said(method, value, reason):
+    wrong = type("Wrong", (Timed,), {method: lambda self, *call: value})
+    (timed,) = attest.bench(wrong(), "seq=8 dim=4", against=["example"], repetitions=2, min_seconds=0.01)
+    assert reason in timed["timed"].wrong, timed["timed"].wrong
+
+
 def test_a_wrong_callable_gets_no_speed():
     (timed,) = attest.bench(without_scale, "seq=32 dim=16", against=["example"], repetitions=3, min_seconds=0.01)
     assert timed["without_scale"].wrong and not timed["without_scale"].seconds

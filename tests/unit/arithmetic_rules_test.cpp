@@ -31,6 +31,9 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
   a.key_block = -4;
   EXPECT_EQ(fault(a), "key_block is -4: it must not be negative");
   a = {};
+  a.state_chunk = -1;
+  EXPECT_EQ(fault(a), "state_chunk is -1: it must not be negative");
+  a = {};
   a.score_stores = 17;
   EXPECT_EQ(fault(a), "score_stores is 17, and not from 0 to 16");
   a = {};

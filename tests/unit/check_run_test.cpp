@@ -18,6 +18,7 @@ struct Told {
   std::vector<Verdict> verdicts;
   std::vector<std::pair<Verdict, Verdict>> small;
   std::size_t cases = 0;
+  CaseSelection selection;
   int begun = 0, ended = 0;
 };
 
@@ -27,6 +28,7 @@ class Keeper : public Report {
   void begin(const RunInfo& info) override {
     ++told_.begun;
     told_.cases = info.cases;
+    told_.selection = info.selection;
   }
   void verdict(const Verdict& v) override { told_.verdicts.push_back(v); }
   void shrunk(const Verdict& failure, const Verdict& small) override { told_.small.emplace_back(failure, small); }
@@ -74,12 +76,23 @@ TEST(CheckRun, TakesEveryCaseInOrder) {
   EXPECT_FALSE(run.outcome.interrupted);
 }
 
-TEST(CheckRun, ShardsAreEveryNthAndTogetherAll) {
+/// The costliest case, the fifth, is the first part's; the next two go to the others, then to the third and second
+/// again.
+TEST(CheckRun, ShardsAreInOrderAndTogetherAll) {
   CheckSettings settings;
   settings.shard = "2/3";
   const Ran run = run_on(example(), kLines, settings);
-  EXPECT_EQ(lines_of(run), (std::vector<std::string>{"seq=4 dim=2", "seq=7 dim=2"}));
+  EXPECT_EQ(lines_of(run), (std::vector<std::string>{"seq=3 dim=2", "seq=6 dim=2"}));
+  EXPECT_EQ(run.told.verdicts[1].number, 4) << "among all cases, from 1";
   EXPECT_EQ(run.told.cases, 2u);
+  EXPECT_EQ(run.told.selection.cases, 5u);
+  EXPECT_EQ(run.told.selection.shard, "2/3");
+  EXPECT_EQ(run.told.selection.verdicts, (std::map<std::string, std::size_t>{{"example", 5}}));
+  settings.shard = "";
+  EXPECT_EQ(run_on(example(), kLines, settings).told.selection.fingerprint, run.told.selection.fingerprint);
+  settings.filter = "seq=3";
+  EXPECT_NE(run_on(example(), kLines, settings).told.selection.fingerprint, run.told.selection.fingerprint);
+  settings.filter = "";
   for (const char* nonsense : {"0/3", "4/3", "1", "1/0", "a/b", "1/3x"}) {
     settings.shard = nonsense;
     EXPECT_THROW(run_on(example(), kLines, settings), UserError) << nonsense;
@@ -106,6 +119,18 @@ TEST(CheckRun, EndsAtTheFirstFailureWhenAsked) {
   EXPECT_EQ(run.outcome.counts.fail, 1u);
   EXPECT_EQ(run.told.verdicts.size(), 2u);
   EXPECT_EQ(run.told.ended, 1);
+}
+
+TEST(CheckRun, TheFirstFailuresOfACauseSayWhereTheyAreWrong) {
+  std::vector<std::string> lines;
+  for (int keys = 2; keys < 12; ++keys) lines.push_back("seq=" + std::to_string(keys) + " dim=8 softcap=0.1");
+  CheckSettings settings;
+  settings.shrink = false;
+  const Ran run = run_on(wrong(), lines, settings);
+  ASSERT_EQ(run.outcome.counts.fail, 10u);
+  std::size_t mapped = 0;
+  for (const Verdict& v : run.told.verdicts) mapped += v.error_map.has_value();
+  EXPECT_EQ(mapped, 8u) << "a file of thousands of failures stays small";
 }
 
 TEST(CheckRun, MakesItsFailuresSmall) {

@@ -34,7 +34,9 @@ TEST(ErrorMap, ShowsTheRowsThatAreWrong) {
   // One key too many is visible to every row but the last.
   const BackendSet faulty(faulty::faulty_backends(), {"mask_off_by_one", "correct"}, {1, ""});
   const Case one = case_from_line("batch=2 heads=2 seq=5 dim=3 causal");
-  const PreparedCase prepared(one, faulty.all(), 1);
+  PreparedCase prepared(one, faulty.all(), 1);
+  for (Backend* backend : faulty.all()) EXPECT_FALSE(prepared.check(*backend).error_map) << "nobody asked for it";
+  prepared.map_failures();
   for (Backend* backend : faulty.all()) {
     const Verdict verdict = prepared.check(*backend);
     if (backend->identity().name == "correct") {

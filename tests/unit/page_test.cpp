@@ -115,6 +115,29 @@ TEST(Page, AWaivedSuspectIsNoFailureButStandsBeside) {
   EXPECT_EQ(asides[0]["reason"], "far off Waived: known");
 }
 
+TEST(Page, BackendsThatSayTheSameStandTogether) {
+  std::vector<CheckResults> checks = {checks_with("")};
+  checks[0].verdicts = {verdict_of("one", Status::refused, "seq=7 dim=4", "", "not done"),
+                        verdict_of("two", Status::refused, "seq=8 dim=4", "", "not done"),
+                        verdict_of("two", Status::refused, "seq=9 dim=4", "", "not done"),
+                        verdict_of("two", Status::refused, "seq=9 dim=4", "", "another reason")};
+  const SectionJson asides = reasons_beside_passes(checks);
+  ASSERT_EQ(asides.size(), 2u);
+  EXPECT_EQ(asides[0]["backend"], "one 1, two 2");
+  EXPECT_EQ(asides[0]["count"], "3");
+  EXPECT_EQ(asides[0]["example"], "seq=7 dim=4");
+  EXPECT_EQ(asides[1]["backend"], "two");
+}
+
+TEST(Page, ManyBackendsDoNotFillTheHeadline) {
+  std::vector<CheckResults> checks = {checks_with("")};
+  checks[0].verdicts.clear();
+  for (int n = 10; n < 40; ++n)
+    checks[0].verdicts.push_back(verdict_of("b" + std::to_string(n), Status::pass, "seq=7 dim=4", "", ""));
+  EXPECT_NE(headline_json({checks, {}, {}})["ran"].get<std::string>().find("b17, b18, 21 more"), std::string::npos)
+      << headline_json({checks, {}, {}})["ran"];
+}
+
 TEST(Page, CountsAreReadable) {
   EXPECT_EQ(counted(17340), "17,340");
   EXPECT_EQ(counted(1234567), "1,234,567");

@@ -61,6 +61,29 @@ TEST(ProbeArithmetic, FindsWhatIsFalse) {
   EXPECT_EQ(false_statements(coarse), (Names{"key block, f64", "key block, f32", "key block, bf16"}));
 }
 
+TEST(ProbeArithmetic, FindsChunksOfLinearAttention) {
+  const auto lies = [](std::int64_t chunk) { return [chunk](Arithmetic& a) { a.state_chunk = chunk; }; };
+  const Names every = {"state chunk, f64", "state chunk, f32", "state chunk, bf16"};
+  const auto of_chunks = [](Backend& backend) {
+    Names names;
+    for (const ProbedStatement& s : probe_arithmetic(backend)) {
+      if (s.name.starts_with("state chunk") && !s.name.ends_with("f16") && !s.holds) names.push_back(s.name);
+    }
+    return names;
+  };
+  Liar honest("example", lies(0)), wide("example", lies(16));
+  EXPECT_EQ(of_chunks(honest), Names{});
+  Names named = every;
+  named.pop_back();  // of_chunks leaves out names that end with f16, bf16 among them
+  EXPECT_EQ(of_chunks(wide), named);
+#if defined(ATTEST_HAS_SIMD)
+  Liar in_chunks("simd", lies(32)), denies("simd", lies(0)), doubles("simd", lies(64));
+  EXPECT_EQ(of_chunks(in_chunks), Names{});
+  EXPECT_EQ(of_chunks(denies), named);
+  EXPECT_EQ(of_chunks(doubles), named);
+#endif
+}
+
 TEST(ProbeArithmetic, SayingALittleLessIsNoLie) {
   Liar modest("example", [](Arithmetic& a) {
     a.exp_ulps = a.log_ulps = a.tanh_ulps = 5;

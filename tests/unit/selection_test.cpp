@@ -1,9 +1,17 @@
-// Filters find what an ECMAScript search finds, on lines of any length. Shards: check_run_test.cpp.
+// Filters find what an ECMAScript search finds, on lines of any length. Shards are parts that cost about the same.
 #include "harness/run/selection.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
 #include "harness/base/user_error.h"
+#include "harness/cases/case_cost.h"
+#include "harness/cases/suites.h"
 
 namespace attest {
 namespace {
@@ -40,6 +48,57 @@ TEST(Filter, LongLinesHaveAnAnswer) {
 
 TEST(Filter, NestedRepetitionsHaveAnAnswer) {
   EXPECT_FALSE(Filter("(1+)+x").keeps("eigen seq=" + std::string(60, '1')));
+}
+
+/// The costs of each of `count` parts.
+std::vector<double> loads(const std::vector<double>& costs, std::size_t count) {
+  std::vector<double> sums;
+  std::vector<int> met(costs.size());
+  for (std::size_t part = 1; part <= count; ++part) {
+    const std::vector<bool> own = Shard(std::to_string(part) + "/" + std::to_string(count)).cases_of(costs);
+    double& sum = sums.emplace_back();
+    for (std::size_t n = 0; n < costs.size(); ++n) {
+      met[n] += own[n];
+      if (own[n]) sum += costs[n];
+    }
+  }
+  EXPECT_EQ(std::count(met.begin(), met.end(), 1), static_cast<std::ptrdiff_t>(costs.size())) << "each case once";
+  return sums;
+}
+
+TEST(Shard, TheCostliestGoFirstToThePartThatHasLeast) {
+  // 9 | 7 | 5; 4 to the third, 4 to the second: both have more than the first, which takes the 1.
+  const std::vector<double> costs = {4, 9, 1, 5, 7, 4};
+  EXPECT_EQ(Shard("1/3").cases_of(costs), (std::vector<bool>{false, true, true, false, false, false}));
+  EXPECT_EQ(Shard("2/3").cases_of(costs), (std::vector<bool>{false, false, false, false, true, true}));
+  EXPECT_EQ(Shard("3/3").cases_of(costs), (std::vector<bool>{true, false, false, true, false, false}));
+}
+
+TEST(Shard, EveryCaseIsInOnePart) {
+  const std::vector<double> costs = {1, 1, 1, 1, 1};
+  EXPECT_EQ(loads(costs, 1), (std::vector<double>{5}));
+  EXPECT_EQ(loads(costs, 2), (std::vector<double>{3, 2}));
+  EXPECT_EQ(loads(costs, 7), (std::vector<double>{1, 1, 1, 1, 1, 0, 0}));
+  EXPECT_TRUE(Shard("1/2").cases_of({}).empty());
+  EXPECT_EQ(Shard("").cases_of(costs), std::vector<bool>(5, true));
+  EXPECT_TRUE(Shard("").is_first());
+  EXPECT_TRUE(Shard("1/2").is_first());
+  EXPECT_FALSE(Shard("2/2").is_first());
+  EXPECT_EQ(Shard("1000000000/1000000000").cases_of(costs), std::vector<bool>(5)) << "and takes no memory";
+}
+
+TEST(Shard, PartsOfSuitesCostTheSame) {
+  for (const char* suite : {"matrix", "deep"}) {
+    std::vector<double> costs;
+    for (const Case& one : load_suite(find_suite(suite))) costs.push_back(cost_of(one.problem));
+    const double all = std::accumulate(costs.begin(), costs.end(), 0.0);
+    const double largest = *std::max_element(costs.begin(), costs.end());
+    for (const std::size_t count : {2, 4, 8, 20}) {
+      const std::vector<double> sums = loads(costs, count);
+      const double fair = std::max(all / static_cast<double>(count), largest);
+      EXPECT_LE(*std::max_element(sums.begin(), sums.end()), 1.01 * fair) << suite << " in " << count;
+    }
+  }
 }
 
 }  // namespace

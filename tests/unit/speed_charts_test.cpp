@@ -74,6 +74,17 @@ TEST(SpeedCharts, SpeedStandsAgainstEachLength) {
   EXPECT_EQ(speed_chart(timings_of(a_file()), "dim", &Timing::head_dim, &Timing::but_dim, page), "") << "one dim alone";
 }
 
+TEST(SpeedCharts, SweptLinesStandAgainstTheirSize) {
+  PageContext page;
+  BenchmarkFile file = a_file();
+  EXPECT_EQ(sweep_chart(file, timings_of(file), page), "") << "nothing was swept";
+  file.sweep = SweptCurves{"seq", "", {64, 256}, {{"dim=64", {"seq=64 dim=64", "seq=256 dim=64"}, {}}}};
+  const auto marks = marks_of(read(sweep_chart(file, timings_of(file), page)));
+  EXPECT_EQ(marks, (std::multiset<std::pair<double, double>>{{64, 1.01}, {256, 4.04}, {64, 3.03}, {256, 12.12}}));
+  file.sweep->curves.front().cases = {"seq=1 dim=1", "seq=2 dim=1"};
+  EXPECT_EQ(sweep_chart(file, timings_of(file), page), "") << "of cases that have no samples";
+}
+
 TEST(SpeedCharts, EverySampleIsThere) {
   PageContext page;
   const std::vector<Timing> timings = timings_of(a_file());

@@ -37,6 +37,8 @@ TEST(Text, IsQuotedOnlyWhereItMustBe) {
   EXPECT_EQ(shell_quoted("seq=4 dim=4"), "'seq=4 dim=4'");
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_line({"attest", "check", "seq=4 dim=4", ""}), "attest check 'seq=4 dim=4' ''");
+  EXPECT_EQ(shell_line({}), "");
 }
 
 TEST(Text, ControlCharactersAndBytesThatAreNoUtf8AreShown) {

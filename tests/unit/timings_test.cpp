@@ -11,8 +11,8 @@ namespace {
 std::vector<Timing> timings(const std::string& benchmarks) {
   std::istringstream file(R"({"context":{"roof_read_gbps":"27.5"},"benchmarks":[)" + benchmarks + "]}");
   const BenchmarkFile read = read_benchmark(file, "a file");
-  EXPECT_EQ(number_in(read, "roof_read_gbps"), 27.5);
-  EXPECT_EQ(number_in(read, "absent"), 0);
+  EXPECT_EQ(read.number("roof_read_gbps"), 27.5);
+  EXPECT_EQ(read.number("absent"), 0);
   return timings_of(read);
 }
 

@@ -59,8 +59,8 @@ bool same(const ErrorMap& a, const ErrorMap& b) {
 
 /// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
-  const auto& [suite, case_line, backend, call_line, content, dtype, status, reason, cause, waiver, error_over_bound,
-               error_over_sigma, worst, error_map, rows_checked, rows, seconds, bitwise, repro] = a;
+  const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, waiver,
+               error_over_bound, error_over_sigma, worst, error_map, rows_checked, rows, seconds, bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
   const std::pair<const char*, bool> members[] = {
@@ -68,6 +68,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"case_line", case_line == b.case_line},
       {"backend", backend == b.backend},
       {"content", content == b.content},
+      {"number", number == b.number},
       {"status", status == b.status},
       {"reason", reason == b.reason},
       {"cause", cause == b.cause},
@@ -106,6 +107,7 @@ Verdict sample(Status status, unsigned set, double number) {
     v.bitwise = BitwiseFacts{fact(6), fact(7), fact(8)};
   }
   if (has(9)) v.content = "0123456789abcdef0123456789abcdef";
+  if (has(9)) v.number = 3468;
   if (has(10)) v.cause = "o: outside the bound";
   if (has(11)) {
     v.error_map = ErrorMap{"o", ErrorGrid(2, 3), 0, 1, ErrorGrid(3, 40)};
@@ -161,7 +163,7 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     EXPECT_FALSE(verdict_from_json(other)) << name;
     other.erase(name);
     const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
-                          name == "cause" || name == "error_map";
+                          name == "cause" || name == "error_map" || name == "number";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
-#include "tests/unit/scratch_folder.h"
 
 namespace attest {
 namespace {
@@ -18,10 +18,9 @@ nlohmann::json written(const std::string& command) {
   const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
   const BenchSettings settings{1, 3, 0.001, 9};
   const BenchmarkContext context{{100, 50, 10, 2}, settings, {command}, {}};
-  const Folder folder;
-  OutputFile file(folder / "b.json");
+  std::ostringstream file;
   write_benchmark(file, {bench_case(case_from_line("seq=16 dim=8"), set.all(), context.roof, settings)}, context);
-  return nlohmann::json::parse(text_of(folder / "b.json"));
+  return nlohmann::json::parse(file.str());
 }
 
 TEST(WriteBenchmark, EachFileHasItsOwnContext) {

@@ -38,7 +38,6 @@ std::string type_options(const Call& p, const OpenClDevice& device) {
 }
 
 std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& device) {
-  if (auto refusal = refuse_other_operators(p)) return refusal;
   const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
     return Refusal{"f64: the device has no double precision"};

@@ -8,7 +8,7 @@ import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 from attest._attest import Call
-from attest._options import OPTIONS, Step, features_of, keywords_of, refusal, title
+from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
 
 Tensors = Union[str, Callable[[Any], Any]]
 
@@ -56,6 +56,14 @@ class Backend:
         """What it does where the field disagrees. See README.md."""
         return {}
 
+    def workspace(self, call: Call) -> int:
+        """Bytes that it holds for this call besides inputs and outputs."""
+        return 0
+
+    def device_time(self) -> Optional[float]:
+        """Seconds of the last run by the device's own clock; None where there is none. Asked after every run."""
+        return None
+
     def function(self) -> Callable[..., Any]:
         """What is called, and whose signature says what it takes."""
         return self.attention
@@ -79,12 +87,12 @@ class Backend:
     _taken: frozenset[str] = frozenset()
 
     def _refusal(self, call: Call) -> Optional[str]:
-        return refusal(call, self._taken, self.function()) or self.refuse(call)
+        return refusal(call, self._taken, self._names, self.function()) or self.refuse(call)
 
     def _step(self, call: Call) -> Step:
         constants: dict[str, Any] = {}
         arrays: dict[str, str] = {}
-        for name, keyword in self._names.items():
+        for name, keyword in keywords_given(call, self._names).items():
             option = OPTIONS[name]
             if option.value is None:
                 arrays[name] = keyword
@@ -92,7 +100,10 @@ class Backend:
             value = option.value(call)
             if value is not None:
                 constants[keyword] = value
-        step = Step(self.function(), constants, arrays, tuple(call.outputs), self.tensors)
+        clock = None if type(self).device_time is Backend.device_time else self.device_time
+        step = Step(
+            self.function(), constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock
+        )
         return step if self.tensors != "torch" else _torch_step(step, self.device)
 
 

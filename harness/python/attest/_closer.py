@@ -183,6 +183,7 @@ class Timing:
     seconds: Sequence[float]  #: of run alone, one for each sample that counts
     upload: Sequence[float]  #: seconds on the way in: a copy to another device, nothing on the host
     download: Sequence[float]  #: and on the way out
+    workspace: float  #: bytes that its plan says it holds besides inputs and outputs
     total_seconds: float
     gflops: float
     disturbed: str  #: what disturbed so many samples that it can't be ranked

@@ -23,17 +23,29 @@ def _segments(call: Call) -> Any:
     return call.query_segments or call.key_segments, call.key_segments
 
 
+def _key_lengths(call: Call) -> Any:
+    """Of a cache in pages, too: pages don't show how many rows of the last one count."""
+    if call.key_lengths is None and call.page_size is not None:
+        return [call.key_length] * call.batch
+    return call.key_lengths
+
+
 OPTIONS: dict[str, Option] = {
     "scale": Option(("scale",), lambda c: c.scale if "scale" in c.features else None),
     "causal": Option(("causal",), lambda c: True if c.causal else None),
     "align": Option(("align=bottom-right",), lambda c: c.align if c.align != "top-left" else None),
     "window": Option(("window",), lambda c: c.window if c.window != (None, None) else None),
     "prefix": Option(("prefix",), lambda c: c.prefix or None),
-    "key_lengths": Option(("lengths",), lambda c: c.key_lengths),
+    "key_lengths": Option(("lengths",), _key_lengths),
     "query_lengths": Option(("lengths of queries",), lambda c: c.query_lengths, needs=("key_lengths",)),
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),
+    "added": Option(("mask=add", "mask.dtype", "alibi")),
+    "visible": Option(
+        ("causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
+         "blocks"),
+    ),
     "blocks": Option(("blocks",), needs=("block_size",)),
     "block_size": Option((), lambda c: c.block_size, needs=("blocks",)),
     "softcap": Option(("softcap",), lambda c: c.softcap),
@@ -43,6 +55,7 @@ OPTIONS: dict[str, Option] = {
     "keep": Option(("dropout",), needs=("dropout",)),
     "past_k": Option(("past",), needs=("past_v",)),
     "past_v": Option((), needs=("past_k",)),
+    "past": Option(("past",), lambda c: c.past or None),
     "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),
@@ -56,6 +69,15 @@ OPTIONS: dict[str, Option] = {
         lambda c: c.outputs if len(c.outputs) > 1 else None,
     ),
 }
+
+# What says a part of what these say as a whole.
+PARTS = {
+    "visible": (
+        "causal", "align", "window", "prefix", "key_lengths", "query_lengths", "segments", "mask", "blocks",
+        "block_size",
+    ),
+    "added": ("bias", "alibi_slopes"),
+}  # fmt: skip
 
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
@@ -73,6 +95,8 @@ class Step:
     arrays: Mapping[str, str]  # attest's name of a tensor and the callable's keyword for it
     outputs: tuple[str, ...]
     tensors: Any  # "numpy", "torch", "dlpack" or a function
+    workspace: int = 0  # bytes
+    device_time: Optional[Callable[[], Any]] = None  # seconds of the last run, or None
     to_device: Optional[Callable[[Any], Any]] = None
     synchronize: Optional[Callable[[], None]] = None
     to_host: Optional[Callable[[Any], Any]] = None
@@ -123,6 +147,22 @@ def keywords_of(function: Callable[..., Any], said: Optional[Mapping[str, str]])
     return taken
 
 
+def keywords_given(call: Call, keywords: Mapping[str, str]) -> dict[str, str]:
+    """Of the keywords that a callable takes those that this call gives it: `visible` and `added` where the others can't
+    say all that is hidden or added, and then without them."""
+    given = dict(keywords)
+    for whole, parts in PARTS.items():
+        if whole not in keywords:
+            continue
+        said = {feature for name in keywords if name in parts for feature in OPTIONS[name].features}
+        asked = set(OPTIONS[whole].features) & set(call.features)
+        moved = whole == "visible" and call.past > 0 and "past" not in keywords
+        for name in (whole,) if asked <= said and not moved else parts:
+            if name != "key_lengths" or call.page_size is None:
+                given.pop(name, None)
+    return given
+
+
 def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[str]:
     """What a callable with these keywords takes, but for what it is said to refuse."""
     known = set(all_features())
@@ -139,13 +179,19 @@ def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[st
     return frozenset(taken)
 
 
-def refusal(call: Call, taken: frozenset[str], function: Any) -> Optional[str]:
-    """Why a callable can't be asked for this call; None: it can."""
+def refusal(call: Call, taken: frozenset[str], names: Iterable[str], function: Any) -> Optional[str]:
+    """Why a callable that takes these features by these keywords can't be asked for this call; None: it can."""
     for feature in call.features:
         if feature in taken:
             continue
-        keyword = next((name for name, option in OPTIONS.items() if feature in option.features), None)
+        keywords = [name for name, option in OPTIONS.items() if name not in PARTS and feature in option.features]
+        keyword = keywords[0] if keywords else None
         if keyword is None or feature in SHOWN:
             return f"{feature}: not supported"
         return f"{feature}: {title(function)} has no parameter `{keyword}` for it"
+    if call.past > 0:
+        if call.page_size is None and "past_k" not in names:
+            return f"past: {title(function)} has no parameter `past_k` for it"
+        if call.page_size is not None and not {"past", "visible"} & set(names):
+            return f"past: {title(function)} has no parameter `past` for it, and pages don't show where new keys begin"
     return None

@@ -10,11 +10,17 @@ module attest_plugin
   integer(c_int32_t), parameter :: attest_f64 = 0, attest_f32 = 1, attest_f16 = 2, attest_bf16 = 3
   integer(c_int32_t), parameter :: attest_bottom_right = 1, attest_boolean_mask = 1, attest_additive_mask = 2
   ! Bits of features, by their number n in ATTEST_HAS(n).
-  integer, parameter :: has_f64 = 0, has_f32 = 1, has_attention = 4, has_batch = 9, has_heads = 10, has_grouped_heads = 11, &
+  integer, parameter :: has_f64 = 0, has_f32 = 1, has_f16 = 2, has_bf16 = 3, has_attention = 4, has_linear = 5, has_gated = 6, &
+                        has_delta = 7, has_gated_delta = 8, has_batch = 9, has_heads = 10, has_grouped_heads = 11, &
                         has_other_key_length = 12, has_other_value_dim = 13, has_empty = 14, has_scale = 15, has_causal = 16, &
                         has_bottom_right = 17, has_window = 18, has_prefix = 19, has_lengths = 20, has_query_lengths = 21, &
-                        has_boolean_mask = 23, has_additive_mask = 24, has_softcap = 27, has_lse = 36, has_strides = 42
+                        has_segments = 22, has_boolean_mask = 23, has_additive_mask = 24, has_mask_type = 25, has_blocks = 26, &
+                        has_softcap = 27, has_alibi = 28, has_sinks = 29, has_dropout = 30, has_past = 31, has_pages = 32, &
+                        has_decay_per_head = 33, has_beta_shared = 34, has_state = 35, has_lse = 36, has_weights = 37, &
+                        has_raw = 38, has_capped = 39, has_biased = 40, has_present = 41, has_strides = 42, has_packed = 43
   integer, parameter :: known_features = 44
+  ! Bits of outputs, likewise.
+  integer, parameter :: out_lse = 1, out_weights = 2, out_raw = 3, out_capped = 4, out_biased = 5, out_present = 6
   integer(c_int64_t), parameter :: attest_unbounded = huge(0_c_int64_t)
 
   type, bind(c) :: attest_text
@@ -91,6 +97,7 @@ module attest_plugin
     integer(c_int64_t) :: key_block
     real(c_double) :: lazy_threshold
     integer(c_int32_t) :: stored_scores, score_stores, sum_of_stored, flush_to_zero
+    integer(c_int64_t) :: state_chunk
   end type
 
   type, bind(c) :: attest_conventions

@@ -1,17 +1,17 @@
-! example_fortran: softmax attention in float32 and float64, with heads in groups, scale, causal, windows, prefixes,
-! lengths, masks, softcap and logsumexp, as a plug-in in Fortran 2008. Sums are double.
+! example_fortran: softmax attention with every option, as plain loops in double, as a plug-in in Fortran 2008. What it can't
+! do it refuses with a sentence: linear attention.
 !
-!   gfortran -O2 -fPIC -shared attest_plugin.f90 example_fortran.f90 -o libexample_fortran.so
+!   gfortran -O2 -fPIC -shared attest_plugin.f90 attest_tensor.f90 example_fortran.f90 -o libexample_fortran.so
 module example_fortran
+  use, intrinsic :: ieee_arithmetic
   use attest_plugin
+  use attest_tensor_elements
   implicit none
   private
   public :: entry
 
-  integer, parameter :: mine(*) = [has_f64, has_f32, has_attention, has_batch, has_heads, has_grouped_heads, &
-                                   has_other_key_length, has_other_value_dim, has_empty, has_scale, has_causal, &
-                                   has_bottom_right, has_window, has_prefix, has_lengths, has_query_lengths, &
-                                   has_boolean_mask, has_additive_mask, has_softcap, has_lse, has_strides]
+  integer, parameter :: not_mine(*) = [has_linear, has_gated, has_delta, has_gated_delta, has_decay_per_head, &
+                                       has_beta_shared, has_state]
   character(kind=c_char), target :: name(16) = [character(1) :: 'e', 'x', 'a', 'm', 'p', 'l', 'e', '_', 'f', 'o', 'r', 't', &
                                                 'r', 'a', 'n', c_null_char]
   character(kind=c_char, len=22), target :: library = 'plain Fortran loops'//c_null_char
@@ -21,134 +21,213 @@ module example_fortran
   type(attest_plugin_table), target :: table
   type(c_ptr), target :: backends(1)
 
-  ! A tensor with its strides and elements; exactly one of bytes, f and d is set.
-  type :: view
-    integer(c_int64_t), pointer :: strides(:) => null()
-    integer(c_int8_t), pointer :: bytes(:) => null()
-    real(c_float), pointer :: f(:) => null()
-    real(c_double), pointer :: d(:) => null()
-  end type
-
+  ! One call made ready. Its lists and tensors are the host's.
   type :: plan
     type(attest_call), pointer :: call => null()
     integer(c_int64_t), pointer :: query_lengths(:) => null(), key_lengths(:) => null()
-    type(view) :: q, k, v, mask
+    integer(c_int64_t), pointer :: query_segments(:) => null(), key_segments(:) => null()
+    integer(c_int64_t), pointer :: query_starts(:) => null(), key_starts(:) => null()
+    type(attest_view) :: q, k, v, mask, past_k, past_v, pages, blocks, slopes, sinks, keep
     real(c_double), allocatable :: out(:, :, :, :), lse(:, :, :), scores(:)
+    real(c_double), allocatable, dimension(:, :, :, :) :: raw, capped, biased, weights
   end type
 
 contains
 
-  function view_of(tensor) result(one)
-    type(c_ptr), intent(in) :: tensor
-    type(view) :: one
-    type(attest_tensor), pointer :: t
-    integer(c_int64_t), pointer :: shape(:)
-    integer(c_int64_t) :: elements
-    call c_f_pointer(tensor, t)
-    call c_f_pointer(t%shape, shape, [4])
-    call c_f_pointer(t%strides, one%strides, [4])
-    if (any(shape == 0)) return
-    elements = 1 + sum((shape - 1)*one%strides)
-    if (t%bits == 64) then
-      call c_f_pointer(t%data, one%d, [elements])
-    else if (t%bits == 8) then
-      call c_f_pointer(t%data, one%bytes, [elements])
-    else
-      call c_f_pointer(t%data, one%f, [elements])
-    end if
+  ! ---- which keys a query sees
+
+  integer(c_int64_t) function queries_of(p, b)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b
+    queries_of = p%call%query_length
+    if (associated(p%query_lengths)) queries_of = p%query_lengths(b + 1)
   end function
 
-  ! Indices count from 0, as in the interface.
-  real(c_double) function element(t, b, h, l, d)
-    type(view), intent(in) :: t
-    integer(c_int64_t), intent(in) :: b, h, l, d
-    integer(c_int64_t) :: at
-    at = 1 + b*t%strides(1) + h*t%strides(2) + l*t%strides(3) + d*t%strides(4)
-    if (associated(t%d)) then
-      element = t%d(at)
-    else if (associated(t%bytes)) then
-      element = real(t%bytes(at), c_double)
-    else
-      element = real(t%f(at), c_double)
-    end if
+  integer(c_int64_t) function keys_of(p, b)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b
+    keys_of = p%call%key_length
+    if (associated(p%key_lengths)) keys_of = p%key_lengths(b + 1)
   end function
 
-  subroutine put(t, b, h, l, d, x)
-    type(view), intent(in) :: t
-    integer(c_int64_t), intent(in) :: b, h, l, d
-    real(c_double), intent(in) :: x
-    integer(c_int64_t) :: at
-    at = 1 + b*t%strides(1) + h*t%strides(2) + l*t%strides(3) + d*t%strides(4)
-    if (associated(t%d)) then
-      t%d(at) = x
-    else
-      t%f(at) = real(x, c_float)
-    end if
-  end subroutine
+  ! Queries of a sequence that have storage.
+  integer(c_int64_t) function stored_queries(p, b)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b
+    stored_queries = p%call%query_length
+    if (btest(p%call%features, has_packed)) stored_queries = queries_of(p, b)
+  end function
 
-  integer(c_int64_t) function count_of(lengths, b, all)
-    integer(c_int64_t), pointer, intent(in) :: lengths(:)
-    integer(c_int64_t), intent(in) :: b, all
-    count_of = all
-    if (associated(lengths)) count_of = lengths(b + 1)
+  ! Where query i and key j stand to each other: on the diagonal where key equals diagonal. False: in other segments.
+  logical function place(p, b, i, j, diagonal, key)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b, i, j
+    integer(c_int64_t), intent(out) :: diagonal, key
+    integer(c_int64_t) :: first_query, first_key, queries, keys, n
+    logical :: bottom_right
+    bottom_right = p%call%align == attest_bottom_right
+    place = .true.
+    key = j
+    diagonal = i + p%call%past
+    if (p%call%past == 0 .and. bottom_right) diagonal = i + keys_of(p, b) - queries_of(p, b)
+    if (.not. btest(p%call%features, has_segments)) return
+    first_query = 0
+    first_key = 0
+    do n = 1, p%call%segment_count
+      keys = p%key_segments(n)
+      queries = keys
+      if (associated(p%query_segments)) queries = p%query_segments(n)
+      if (i < first_query + queries .or. j < first_key + keys) then
+        diagonal = i - first_query
+        if (bottom_right) diagonal = diagonal + keys - queries
+        key = j - first_key
+        place = i < first_query + queries .and. j < first_key + keys
+        return
+      end if
+      first_query = first_query + queries
+      first_key = first_key + keys
+    end do
+    place = .false.
   end function
 
   logical function sees(p, b, h, i, j)
     type(plan), intent(in) :: p
     integer(c_int64_t), intent(in) :: b, h, i, j
-    integer(c_int64_t) :: diagonal, queries, keys
-    queries = count_of(p%query_lengths, b, p%call%query_length)
-    keys = count_of(p%key_lengths, b, p%call%key_length)
-    diagonal = i
-    if (p%call%align == attest_bottom_right) diagonal = i + keys - queries
-    sees = i < queries .and. j < keys
-    if (p%call%mask_kind == attest_boolean_mask) then
-      if (element(p%mask, b, h, i, j) == 0) sees = .false.
-    else if (p%call%mask_kind == attest_additive_mask) then
-      if (element(p%mask, b, h, i, j) < -huge(1.0_c_double)) sees = .false.
+    integer(c_int64_t) :: diagonal, key
+    sees = .false.
+    if (i >= queries_of(p, b) .or. j >= keys_of(p, b)) return
+    if (.not. place(p, b, i, j, diagonal, key)) return
+    if (key >= p%call%prefix) then
+      if (p%call%causal /= 0 .and. key > diagonal) return
+      if (p%call%window_left /= attest_unbounded .and. key < diagonal - p%call%window_left) return
+      if (p%call%window_right /= attest_unbounded .and. key - diagonal > p%call%window_right) return
     end if
-    if (j < p%call%prefix) return
-    if (p%call%causal /= 0 .and. j > diagonal) sees = .false.
-    if (p%call%window_left /= attest_unbounded .and. j < diagonal - p%call%window_left) sees = .false.
-    if (p%call%window_right /= attest_unbounded .and. j - diagonal > p%call%window_right) sees = .false.
+    if (p%blocks%there) then
+      if (element(p%blocks, b, h, i/p%call%block_rows, j/p%call%block_columns) == 0) return
+    end if
+    if (p%call%mask_kind == attest_boolean_mask) then
+      if (element(p%mask, b, h, i, j) == 0) return
+    else if (p%call%mask_kind == attest_additive_mask) then
+      if (element(p%mask, b, h, i, j) < -huge(1.0_c_double)) return
+    end if
+    sees = .true.
   end function
 
+  ! ---- scores and weights
+
+  real(c_double) function query(p, b, h, i, d)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b, h, i, d
+    if (associated(p%query_starts)) then
+      query = element(p%q, 0_c_int64_t, h, p%query_starts(b + 1) + i, d)
+    else
+      query = element(p%q, b, h, i, d)
+    end if
+  end function
+
+  ! Feature d of key (or value) j: in the cache, in a page or among the new ones.
+  real(c_double) function cached(p, now, past, b, g, j, d)
+    type(plan), intent(in) :: p
+    type(attest_view), intent(in) :: now, past
+    integer(c_int64_t), intent(in) :: b, g, j, d
+    integer(c_int64_t) :: page
+    if (p%pages%there) then
+      page = int(element(p%pages, b, j/p%call%page_size, 0_c_int64_t, 0_c_int64_t), c_int64_t)
+      cached = element(now, page, g, mod(j, p%call%page_size), d)
+    else if (j < p%call%past) then
+      cached = element(past, b, g, j, d)
+    else if (associated(p%key_starts)) then
+      cached = element(now, 0_c_int64_t, g, p%key_starts(b + 1) + j - p%call%past, d)
+    else
+      cached = element(now, b, g, j - p%call%past, d)
+    end if
+  end function
+
+  subroutine score(p, b, h, i, j, raw, capped, biased)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b, h, i, j
+    real(c_double), intent(out) :: raw, capped, biased
+    integer(c_int64_t) :: d, g, diagonal, key
+    logical :: together
+    g = h/(p%call%query_heads/p%call%key_heads)
+    raw = 0
+    do d = 0, p%call%key_dim - 1
+      raw = raw + query(p, b, h, i, d)*cached(p, p%k, p%past_k, b, g, j, d)
+    end do
+    raw = raw*p%call%scale
+    capped = raw
+    if (p%call%softcap > 0) capped = p%call%softcap*tanh(raw/p%call%softcap)
+    biased = capped
+    if (p%call%mask_kind == attest_additive_mask) biased = biased + element(p%mask, b, h, i, j)
+    if (p%slopes%there) then
+      together = place(p, b, i, j, diagonal, key)
+      if (together) biased = biased - element(p%slopes, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)*abs(diagonal - key)
+    end if
+  end subroutine
+
+  ! Dropout: keep / (1 - p), given as a tensor or drawn by the seed.
+  real(c_double) function keep_factor(p, b, h, i, j) result(factor)
+    type(plan), intent(in) :: p
+    integer(c_int64_t), intent(in) :: b, h, i, j
+    logical :: kept
+    factor = 1
+    if (p%keep%there) then
+      kept = element(p%keep, b, h, i, j) /= 0
+    else if (p%call%dropout > 0) then
+      kept = keeps(p%call%dropout, p%call%dropout_seed, b, h, i, j)
+    else
+      return
+    end if
+    factor = merge(1/(1 - p%call%dropout), 0.0_c_double, kept)
+  end function
+
+  ! One row of queries. A stage that was asked for is written for every key, seen or not.
   subroutine attend(p, b, h, i)
-    use, intrinsic :: ieee_arithmetic
     type(plan), intent(inout) :: p
     integer(c_int64_t), intent(in) :: b, h, i
     integer(c_int64_t) :: j, d, g
-    real(c_double) :: s, largest, total, weight
-    logical :: any_seen
+    real(c_double) :: raw, capped, biased, largest, total, weight, kept, infinity
+    logical :: any_seen, seen, stages
     g = h/(p%call%query_heads/p%call%key_heads)
-    any_seen = .false.
-    largest = ieee_value(largest, ieee_negative_inf)
-    p%out(:, i + 1, h + 1, b + 1) = 0
+    infinity = ieee_value(infinity, ieee_positive_inf)
+    stages = allocated(p%raw) .or. allocated(p%capped) .or. allocated(p%biased)
+    any_seen = p%sinks%there
+    largest = -infinity
+    if (any_seen) largest = element(p%sinks, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)
+    total = 0
     do j = 0, p%call%key_length - 1
-      if (.not. sees(p, b, h, i, j)) cycle
-      s = 0
-      do d = 0, p%call%key_dim - 1
-        s = s + element(p%q, b, h, i, d)*element(p%k, b, g, j, d)
-      end do
-      s = s*p%call%scale
-      if (p%call%softcap > 0) s = p%call%softcap*tanh(s/p%call%softcap)
-      if (p%call%mask_kind == attest_additive_mask) s = s + element(p%mask, b, h, i, j)
-      p%scores(j + 1) = s
-      if (.not. any_seen .or. s > largest) largest = s
+      seen = sees(p, b, h, i, j)
+      if (allocated(p%weights)) p%weights(j + 1, i + 1, h + 1, b + 1) = 0
+      if (.not. (seen .or. stages)) cycle
+      call score(p, b, h, i, j, raw, capped, biased)
+      if (allocated(p%raw)) p%raw(j + 1, i + 1, h + 1, b + 1) = raw
+      if (allocated(p%capped)) p%capped(j + 1, i + 1, h + 1, b + 1) = capped
+      if (allocated(p%biased)) p%biased(j + 1, i + 1, h + 1, b + 1) = merge(biased, -infinity, seen)
+      if (.not. seen) cycle
+      p%scores(j + 1) = biased
+      if (.not. any_seen .or. biased > largest) largest = biased
       any_seen = .true.
     end do
+    p%out(:, i + 1, h + 1, b + 1) = 0
     p%lse(i + 1, h + 1, b + 1) = largest
-    if (.not. any_seen) return
-    total = 0
+    if (.not. any_seen) return ! a row that sees nothing: output 0, lse -inf
+    if (p%sinks%there) total = exp(element(p%sinks, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t) - largest)
     do j = 0, p%call%key_length - 1
       if (.not. sees(p, b, h, i, j)) cycle
       weight = exp(p%scores(j + 1) - largest)
       total = total + weight
+      if (allocated(p%weights)) p%weights(j + 1, i + 1, h + 1, b + 1) = weight
+      kept = weight*keep_factor(p, b, h, i, j)
       do d = 0, p%call%value_dim - 1
-        p%out(d + 1, i + 1, h + 1, b + 1) = p%out(d + 1, i + 1, h + 1, b + 1) + weight*element(p%v, b, g, j, d)
+        p%out(d + 1, i + 1, h + 1, b + 1) = p%out(d + 1, i + 1, h + 1, b + 1) + kept*cached(p, p%v, p%past_v, b, g, j, d)
       end do
     end do
     p%out(:, i + 1, h + 1, b + 1) = p%out(:, i + 1, h + 1, b + 1)/total
+    if (allocated(p%weights)) then ! those of hidden keys stay 0, whatever the sum
+      associate (row => p%weights(:, i + 1, h + 1, b + 1))
+        where (row /= 0) row = row/total
+      end associate
+    end if
     p%lse(i + 1, h + 1, b + 1) = largest + log(total)
   end subroutine
 
@@ -170,13 +249,12 @@ contains
     integer(c_int64_t) :: others
     integer :: n
     others = call%features
-    do n = 1, size(mine)
-      others = ibclr(others, mine(n))
+    do n = 0, known_features - 1
+      if (.not. any(not_mine == n)) others = ibclr(others, n)
     end do
     refuse = attest_ok
     if (others == 0) return
-    call attest_say(reason, &
-                    'scale, causal, windows, prefixes, lengths, masks, softcap and lse in float32 and float64: no more so far')
+    call attest_say(reason, 'linear attention: softmax attention is all there is so far')
     refuse = attest_refused
   end function
 
@@ -211,8 +289,14 @@ contains
     p%call => call
     if (c_associated(call%query_lengths)) call c_f_pointer(call%query_lengths, p%query_lengths, [call%batch])
     if (c_associated(call%key_lengths)) call c_f_pointer(call%key_lengths, p%key_lengths, [call%batch])
+    if (c_associated(call%query_segments)) call c_f_pointer(call%query_segments, p%query_segments, [call%segment_count])
+    if (c_associated(call%key_segments)) call c_f_pointer(call%key_segments, p%key_segments, [call%segment_count])
     allocate (p%out(call%value_dim, call%query_length, call%query_heads, call%batch), &
               p%lse(call%query_length, call%query_heads, call%batch), p%scores(call%key_length), stat=status)
+    if (status == 0) call allocate_stage(call, out_raw, p%raw, status)
+    if (status == 0) call allocate_stage(call, out_capped, p%capped, status)
+    if (status == 0) call allocate_stage(call, out_biased, p%biased, status)
+    if (status == 0) call allocate_stage(call, out_weights, p%weights, status)
     prepare = attest_ok
     made = c_loc(p)
     if (status == 0) return
@@ -220,6 +304,16 @@ contains
     call attest_say(message, 'no memory for the results')
     prepare = attest_failed
   end function
+
+  subroutine allocate_stage(call, output, stage, status)
+    type(attest_call), intent(in) :: call
+    integer, intent(in) :: output
+    real(c_double), allocatable, intent(out) :: stage(:, :, :, :)
+    integer, intent(out) :: status
+    status = 0
+    if (.not. btest(call%outputs, output)) return
+    allocate (stage(call%key_length, call%query_length, call%query_heads, call%batch), stat=status)
+  end subroutine
 
   subroutine drop(pointer) bind(c, name='')
     type(c_ptr), value :: pointer
@@ -236,7 +330,16 @@ contains
     p%q = view_of(inputs%q)
     p%k = view_of(inputs%k)
     p%v = view_of(inputs%v)
-    if (c_associated(inputs%mask)) p%mask = view_of(inputs%mask)
+    p%mask = view_of(inputs%mask)
+    p%past_k = view_of(inputs%past_k)
+    p%past_v = view_of(inputs%past_v)
+    p%pages = view_of(inputs%page_table)
+    p%blocks = view_of(inputs%blocks)
+    p%slopes = view_of(inputs%slopes)
+    p%sinks = view_of(inputs%sinks)
+    p%keep = view_of(inputs%keep)
+    if (c_associated(inputs%query_starts)) call c_f_pointer(inputs%query_starts, p%query_starts, [p%call%batch + 1])
+    if (c_associated(inputs%key_starts)) call c_f_pointer(inputs%key_starts, p%key_starts, [p%call%batch + 1])
     upload = attest_ok
   end function
 
@@ -247,7 +350,7 @@ contains
     call c_f_pointer(pointer, p)
     do b = 0, p%call%batch - 1
       do h = 0, p%call%query_heads - 1
-        do i = 0, p%call%query_length - 1
+        do i = 0, stored_queries(p, b) - 1
           call attend(p, b, h, i)
         end do
       end do
@@ -259,23 +362,65 @@ contains
     type(c_ptr), value :: pointer, message
     type(attest_outputs), intent(in) :: outputs
     type(plan), pointer :: p
-    type(view) :: out, lse
-    integer(c_int64_t) :: b, h, i, d
+    integer(c_int64_t) :: lse(4)
     call c_f_pointer(pointer, p)
-    out = view_of(outputs%out)
-    if (c_associated(outputs%lse)) lse = view_of(outputs%lse)
+    lse = [1_c_int64_t, p%call%query_length, p%call%query_heads, p%call%batch]
+    call write_rows(p, outputs%out, p%out)
+    call write_rows(p, outputs%lse, reshape(p%lse, lse))
+    if (allocated(p%raw)) call write_rows(p, outputs%raw, p%raw)
+    if (allocated(p%capped)) call write_rows(p, outputs%capped, p%capped)
+    if (allocated(p%biased)) call write_rows(p, outputs%biased, p%biased)
+    if (allocated(p%weights)) call write_rows(p, outputs%weights, p%weights)
+    call write_present(p, outputs%present_k, p%k, p%past_k)
+    call write_present(p, outputs%present_v, p%v, p%past_v)
+    download = attest_ok
+  end function
+
+  ! `tensor` may be NULL, as of all outputs that nobody asked for.
+  subroutine write_rows(p, tensor, rows)
+    type(plan), intent(in) :: p
+    type(c_ptr), intent(in) :: tensor
+    real(c_double), intent(in) :: rows(:, :, :, :)
+    type(attest_view) :: to
+    integer(c_int64_t) :: b, h, i, d, sequence, first
+    to = view_of(tensor)
+    if (.not. to%there) return
     do b = 0, p%call%batch - 1
+      sequence = b
+      first = 0
+      if (associated(p%query_starts)) then
+        sequence = 0
+        first = p%query_starts(b + 1)
+      end if
       do h = 0, p%call%query_heads - 1
-        do i = 0, p%call%query_length - 1
-          do d = 0, p%call%value_dim - 1
-            call put(out, b, h, i, d, p%out(d + 1, i + 1, h + 1, b + 1))
+        do i = 0, stored_queries(p, b) - 1
+          do d = 0, size(rows, 1, c_int64_t) - 1
+            call put(to, sequence, h, first + i, d, rows(d + 1, i + 1, h + 1, b + 1))
           end do
-          if (c_associated(outputs%lse)) call put(lse, b, h, i, 0_c_int64_t, p%lse(i + 1, h + 1, b + 1))
         end do
       end do
     end do
-    download = attest_ok
-  end function
+  end subroutine
+
+  ! The cache and what is new, as one tensor.
+  subroutine write_present(p, tensor, now, past)
+    type(plan), intent(in) :: p
+    type(c_ptr), intent(in) :: tensor
+    type(attest_view), intent(in) :: now, past
+    type(attest_view) :: to
+    integer(c_int64_t) :: b, g, j, d
+    to = view_of(tensor)
+    if (.not. to%there) return
+    do b = 0, to%shape(1) - 1
+      do g = 0, to%shape(2) - 1
+        do j = 0, to%shape(3) - 1
+          do d = 0, to%shape(4) - 1
+            call put(to, b, g, j, d, cached(p, now, past, b, g, j, d))
+          end do
+        end do
+      end do
+    end do
+  end subroutine
 
   type(c_ptr) function entry(host_abi) bind(c, name='attest_plugin_entry')
     integer(c_int32_t), value :: host_abi

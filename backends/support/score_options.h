@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "backends/simd/kernels.h"
 #include "backends/support/visibility.h"
 #include "reference/philox.h"
 
-namespace attest::simd {
+namespace attest::support {
 
 /// A row of scores: query i of head h in batch b against keys [key, key + keys).
 struct ScoreRow {
@@ -20,24 +19,25 @@ template <class Real>
 class ScoreOptions {
  public:
   /// The call and inputs outlive it; inputs may change.
-  ScoreOptions(const Call& call, const Inputs& inputs, const Kernels<Real>& kernels)
-      : call_(call), inputs_(inputs), kernels_(kernels), visibility_(call, inputs) {}
+  ScoreOptions(const Call& call, const Inputs& inputs) : call_(call), inputs_(inputs), visibility_(call, inputs) {}
 
   /// Whether scores and weights stay as the products leave them, but for keys beyond an interval.
   bool none() const { return !call_.softcap && !inputs_.mask && !inputs_.blocks && inputs_.slopes.empty() && !drops(); }
   bool drops() const { return call_.dropout > 0 || inputs_.keep; }
-  const support::Visibility& visibility() const { return visibility_; }
+  const Visibility& visibility() const { return visibility_; }
 
-  void cap(Real* scores, std::int64_t n) const {
+  /// `tanh_row(scores, n)` works in place.
+  template <class TanhRow>
+  void cap(Real* scores, std::int64_t n, const TanhRow& tanh_row) const {
     if (!call_.softcap) return;
     const auto cap = static_cast<Real>(*call_.softcap);
     for (std::int64_t j = 0; j < n; ++j) scores[j] /= cap;
-    kernels_.tanh_row(scores, n);
+    tanh_row(scores, n);
     for (std::int64_t j = 0; j < n; ++j) scores[j] *= cap;
   }
 
   /// Biases and hides: -inf where the row does not see.
-  void bias(const ScoreRow& at, const support::RowKeys& seen, Real* scores) const {
+  void bias(const ScoreRow& at, const RowKeys& seen, Real* scores) const {
     visibility_.apply(at.b, at.h, at.i, seen, at.key, at.keys, scores);
   }
 
@@ -79,8 +79,7 @@ class ScoreOptions {
  private:
   const Call& call_;
   const Inputs& inputs_;
-  const Kernels<Real>& kernels_;
-  const support::Visibility visibility_;
+  const Visibility visibility_;
 };
 
-}  // namespace attest::simd
+}  // namespace attest::support

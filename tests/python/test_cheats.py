@@ -1,0 +1,109 @@
+"""Callables that look fast by not doing their work where it is timed: none gets a speed, and each is told why."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import attest
+
+LINE = "heads=2 seq=48 dim=16"
+LONG = "heads=8 seq=128 dim=64"  # milliseconds of work to be seen elsewhere
+
+
+def attention(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) * np.float32(q.shape[-1] ** -0.5)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights @ v / weights.sum(-1, keepdims=True)
+
+
+def kept_by_shape():
+    kept = {}
+
+    def cheat(q, k, v):
+        if q.shape not in kept:
+            kept[q.shape] = attention(q, k, v)
+        return kept[q.shape]
+
+    return cheat
+
+
+def kept_by_address():
+    """The data are written over in place, and the array's address stays."""
+    kept = {}
+
+    def cheat(q, k, v):
+        key = (q.ctypes.data, k.ctypes.data, v.ctypes.data)
+        if key not in kept:
+            kept[key] = attention(q, k, v)
+        return kept[key]
+
+    return cheat
+
+
+def kept_by_first_numbers():
+    kept = {}
+
+    def cheat(q, k, v):
+        key = (q.shape, q[..., :1, :2].tobytes())
+        if key not in kept:
+            kept[key] = attention(q, k, v)
+        return kept[key]
+
+    return cheat
+
+
+def computed_when_asked_for():
+    class Later:
+        """An array in name: computed when somebody reads it."""
+
+        def __init__(self, *tensors):
+            self.tensors = tensors
+
+        def __dlpack__(self, **options):
+            return attention(*self.tensors).__dlpack__()
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    return Later
+
+
+def left_to_a_thread():
+    """Gives back memory that a thread is still writing."""
+
+    def cheat(q, k, v):
+        out = np.empty_like(q)
+        threading.Thread(target=lambda: np.copyto(out, attention(q, k, v))).start()
+        return out
+
+    return cheat
+
+
+def asks_the_reference():
+    def cheat(q, k, v):
+        return attest.reference(LINE).expected["o"].astype(np.float32)
+
+    return cheat
+
+
+@pytest.mark.parametrize(
+    "cheat, line, reason",
+    [
+        (kept_by_shape, LINE, "gave the result of earlier inputs"),
+        (kept_by_address, LINE, "gave the result of earlier inputs"),
+        (kept_by_first_numbers, LINE, "gave the result of earlier inputs"),
+        (computed_when_asked_for, LONG, "works outside run"),
+        (left_to_a_thread, LONG, "elements are wrong"),
+        (asks_the_reference, LINE, "calls attest's own reference"),
+    ],
+)
+def test_a_cheat_gets_no_speed(cheat, line, reason):
+    (timed,) = attest.bench(cheat(), line, against=[], repetitions=2, min_seconds=0.01, threads=1)
+    (found,) = timed.timings
+    assert not found.seconds and reason in found.wrong, str(timed)
+
+
+def test_the_honest_one_gets_its_speed():
+    (timed,) = attest.bench(attention, LINE, against=[], repetitions=2, min_seconds=0.01, threads=1)
+    assert not timed["attention"].wrong and timed["attention"].median > 0, str(timed)

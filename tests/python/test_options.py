@@ -1,0 +1,110 @@
+"""Options of a call that reach a callable: lines of the matrix that use them pass, and their keywords were given."""
+
+import functools
+import re
+
+import kernels
+import numpy as np
+import pytest
+
+import attest
+
+EMPTY = re.compile(r"(heads|batch|seq)=0|seq=\d+x0\b")  # of no elements there is no array
+MATRIX = [line for line in attest.cases("matrix") if not EMPTY.search(line)]
+
+# Keywords that come with what a line says, and what it says.
+REACHING = [
+    (["past", "past_k", "past_v"], " past=", " paged="),
+    (["page_table", "page_size", "key_lengths"], " paged=", " lengths="),
+    (["past", "page_table"], " past=", None),
+    (["query_starts", "key_starts"], " layout=thd", None),
+    (["keep", "dropout"], " dropout=", None),
+    (["blocks", "block_size"], " blocks=", None),
+    (["segments"], " segments=", None),
+    (["alibi_slopes"], " alibi", None),
+    (["sinks"], " sinks", None),
+    (["softcap"], " softcap=", None),
+    (["bias"], " mask.dtype=", None),
+    (["op"], "op=linear ", None),
+    (["op", "decay"], "op=gated ", None),
+    (["op", "beta"], "op=delta ", None),
+    (["op", "decay", "beta"], "op=gated_delta ", None),
+    (["op", "state"], " state", None),
+]
+
+
+def lines_with(said, without=None, also="", count=3):
+    """Short lines first: they are checked in every build."""
+    found = [line for line in MATRIX if said in f" {line} " and also in line and not (without and without in line)]
+    return sorted(found, key=len)[:count]
+
+
+def spied(given):
+    class Spied(kernels.Exact):
+        name = "spied"
+
+        def function(self):
+            @functools.wraps(kernels.attention)
+            def attention(q, k, v, **options):
+                given.update(options)
+                return kernels.attention(q, k, v, **options)
+
+            return attention
+
+    return Spied()
+
+
+@pytest.mark.parametrize("keywords, said, without", REACHING, ids=["+".join(row[0]) for row in REACHING])
+def test_an_option_reaches_a_callable(keywords, said, without):
+    lines = lines_with(said, without, also=" paged=" if keywords == ["past", "page_table"] else "")
+    assert len(lines) == 3, said
+    for line in lines:
+        given = {}
+        (found,) = attest.check(spied(given), line, shrink=False, compare_refusals=False)
+        assert found.passed or found.status == "mistrusted", str(found)
+        assert set(keywords) <= set(given), (line, sorted(given))
+
+
+@pytest.mark.parametrize("output", ["lse", "weights", "raw", "capped", "biased", "present"])
+def test_every_output_may_be_given_back(output):
+    lines = [line for line in MATRIX if " out=" in line and output in line.split(" out=")[1].split()[0].split(",")]
+    results = attest.check(kernels.Exact(), sorted(lines, key=len)[:3], shrink=False)
+    assert len(results) == 3 and results.count("pass") >= 2 and results.ok, str(results)
+
+
+def test_all_that_is_added_in_one_array_where_other_keywords_can_not_say_it():
+    given = []
+
+    def attention(q, k, v, *, added=None, scale=None):
+        given.append(None if added is None else added.dtype)
+        return kernels.attention(q, k, v, bias=added, scale=scale)
+
+    for line in ("heads=2 seq=5 dim=4 alibi", "heads=2 seq=5 dim=4 mask=add:B11K:neginf(0.4) alibi=0.5,-1",
+                 "seq=5x7 dim=4 mask=add:11QK:normal mask.dtype=f16", "dtype=f16 seq=5 dim=4 mask=add:11QK:normal",
+                 "dtype=f64 heads=2 seq=5 dim=4 alibi scale=2"):  # fmt: skip
+        given.clear()
+        (found,) = attest.check(attention, line, shrink=False)
+        assert found.passed, str(found)
+        assert np.dtype("float64" if "f64" in line else "float32") in given, (line, given)
+    (found,) = attest.check(lambda q, k, v, *, added=None: kernels.attention(q, k, v), "heads=2 seq=5 dim=4 alibi")
+    assert found.failed, str(found)
+
+
+def test_where_new_keys_begin_in_pages_must_be_told():
+    def attention(q, k, v, *, past_k=None, past_v=None, page_table=None, page_size=None, key_lengths=None):
+        raise AssertionError("is never asked")
+
+    (found,) = attest.check(attention, "seq=2x9 dim=4 past=7 paged=4")
+    assert (found.status, found.reason.split(" for it")[0]) == ("refused", "past: attention has no parameter `past`")
+
+
+def test_the_diagonal_behind_cached_keys_is_in_the_mask():
+    """`causal` alone doesn't say where it is."""
+
+    def attention(q, k, v, *, causal=False, visible=None, past_k=None, past_v=None):
+        if past_k is not None:
+            k, v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
+        return kernels.attention(q, k, v, causal=causal, mask=visible)
+
+    (found,) = attest.check(attention, "seq=3x9 dim=4 causal past=6", shrink=False)
+    assert found.passed, str(found)

@@ -1,0 +1,182 @@
+// Runs of parts put together are the run of the whole, and say so where they aren't.
+#include "harness/report/merge.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "harness/base/user_error.h"
+#include "harness/run/check_run.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+#include "tests/unit/scratch_folder.h"
+
+namespace attest {
+namespace {
+
+const std::vector<std::string> kLines = {"seq=3 dim=2", "seq=64 dim=8 softcap=0.1",
+                                         "seq=5 dim=2", "dtype=f16 seq=6 dim=8 softcap=0.1",
+                                         "seq=7 dim=2", "seq=9 dim=8 softcap=0.1"};
+
+/// Two right backends' names come from two registries; these are one set: a right one and a wrong one.
+std::vector<BackendEntry> right_and_wrong() {
+  std::vector<BackendEntry> entries;
+  for (const BackendEntry& one : registered_backends()) {
+    if (one.name == std::string("example")) entries.push_back(one);
+  }
+  for (const BackendEntry& one : faulty::faulty_backends()) {
+    if (one.name == std::string("softcap_dropped")) entries.push_back(one);
+  }
+  return entries;
+}
+
+const std::vector<std::string> kBoth = {"example", "softcap_dropped"};
+
+/// The file of a run.
+CheckResults ran(const Folder& folder, const std::string& shard, const std::vector<std::string>& backends = kBoth,
+                 const std::vector<std::string>& lines = kLines, const std::string& cpu = "") {
+  const std::vector<BackendEntry> entries = right_and_wrong();
+  const BackendSet set(entries, backends, {1, ""});
+  const fs::path path = folder / ("of" + std::to_string(shard.empty() ? 0 : shard[0] - '0') + ".jsonl").c_str();
+  CheckSettings settings;
+  settings.shard = shard;
+  settings.conditions = {{"program", "1a"}, {"processor", cpu}};
+  std::vector<std::unique_ptr<Report>> reports;
+  reports.push_back(json_lines_report(path));
+  const std::vector<BackendSet> none;
+  CheckRun(settings, load_cases({{}, {}, lines}), set, none, {}, std::move(reports)).run();
+  CheckResults results = read_check(path);
+  if (!cpu.empty()) results.header["machine"]["cpu"] = cpu;
+  return results;
+}
+
+/// Verdicts without their times.
+std::vector<std::string> facts(std::vector<Verdict> verdicts) {
+  std::vector<std::string> lines;
+  for (Verdict& v : verdicts) {
+    v.seconds = {};
+    lines.push_back(verdict_to_json(v).dump());
+  }
+  return lines;
+}
+
+TEST(Merge, OfAllPartsIsTheWholeRun) {
+  const Folder folder;
+  const CheckResults whole = ran(folder, "");
+  const MergedRun merged = merge_runs({ran(folder, "3/3"), ran(folder, "1/3"), ran(folder, "2/3")});
+  EXPECT_EQ(facts(merged.verdicts), facts(whole.verdicts)) << "in the same order";
+  EXPECT_EQ(merged.verdicts.size(), 12u);
+  EXPECT_TRUE(merged.problems.empty());
+  EXPECT_TRUE(merged.doubles.empty());
+  EXPECT_TRUE(merged.differences.empty());
+  EXPECT_FALSE(merged.shrunk.empty());
+  EXPECT_EQ(merged.info.parts.size(), 3u);
+  EXPECT_EQ(merged.info.parts[0].shard, "3/3");
+  EXPECT_EQ(merged.info.selection.shard, "");
+  EXPECT_EQ(merged.info.verdicts, 12u);
+  EXPECT_EQ(merged.info.conditions.at("program"), "1a") << "a run can go on from it";
+  const auto half = std::find_if(merged.verdicts.begin(), merged.verdicts.end(),
+                                 [](const Verdict& v) { return v.case_line.starts_with("dtype=f16"); });
+  EXPECT_EQ(half->dtype, DType::f16);
+}
+
+TEST(Merge, OfBackendsApartIsTheWholeRun) {
+  const Folder folder;
+  const CheckResults whole = ran(folder, "");
+  const MergedRun merged = merge_runs({ran(folder, "", {"example"}), ran(folder, "", {"softcap_dropped"})});
+  EXPECT_EQ(facts(merged.verdicts), facts(whole.verdicts));
+  EXPECT_TRUE(merged.problems.empty());
+  EXPECT_EQ(merged.info.backends.size(), 2u);
+}
+
+TEST(Merge, SaysWhatIsMissing) {
+  const Folder folder;
+  const MergedRun merged = merge_runs({ran(folder, "3/3"), ran(folder, "1/3", {"example"})});
+  ASSERT_EQ(merged.problems.size(), 1u);
+  const std::string& problem = merged.problems.front();
+  EXPECT_NE(problem.find("incomplete: "), std::string::npos) << problem;
+  EXPECT_NE(problem.find(" of 6 verdicts of example, "), std::string::npos) << problem;
+  EXPECT_NE(problem.find(" of 6 verdicts of softcap_dropped"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("no file is of shard 2/3"), std::string::npos) << problem;
+  CheckResults cut = ran(folder, "");
+  cut.verdicts.pop_back();
+  cut.interrupted = true;
+  EXPECT_NE(merge_runs({cut}).problems.front().find("1 of 6 verdicts of softcap_dropped are missing; of0.jsonl was "
+                                                    "interrupted"),
+            std::string::npos);
+}
+
+/// A failure stays, whichever of the files is named first.
+TEST(Merge, SaysWhatIsDouble) {
+  const Folder folder;
+  const CheckResults whole = ran(folder, "");
+  CheckResults other = ran(folder, "1/3");
+  ASSERT_TRUE(other.verdicts.front().backend == "example");
+  other.verdicts.front().status = Status::crashed;
+  for (const auto& files : {std::vector{whole, other}, std::vector{other, whole}}) {
+    const MergedRun merged = merge_runs(files);
+    EXPECT_EQ(merged.doubles.size(), other.verdicts.size());
+    EXPECT_NE(merged.doubles.front().find("is in of"), std::string::npos);
+    EXPECT_NE(merged.doubles.front().find("crashed"), std::string::npos) << "two verdicts that differ";
+    EXPECT_EQ(merged.verdicts.size(), whole.verdicts.size());
+    EXPECT_EQ(std::count_if(merged.verdicts.begin(), merged.verdicts.end(),
+                            [](const Verdict& v) { return v.status == Status::crashed; }),
+              1);
+    EXPECT_TRUE(merged.problems.empty());
+  }
+}
+
+TEST(Merge, SaysWhereMachinesDiffer) {
+  const Folder folder;
+  const MergedRun merged =
+      merge_runs({ran(folder, "1/2", kBoth, kLines, "one"), ran(folder, "2/2", kBoth, kLines, "other")});
+  EXPECT_EQ(merged.differences,
+            (std::vector<std::string>{"the parts differ in processor: \"one\" in of1.jsonl; \"other\" in of2.jsonl"}));
+  EXPECT_TRUE(merged.info.conditions.empty()) << "no run has both";
+  EXPECT_TRUE(merged.problems.empty());
+}
+
+TEST(Merge, OfMergedFilesIsTheSame) {
+  const Folder folder;
+  const CheckResults whole = ran(folder, "");
+  const auto written = [&](const char* name, std::vector<CheckResults> parts) {
+    std::vector<std::unique_ptr<Report>> reports;
+    reports.push_back(json_lines_report(folder / name));
+    EXPECT_TRUE(tell(merge_runs(std::move(parts)), reports).empty());
+    return read_check(folder / name);
+  };
+  const CheckResults two = written("two.jsonl", {ran(folder, "1/3"), ran(folder, "2/3")});
+  EXPECT_EQ(two.problems.size(), 1u) << "it says itself that it isn't all";
+  const MergedRun all = merge_runs({two, ran(folder, "3/3")});
+  EXPECT_EQ(facts(all.verdicts), facts(whole.verdicts));
+  EXPECT_EQ(all.info.parts.size(), 3u);
+}
+
+TEST(Merge, RefusesWhatIsOfNoOneRun) {
+  const Folder folder;
+  const CheckResults whole = ran(folder, "");
+  const auto complaint_about = [&](CheckResults other) {
+    other.name = "other.jsonl";
+    const std::string message = message_of<UserError>([&] { merge_runs({whole, other}); });
+    EXPECT_EQ(message.find("other.jsonl: "), 0u) << message;
+    return message;
+  };
+  EXPECT_NE(complaint_about(ran(folder, "1/2", kBoth, {"seq=4 dim=4"})).find("is of other cases"), std::string::npos);
+  CheckResults changed = whole;
+  changed.header.erase("selection");
+  EXPECT_NE(complaint_about(changed).find("does not say which cases"), std::string::npos);
+  for (const std::int64_t number : {0, -1, 7}) {
+    changed = whole;
+    changed.verdicts.front().number = number;
+    EXPECT_NE(complaint_about(changed).find("none of its selection"), std::string::npos) << number;
+  }
+  changed = whole;
+  changed.verdicts.front().backend = "nobody";
+  EXPECT_NE(complaint_about(changed).find("none of its selection"), std::string::npos);
+  changed = whole;
+  changed.header["selection"]["verdicts"]["example"] = 99;
+  EXPECT_NE(complaint_about(changed).find("one of the files was changed"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest
