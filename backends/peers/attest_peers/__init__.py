@@ -1,0 +1,1 @@
+"""Adapters to attention as other libraries ship it, one module for each, to be held against attest's reference."""

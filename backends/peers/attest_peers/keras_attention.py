@@ -1,0 +1,74 @@
+"""keras.ops.dot_product_attention: keras/src/backend/*/nn.py.
+
+Each of its backends is a peer: KERAS_BACKEND says which.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Optional
+
+os.environ.setdefault("KERAS_BACKEND", "numpy")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer  # noqa: E402
+from attest_peers.request import Request  # noqa: E402
+
+UNDER = keras.backend.backend()
+
+
+class Backend(Peer):
+    """`bias` and `mask` where Keras takes both; its backend torch takes one, and is given both as a bias."""
+
+    name = f"keras_{UNDER}"
+    library = f"keras.ops.dot_product_attention, Keras {keras.__version__} on {UNDER}"
+    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16"}
+    cannot = {
+        "dtype=f64": "convert_to_tensor() and result_type() make float32 of it",
+        "softcap": '"attn_logits_soft_cap is only supported for JAX on TPU"',
+        "sinks": "dot_product_attention has no parameter for it",
+        "dropout": "dot_product_attention has no parameter for it",
+        "out=lse": "dot_product_attention returns the output alone",
+    }
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        k, v = request.with_cached(k, v)
+        native = request.causal_alone()
+        visible = request.visible() if not native else request.mask
+        one = UNDER == "torch" and request.adds
+        bias = request.bias_with(request.visible() if one else None, q.dtype)
+        o = keras.ops.dot_product_attention(
+            *(np.ascontiguousarray(array.swapaxes(1, 2)) for array in (q, k, v)),
+            bias=bias,
+            mask=None if one or visible is None else np.array(visible),
+            scale=request.scale,
+            is_causal=native and not one,
+        )
+        return keras.ops.convert_to_numpy(o).swapaxes(1, 2)
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if "mask.dtype" in call.features and call.dtype == "f16":
+            return "mask.dtype: the bias is cast to the type of the query"
+        if "alibi" in call.features and call.dtype == "f16":
+            return "alibi: the bias is cast to the type of the query, and its slopes would be rounded to 16 bits"
+        return None
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # Two products by einsum, in the type of the inputs. "Softmax and it is always carried out
+        # in fp32", then probabilities in the type of the keys.
+        if UNDER == "torch":  # scaled_dot_product_attention: torch_sdpa.py
+            return {
+                "scale": "split_root", "division": "reciprocal", "key_block": 512, "stored_weights": call.dtype,
+                "exp_ulps": 20.0, "flush_to_zero": True,
+            }  # fmt: skip
+        stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "exp_ulps": 3.0}
+        if call.dtype == "f16":
+            stated.update(stored_scores="f16", score_stores=1)
+        if UNDER == "tensorflow":  # its threads set the processor's flags that make subnormals 0
+            stated["flush_to_zero"] = True
+        return stated
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks"}

@@ -1,0 +1,68 @@
+"""onnxruntime's kernel for the operator Attention: onnxruntime/core/providers/cpu/llm/attention.cc."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+import onnxruntime
+
+from attest_peers.onnx_node import Node, model_of
+from attest_peers.onnx_peer import OnnxPeer
+
+
+class Backend(OnnxPeer):
+    """Opset 24, the last that its processor kernel is registered for; windows are a mask."""
+
+    name = "onnxruntime"
+    library = f"onnxruntime {onnxruntime.__version__}, Attention-24, CPUExecutionProvider"
+    opset = 24
+    every_row = True  # ComputeOutputShapeForAttention(): "inconsistent q_sequence_length (between attn_mask and Q)"
+    takes = (OnnxPeer.takes | {"dtype=f32", "dtype=f16"}) - {"a size 0"}
+    cannot = {
+        **OnnxPeer.cannot,
+        "dtype=f64": "the kernel is registered for float and float16",
+        "a size 0": "batch size and sequence lengths must be greater than 0, says the kernel",
+        "dtype=bf16": "the kernel is registered for float and float16",
+    }
+
+    def __init__(self) -> None:
+        self._sessions: dict[Any, onnxruntime.InferenceSession] = {}
+
+    def run_node(self, node: Node) -> Mapping[str, np.ndarray]:
+        key = node.key()
+        if key not in self._sessions:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = self.threads
+            options.inter_op_num_threads = 1
+            options.log_severity_level = 4
+            if len(self._sessions) > 30:
+                self._sessions.clear()
+            self._sessions[key] = onnxruntime.InferenceSession(
+                model_of(key).SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        return dict(zip(node.outputs, self._sessions[key].run(node.outputs, dict(node.inputs))))
+
+    def cannot_do(self, call: Any) -> Any:
+        if call.scale == 0:
+            return "scale: must be greater than 0, says the kernel"
+        if call.past and call.past == call.key_length:
+            return "past: the kernel wants a new key besides the cached ones"
+        return super().cannot_do(call)
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # ComputeAttentionProbs(): one GEMM per head into T, soft cap, mask, softmax in place; then a GEMM with V.
+        stated: dict[str, Any] = {"normalised_before_storage": True, "stored_weights": call.dtype}
+        if call.dtype == "f16":
+            stated.update(stored_scores="f16", score_stores=3)
+        return stated
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks"}
+
+
+class Packed(Backend):
+    """The same with heads side by side, which the kernel reads by other strides."""
+
+    name = "onnxruntime_3d"
+    packed = True

@@ -1,0 +1,68 @@
+"""What adapters share: all options of a call at once, and what a library can't do."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+from attest._attest import Call, all_features
+
+import attest
+from attest_peers.request import Request
+
+#: What one boolean mask can say.
+HIDING = frozenset(
+    ["causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
+     "blocks"]
+)  # fmt: skip
+#: What one additive mask can say besides.
+ADDING = frozenset(["mask=add", "mask.dtype", "alibi"])
+#: Sizes and how tensors lie; types are each library's own.
+SHAPES = frozenset(
+    ["op=attention", "batch", "heads", "grouped heads", "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "scale", "strides"]
+)
+#: Keys and values that were computed before: they are put before the new ones.
+CACHE = frozenset(["past"])
+
+
+class Peer(attest.Backend):
+    """Another library's attention. A subclass says what it takes, and computes."""
+
+    takes: frozenset[str] = SHAPES | HIDING | ADDING | CACHE
+    cannot: Mapping[str, str] = {}  #: of a feature not taken: why, as a sentence that names what the library lacks
+
+    @property
+    def refuses(self) -> list[str]:  # type: ignore[override]
+        return [word for word in all_features() if word not in self.takes]
+
+    def attention(
+        self, q: Any, k: Any, v: Any, *, scale: Any = None, causal: bool = False, align: str = "top-left",
+        window: Any = (None, None), prefix: int = 0, key_lengths: Any = None, query_lengths: Any = None,
+        segments: Any = None, mask: Any = None, bias: Any = None, blocks: Any = None, block_size: Any = None,
+        softcap: Any = None, alibi_slopes: Any = None, sinks: Any = None, past_k: Any = None, past_v: Any = None,
+        outputs: Any = ("o",),
+    ) -> Any:  # fmt: skip
+        request = Request(
+            q.shape[0], q.shape[1], q.shape[2], k.shape[2] + (0 if past_k is None else past_k.shape[2]), scale, causal,
+            align, window, prefix, key_lengths, query_lengths, segments, mask, bias, blocks, block_size, softcap,
+            alibi_slopes, sinks, past_k, past_v, outputs,
+        )  # fmt: skip
+        return self.compute(q, k, v, request)
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        """The outputs, as attention() of attest.Backend returns them."""
+        raise NotImplementedError
+
+    def cannot_do(self, call: Call) -> Optional[str]:
+        """Why it doesn't do a call whose features it takes."""
+        return None
+
+    def refuse(self, call: Call) -> Optional[str]:
+        if call.past and 0 in (call.batch, call.query_heads):
+            return "past: a cache without elements is not handed over, so that its length is unknown"
+        return self.cannot_do(call)
+
+    def _refusal(self, call: Call) -> Optional[str]:
+        lacking = next((word for word in call.features if word not in self.takes), None)
+        if lacking is not None and lacking in self.cannot:
+            return f"{lacking}: {self.cannot[lacking]}"
+        return super()._refusal(call)

@@ -1,0 +1,86 @@
+"""torch.nn.attention.flex_attention run eagerly: torch/_higher_order_ops/flex_attention.py, math_attention()."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Mapping, Optional
+
+import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from attest_peers.peer import ADDING, HIDING
+from attest_peers.request import Request
+from attest_peers.torch_sdpa import Torch
+
+
+class Backend(Torch):
+    """What is hidden is a block mask, what is added and the soft cap are a score_mod."""
+
+    name = "torch_flex"
+    library = f"flex_attention, PyTorch {torch.__version__}, CPU, eager"
+    takes = Torch.takes | {"softcap", "out=lse"}
+    cannot = {key: reason for key, reason in Torch.cannot.items() if key not in ("softcap", "out=lse")}
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        k, v = self.with_cached(k, v, request)
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it runs eagerly
+            made = flex_attention(
+                q, k, v, score_mod=_score_mod(request, q.dtype), block_mask=_block_mask(request), scale=request.scale,
+                enable_gqa=q.shape[1] != k.shape[1], return_lse="lse" in request.outputs,
+            )  # fmt: skip
+        if "lse" not in request.outputs:
+            return made
+        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        return {"o": made[0], "lse": made[1].to(wide)[..., None]}
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if 0 in (call.batch, call.query_heads, call.query_length) and (HIDING | ADDING) & set(call.features):
+            return "a size 0: a score_mod or mask_mod that reads a table is mapped over no queries, and vmap can't"
+        return None
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # _math_attention_inner(): working precision f32, f64 for f64; softmax, then a product with weights of v's type.
+        return {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks"}
+
+
+def _block_mask(request: Request) -> Any:
+    visible = request.visible()
+    if visible is None:
+        return None
+    seen = torch.from_numpy(visible.copy())
+    batches, heads = seen.shape[:2]
+    rows, columns = seen.shape[2:]
+
+    def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return seen[b % batches, h % heads, i.clamp(max=rows - 1) % rows, j.clamp(max=columns - 1) % columns]
+
+    return create_block_mask(mask_mod, request.batch, request.heads, request.queries, request.keys, device="cpu")
+
+
+def _score_mod(request: Request, dtype: torch.dtype) -> Optional[Callable[..., Any]]:
+    # Scores are float32 or wider. While score_mod is traced they say that they are of the type of the query.
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    # A tensor: eager flex_attention fails where a captured number differs from the one captured before.
+    cap = None if request.softcap is None else torch.tensor(request.softcap, dtype=wide)
+    bias = request.bias
+    if bias is not None:
+        request.bias = bias.double().numpy()
+    added = request.bias_with(None, "float64")
+    request.bias = bias
+    if cap is None and added is None:
+        return None
+    table = None if added is None else torch.from_numpy(added).to(wide)
+
+    def score_mod(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        if cap is not None:
+            score = cap * torch.tanh(score / cap)
+        if table is not None:
+            at = [index % size for index, size in zip((b, h, i, j), table.shape)]
+            score = score + table[at[0], at[1], at[2], at[3]]
+        return score
+
+    return score_mod

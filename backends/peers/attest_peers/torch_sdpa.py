@@ -1,0 +1,172 @@
+"""PyTorch's scaled_dot_product_attention on processors, each path by itself.
+
+aten/src/ATen/native/transformers/attention.cpp, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.request import Request
+
+TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def mask_of(request: Request, dtype: torch.dtype, causal: bool) -> Optional[torch.Tensor]:
+    """attn_mask: all that is hidden but by `is_causal`, and all that is added."""
+    visible = None if causal else request.visible()
+    if not request.adds:
+        return None if visible is None else torch.from_numpy(visible.copy())
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    if request.alibi_slopes is None and visible is None:
+        bias = request.bias
+        return bias[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in bias.stride())].clone()
+    bias = request.bias
+    if bias is not None:
+        request.bias = bias.double().numpy()
+    total = torch.from_numpy(request.bias_with(visible, "float64"))
+    request.bias = bias
+    return total.to(dtype if request.alibi_slopes is None and bias is not None and bias.dtype == dtype else wide)
+
+
+class Torch(Peer):
+    """What the adapters to PyTorch share."""
+
+    tensors = "torch"
+    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=" + name for name in TYPES}
+    cannot = {
+        "softcap": "scaled_dot_product_attention has no parameter for it",
+        "sinks": "scaled_dot_product_attention has no parameter for it",
+        "dropout": "it draws which weights it keeps by itself",
+        "out=lse": "scaled_dot_product_attention returns the output alone",
+    }
+
+    def with_cached(self, k: Any, v: Any, request: Request) -> tuple[Any, Any]:
+        if request.past_k is None:
+            return k, v
+        return torch.cat([request.past_k, k], 2), torch.cat([request.past_v, v], 2)
+
+
+class Backend(Torch):
+    """The path that PyTorch chooses: flash where it can."""
+
+    name = "torch_sdpa"
+    library = f"scaled_dot_product_attention, PyTorch {torch.__version__}, CPU"
+    paths = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        k, v = self.with_cached(k, v, request)
+        causal = request.only_causal()
+        mask = mask_of(request, q.dtype, causal)
+        with torch.no_grad(), sdpa_kernel(self.paths):
+            return scaled_dot_product_attention(
+                q, k, v, mask, is_causal=causal, scale=request.scale, enable_gqa=q.shape[1] != k.shape[1]
+            )
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.dtype != "f64" and "mask.dtype" in call.features and "mask.dtype=f64" in call.line:
+            return "mask.dtype=f64: attn_mask is float32 at most where q is not f64"
+        return None
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # cpu_flash_attention(): 512 keys a step, exp_u20() of 20 ulps, times the reciprocal of the sum at the end;
+        # _scaled_dot_product_attention_math(): sqrt(scale) on q and k. Which one runs depends on shapes and mask.
+        return {
+            "scale": "split_root", "division": "reciprocal", "key_block": 512, "stored_weights": call.dtype,
+            "exp_ulps": 20.0, "flush_to_zero": True,  # exp_u20() gives 0 below the smallest normal number
+        }  # fmt: skip
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks"}
+
+
+class Math(Backend):
+    """The path without fusion, forced."""
+
+    name = "torch_math"
+    library = f"scaled_dot_product_attention, PyTorch {torch.__version__}, CPU, SDPBackend.MATH"
+    paths = [SDPBackend.MATH]
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # _scaled_dot_product_attention_math(): 16-bit inputs are widened to float and only the output is rounded.
+        return {"scale": "split_root", "division": "reciprocal", "normalised_before_storage": True}
+
+
+class MultiheadAttention(Torch):
+    """nn.MultiheadAttention in evaluation mode with projections by the identity, without weights: by SDPA."""
+
+    name = "torch_mha"
+    library = f"nn.MultiheadAttention, PyTorch {torch.__version__}, CPU, need_weights=False"
+    need_weights = False
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32"}) - {"grouped heads", "dim=Dqk/Dv", "scale"}
+    cannot = {
+        **Torch.cannot,
+        "grouped heads": "nn.MultiheadAttention has the same heads for all",
+        "dim=Dqk/Dv": "nn.MultiheadAttention has one size of heads",
+        "scale": "nn.MultiheadAttention has no parameter for it",
+        "out=weights": "need_weights gives averages, or weights beside an output that is not by SDPA",
+    }
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        k, v = self.with_cached(k, v, request)
+        batch, heads, queries, dim = q.shape
+        module = torch.nn.MultiheadAttention(heads * dim, heads, bias=False, batch_first=True, dtype=q.dtype).eval()
+        eye = torch.eye(heads * dim, dtype=q.dtype)
+        with torch.no_grad():
+            module.in_proj_weight.copy_(eye.repeat(3, 1))
+            module.out_proj.weight.copy_(eye)
+            side_by_side = [t.transpose(1, 2).reshape(batch, t.shape[2], heads * dim) for t in (q, k, v)]
+            padding, mask = self._masks(request, q.dtype)
+            o, _ = module(*side_by_side, key_padding_mask=padding, attn_mask=mask, need_weights=self.need_weights)
+        return o.reshape(batch, queries, heads, dim).transpose(1, 2).contiguous()
+
+    @staticmethod
+    def _masks(request: Request, dtype: torch.dtype) -> tuple[Optional[torch.Tensor], Optional[torch.Tensor]]:
+        """key_padding_mask and attn_mask: True hides, or a number is added."""
+        padding = None
+        lengths, request.key_lengths = request.key_lengths, None
+        if lengths is not None and request.align == "top-left":
+            padding = torch.arange(request.keys)[None, :] >= torch.tensor(list(lengths))[:, None]
+        else:
+            request.key_lengths = lengths
+        mask = mask_of(request, dtype, False)
+        request.key_lengths = lengths
+        if mask is None:
+            return padding, None
+        shape = (request.batch, request.heads, request.queries, request.keys)
+        if mask.shape[:2] == (1, 1):
+            mask = mask[0, 0].expand(shape[2:])
+        else:
+            mask = mask.expand(shape).reshape(-1, *shape[2:])
+        return padding, ~mask if mask.dtype == torch.bool else mask.to(dtype)
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.query_heads == 0:
+            return "heads: nn.MultiheadAttention has one or more"
+        return None
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        return Backend.arithmetic(self, call)  # type: ignore[arg-type]
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks"}
+
+
+class MultiheadAttentionWeights(MultiheadAttention):
+    """The same with need_weights=True, its default: by bmm and softmax."""
+
+    name = "torch_mha_weights"
+    library = f"nn.MultiheadAttention, PyTorch {torch.__version__}, CPU, need_weights=True"
+    need_weights = True
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # multi_head_attention_forward(): q times the scale, baddbmm or bmm, softmax, bmm.
+        return {"division": "reciprocal", "normalised_before_storage": True}
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}

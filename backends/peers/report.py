@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Writes results/peers.md, and reports of bugs, from the result files in results/peers/ and from findings.toml.
+
+    python3 backends/peers/report.py [--check]
+
+With --check nothing is written, and a file that differs from what stands there is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gzip
+import json
+import math
+import re
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Iterator
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent.parent / "results"
+SUITES = ("smoke", "bugs", "onnx", "matrix")
+KINDS = ("bug", "convention", "arithmetic", "limit", "unexplained")
+PLURAL = {"bug": "bugs", "convention": "conventions", "arithmetic": "loose arithmetic", "limit": "limits"}
+RED = ("fail", "suspect", "crashed", "timeout")
+
+Finding = dict[str, Any]
+Verdict = dict[str, Any]
+
+
+def lines_of(peer: str, suite: str) -> list[dict[str, Any]]:
+    """The result file's lines; none where it wasn't run."""
+    path = RESULTS / "peers" / f"{peer}.{suite}.jsonl.gz"
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt") as file:
+        lines = [json.loads(line) for line in file]
+    return [line for line in lines if line.get("backend") != "reference"]  # which files of values are held against, too
+
+
+def number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float, str)) else math.nan
+
+
+def fits(finding: Finding, peer: str, verdict: Verdict) -> bool:
+    """Whether the verdict is one of the finding's."""
+    if not any(fnmatch(peer, pattern) for pattern in finding["peers"]):
+        return False
+    for key in ("cause", "case", "reason"):
+        if key in finding and not re.search(finding[key], str(verdict.get(key) or "")):
+            return False
+    worst = verdict.get("worst") or {}
+    if finding.get("empty_row") and not (number(worst.get("expected")) == 0 and number(worst.get("bound")) == 0):
+        return False
+    if "off_by_less" in finding:
+        if not abs(number(worst.get("got")) - number(worst.get("expected"))) < finding["off_by_less"]:
+            return False
+    ratio = verdict.get("error_over_bound")
+    return "at_most" not in finding or (ratio is not None and number(ratio) <= finding["at_most"])
+
+
+def classified(peer: str, suite: str, findings: list[Finding]) -> Iterator[tuple[Verdict, Finding | None]]:
+    for line in lines_of(peer, suite):
+        if line["kind"] == "verdict" and line["status"] in RED:
+            yield line, next((finding for finding in findings if fits(finding, peer, line)), None)
+
+
+def cell(peer: str, suite: str, findings: list[Finding]) -> str:
+    """pass / refused / mistrusted, and what failed by kind."""
+    verdicts = [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
+    if not verdicts:
+        return "-"
+    count = collections.Counter(line["status"] for line in verdicts)
+    kinds = collections.Counter(
+        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
+    )
+    text = f"{count['pass']} pass"
+    text += "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    text += f", {count['refused']} refused" * bool(count["refused"])
+    return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
+
+
+def share(peer: str) -> str:
+    verdicts = [line for line in lines_of(peer, "matrix") if line["kind"] == "verdict"]
+    if not verdicts:
+        return "-"
+    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} %"
+
+
+def library(peer: str) -> str:
+    for suite in SUITES:
+        for line in lines_of(peer, suite)[:1]:
+            return str(line["backends"][0]["library"])
+    return "-"
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+
+
+def code(text: str) -> str:
+    return text if text.startswith("none") else f"`{text}`"
+
+
+def page() -> str:
+    peers = [peer for peer in tomllib.loads((HERE / "peers.toml").read_text()) if library(peer) != "-"]
+    findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
+    seen: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    unexplained: list[list[str]] = []
+    for peer in peers:
+        for suite in SUITES:
+            for verdict, found in classified(peer, suite, findings):
+                if found:
+                    seen[found["name"]][peer] += 1
+                else:
+                    unexplained.append([peer, f"`{verdict['case']}`", str(verdict["cause"])])
+    out = (HERE / "peers_head.txt").read_text().splitlines()
+    out += table(
+        ["peer", "library", *SUITES, "of `matrix` not refused"],
+        [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers],
+    )
+    programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
+    for kind in KINDS[:-1]:
+        rows = []
+        for found in (f for f in findings if f["kind"] == kind):
+            who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or (
+                "by its program" if kind == "bug" else "none"
+            )
+            row = [f"{found['says']}", who, code(found["line"])]
+            if kind == "bug":
+                run = programs.get(found["name"])
+                shown = "-"
+                if run:
+                    shown = f"[program {run['wrong']} of {run['runs']}](peers/posts/{found['name']}.md)"
+                    shown += "" if found["line"].startswith("none") else f", line {run['line_wrong']} of {run['runs']}"
+                row += [found["wanted"], found["where"], shown, found.get("upstream", "none found")]
+            elif kind == "convention":
+                row += [found["wanted"], found.get("upstream", "-")]
+            elif kind == "arithmetic":
+                row += [found["where"], f"error/bound up to {found['at_most']:g}"]
+            rows.append(row)
+        more = {
+            "bug": ["expected", "place", "shown by", "reported"],
+            "convention": ["what attest says", "reported"],
+            "arithmetic": ["place", "judged by"],
+        }
+        out += ["", f"## {PLURAL[kind].capitalize()}", ""]
+        out += table(["what", "verdicts", "smallest line", *more.get(kind, [])], rows)
+    out += ["", "## Not explained yet", ""]
+    out += table(["peer", "line", "cause"], unexplained) if unexplained else ["Nothing."]
+    return "\n".join(out) + "\n"
+
+
+def post(found: Finding, run: dict[str, Any]) -> str:
+    """A report of one bug for the library's own tracker."""
+    program = (HERE / "bugs" / f"{found['name']}.py").read_text()
+    subject, _, title = program.split('"""')[1].strip().partition(": ")
+    lines = [f"# {title[0].upper()}{title[1:]}", "", f"{subject}. This program needs the library alone:", ""]
+    lines += ["```python", program.split('"""', 2)[2].strip(), "```", ""]
+    lines += [f"It prints, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
+    lines += [f"**Expected:** {found['wanted']}.", "", f"**Where:** {found['where']}."]
+    if "upstream" in found:
+        lines += ["", f"**Related:** {found['upstream']}."]
+    return "\n".join(lines) + "\n"
+
+
+def files() -> dict[Path, str]:
+    """All that is written: the page, and a report for each bug."""
+    programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
+    findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
+    made = {RESULTS / "peers.md": page()}
+    for found in findings:
+        if found["kind"] == "bug" and found["name"] in programs:
+            made[RESULTS / "peers" / "posts" / f"{found['name']}.md"] = post(found, programs[found["name"]])
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args()
+    for path, text in files().items():
+        if not asked.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            sys.exit(f"{path.name} is not what the result files say; python3 backends/peers/report.py writes it")
+
+
+if __name__ == "__main__":
+    main()

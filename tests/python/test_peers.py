@@ -1,0 +1,92 @@
+"""What adapters to other libraries share, without any of these libraries."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attest
+
+sys.path.insert(0, os.environ.get("ATTEST_PEERS", str(Path(__file__).parent / "../../backends/peers")))
+
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer  # noqa: E402
+from attest_peers.request import Request, compact  # noqa: E402
+
+
+class Exact(Peer):
+    """Attention in float64 with one mask and one bias, as a library would take them."""
+
+    name = "exact_peer"
+    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32"}
+    cannot = {"softcap": "left out here"}
+
+    def arithmetic(self, call):
+        return {"accumulator": "f64", "stored_weights": "f64", "stored_scores": "f64"}
+
+    def compute(self, q, k, v, request):
+        k, v = (np.repeat(t, q.shape[1] // max(t.shape[1], 1), axis=1) for t in request.with_cached(k, v))
+        seen = request.visible()
+        scores = q.astype(np.float64) @ np.where(np.isfinite(k), k, 0).astype(np.float64).swapaxes(-1, -2)
+        scores *= q.shape[-1] ** -0.5 if request.scale is None else request.scale
+        bias = request.bias_with(None, np.float64)
+        if bias is not None:
+            scores = scores + bias
+        scores = np.where(np.isfinite(k).all(-1)[:, :, None, :] | np.isneginf(scores), scores, np.nan)
+        if seen is not None:
+            scores = np.where(seen, scores, -np.inf)
+        top = np.max(scores, -1, keepdims=True, initial=-np.inf)
+        weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+        total = weights.sum(-1, keepdims=True)
+        clean = np.where(np.isfinite(v), v, 0).astype(np.float64)
+        o = np.divide(weights @ clean, total, out=np.zeros((*q.shape[:3], v.shape[3])), where=total != 0)
+        o = np.where((~np.isneginf(scores)).astype(float) @ ~np.isfinite(v) > 0, np.nan, o)
+        return o.astype(q.dtype)
+
+
+def test_one_mask_and_one_bias_say_all_that_hides_and_adds():
+    lines = [
+        re.sub(r" out=o,lse( |$)", r"\1", line) for line in [*attest.cases("masks"), *attest.cases("matrix")[::40]]
+    ]
+    results = attest.check(Exact(), lines, once=True, shrink=False)
+    assert results.ok, results
+    assert results.count("pass") > 150
+
+
+@pytest.mark.parametrize(
+    "broken", ["causal", "window", "prefix", "key_lengths", "segments", "mask", "blocks", "past_k"]
+)
+def test_each_part_of_the_mask_is_needed(broken, monkeypatch):
+    whole = Request.visible
+
+    def without(request):
+        part, nothing = getattr(request, broken), Request.__dataclass_fields__[broken].default
+        setattr(request, broken, nothing)
+        try:
+            return whole(request)
+        finally:
+            setattr(request, broken, part)
+
+    monkeypatch.setattr(Request, "visible", without)
+    results = attest.check(
+        Exact(),
+        ["seq=9x12 dim=4 causal align=top-left", "seq=9 dim=4 window=2:1", "seq=9 dim=4 causal prefix=4",
+         "batch=2 seq=9 dim=4 lengths=4,9", "seq=9 dim=4 segments=4,5", "seq=9 dim=4 mask=bool:BHQK:random(0.5)",
+         "seq=9 dim=4 blocks=2x3:random(0.5)", "seq=4x9 dim=4 causal past=5"],
+        once=True, shrink=False,
+    )  # fmt: skip
+    assert not results.ok
+
+
+def test_a_feature_that_is_not_taken_is_refused_with_the_adapters_sentence():
+    results = attest.check(Exact(), ["seq=4 dim=4 softcap=2", "dtype=f16 seq=4 dim=4"], shrink=False)
+    assert [verdict.status for verdict in results] == ["refused", "refused"]
+    assert results[0].reason == "softcap: left out here"
+
+
+def test_axes_that_repeat_have_length_1():
+    stored = np.arange(6.0).reshape(1, 2, 1, 3)
+    assert compact(np.broadcast_to(stored, (4, 2, 5, 3))).shape == (1, 2, 1, 3)
+    assert np.array_equal(compact(np.broadcast_to(stored, (4, 2, 5, 3))), stored)
