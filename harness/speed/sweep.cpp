@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -11,8 +12,32 @@
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
+#include "harness/speed/bench.h"
 
 namespace attest {
+namespace {
+
+SweptCurve curve_of(const Sweep& sweep, const std::string& line, const std::vector<BenchCase>& results) {
+  SweptCurve curve{line, {}, {}};
+  std::map<std::string, std::vector<Cost>> costs;
+  for (const long value : sweep.values) {
+    curve.cases.push_back(case_from_line(sweep.line_with(line, value)).label);
+    for (const BenchCase& result : results) {
+      if (result.case_line != curve.cases.back()) continue;
+      for (const BenchLine& timed : result.lines) {
+        if (timed.wrong.empty()) costs[timed.backend].push_back({static_cast<double>(value), timed.median()});
+      }
+    }
+  }
+  for (const auto& [backend, points] : costs) {
+    if (points.size() < 2) continue;
+    curve.growth[backend] = {fitted_exponent(points), fitted_exponent({points[points.size() - 2], points.back()}),
+                             points.front().size, points.back().size};
+  }
+  return curve;
+}
+
+}  // namespace
 
 std::string Sweep::line_with(const std::string& line, long value) const {
   const std::string token = key + "=" + before + std::to_string(value);
@@ -64,6 +89,13 @@ double fitted_exponent(const std::vector<Cost>& costs) {
   for (std::size_t n = 0; n < costs.size(); ++n) products += (sizes[n] - x) * (seconds[n] - y);
   const double squares = squares_about_mean(sizes);
   return squares > 0 ? products / squares : 0;
+}
+
+SweptCurves swept_curves(const Sweep& sweep, const std::vector<std::string>& lines,
+                         const std::vector<BenchCase>& results) {
+  SweptCurves swept{sweep.key, sweep.before, sweep.values, {}};
+  for (const std::string& line : sweep.curves(lines)) swept.curves.push_back(curve_of(sweep, line, results));
+  return swept;
 }
 
 }  // namespace attest

@@ -4,7 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "harness/speed/swept_curves.h"
+
 namespace attest {
+
+struct BenchCase;
 
 /// "seq=128..32768": doubling from the first value, and the last one. What stands before the numbers stays, as in
 /// "seq=1x128..32768".
@@ -28,5 +32,9 @@ struct Cost {
 
 /// The slope of the straight line through the points' logarithms (least squares); 0 for fewer than two sizes.
 double fitted_exponent(const std::vector<Cost>& costs);
+
+/// `results`: of the cases of the sweep of these lines; some may be missing.
+SweptCurves swept_curves(const Sweep& sweep, const std::vector<std::string>& lines,
+                         const std::vector<BenchCase>& results);
 
 }  // namespace attest

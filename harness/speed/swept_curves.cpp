@@ -1,36 +1,12 @@
 #include "harness/speed/swept_curves.h"
 
-#include <cmath>
-
 #include "harness/base/json_fields.h"
 #include "harness/base/text.h"
-#include "harness/cases/case.h"
-#include "harness/speed/bench.h"
 
 namespace attest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-SweptCurve curve_of(const Sweep& sweep, const std::string& line, const std::vector<BenchCase>& results) {
-  SweptCurve curve{line, {}, {}};
-  std::map<std::string, std::vector<Cost>> costs;
-  for (const long value : sweep.values) {
-    curve.cases.push_back(case_from_line(sweep.line_with(line, value)).label);
-    for (const BenchCase& result : results) {
-      if (result.case_line != curve.cases.back()) continue;
-      for (const BenchLine& timed : result.lines) {
-        if (timed.wrong.empty()) costs[timed.backend].push_back({static_cast<double>(value), timed.median()});
-      }
-    }
-  }
-  for (const auto& [backend, points] : costs) {
-    if (points.size() < 2) continue;
-    curve.growth[backend] = {fitted_exponent(points), fitted_exponent({points[points.size() - 2], points.back()}),
-                             points.front().size, points.back().size};
-  }
-  return curve;
-}
 
 SweptCurve curve_from(const Json& json, const std::string& place, std::size_t values) {
   const JsonFields fields(json, place);
@@ -46,13 +22,6 @@ SweptCurve curve_from(const Json& json, const std::string& place, std::size_t va
 }
 
 }  // namespace
-
-SweptCurves swept_curves(const Sweep& sweep, const std::vector<std::string>& lines,
-                         const std::vector<BenchCase>& results) {
-  SweptCurves swept{sweep.key, sweep.before, sweep.values, {}};
-  for (const std::string& line : sweep.curves(lines)) swept.curves.push_back(curve_of(sweep, line, results));
-  return swept;
-}
 
 Json to_json(const SweptCurves& sweep) {
   Json json = {{"key", sweep.key}, {"before", sweep.before}, {"values", sweep.values}, {"curves", Json::array()}};

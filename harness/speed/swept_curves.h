@@ -7,11 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/speed/sweep.h"
-
 namespace attest {
-
-struct BenchCase;
 
 /// Time grows with a size to the power of this.
 struct Growth {
@@ -31,10 +27,6 @@ struct SweptCurves {
   std::vector<long> values;  ///< rising, above 0
   std::vector<SweptCurve> curves;
 };
-
-/// `results`: of the cases of the sweep of these lines; some may be missing.
-SweptCurves swept_curves(const Sweep& sweep, const std::vector<std::string>& lines,
-                         const std::vector<BenchCase>& results);
 
 /// Where it stands in the context of a benchmark file.
 inline constexpr const char* kSweepKey = "sweep";

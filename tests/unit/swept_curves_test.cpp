@@ -7,6 +7,7 @@
 
 #include "harness/speed/bench.h"
 #include "harness/speed/benchmark_file.h"
+#include "harness/speed/sweep.h"
 #include "tests/unit/complaint.h"
 
 namespace attest {
