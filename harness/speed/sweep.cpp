@@ -69,7 +69,7 @@ Sweep parse_sweep(const std::string& text) {
         fmt::format("--sweep \"{}\": a key with its first and last value is wanted, as in seq=128..32768", text));
   }
   Sweep sweep{parts[1], parts[2], {}};
-  const long first = std::atol(parts[3].str().c_str()), last = std::atol(parts[4].str().c_str());
+  const long first = std::stol(parts[3]), last = std::stol(parts[4]);
   if (first < 1 || last <= first) {
     throw UserError(fmt::format("--sweep \"{}\": the first value is at least 1, and the last one larger", text));
   }
