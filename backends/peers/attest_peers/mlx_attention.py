@@ -30,7 +30,7 @@ class Backend(Peer):
             mask = "causal"
         else:
             visible = request.visible()
-            added = request.bias_with(visible, q.dtype) if request.adds else visible
+            added = request.one_mask(visible, q.dtype)
             mask = None if added is None else mx.array(np.ascontiguousarray(added))
         sinks = None if request.sinks is None else mx.array(np.asarray(request.sinks).astype(q.dtype))
         arrays = [mx.array(np.ascontiguousarray(array)) for array in (q, k, v)]

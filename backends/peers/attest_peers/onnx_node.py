@@ -66,7 +66,7 @@ def node_of(
         attributes.update(by_position)
         if "nonpad" in attributes:
             inputs["nonpad_kv_seqlen"] = np.asarray(attributes.pop("nonpad"), np.int64)
-    added = request.bias_with(mask, q.dtype) if request.adds else mask
+    added = request.one_mask(mask, q.dtype)
     if added is not None:
         added = _unambiguous(added, request.keys)
         if every_row:

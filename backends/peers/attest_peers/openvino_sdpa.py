@@ -34,7 +34,7 @@ class Backend(Peer):
         # The operator's text: with causal=true the mask is ignored. So causal is said by the mask where there is one.
         native = request.only_causal()
         visible = None if native else request.visible()
-        mask = request.bias_with(visible, q.dtype) if request.adds else visible
+        mask = request.one_mask(visible, q.dtype)
         inputs = [np.ascontiguousarray(array) for array in (q, k, v)]
         if mask is not None or request.scale is not None:
             inputs.append(np.zeros((), q.dtype) if mask is None else np.ascontiguousarray(mask))

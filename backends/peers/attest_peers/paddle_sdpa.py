@@ -32,7 +32,7 @@ class Backend(Peer):
         k, v = request.with_cached(k, v)
         causal = request.only_causal()
         visible = None if causal else request.visible()
-        mask = request.bias_with(visible, q.dtype) if request.adds else visible
+        mask = request.one_mask(visible, q.dtype)
         o = scaled_dot_product_attention(
             *(paddle.to_tensor(np.ascontiguousarray(array.swapaxes(1, 2))) for array in (q, k, v)),
             attn_mask=None if mask is None else paddle.to_tensor(np.ascontiguousarray(mask)),

@@ -110,6 +110,10 @@ class Request:
             total = total + alibi
         return (total if visible is None else np.where(visible, total, -np.inf)).astype(dtype)
 
+    def one_mask(self, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:
+        """For a library with one mask: what is added and what hides as `dtype`, or `visible` where nothing is added."""
+        return self.bias_with(visible, dtype) if self.adds else visible
+
     def with_cached(self, k: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
         """All keys and values, cached ones first."""
         if self.past_k is None:

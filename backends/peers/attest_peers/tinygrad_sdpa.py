@@ -29,7 +29,7 @@ class Backend(Peer):
         k, v = request.with_cached(k, v)
         causal = request.only_causal()
         visible = None if causal else request.visible()
-        mask = request.bias_with(visible, q.dtype) if request.adds else visible
+        mask = request.one_mask(visible, q.dtype)
         query, key, value = (Tensor(np.array(array, order="C")) for array in (q, k, v))
         o = query.scaled_dot_product_attention(
             key, value, attn_mask=None if mask is None else Tensor(np.array(mask, order="C")), is_causal=causal,
