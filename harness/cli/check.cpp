@@ -107,13 +107,8 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options, c
   std::vector<std::unique_ptr<Report>> reports;
   if (!options.json.empty()) reports.push_back(json_lines_report(options.json));
   if (!options.junit.empty()) reports.push_back(junit_report(options.junit));
-  ConsoleSettings console;
-  console.out = options.console();
-  console.format = options.output.table();
-  console.detail = options.output.quiet ? Detail::quiet : options.output.verbose ? Detail::verbose : Detail::normal;
-  console.colored = options.output.colored(console.out);
-  reports.push_back(console_report(console));
-  if (!options.annotations.empty()) reports.push_back(github_annotations(console.out, places_of(cases)));
+  reports.push_back(console_report(options.output.console(options.console())));
+  if (!options.annotations.empty()) reports.push_back(github_annotations(options.console(), places_of(cases)));
   if (!options.summary.empty()) reports.push_back(markdown_summary(options.summary));
   return reports;
 }

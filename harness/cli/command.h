@@ -13,6 +13,7 @@
 #include "harness/cli/cli.h"
 #include "harness/isolation/isolation_options.h"
 #include "harness/isolation/plugins.h"
+#include "harness/report/report.h"
 
 namespace CLI {
 class App;
@@ -91,6 +92,8 @@ struct OutputOptions {
 
   bool colored(std::FILE* stream) const;
   TableFormat table() const;
+  /// Of a report of verdicts on this stream.
+  ConsoleSettings console(std::FILE* out) const;
   /// Tables are CSV or Markdown and have standard output for themselves.
   bool for_programs() const { return table() != TableFormat::text; }
 };

@@ -114,6 +114,15 @@ bool OutputOptions::colored(std::FILE* stream) const {
 
 TableFormat OutputOptions::table() const { return value_named<TableFormat>(format).value_or(TableFormat::text); }
 
+ConsoleSettings OutputOptions::console(std::FILE* out) const {
+  ConsoleSettings settings;
+  settings.out = out;
+  settings.format = table();
+  settings.detail = quiet ? Detail::quiet : verbose ? Detail::verbose : Detail::normal;
+  settings.colored = colored(out);
+  return settings;
+}
+
 void add_color_option(CLI::App& app, OutputOptions& options) {
   app.add_option("--color", options.color, "Colours; auto: on a terminal, unless $NO_COLOR is set")
       ->check(one_of<ColorChoice>());
