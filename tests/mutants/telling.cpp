@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -95,9 +96,12 @@ class KnownCases {
   explicit KnownCases(const std::string& path) : path_(path) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
-      const std::size_t tab = line.find('\t');
-      if (tab == std::string::npos) throw UserError(path + ": not what an earlier --known wrote: " + line);
-      cases_[line.substr(tab + 1)] = std::stoull(line.substr(0, tab), nullptr, 16);
+      MistakeSet shown = 0;
+      const char* end = line.data() + line.size();
+      const auto [tab, error] = std::from_chars(line.data(), end, shown, 16);
+      if (error != std::errc() || tab == end || *tab != '\t')
+        throw UserError(path + ": not what an earlier --known wrote: " + line);
+      cases_[std::string(tab + 1, end)] = shown;
     }
     if (!path.empty()) out_.open(path, std::ios::app);
   }
