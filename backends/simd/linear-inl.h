@@ -17,37 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
 
-/// Calls `function` with a whole number of vectors, at most kVectors, as a constant.
-template <class Function>
-HWY_INLINE void WithVectors(std::int64_t vectors, const Function& function) {
-  switch (vectors) {
-    case 1: function.template operator()<1>(); break;
-    case 2: function.template operator()<2>(); break;
-#if ATTEST_SIMD_VECTORS == 4
-    case 3: function.template operator()<3>(); break;
-    case 4: function.template operator()<4>(); break;
-#endif
-    default: break;
-  }
-}
-
 template <int N, class Real>
 HWY_NOINLINE void MultiplyAddGroup(const Product<Real>& p, std::int64_t row, std::int64_t column) {
-  const TagOf<Real> tag;
-  Real* out = p.out + row * p.out_stride + column;
-  Sums<Real, N> sums;
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * p.out_stride + n * kLanes<Real>);
-  }
   const std::int64_t depth = p.lower_left ? std::min<std::int64_t>(p.depth, row + kRows) : p.depth;
-  Multiply(p.left + row * p.left_stride, p.left_stride, p.right + column, p.right_stride, depth, sums);
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) hn::StoreU(sums.at[r][n], tag, out + r * p.out_stride + n * kLanes<Real>);
-  }
+  AddProduct<N>(p.left + row * p.left_stride, p.left_stride, p.right + column, p.right_stride, depth,
+                p.out + row * p.out_stride + column, p.out_stride);
 }
 
 template <class Real>

@@ -112,6 +112,39 @@ HWY_INLINE std::int64_t KeysOfGroup(const Tile<Real>& tile, std::int64_t row) {
   return tile.last ? *std::max_element(tile.last + row, tile.last + row + kRows) : tile.keys;
 }
 
+/// out += A * B, as Multiply has them; out's rows lie out_stride apart.
+template <int N, class Real>
+HWY_INLINE void AddProduct(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
+                           std::int64_t b_stride, std::int64_t depth, Real* out, std::int64_t out_stride) {
+  const TagOf<Real> tag;
+  Sums<Real, N> sums;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * out_stride + n * kLanes<Real>);
+  }
+  Multiply(a, a_stride, b, b_stride, depth, sums);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) hn::StoreU(sums.at[r][n], tag, out + r * out_stride + n * kLanes<Real>);
+  }
+}
+
+/// Calls `function` with a whole number of vectors, at most kVectors, as a constant.
+template <class Function>
+HWY_INLINE void WithVectors(std::int64_t vectors, const Function& function) {
+  switch (vectors) {
+    case 1: function.template operator()<1>(); break;
+    case 2: function.template operator()<2>(); break;
+#if ATTEST_SIMD_VECTORS == 4
+    case 3: function.template operator()<3>(); break;
+    case 4: function.template operator()<4>(); break;
+#endif
+    default: break;
+  }
+}
+
 /// A function of its own: with the softmax behind it GCC 12 runs out of registers.
 template <int N, class Real>
 HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t key) {
@@ -139,15 +172,7 @@ void Scores(const Tile<Real>& tile) {
     for (std::int64_t row = 0; row < tile.rows; row += kRows) {
       const std::int64_t keys = std::min(KeysOfGroup(tile, row) - key, kWidth<Real>);
       if (keys <= 0) continue;
-      switch ((keys + kLanes<Real> - 1) / kLanes<Real>) {
-        case 1: ScoreGroup<1>(tile, row, key); break;
-        case 2: ScoreGroup<2>(tile, row, key); break;
-#if ATTEST_SIMD_VECTORS == 4
-        case 3: ScoreGroup<3>(tile, row, key); break;
-        case 4: ScoreGroup<4>(tile, row, key); break;
-#endif
-        default: break;
-      }
+      WithVectors((keys + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() { ScoreGroup<N>(tile, row, key); });
     }
   }
 }
@@ -155,22 +180,10 @@ void Scores(const Tile<Real>& tile) {
 template <int N, class Real>
 HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t column, const Real* values,
                                   std::int64_t values_stride) {
-  const TagOf<Real> tag;
   const std::int64_t keys = KeysOfGroup(tile, row);
   if (keys <= 0) return;
-  Real* out = tile.out + row * tile.out_stride + column;
-  Sums<Real, N> sums;
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * tile.out_stride + n * kLanes<Real>);
-  }
-  Multiply(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys, sums);
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) hn::StoreU(sums.at[r][n], tag, out + r * tile.out_stride + n * kLanes<Real>);
-  }
+  AddProduct<N>(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys,
+                tile.out + row * tile.out_stride + column, tile.out_stride);
 }
 
 /// O += P * V.
@@ -180,15 +193,7 @@ void Accumulate(const Tile<Real>& tile) {
     const std::int64_t width = std::min(kWidth<Real>, tile.out_stride - column);
     const Real* values = tile.values + column * tile.values_loaded + tile.value_key * width;
     for (std::int64_t row = 0; row < tile.rows; row += kRows) {
-      switch (width / kLanes<Real>) {
-        case 1: AccumulateGroup<1>(tile, row, column, values, width); break;
-        case 2: AccumulateGroup<2>(tile, row, column, values, width); break;
-#if ATTEST_SIMD_VECTORS == 4
-        case 3: AccumulateGroup<3>(tile, row, column, values, width); break;
-        case 4: AccumulateGroup<4>(tile, row, column, values, width); break;
-#endif
-        default: break;
-      }
+      WithVectors(width / kLanes<Real>, [&]<int N>() { AccumulateGroup<N>(tile, row, column, values, width); });
     }
   }
 }
