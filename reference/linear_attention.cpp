@@ -29,9 +29,6 @@ struct Limits {
   double gamma(double k) const { return k * u / (1 - k * u); }
 };
 
-/// The bound itself is evaluated in float64, in some thousand operations.
-constexpr double kEvaluation = 1 + 0x1p-38;
-
 }  // namespace
 
 LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t key_head,

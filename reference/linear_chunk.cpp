@@ -6,12 +6,6 @@
 #include "reference/rounding.h"
 
 namespace attest {
-namespace {
-
-/// The bound itself is evaluated in float64, in some thousand operations.
-constexpr double kEvaluation = 1 + 0x1p-38;
-
-}  // namespace
 
 LinearChunk::LinearChunk(std::size_t keys, std::size_t columns) : keys_(keys), columns_(columns) {}
 

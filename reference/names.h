@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace attest {
 
@@ -32,6 +34,12 @@ constexpr auto values_of() {
   std::array<E, kNames<E>.size()> values{};
   for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<E>(n);
   return values;
+}
+
+/// All names in order.
+template <NamedEnum E>
+std::vector<std::string> names_of() {
+  return {kNames<E>.begin(), kNames<E>.end()};
 }
 
 /// The value with this name, if there is one.

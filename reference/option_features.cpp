@@ -34,11 +34,6 @@ std::optional<std::size_t> place_in(const std::vector<T>& list, const T& wanted)
   return static_cast<std::size_t>(found - list.begin());
 }
 
-template <NamedEnum E>
-std::vector<std::string> names_of() {
-  return {kNames<E>.begin(), kNames<E>.end()};
-}
-
 // -- sizes that belong together
 
 void set_queries(Problem& p, std::int64_t n) {

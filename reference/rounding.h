@@ -26,6 +26,9 @@ constexpr double largest_held(DType type) {
   return type == DType::f64 ? largest_of(type) : largest_of(type) * (1 + unit_roundoff(type) / 2);
 }
 
+/// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.
+inline constexpr double kEvaluation = 1 + 0x1p-38;
+
 /// Roundings of the scale on its way into a score, each relative to the score. In base 2 a score that did not get
 /// log2(e) with its scale is multiplied by it: a rounded factor and a product.
 constexpr double scale_roundings(const Arithmetic& a) {

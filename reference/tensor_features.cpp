@@ -14,15 +14,10 @@ namespace {
 using Index = std::optional<std::size_t>;
 using Number = std::optional<std::int64_t>;
 
-constexpr std::array<std::int64_t, 7> kCountCuts = {1, 2, 16, 17, 64, 65, 256};  // rows and keys of a block
+constexpr std::array<std::int64_t, 7> kBlockCuts = {1, 2, 16, 17, 64, 65, 256};  // rows and keys of a block
 constexpr std::array<std::int64_t, 7> kPastCuts = {1, 2, 16, 64, 128, 256, 1024};
 /// Elements from which an index no longer fits in 31 bits.
 constexpr std::int64_t kFar = std::int64_t{1} << 31;
-
-template <NamedEnum E>
-std::vector<std::string> names_of() {
-  return {kNames<E>.begin(), kNames<E>.end()};
-}
 
 std::vector<std::string> names_of(const std::vector<FillName>& fills) {
   std::vector<std::string> names;
@@ -140,7 +135,7 @@ std::vector<Feature> mask_type_features() {
 std::vector<Feature> block_features() {
   const auto side = [](std::string name, std::int64_t BlockSpec::*member) {
     return size_feature(
-        std::move(name), kCountCuts,
+        std::move(name), kBlockCuts,
         [member](const Problem& p) -> Number {
           if (!p.blocks) return std::nullopt;
           return (*p.blocks).*member;
