@@ -75,7 +75,7 @@ void round_to_bf16(const Call& p, const Outputs& o) {
 
 /// The first row of the run before stands in the first row, as far as it reaches.
 void keep_first_row(const Call& p, const Outputs& o) {
-  static std::vector<double> kept;
+  thread_local std::vector<double> kept;
   bool first = true;
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
     if (!first || !p.wants(Output::o)) return;
@@ -96,17 +96,23 @@ void zero_last_feature(const Call& p, const Outputs& o) {
   });
 }
 
-/// The last key of each sequence is hidden from every row, by blocks of one key where the call has no blocks.
+/// The last key of each sequence is hidden from every row, by blocks of one key; what the call's own blocks hide stays
+/// so.
 void hide_last_key(const Call& p, ChangedInputs& c) {
-  if (c.inputs.blocks || p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
-  c.blocks.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.key_length), 1);
+  if (p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
+  const std::optional<BlockMask> given = c.inputs.blocks;
+  const std::int64_t rows = given ? given->rows : 1, rows_per_block = given ? given->rows_per_block : p.query_length;
+  c.blocks.resize(static_cast<std::size_t>(p.batch * p.query_heads * rows * p.key_length));
+  auto entry = c.blocks.begin();
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    if (p.key_count(b) == 0) continue;
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
-      c.blocks[static_cast<std::size_t>((b * p.query_heads + h) * p.key_length + p.key_count(b) - 1)] = 0;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t j = 0; j < p.key_length; ++j)
+          *entry++ = j + 1 != p.key_count(b) && (!given || given->visible(b, h, r * rows_per_block, j));
+      }
     }
   }
-  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, 1, p.key_length, p.query_length, 1};
+  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, rows, p.key_length, rows_per_block, 1};
 }
 
 constexpr std::array kMistakes = {
