@@ -45,6 +45,24 @@ def number(value: Any) -> float:
     return float(value) if isinstance(value, (int, float, str)) else math.nan
 
 
+def queries_of(case: str) -> int:
+    """How many queries a line or a golden file has; -1 where neither says."""
+    said = re.search(r"seq=(\d+)", case)
+    if said:
+        return int(said[1])
+    path = HERE.parent.parent / "tests" / case
+    if not path.exists():
+        return -1
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return int(header["q"]["shape"][-2]) if "q" in header else -1  # B,H,L,D, or B,L,H*D
+
+
+def of_last_query(verdict: Verdict) -> bool:
+    index = (verdict.get("worst") or {}).get("index")
+    return bool(index) and index[2] == queries_of(str(verdict["case"])) - 1
+
+
 def fits(finding: Finding, peer: str, verdict: Verdict) -> bool:
     """Whether the verdict is one of the finding's."""
     if not any(fnmatch(peer, pattern) for pattern in finding["peers"]):
@@ -54,6 +72,8 @@ def fits(finding: Finding, peer: str, verdict: Verdict) -> bool:
             return False
     worst = verdict.get("worst") or {}
     if finding.get("empty_row") and not (number(worst.get("expected")) == 0 and number(worst.get("bound")) == 0):
+        return False
+    if finding.get("last_query") and not of_last_query(verdict):
         return False
     if "off_by_less" in finding:
         if not abs(number(worst.get("got")) - number(worst.get("expected"))) < finding["off_by_less"]:
@@ -68,17 +88,21 @@ def classified(peer: str, suite: str, findings: list[Finding]) -> Iterator[tuple
             yield line, next((finding for finding in findings if fits(finding, peer, line)), None)
 
 
+def kinds_of(peer: str, suite: str, findings: list[Finding]) -> str:
+    """What failed, by kind: ", 2 bug, 1 convention"."""
+    kinds = collections.Counter(
+        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
+    )
+    return "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+
+
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
     """pass / refused / mistrusted, and what failed by kind."""
     verdicts = [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
-    kinds = collections.Counter(
-        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
-    )
-    text = f"{count['pass']} pass"
-    text += "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    text = f"{count['pass']} pass" + kinds_of(peer, suite, findings)
     text += f", {count['refused']} refused" * bool(count["refused"])
     return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
 
@@ -87,7 +111,7 @@ def share(peer: str) -> str:
     verdicts = [line for line in lines_of(peer, "matrix") if line["kind"] == "verdict"]
     if not verdicts:
         return "-"
-    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} %"
+    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} % of {len(verdicts)}"
 
 
 def library(peer: str) -> str:
@@ -95,6 +119,18 @@ def library(peer: str) -> str:
         for line in lines_of(peer, suite)[:1]:
             return str(line["backends"][0]["library"])
     return "-"
+
+
+def fuzzing(peers: list[str], findings: list[Finding]) -> list[str]:
+    """How many cases of a fuzzer passed, and of what kind are the failures, made small."""
+    path = RESULTS / "peers" / "fuzz.json"
+    counts = json.loads(path.read_text()) if path.exists() else {}
+    rows = [
+        [f"`{peer}`", *(f"{counts[peer][key]:g}" for key in ("seconds", "seed", "cases", "passed", "failed")),
+         kinds_of(peer, "fuzz", findings).removeprefix(", ") or "none"]
+        for peer in peers if peer in counts
+    ]  # fmt: skip
+    return table(["peer", "seconds", "seed", "cases", "passed", "failed", "smallest failing lines"], rows)
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -111,7 +147,7 @@ def page() -> str:
     seen: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     unexplained: list[list[str]] = []
     for peer in peers:
-        for suite in SUITES:
+        for suite in (*SUITES, "fuzz"):
             for verdict, found in classified(peer, suite, findings):
                 if found:
                     seen[found["name"]][peer] += 1
@@ -122,6 +158,10 @@ def page() -> str:
         ["peer", "library", *SUITES, "of `matrix` not refused"],
         [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers],
     )
+    bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
+    signs = sum("part_of" in found for found in findings)
+    out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]
+    out += [f"The tables hold {len(bugs)} bugs, {signs} of them by two signs."]
     programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
     for kind in KINDS[:-1]:
         rows = []
@@ -136,7 +176,8 @@ def page() -> str:
                 if run:
                     shown = f"[program {run['wrong']} of {run['runs']}](peers/posts/{found['name']}.md)"
                     shown += "" if found["line"].startswith("none") else f", line {run['line_wrong']} of {run['runs']}"
-                row += [found["wanted"], found["where"], shown, found.get("upstream", "none found")]
+                place = f"that of `{found['part_of']}`" if "part_of" in found else found["where"]
+                row += [found["wanted"], place, shown, found.get("upstream", "none found")]
             elif kind == "convention":
                 row += [found["wanted"], found.get("upstream", "-")]
             elif kind == "arithmetic":

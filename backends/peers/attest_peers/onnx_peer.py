@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from attest_peers.onnx_node import MODES, Node, node_of
+from attest_peers.onnx_node import MODES, Node, node_of, separate
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
 from attest_peers.request import Request
 
@@ -47,13 +47,9 @@ class OnnxPeer(Peer):
         results: dict[str, np.ndarray] = {}
         for stage in asked or [None]:
             made = self.run_node(node_of(q, k, v, request, self.opset, stage, self.packed, self.every_row))
-            results["o"] = self._separate(made["Y"], q.shape[1]) if self.packed else made["Y"]
+            results["o"] = separate(made["Y"], q.shape[1]) if self.packed else made["Y"]
             if "present_key" in made:
                 results.update(present_k=made["present_key"], present_v=made["present_value"])
             if stage is not None:
                 results[stage] = made["scores"]
         return results if len(request.outputs) > 1 else results["o"]
-
-    @staticmethod
-    def _separate(o: np.ndarray, heads: int) -> np.ndarray:
-        return o.reshape(o.shape[0], o.shape[1], heads, -1 if o.size else 1).transpose(0, 2, 1, 3)
