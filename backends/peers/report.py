@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes results/peers.md, and reports of bugs, from the result files in results/peers/ and from findings.toml.
 
-    python3 backends/peers/report.py [--check]
+    python3 backends/peers/report.py [--check] [--rerun FOLDER]
 
-With --check nothing is written, and a file that differs from what stands there is an error.
+With --check nothing is written, and a file that differs from what stands there is an error. With --rerun the verdicts in
+FOLDER, which `run.py --results FOLDER` writes, are held against those of the same peers and suites.
 """
 
 from __future__ import annotations
@@ -219,10 +220,33 @@ def files() -> dict[Path, str]:
     return made
 
 
+def told(path: Path) -> dict[str, tuple[str, str]]:
+    """By case: its verdict and what it comes from."""
+    with gzip.open(path, "rt") as file:
+        lines = [json.loads(line) for line in file]
+    return {line["case"]: (line["status"], line.get("cause") or "") for line in lines if line["kind"] == "verdict"}
+
+
+def rerun(folder: Path) -> None:
+    """Fails where a verdict differs from the one that is written down."""
+    differ = []
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        before, now = told(RESULTS / "peers" / path.name), told(path)
+        for case in sorted(before.keys() | now.keys()):
+            if before.get(case) != now.get(case):
+                differ.append(f"{path.name}: {case}: {before.get(case, 'no verdict')}, now {now.get(case, 'none')}")
+        print(f"{path.name}: {len(now)} verdicts")
+    if differ:
+        sys.exit("\n".join(differ))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--rerun", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
+    if asked.rerun:
+        return rerun(asked.rerun)
     for path, text in files().items():
         if not asked.check:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""onnxruntime: GroupQueryAttention makes 0 of NaN in a key that all queries see; with causal=0 it gives NaN."""
+"""onnxruntime: GroupQueryAttention gives 0 to a query whose last key is NaN; with causal=0 it gives NaN."""
 
 import numpy as np
 import onnxruntime
@@ -8,7 +8,7 @@ names = ["query", "key", "value", "", "", "seqlens_k", "total_sequence_length"]
 outputs = ["Y", "present_key", "present_value"]
 q, v = np.ones((1, 2, 8), np.float32), np.ones((1, 2, 8), np.float32)
 k = q.copy()
-k[0, 0] = np.nan  # the first key, which each query sees
+k[0, 0] = np.nan  # the first key, which both queries see, and the last that the first one sees
 feeds = {"query": q, "key": k, "value": v}
 feeds.update(seqlens_k=np.array([1], np.int32), total_sequence_length=np.array(2, np.int32))
 got = {}
