@@ -7,8 +7,8 @@ Each peer runs in its environment (install.sh makes them), by one thread. Where 
 ask for it beside the output are asked without. Of `matrix` each case runs once: all, or where peers.toml says so every
 tenth. Maps of errors are left out of the files.
 
-With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to results/peers/fuzz.json,
-the verdicts on the smallest failing ones to results/peers/PEER.fuzz.jsonl.gz.
+With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
+results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results" / "peers"
@@ -68,7 +69,7 @@ def counts_of(printed: str) -> str:
     return next((line for line in reversed(printed.splitlines()) if re.match(r"\d+ passed, ", line)), "no verdicts")
 
 
-def interpreter_of(name: str, peer: dict[str, object], environments: Path) -> Path | None:
+def interpreter_of(name: str, peer: dict[str, Any], environments: Path) -> Path | None:
     """The environment's Python; None, and a line that says so, where it isn't installed."""
     interpreter = environments / str(peer["environment"]) / "bin" / "python"
     if interpreter.exists():
@@ -77,7 +78,7 @@ def interpreter_of(name: str, peer: dict[str, object], environments: Path) -> Pa
     return None
 
 
-def check(interpreter: Path, name: str, peer: dict[str, object], suite: str, lines: list[str], results: Path) -> None:
+def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines: list[str], results: Path) -> None:
     """Verdicts on the lines, to NAME.SUITE.jsonl.gz."""
     with tempfile.TemporaryDirectory() as folder:
         cases, verdicts = Path(folder) / f"{suite}.cases", Path(folder) / "verdicts.jsonl"
@@ -102,7 +103,7 @@ def check(interpreter: Path, name: str, peer: dict[str, object], suite: str, lin
         print(f"{name}, {suite}: {counts_of(ended.stdout)}", flush=True)
 
 
-def fuzz(interpreter: Path, name: str, peer: dict[str, object], seconds: float, results: Path) -> None:
+def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:
     """Counts to fuzz.json, and verdicts on what failed, made small."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.cases"
@@ -110,7 +111,9 @@ def fuzz(interpreter: Path, name: str, peer: dict[str, object], seconds: float, 
             interpreter, "fuzz", "--python", str(peer["object"]), "--time", f"{seconds}s", "--seed", SEED,
             "--threads", "1", "--out", str(found), variables=peer.get("variables"),
         )  # fmt: skip
-        ran = re.search(rf"seed {SEED}: (\d+) cases, (\d+) refused, (\d+) mistrusted\n(\d+) passed, (\d+) failed", ended.stdout)
+        ran = re.search(
+            rf"seed {SEED}: (\d+) cases, (\d+) refused, (\d+) mistrusted\n(\d+) passed, (\d+) failed", ended.stdout
+        )
         if not ran:
             sys.exit(f"{name}, fuzz: {(ended.stderr or ended.stdout).strip()}")
         target = results / "fuzz.json"

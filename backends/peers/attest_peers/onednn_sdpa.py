@@ -17,7 +17,7 @@ from attest_peers.request import Request
 
 
 class Backend(Peer):
-    """What is hidden is selected to be -inf, what is added comes before it. Heads in groups have an axis of their own."""
+    """What is hidden is selected to be -inf, after what is added. Heads in groups have an axis of their own."""
 
     name = "onednn_graph"
     library = f"oneDNN {version('onednn')}, graph, CPU by SYCL"

@@ -31,9 +31,7 @@ def one_node(
     )
     node = helper.make_node(operator, *names, domain=domain, **attributes)
     versions = [helper.make_opsetid(domain, version)] + ([helper.make_opsetid("", 24)] if domain else [])
-    return helper.make_model(
-        helper.make_graph([node], "attention", given, made), opset_imports=versions, ir_version=10
-    )
+    return helper.make_model(helper.make_graph([node], "attention", given, made), opset_imports=versions, ir_version=10)
 
 
 class Sessions:

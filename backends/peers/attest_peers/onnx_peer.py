@@ -45,7 +45,8 @@ class OnnxPeer(Peer):
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         asked = [name for name in request.outputs if name in MODES]
         results: dict[str, np.ndarray] = {}
-        for stage in asked or [None]:
+        stages: list[Optional[str]] = [*asked] or [None]
+        for stage in stages:
             made = self.run_node(node_of(q, k, v, request, self.opset, stage, self.packed, self.every_row))
             results["o"] = separate(made["Y"], q.shape[1]) if self.packed else made["Y"]
             if "present_key" in made:
