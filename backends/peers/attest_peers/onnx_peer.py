@@ -38,6 +38,8 @@ class OnnxPeer(Peer):
             return "scale: the attribute is a float32, which has not this value"
         if "alibi" in call.features and call.dtype in ("f16", "bf16"):
             return "alibi: attn_mask is of q's type, and its slopes would be rounded to 16 bits"
+        if "out=present" in call.features and not call.past:
+            return "out=present: present_key and past_key are used together, or not at all"
         if "mask.dtype" in call.features:
             return "mask.dtype: attn_mask is of q's type"
         return None
