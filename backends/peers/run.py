@@ -4,8 +4,8 @@
     python3 backends/peers/run.py [--environments FOLDER] [--suites smoke,bugs] [--peers jax,keras] [--fuzz SECONDS]
 
 Each peer runs in its environment (install.sh makes them), by one thread. Where a library has no logsumexp, lines that
-ask for it beside the output are asked without. Of `matrix` each case runs once: all, or where peers.toml says so every
-tenth. Maps of errors are left out of the files.
+ask for it beside the output are asked without. Of `matrix` each case runs once: all, or as many as peers.toml says.
+Maps of errors are left out of the files.
 
 With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
 results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
