@@ -4,5 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 backends/peers/install.sh
 python3 backends/peers/run.py
+python3 backends/peers/run.py --fuzz 40
 python3 backends/peers/prove.py
 python3 backends/peers/report.py

@@ -27,7 +27,7 @@ def peer_of(program: str) -> str:
     """The first peer on which the program's finding was made."""
     findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
     peers = tomllib.loads((HERE / "peers.toml").read_text())
-    patterns = next((finding["peers"] for finding in findings if finding["name"] == program), [])
+    patterns: list[str] = next((finding["peers"] for finding in findings if finding["name"] == program), [])
     for peer in peers:
         if any(fnmatch(peer, pattern) for pattern in patterns):
             return peer
@@ -59,7 +59,8 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=HERE / "build")
     parser.add_argument("programs", nargs="*", default=sorted(path.stem for path in (HERE / "bugs").glob("*.py")))
     asked = parser.parse_args()
-    proved = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    known = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    proved = {name: outcome for name, outcome in known.items() if (HERE / "bugs" / f"{name}.py").exists()}
     lines = {found["name"]: found for found in tomllib.loads((HERE / "findings.toml").read_text())["finding"]}
     for program in asked.programs:
         line = str(lines[program]["line"])

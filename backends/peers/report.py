@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes results/peers.md, and reports of bugs, from the result files in results/peers/ and from findings.toml.
 
-    python3 backends/peers/report.py [--check]
+    python3 backends/peers/report.py [--check] [--rerun FOLDER]
 
-With --check nothing is written, and a file that differs from what stands there is an error.
+With --check nothing is written, and a file that differs from what stands there is an error. With --rerun the verdicts
+in FOLDER, which `run.py --results FOLDER` writes, are held against those of the same peers and suites.
 """
 
 from __future__ import annotations
@@ -45,6 +46,24 @@ def number(value: Any) -> float:
     return float(value) if isinstance(value, (int, float, str)) else math.nan
 
 
+def queries_of(case: str) -> int:
+    """How many queries a line or a golden file has; -1 where neither says."""
+    said = re.search(r"seq=(\d+)", case)
+    if said:
+        return int(said[1])
+    path = HERE.parent.parent / "tests" / case
+    if not path.exists():
+        return -1
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return int(header["q"]["shape"][-2]) if "q" in header else -1  # B,H,L,D, or B,L,H*D
+
+
+def of_last_query(verdict: Verdict) -> bool:
+    index = (verdict.get("worst") or {}).get("index", [])
+    return len(index) > 2 and index[2] == queries_of(str(verdict["case"])) - 1
+
+
 def fits(finding: Finding, peer: str, verdict: Verdict) -> bool:
     """Whether the verdict is one of the finding's."""
     if not any(fnmatch(peer, pattern) for pattern in finding["peers"]):
@@ -54,6 +73,8 @@ def fits(finding: Finding, peer: str, verdict: Verdict) -> bool:
             return False
     worst = verdict.get("worst") or {}
     if finding.get("empty_row") and not (number(worst.get("expected")) == 0 and number(worst.get("bound")) == 0):
+        return False
+    if finding.get("last_query") and not of_last_query(verdict):
         return False
     if "off_by_less" in finding:
         if not abs(number(worst.get("got")) - number(worst.get("expected"))) < finding["off_by_less"]:
@@ -68,17 +89,21 @@ def classified(peer: str, suite: str, findings: list[Finding]) -> Iterator[tuple
             yield line, next((finding for finding in findings if fits(finding, peer, line)), None)
 
 
+def kinds_of(peer: str, suite: str, findings: list[Finding]) -> str:
+    """What failed, by kind: ", 2 bug, 1 convention"."""
+    kinds = collections.Counter(
+        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
+    )
+    return "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+
+
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
     """pass / refused / mistrusted, and what failed by kind."""
     verdicts = [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
-    kinds = collections.Counter(
-        found["kind"] if found else "unexplained" for _, found in classified(peer, suite, findings)
-    )
-    text = f"{count['pass']} pass"
-    text += "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    text = f"{count['pass']} pass" + kinds_of(peer, suite, findings)
     text += f", {count['refused']} refused" * bool(count["refused"])
     return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
 
@@ -87,7 +112,7 @@ def share(peer: str) -> str:
     verdicts = [line for line in lines_of(peer, "matrix") if line["kind"] == "verdict"]
     if not verdicts:
         return "-"
-    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} %"
+    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} % of {len(verdicts)}"
 
 
 def library(peer: str) -> str:
@@ -95,6 +120,18 @@ def library(peer: str) -> str:
         for line in lines_of(peer, suite)[:1]:
             return str(line["backends"][0]["library"])
     return "-"
+
+
+def fuzzing(peers: list[str], findings: list[Finding]) -> list[str]:
+    """How many cases of a fuzzer passed, and of what kind are the failures, made small."""
+    path = RESULTS / "peers" / "fuzz.json"
+    counts = json.loads(path.read_text()) if path.exists() else {}
+    rows = [
+        [f"`{peer}`", *(f"{counts[peer][key]:g}" for key in ("seconds", "seed", "cases", "passed", "failed")),
+         kinds_of(peer, "fuzz", findings).removeprefix(", ") or "none"]
+        for peer in peers if peer in counts
+    ]  # fmt: skip
+    return table(["peer", "seconds", "seed", "cases", "passed", "failed", "smallest failing lines"], rows)
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -111,7 +148,7 @@ def page() -> str:
     seen: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     unexplained: list[list[str]] = []
     for peer in peers:
-        for suite in SUITES:
+        for suite in (*SUITES, "fuzz"):
             for verdict, found in classified(peer, suite, findings):
                 if found:
                     seen[found["name"]][peer] += 1
@@ -122,6 +159,10 @@ def page() -> str:
         ["peer", "library", *SUITES, "of `matrix` not refused"],
         [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers],
     )
+    bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
+    signs = sum("part_of" in found for found in findings)
+    out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]
+    out += [f"The tables hold {len(bugs)} bugs, {signs} of them by two signs."]
     programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
     for kind in KINDS[:-1]:
         rows = []
@@ -136,7 +177,8 @@ def page() -> str:
                 if run:
                     shown = f"[program {run['wrong']} of {run['runs']}](peers/posts/{found['name']}.md)"
                     shown += "" if found["line"].startswith("none") else f", line {run['line_wrong']} of {run['runs']}"
-                row += [found["wanted"], found["where"], shown, found.get("upstream", "none found")]
+                place = f"that of `{found['part_of']}`" if "part_of" in found else found["where"]
+                row += [found["wanted"], place, shown, found.get("upstream", "none found")]
             elif kind == "convention":
                 row += [found["wanted"], found.get("upstream", "-")]
             elif kind == "arithmetic":
@@ -178,11 +220,40 @@ def files() -> dict[Path, str]:
     return made
 
 
+def told(path: Path) -> dict[str, tuple[str, str]]:
+    """By case: its verdict and what it comes from."""
+    with gzip.open(path, "rt") as file:
+        lines = [json.loads(line) for line in file]
+    return {line["case"]: (line["status"], line.get("cause") or "") for line in lines if line["kind"] == "verdict"}
+
+
+def rerun(folder: Path) -> None:
+    """Fails where a verdict differs from the one that is written down."""
+    differ = []
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        before, now = told(RESULTS / "peers" / path.name), told(path)
+        for case in sorted(before.keys() | now.keys()):
+            if before.get(case) != now.get(case):
+                differ.append(f"{path.name}: {case}: {before.get(case, 'no verdict')}, now {now.get(case, 'none')}")
+        print(f"{path.name}: {len(now)} verdicts")
+    if differ:
+        sys.exit("\n".join(differ))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--rerun", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
-    for path, text in files().items():
+    if asked.rerun:
+        return rerun(asked.rerun)
+    made = files()
+    stale = [path for path in (RESULTS / "peers" / "posts").glob("*.md") if path not in made]
+    if asked.check and stale:
+        sys.exit(f"{stale[0].name} is of no bug any more; python3 backends/peers/report.py takes it away")
+    for path in stale:
+        path.unlink()
+    for path, text in made.items():
         if not asked.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """Holds every peer against the reference: verdicts to results/peers/PEER.SUITE.jsonl.gz.
 
-    python3 backends/peers/run.py [--environments FOLDER] [--suites smoke,bugs] [--peers jax,keras]
+    python3 backends/peers/run.py [--environments FOLDER] [--suites smoke,bugs] [--peers jax,keras] [--fuzz SECONDS]
 
 Each peer runs in its environment (install.sh makes them), by one thread. Where a library has no logsumexp, lines that
-ask for it beside the output are asked without. Of `matrix` every tenth case runs, each once.
+ask for it beside the output are asked without. Of `matrix` each case runs once: all, or as many as peers.toml says.
+Maps of errors are left out of the files.
+
+With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
+results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -18,11 +23,12 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results" / "peers"
-# What of a suite runs, and how: the matrix is drawn at random, so that each tenth is a sample.
-SUITES = {"smoke": [], "bugs": [], "onnx": [], "matrix": ["--shard", "1/10"]}
+SUITES = ("smoke", "bugs", "onnx", "matrix")
+SEED = "1"  #: of fuzzing
 ONCE = {"matrix"}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
 
@@ -46,9 +52,10 @@ def attest_data(interpreter: Path) -> Path:
     return Path(place) / "data"
 
 
-def lines_of(interpreter: Path, suite: str, with_lse: bool) -> list[str]:
-    """The suite's lines, with files named as the installed suite finds them."""
-    listed = attest(interpreter, "check", "--suite", suite, *SUITES[suite], "--list")
+def lines_of(interpreter: Path, suite: str, with_lse: bool, share: str) -> list[str]:
+    """The suite's lines, with files named as the installed suite finds them; `share` of them, as 1/10."""
+    shard = ["--shard", share] if suite == "matrix" else []  # drawn at random, so that each tenth is a sample
+    listed = attest(interpreter, "check", "--suite", suite, *shard, "--list")
     if listed.returncode:
         sys.exit(f"{suite}: {listed.stderr.strip() or 'its lines could not be listed'}")
     # No peer takes weights to keep, which the files of golden/keep hold.
@@ -62,16 +69,20 @@ def counts_of(printed: str) -> str:
     return next((line for line in reversed(printed.splitlines()) if re.match(r"\d+ passed, ", line)), "no verdicts")
 
 
-def run(name: str, peer: dict[str, object], suite: str, environments: Path) -> None:
+def interpreter_of(name: str, peer: dict[str, Any], environments: Path) -> Path | None:
+    """The environment's Python; None, and a line that says so, where it isn't installed."""
     interpreter = environments / str(peer["environment"]) / "bin" / "python"
-    if not interpreter.exists():
-        print(
-            f"{name}: no environment {interpreter.parent.parent}; backends/peers/install.sh makes it", file=sys.stderr
-        )
-        return
+    if interpreter.exists():
+        return interpreter
+    print(f"{name}: no environment {interpreter.parent.parent}; backends/peers/install.sh makes it", file=sys.stderr)
+    return None
+
+
+def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines: list[str], results: Path) -> None:
+    """Verdicts on the lines, to NAME.SUITE.jsonl.gz."""
     with tempfile.TemporaryDirectory() as folder:
         cases, verdicts = Path(folder) / f"{suite}.cases", Path(folder) / "verdicts.jsonl"
-        cases.write_text("\n".join(lines_of(interpreter, suite, bool(peer.get("lse")))) + "\n")
+        cases.write_text("\n".join(lines) + "\n")
         golden = attest_data(interpreter) / "golden"
         if golden.exists():
             (Path(folder) / "golden").symlink_to(golden)
@@ -81,12 +92,40 @@ def run(name: str, peer: dict[str, object], suite: str, environments: Path) -> N
             "--quiet", "--threads", "1", *once, variables=peer.get("variables"),
         )  # fmt: skip
         if not verdicts.exists():
-            print(f"{name}, {suite}: {(ended.stderr or ended.stdout).strip()}", file=sys.stderr)
-            return
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        with gzip.GzipFile(RESULTS / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            packed.write(re.sub(rb"[^\" ]*/golden/", b"golden/", verdicts.read_bytes().replace(folder.encode(), b"")))
+            sys.exit(f"{name}, {suite}: {(ended.stderr or ended.stdout).strip()}")
+        results.mkdir(parents=True, exist_ok=True)
+        with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
+            for line in verdicts.read_text().replace(folder, "").splitlines():
+                verdict = json.loads(line)
+                verdict.pop("error_map", None)
+                text = json.dumps(verdict, separators=(",", ":"), ensure_ascii=False)
+                packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
         print(f"{name}, {suite}: {counts_of(ended.stdout)}", flush=True)
+
+
+def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:
+    """Counts to fuzz.json, and verdicts on what failed, made small."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "found.cases"
+        ended = attest(
+            interpreter, "fuzz", "--python", str(peer["object"]), "--time", f"{seconds}s", "--seed", SEED,
+            "--threads", "1", "--out", str(found), variables=peer.get("variables"),
+        )  # fmt: skip
+        ran = re.search(
+            rf"seed {SEED}: (\d+) cases, (\d+) refused, (\d+) mistrusted\n(\d+) passed, (\d+) failed", ended.stdout
+        )
+        if not ran:
+            sys.exit(f"{name}, fuzz: {(ended.stderr or ended.stdout).strip()}")
+        target = results / "fuzz.json"
+        known = json.loads(target.read_text()) if target.exists() else {}
+        counts = dict(zip(("cases", "refused", "mistrusted", "passed", "failed"), map(int, ran.groups())))
+        known[name] = {"seconds": seconds, "seed": int(SEED), **counts}
+        target.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+        lines = [line.split("  # ")[0] for line in found.read_text().splitlines()] if found.exists() else []
+    print(f"{name}, fuzz: {counts}, {len(lines)} ways", flush=True)
+    (results / f"{name}.fuzz.jsonl.gz").unlink(missing_ok=True)
+    if lines:
+        check(interpreter, name, peer, "fuzz", sorted(set(lines)), results)
 
 
 def main() -> None:
@@ -95,10 +134,20 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=HERE / "build")
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--peers", default=",".join(peers))
+    parser.add_argument("--fuzz", type=float, metavar="SECONDS")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
     for name in asked.peers.split(","):
+        peer = peers[name]
+        interpreter = interpreter_of(name, peer, asked.environments)
+        if interpreter is None:
+            continue
+        if asked.fuzz:
+            fuzz(interpreter, name, peer, asked.fuzz, asked.results)
+            continue
         for suite in asked.suites.split(","):
-            run(name, peers[name], suite, asked.environments)
+            lines = lines_of(interpreter, suite, bool(peer.get("lse")), str(peer.get("matrix", "1/1")))
+            check(interpreter, name, peer, suite, lines, asked.results)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """What adapters to other libraries share, without any of these libraries."""
 
+import gzip
+import json
 import os
 import re
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 
 import attest
 
-sys.path.insert(0, os.environ.get("ATTEST_PEERS", str(Path(__file__).parent / "../../backends/peers")))
+PEERS = Path(os.environ.get("ATTEST_PEERS", str(Path(__file__).parent / "../../backends/peers")))
+sys.path.insert(0, str(PEERS))
 
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer  # noqa: E402
 from attest_peers.request import Request, compact  # noqa: E402
@@ -90,3 +94,51 @@ def test_axes_that_repeat_have_length_1():
     stored = np.arange(6.0).reshape(1, 2, 1, 3)
     assert compact(np.broadcast_to(stored, (4, 2, 5, 3))).shape == (1, 2, 1, 3)
     assert np.array_equal(compact(np.broadcast_to(stored, (4, 2, 5, 3))), stored)
+
+
+tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+
+
+def test_each_bug_has_a_program_and_each_finding_a_peer():
+    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    peers = tomllib.loads((PEERS / "peers.toml").read_text())
+    bugs = [finding["name"] for finding in findings if finding["kind"] == "bug"]
+    assert sorted(bugs) == sorted(path.stem for path in (PEERS / "bugs").glob("*.py"))
+    for finding in findings:
+        assert any(fnmatch(peer, pattern) for peer in peers for pattern in finding["peers"]), finding["name"]
+        assert finding.get("part_of", bugs[0]) in bugs
+    for peer in peers.values():
+        assert (PEERS / "environments" / f"{peer['environment']}.lock").exists()
+
+
+def test_a_failure_is_of_the_finding_that_it_fits():
+    import report
+
+    finding = {"peers": ["ort*"], "cause": "^o: outside", "case": "causal", "last_query": True}
+    verdict = {"case": "seq=3x5 dim=1 causal", "cause": "o: outside the bound", "worst": {"index": [0, 0, 2, 0]}}
+    assert report.fits(finding, "ort_mha", verdict)
+    assert not report.fits(finding, "jax", verdict)
+    assert not report.fits(finding, "ort_mha", {**verdict, "worst": {"index": [0, 0, 1, 0]}})
+    assert not report.fits(finding, "ort_mha", {**verdict, "cause": "threw", "worst": None})
+    empty = {"peers": ["*"], "empty_row": True}
+    assert report.fits(empty, "jax", {**verdict, "worst": {"expected": 0.0, "bound": 0.0}})
+    assert not report.fits(empty, "jax", {**verdict, "worst": {"expected": 0.0, "bound": 1e-9}})
+    assert not report.fits({"peers": ["*"], "at_most": 64}, "jax", {**verdict, "error_over_bound": "inf"})
+
+
+def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):
+    import report
+
+    def write(folder, status):
+        folder.mkdir(parents=True, exist_ok=True)
+        with gzip.open(folder / "jax.smoke.jsonl.gz", "wt") as file:
+            for line in ({"kind": "run"}, {"kind": "verdict", "case": "seq=1 dim=1", "status": status, "cause": None}):
+                file.write(json.dumps(line) + "\n")
+
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    write(tmp_path / "peers", "pass")
+    write(tmp_path / "again", "pass")
+    report.rerun(tmp_path / "again")
+    write(tmp_path / "again", "fail")
+    with pytest.raises(SystemExit, match="seq=1 dim=1"):
+        report.rerun(tmp_path / "again")

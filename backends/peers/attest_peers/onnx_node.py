@@ -8,16 +8,12 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
+from attest_peers.onnx_model import TYPES, one_node
 from attest_peers.request import Request, compact
 
 # What the attribute qk_matmul_output_mode calls a stage of the scores.
 MODES = {"raw": 0, "capped": 1, "biased": 2, "weights": 3}
-TYPES = {
-    "float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16,
-    "bfloat16": TensorProto.BFLOAT16, "bool": TensorProto.BOOL, "int64": TensorProto.INT64,
-}  # fmt: skip
 INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen")
 
 
@@ -51,7 +47,7 @@ def node_of(
     inputs = {"Q": np.ascontiguousarray(q), "K": np.ascontiguousarray(k), "V": np.ascontiguousarray(v)}
     if packed:
         attributes.update(q_num_heads=int(q.shape[1]), kv_num_heads=int(k.shape[1]))
-        inputs = {name: _side_by_side(array) for name, array in inputs.items()}
+        inputs = {name: side_by_side(array) for name, array in inputs.items()}
     if request.scale is not None:
         attributes["scale"] = float(request.scale)
     if request.softcap is not None:
@@ -112,28 +108,25 @@ def _unambiguous(mask: np.ndarray, keys: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(mask, (*mask.shape[:-1], keys)))
 
 
-def _side_by_side(array: np.ndarray) -> np.ndarray:
+def side_by_side(array: np.ndarray) -> np.ndarray:
     """B,H,L,D as B,L,H*D."""
     batch, heads, length, dim = array.shape
     return np.ascontiguousarray(array.transpose(0, 2, 1, 3)).reshape(batch, length, heads * dim)
+
+
+def separate(array: np.ndarray, heads: int) -> np.ndarray:
+    """B,L,H*D as B,H,L,D."""
+    batch, length, width = array.shape
+    return array.reshape(batch, length, heads, width // max(heads, 1)).transpose(0, 2, 1, 3)
 
 
 @lru_cache(maxsize=64)
 def model_of(key: tuple[Any, ...]) -> onnx.ModelProto:
     """A model of one node, for all sizes."""
     opset, attributes, types, with_present, with_scores = key
-    given = {name: (type_, rank) for name, type_, rank in types}
-    names = [name if name in given else "" for name in INPUTS]
-    while not names[-1]:
-        names.pop()
-    outputs = ["Y", "present_key" * with_present, "present_value" * with_present, "scores" * with_scores]
-    while not outputs[-1]:
-        outputs.pop()
-    inputs = [helper.make_tensor_value_info(name, type_, [None] * rank) for name, (type_, rank) in given.items()]
-    storage, rank = given["Q"]
-    made = [
-        helper.make_tensor_value_info(name, storage, [None] * (rank if name == "Y" else 4)) for name in outputs if name
-    ]
-    node = helper.make_node("Attention", names, outputs, **dict(attributes))
-    graph = helper.make_graph([node], "attention", inputs, made)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    given = {name: (name, kind, rank) for name, kind, rank in types}
+    _, storage, rank = given["Q"]
+    present = [("present_key", storage, 4), ("present_value", storage, 4)] if with_present else [None, None]
+    scores = [("scores", storage, 4)] if with_scores else []
+    inputs = [given.get(name) for name in INPUTS]
+    return one_node("Attention", "", opset, dict(attributes), inputs, [("Y", storage, rank), *present, *scores])

@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from attest_peers.onnx_node import MODES, Node, node_of
+from attest_peers.onnx_node import MODES, Node, node_of, separate
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
 from attest_peers.request import Request
 
@@ -38,6 +38,8 @@ class OnnxPeer(Peer):
             return "scale: the attribute is a float32, which has not this value"
         if "alibi" in call.features and call.dtype in ("f16", "bf16"):
             return "alibi: attn_mask is of q's type, and its slopes would be rounded to 16 bits"
+        if "out=present" in call.features and not call.past:
+            return "out=present: present_key and past_key are used together, or not at all"
         if "mask.dtype" in call.features:
             return "mask.dtype: attn_mask is of q's type"
         return None
@@ -45,15 +47,12 @@ class OnnxPeer(Peer):
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         asked = [name for name in request.outputs if name in MODES]
         results: dict[str, np.ndarray] = {}
-        for stage in asked or [None]:
+        stages: list[Optional[str]] = [*asked] or [None]
+        for stage in stages:
             made = self.run_node(node_of(q, k, v, request, self.opset, stage, self.packed, self.every_row))
-            results["o"] = self._separate(made["Y"], q.shape[1]) if self.packed else made["Y"]
+            results["o"] = separate(made["Y"], q.shape[1]) if self.packed else made["Y"]
             if "present_key" in made:
                 results.update(present_k=made["present_key"], present_v=made["present_value"])
             if stage is not None:
                 results[stage] = made["scores"]
         return results if len(request.outputs) > 1 else results["o"]
-
-    @staticmethod
-    def _separate(o: np.ndarray, heads: int) -> np.ndarray:
-        return o.reshape(o.shape[0], o.shape[1], heads, -1 if o.size else 1).transpose(0, 2, 1, 3)

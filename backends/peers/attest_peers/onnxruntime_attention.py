@@ -7,6 +7,7 @@ from typing import Any, Mapping
 import numpy as np
 import onnxruntime
 
+from attest_peers.onnx_model import Sessions
 from attest_peers.onnx_node import Node, model_of
 from attest_peers.onnx_peer import OnnxPeer
 
@@ -27,21 +28,11 @@ class Backend(OnnxPeer):
     }
 
     def __init__(self) -> None:
-        self._sessions: dict[Any, onnxruntime.InferenceSession] = {}
+        self._sessions = Sessions()
 
     def run_node(self, node: Node) -> Mapping[str, np.ndarray]:
         key = node.key()
-        if key not in self._sessions:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = self.threads
-            options.inter_op_num_threads = 1
-            options.log_severity_level = 4
-            if len(self._sessions) > 30:
-                self._sessions.clear()
-            self._sessions[key] = onnxruntime.InferenceSession(
-                model_of(key).SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        return dict(zip(node.outputs, self._sessions[key].run(node.outputs, dict(node.inputs))))
+        return self._sessions.run(key, lambda: model_of(key), node.outputs, node.inputs, self.threads)
 
     def cannot_do(self, call: Any) -> Any:
         if call.scale == 0:

@@ -41,7 +41,9 @@ class Backend(Torch):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # _math_attention_inner(): working precision f32, f64 for f64; softmax, then a product with weights of v's type.
-        return {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
+        # oneDNN's product of bf16 makes subnormals 0.
+        stated = {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
+        return {**stated, "flush_to_zero": True} if call.dtype == "bf16" else stated
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "top-left", "hidden_nan": "leaks"}

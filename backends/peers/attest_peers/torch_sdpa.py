@@ -24,8 +24,9 @@ def mask_of(request: Request, dtype: torch.dtype, causal: bool) -> Optional[torc
         return None if visible is None else torch.from_numpy(visible.copy())
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     if request.alibi_slopes is None and visible is None:
-        bias = request.bias
-        return bias[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in bias.stride())].clone()
+        bias = request.bias  # of q's type or float32, which is given as it is; others are widened
+        bias = bias[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in bias.stride())].clone()
+        return bias if bias.dtype in (dtype, torch.float32) else bias.to(wide)
     bias = request.bias
     if bias is not None:
         request.bias = bias.double().numpy()

@@ -1,0 +1,233 @@
+"""onnxruntime's own operators MultiHeadAttention and GroupQueryAttention, domain com.microsoft, on processors.
+
+onnxruntime/contrib_ops/cpu/bert/: multihead_attention.cc, attention_cpu_base.h, group_query_attention.cc,
+gqa_attention_base.h; what they take is in docs/ContribOperators.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import numpy as np
+import onnxruntime
+
+from attest_peers.onnx_model import TYPES, Sessions, one_node
+from attest_peers.onnx_node import separate, side_by_side
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.request import Request
+
+DOMAIN = "com.microsoft"
+LEAST_CACHE = 256 * 1024  #: bytes of a processor's second level that are taken for granted
+
+
+class Contrib(Peer):
+    """One node. Hidden keys are -inf in attention_bias where the operator has no word for them."""
+
+    operator = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._sessions = Sessions()
+
+    def run_node(self, attributes: Mapping[str, Any], given: Mapping[str, Any], asked: list[str]) -> Any:
+        arrays = {name: np.ascontiguousarray(array) for name, array in given.items()}
+        types = {name: (name, TYPES[array.dtype.name], array.ndim) for name, array in arrays.items()}
+        storage = types["query"][1]
+        made = [(name, storage, 3 if name == "output" else 4) if name in asked else None for name in self.outputs]
+        key = (tuple(sorted(attributes.items())), tuple(types.values()), tuple(asked))
+        inputs = [types.get(name) for name in self.inputs]
+        return self._sessions.run(
+            key, lambda: one_node(self.operator, DOMAIN, 1, attributes, inputs, made), asked, arrays, self.threads
+        )
+
+    @staticmethod
+    def bias_of(request: Request, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:
+        """attention_bias: "(batch_size or 1, num_heads or 1, sequence_length, total_sequence_length)"."""
+        if not request.adds:
+            added = None if visible is None else np.where(visible, 0.0, -np.inf).astype(dtype)
+        else:
+            added = request.bias_with(visible, dtype)
+        return None if added is None else np.broadcast_to(added, (*added.shape[:2], request.queries, request.keys))
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.query_heads == 0:
+            return "heads: num_heads > 0, says the kernel"
+        if "mask.dtype" in call.features:
+            return "mask.dtype: attention_bias is of the query's type"
+        if call.dtype == "f16" and ("alibi" in call.features or "sinks" in call.features):
+            return "alibi and sinks are of the query's type, and would be rounded to 16 bits"
+        return None
+
+
+class MultiHeadAttention(Contrib):
+    """Where nothing is hidden, added or cached the kernel is MlasFlashAttention(), otherwise products and a softmax."""
+
+    name = "onnxruntime_mha"
+    library = f"onnxruntime {onnxruntime.__version__}, com.microsoft.MultiHeadAttention, CPUExecutionProvider"
+    operator = "MultiHeadAttention"
+    inputs = (
+        "query", "key", "value", "bias", "key_padding_mask", "attention_bias", "past_key", "past_value",
+    )  # fmt: skip
+    outputs = ("output", "present_key", "present_value", "qk")
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "out=present", "out=biased"}) - {"grouped heads"}
+    cannot = {
+        "grouped heads": "query, key and value have num_heads heads each",
+        "dtype=f64": "the kernel is registered for float alone",
+        "dtype=f16": "the kernel is registered for float alone",
+        "dtype=bf16": "the kernel is registered for float alone",
+        "softcap": "the operator has no attribute for it",
+        "sinks": "the operator has no input for it",
+        "dropout": "the operator has no input for it",
+        "out=lse": "the operator has no such output",
+        "out=weights": "its fourth output has scores with all that is added, before the softmax",
+        "out=raw": "its fourth output has scores with all that is added",
+        "out=capped": "the operator has no soft cap",
+    }
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        attributes: dict[str, Any] = {"num_heads": int(q.shape[1])}
+        given = {name: side_by_side(array) for name, array in (("query", q), ("key", k), ("value", v))}
+        if request.scale is not None:
+            attributes["scale"] = float(request.scale)
+        visible = None
+        if request.causal_alone() and request.mask is None:
+            attributes["unidirectional"] = 1
+        else:
+            visible = request.visible()
+        if visible is not None and visible.shape[1] == 1 and not request.adds:
+            # Its default of -10000 hides nothing from scores of that size.
+            attributes["mask_filter_value"] = float(np.finfo(np.float32).min)
+            shape = (request.batch, request.queries, request.keys)
+            given["key_padding_mask"] = np.broadcast_to(visible[:, 0], shape).astype(np.int32)
+        else:
+            bias = self.bias_of(request, visible, q.dtype)
+            if bias is not None:
+                given["attention_bias"] = bias
+        asked = ["output"]
+        if request.past_k is not None:
+            given.update(past_key=request.past_k, past_value=request.past_v)
+        if request.past_k is not None or "present_k" in request.outputs:
+            asked += ["present_key", "present_value"]
+        if "biased" in request.outputs:
+            asked.append("qk")
+        made = self.run_node(attributes, given, asked)
+        names = {"output": "o", "present_key": "present_k", "present_value": "present_v", "qk": "biased"}
+        results = {names[name]: array for name, array in made.items()}
+        results["o"] = separate(results["o"], q.shape[1])
+        return results if len(request.outputs) > 1 else results["o"]
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.past and call.key_dim != call.value_dim:
+            return "past: past_value dimension 3 should be same as head_size, says the kernel"
+        return super().cannot_do(call)
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # MlasComputeSoftmax() multiplies by 1/sum, then comes the product with V. MlasFlashAttentionThreaded() takes
+        # l2_cache_size / (16 (qk_head_size + v_head_size)) keys a step and divides at the end.
+        if (HIDING | ADDING | CACHE | self.takes & {"out=present", "out=biased"}) & set(call.features):
+            return {"division": "reciprocal", "normalised_before_storage": True}
+        block = max(1, LEAST_CACHE // (16 * max(1, call.key_dim + call.value_dim)))
+        return {"key_block": block if call.key_length > block else 0}
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"}
+
+
+class GroupQueryAttention(Contrib):
+    """Queries are the last of the keys: keys before them are handed over as cached ones."""
+
+    name = "onnxruntime_gqa"
+    library = f"onnxruntime {onnxruntime.__version__}, com.microsoft.GroupQueryAttention, CPUExecutionProvider"
+    operator = "GroupQueryAttention"
+    inputs = (
+        "query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache",
+        "sin_cache", "position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight",
+        "k_norm_weight", "query_seqlens",
+    )  # fmt: skip
+    outputs = ("output", "present_key", "present_value", "output_qk")
+    takes = (
+        SHAPES | HIDING | ADDING | CACHE
+        | {"dtype=f32", "dtype=f16", "softcap", "sinks", "out=present", "out=weights"}
+    ) - {"dim=Dqk/Dv"}  # fmt: skip
+    cannot = {
+        "dim=Dqk/Dv": "key and value have one head_size",
+        "dtype=f64": "the kernel is registered for float and float16",
+        "dtype=bf16": "the kernel is registered for float and float16",
+        "dropout": "the operator has no input for it",
+        "out=lse": "the operator has no such output",
+        "out=biased": "output_qk has 0, not -inf, where keys are hidden",
+        "out=raw": "output_qk has scores with all that is added",
+        "out=capped": "output_qk has scores with all that is added",
+    }
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        k, v = request.with_cached(k, v)
+        before = request.keys - request.queries
+        attributes: dict[str, Any] = {"num_heads": int(q.shape[1]), "kv_num_heads": int(k.shape[1])}
+        if request.scale is not None:
+            attributes["scale"] = float(request.scale)
+        if request.softcap is not None:
+            attributes["softcap"] = float(request.softcap)
+        attributes["causal"] = int(self._said_by_place(request))
+        visible = None
+        if not attributes["causal"]:
+            visible = request.visible()
+        elif request.window[0] is not None:
+            attributes["local_window_size"] = request.window[0] + 1  # a query's own place counts
+        new = {"query": q, "key": k[:, :, before:], "value": v[:, :, before:]}
+        given = {name: side_by_side(array) for name, array in new.items()}
+        if before:
+            given.update(past_key=k[:, :, :before], past_value=v[:, :, :before])
+        given["seqlens_k"] = np.full(request.batch, request.keys - 1, np.int32)
+        given["total_sequence_length"] = np.asarray(request.keys, np.int32)
+        if before and request.batch > 1 and request.queries > 1:
+            given["query_seqlens"] = np.full(request.batch, request.queries, np.int32)
+        bias = self.bias_of(request, visible, q.dtype)
+        if bias is not None:
+            given["attention_bias"] = bias
+        if request.sinks is not None:
+            given["head_sink"] = np.asarray(request.sinks).astype(q.dtype)
+        asked = ["output", "present_key", "present_value"]
+        if "weights" in request.outputs:
+            attributes["qk_output"] = 2
+            asked.append("output_qk")
+        made = self.run_node(attributes, given, asked)
+        results = {"o": separate(made["output"], q.shape[1])}
+        if len(request.outputs) == 1:
+            return results["o"]
+        results.update(present_k=made["present_key"], present_v=made["present_value"])
+        return {**results, "weights": made["output_qk"]} if "output_qk" in made else results
+
+    @staticmethod
+    def _said_by_place(request: Request) -> bool:
+        """Whether `causal`, which puts the last query at the last key, and a window to the left say all that hides."""
+        r = request
+        at_end = r.past + r.queries == r.keys or (r.align == "bottom-right" and not r.past)
+        other = r.prefix or r.lengths_given or r.segments or r.blocks is not None or r.mask is not None
+        return bool(r.causal and at_end and r.window[1] in (None, 0) and not other)
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if 0 in (call.key_length, call.query_length, call.batch):
+            return "a size 0: total_sequence_length must be positive, says the kernel"
+        if call.key_dim % 8:
+            return "dim: head_size must be a multiple of 8, says the kernel"
+        if call.key_length < call.query_length:
+            return "seq=LqxLk: query and key must have the same sequence length, says the kernel, or keys be cached"
+        if call.key_length > call.query_length > 1 and call.batch > 1 and not self._causal_at_end(call):
+            return "batch: query_seqlens, which batches with cached keys want, requires causal=1, says the kernel"
+        return super().cannot_do(call)
+
+    @staticmethod
+    def _causal_at_end(call: Any) -> bool:
+        at_end = call.past + call.query_length == call.key_length or (call.align == "bottom-right" and not call.past)
+        other = {"prefix", "lengths", "lengths of queries", "segments", "blocks", "mask=bool"} & set(call.features)
+        return bool(call.causal and at_end and call.window[1] in (None, 0) and not other)
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # ComputeAttentionProbs(): float16 is widened, and scores and weights are float32; the softmax multiplies by
+        # 1/sum.
+        return {"division": "reciprocal", "normalised_before_storage": True}
+
+    def conventions(self) -> Mapping[str, str]:
+        return {"align": "bottom-right", "hidden_nan": "leaks"}
