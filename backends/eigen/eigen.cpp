@@ -10,6 +10,7 @@
 #include "backends/eigen/packet_exp.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/register_tile.h"
+#include "backends/support/tuned_tile.h"
 
 namespace attest {
 namespace {
@@ -183,10 +184,13 @@ class EigenBackend : public Backend {
     a.tanh_ulps = kPacketTanhUlps;
     a.log_ulps = 1;
     a.division = Division::reciprocal;
-    a.key_block = kTile.keys;
+    a.key_block = tile_.shape().keys;
     a.flush_to_zero = true;  // PacketExp gives 0 where the result would be subnormal
     return a;
   }
+
+  Tuning tuning() const override { return {1, tile_.parameters()}; }
+  void tune(const std::vector<std::int64_t>& values) override { tile_.set(values); }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
@@ -195,14 +199,15 @@ class EigenBackend : public Backend {
       return std::make_unique<EigenLinearPlan<float>>(problem, threads_);
     }
     if (problem.dtype == DType::f64) {
-      return std::make_unique<support::FusedHostPlan<double, EigenKernel<double>>>(problem, threads_, kTile);
+      return std::make_unique<support::FusedHostPlan<double, EigenKernel<double>>>(problem, threads_, tile_.shape());
     }
-    return std::make_unique<support::FusedHostPlan<float, EigenKernel<float>>>(problem, threads_, kTile);
+    return std::make_unique<support::FusedHostPlan<float, EigenKernel<float>>>(problem, threads_, tile_.shape());
   }
 
  private:
   static constexpr support::TileShape kTile{528, 512, 24};
   static_assert(kTile.block % support::RegisterTile<EigenSimd<float>>::kRows == 0);  // packed queries: whole panels
+  support::TunedTile tile_{kTile};
   int threads_;
 };
 

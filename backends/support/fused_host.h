@@ -37,10 +37,6 @@
 
 namespace attest::support {
 
-struct TileShape {
-  std::int64_t queries, keys, block;  ///< block: rows of queries whose scores exist at a time
-};
-
 /// Rows [row, row + rows) against keys [key, key + keys), both counted within the tile.
 struct Block {
   std::int64_t row, rows, key, keys;
