@@ -28,7 +28,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-/// attest/tuned.json in the user's cache; empty where it has no place.
+/// "attest/tuned.json" in the user's cache; empty where it has no place.
 fs::path file_in_cache() {
   const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
   if (cache.empty() && home.empty()) return {};

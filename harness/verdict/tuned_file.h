@@ -39,8 +39,8 @@ class TunedChoices {
 /// `chosen` with what it depends on: backend, library, device and version of `backend`, this processor and program.
 Tuned tuned_here(const Backend& backend, const Tuning& chosen);
 
-/// The file that is read: $ATTEST_TUNED, else attest/tuned.json in $XDG_CACHE_HOME or ~/.cache. Empty where there is no
-/// such folder. Throws UserError where $ATTEST_TUNED names a file that is not there.
+/// The file that is read: $ATTEST_TUNED, else "attest/tuned.json" in $XDG_CACHE_HOME or ~/.cache. Empty where there is
+/// no such folder. Throws UserError where $ATTEST_TUNED names a file that is not there.
 std::filesystem::path tuned_file();
 /// The file to write when none is named. Throws UserError where no folder of the user's can be found.
 std::filesystem::path default_tuned_file();
