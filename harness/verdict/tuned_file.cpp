@@ -88,7 +88,7 @@ fs::path tuned_file() {
 }
 
 fs::path default_tuned_file() {
-  const fs::path path = file_in_cache();
+  fs::path path = file_in_cache();
   if (path.empty()) throw UserError("neither XDG_CACHE_HOME nor HOME is set: name a file with --cache FILE");
   return path;
 }
