@@ -9,12 +9,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/conventions.h"
 #include "backends/identity.h"
@@ -69,6 +71,20 @@ struct Context {
   std::string device;  ///< part of a device's name; empty means the backend's choice
 };
 
+/// A whole number that a backend is free to choose, as the rows of a tile: it makes its plans faster or slower.
+struct Parameter {
+  std::string name;                   ///< [a-z][a-z0-9_]*
+  std::int64_t value = 0;             ///< in use for plans made from now on
+  std::int64_t standard = 0;          ///< when nothing was chosen
+  std::vector<std::int64_t> choices;  ///< both are among them; what suits one device need not be among another's
+};
+
+/// All that may be chosen for a backend on its device.
+struct Tuning {
+  int version = 0;  ///< of what the numbers mean: a choice made under another one is not taken over
+  std::vector<Parameter> parameters;
+};
+
 /// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone.
 inline constexpr int kContractVersion = 2;
 
@@ -89,6 +105,13 @@ class Backend {
   virtual Arithmetic arithmetic(const Call& call) const = 0;
 
   virtual Conventions conventions() const { return {}; }
+
+  /// What `attest tune` may choose by measurement; nothing for most. No choice may change what is refused or what
+  /// fails, and arithmetic() follows a choice that rounds otherwise.
+  virtual Tuning tuning() const { return {}; }
+
+  /// One value for each parameter of tuning(), in its order and among its choices; for plans made from now on.
+  virtual void tune(const std::vector<std::int64_t>& /*values*/) {}
 
   /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the call.
   virtual std::unique_ptr<Plan> prepare(const Call& call) = 0;

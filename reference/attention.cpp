@@ -83,10 +83,35 @@ std::vector<double> Head::query_row(std::int64_t i) const {
   return q;
 }
 
+namespace {
+
+/// Sums of q * k and of their magnitudes, a number for each key. Four keys side by side: a sum waits for its own last
+/// addition, and not for those of the others.
+void multiply(const Head& head, const std::vector<double>& q, std::vector<double>& sums,
+              std::vector<double>& magnitudes) {
+  constexpr std::size_t kTogether = 4;
+  for (std::size_t first = 0; first < sums.size(); first += kTogether) {
+    const std::size_t count = std::min(kTogether, sums.size() - first);
+    const double* k[kTogether];
+    for (std::size_t n = 0; n < kTogether; ++n)
+      k[n] = head.key_row(static_cast<std::int64_t>(first + std::min(n, count - 1)));
+    double sum[kTogether] = {}, magnitude[kTogether] = {};
+    for (std::size_t t = 0; t < q.size(); ++t) {
+      for (std::size_t n = 0; n < kTogether; ++n) {
+        sum[n] += q[t] * k[n][t];
+        magnitude[n] += std::fabs(q[t] * k[n][t]);
+      }
+    }
+    std::copy_n(sum, count, sums.begin() + static_cast<std::ptrdiff_t>(first));
+    std::copy_n(magnitude, count, magnitudes.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+}  // namespace
+
 void Head::attend(std::int64_t i, Row& row) const {
   count_reference_use();
   const auto keys = static_cast<std::size_t>(call_.key_length);
-  const auto key_dim = static_cast<std::size_t>(call_.key_dim);
   const auto value_dim = static_cast<std::size_t>(call_.value_dim);
   const double scale = call_.scale_value();
   const std::vector<double> q = query_row(i);
@@ -108,14 +133,10 @@ void Head::attend(std::int64_t i, Row& row) const {
   for (double value : q) row.query_abs_sum += std::fabs(value);
   row.visible_count = 0;
 
+  multiply(*this, q, row.raw, row.abs_products);
   for (std::size_t j = 0; j < keys; ++j) {
-    const double* k = key_row(static_cast<std::int64_t>(j));
-    double dot = 0, magnitude = 0;
-    for (std::size_t t = 0; t < key_dim; ++t) {
-      dot += q[t] * k[t];
-      magnitude += std::fabs(q[t] * k[t]);
-    }
-    row.raw[j] = scale * dot;
+    const double magnitude = row.abs_products[j];
+    row.raw[j] = scale * row.raw[j];
     row.abs_products[j] = std::fabs(scale) * magnitude;
     row.capped[j] = call_.softcap ? *call_.softcap * std::tanh(row.raw[j] / *call_.softcap) : row.raw[j];
     const Bias added = bias(i, static_cast<std::int64_t>(j));

@@ -179,39 +179,46 @@ WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithm
   return errors;
 }
 
-/// Sums over the visible keys for one column of the output.
+/// Sums over the visible keys, a list of columns of the output for each: loops over columns are done in vectors.
 struct ColumnSums {
-  double centred = 0;   ///< sum pt_j * |v_jc - o_c|
-  double spread = 0;    ///< max |v_jc - o_c|
-  double weighted = 0;  ///< sum (p_j + pt_j) * |v_jc|
-  double largest = 0;   ///< max |v_jc|
-  double absolute = 0;  ///< sum |v_jc|
+  std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
+  std::vector<double> spread;    ///< max |v_jc - o_c|
+  std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
+  std::vector<double> largest;   ///< max |v_jc|
+  std::vector<double> absolute;  ///< sum |v_jc|
 };
 
 /// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
-std::vector<ColumnSums> column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
-  std::vector<ColumnSums> list(row.output.size());
+ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
+  const std::size_t columns = row.output.size();
+  const std::vector<double> zeros(columns);
+  ColumnSums lists{zeros, zeros, zeros, zeros, zeros};
+  // They don't overlap, which the compiler can't see.
+  double* __restrict centred = lists.centred.data();
+  double* __restrict spread = lists.spread.data();
+  double* __restrict weighted = lists.weighted.data();
+  double* __restrict largest = lists.largest.data();
+  double* __restrict absolute = lists.absolute.data();
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j]) continue;
     const double* v = head.value_row(static_cast<std::int64_t>(j));
     const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
     const double factor = row.factors.empty() ? 1 : row.factors[j];
-    for (std::size_t c = 0; c < list.size(); ++c) {
-      ColumnSums& sums = list[c];
+    for (std::size_t c = 0; c < columns; ++c) {
       const double value = factor * v[c];
       const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
-      sums.centred += off * deviation;
-      sums.spread = std::max(sums.spread, deviation);
-      sums.weighted += heaviest * magnitude;
-      sums.largest = std::max(sums.largest, magnitude);
-      sums.absolute += magnitude;
+      centred[c] += off * deviation;
+      spread[c] = std::max(spread[c], deviation);
+      weighted[c] += heaviest * magnitude;
+      largest[c] = std::max(largest[c], magnitude);
+      absolute[c] += magnitude;
     }
   }
-  for (std::size_t c = 0; row.sink != -kInfinity && c < list.size(); ++c) {
-    list[c].centred += errors.of_sink * std::fabs(row.output[c]);
-    list[c].spread = std::max(list[c].spread, std::fabs(row.output[c]));
+  for (std::size_t c = 0; row.sink != -kInfinity && c < columns; ++c) {
+    centred[c] += errors.of_sink * std::fabs(row.output[c]);
+    spread[c] = std::max(spread[c], std::fabs(row.output[c]));
   }
-  return list;
+  return lists;
 }
 
 }  // namespace
@@ -256,6 +263,10 @@ void bound_stages(const Call& p, const Row& row, const RowScores& scores, const 
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
+  const double product_relative = (1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1;
+  const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
+  const double underflow = c.eta * (2 + n + c.blocks) + c.eta_weights;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + static_cast<double>(p.key_dim) + 4);
   for (std::size_t j = 0; j < keys; ++j) {
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
@@ -279,14 +290,10 @@ void bound_stages(const Call& p, const Row& row, const RowScores& scores, const 
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     const double larger = std::max(w, 1 - w);
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
-    const double product = ((1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1) *
-                           (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(a) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
-    const double division = (c.gamma(n + c.blocks) + c.division_roundings * c.u) * w + in_two_passes;
-    const double underflow = c.eta * (2 + n + c.blocks) + c.eta_weights;
-    const double d = static_cast<double>(p.key_dim);
-    bound.weights[j] =
-        c.storing.bound(w, (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + product + division + underflow));
+    const double division = division_relative * w + in_two_passes;
+    bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
   }
 }
 
@@ -321,7 +328,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   }
   const WeightErrors weights = weight_errors(row, scores, a, c);
   if (wants_scores) bound_stages(p, row, scores, a, c, special, &weights, bound);
-  const std::vector<ColumnSums> columns = column_sums(head, row, weights);
+  const ColumnSums sums = column_sums(head, row, weights);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const double d = static_cast<double>(p.key_dim);
   const double lambda = a.normalised_before_storage ? 1 : row.sum;
@@ -338,6 +345,9 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   double kept = 1;  // sum p_j * r_j, r_j the dropout factor
   if (!row.factors.empty()) kept = std::inner_product(row.weights.begin(), row.weights.end(), row.factors.begin(), 0.0);
 
+  const double product_relative = (1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1;
+  const double division_relative = c.gamma(n + c.blocks) + after_product * c.u + in_two_passes;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + d + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
@@ -346,19 +356,20 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
-    const ColumnSums& sums = columns[column];
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
-    const double centred = convex_only ? sums.spread : std::min(sums.centred / (1 - weights.sum), sums.spread);
-    const double weighted = convex_only ? sums.largest : std::min(sums.weighted / (1 - weights.sum), sums.largest);
-    const double products = ((1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1) * weighted;
-    const double division = (c.gamma(n + c.blocks) + after_product * c.u + in_two_passes) * magnitude;
+    const double centred =
+        convex_only ? sums.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
+    const double weighted =
+        convex_only ? sums.largest[column] : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
+    const double products = product_relative * weighted;
+    const double division = division_relative * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
-    double underflow = c.eta * sums.absolute / row.sum + c.eta_weights * (sums.absolute + in_sum) / lambda +
-                       c.eta * (n + c.blocks) / lambda;
+    double underflow = c.eta * sums.absolute[column] / row.sum +
+                       c.eta_weights * (sums.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
-    const double before = (1 + 2 * c.gamma(n + c.blocks + d + 4)) * (centred + products + division + underflow);
-    const bool may_overflow = !(n * sums.largest * c.lag <= c.half_range) || weights_overflow;
+    const double before = second_order * (centred + products + division + underflow);
+    const bool may_overflow = !(n * sums.largest[column] * c.lag <= c.half_range) || weights_overflow;
     const bool unbounded = may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {

@@ -1,33 +1,21 @@
 // eigen: fused attention whose arithmetic is Eigen's, on tiles of queries and keys (backends/support/fused_host.h).
 //
 // Scores and output are products on row-major tiles, the softmax runs along contiguous rows, all of it in Eigen's
-// packets.
+// packets. The products of many rows are register tiles (packets.h says why and what it gains); a single row takes
+// Eigen's own product of a matrix with a vector, on keys and values where they lie.
 #include <Eigen/Core>
 #include <cmath>
 
 #include "backends/backend.h"
 #include "backends/eigen/linear.h"
 #include "backends/eigen/packet_exp.h"
+#include "backends/eigen/packets.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/register_tile.h"
+#include "backends/support/tuned_tile.h"
 
 namespace attest {
 namespace {
-
-/// Eigen's packets, for register tiles.
-template <class T>
-struct EigenSimd {
-  using Real = T;
-  using Vector = typename Eigen::internal::packet_traits<T>::type;
-  static constexpr int kLanes = Eigen::internal::packet_traits<T>::size;
-  static constexpr int kRegisters = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS;
-  static Vector load(const T* from) { return Eigen::internal::ploadu<Vector>(from); }
-  static Vector set(T value) { return Eigen::internal::pset1<Vector>(value); }
-  static Vector multiply_add(const Vector& a, const Vector& b, const Vector& c) {
-    return Eigen::internal::pmadd(a, b, c);
-  }
-  static void store(T* to, const Vector& vector) { Eigen::internal::pstoreu(to, vector); }
-};
 
 template <class Real>
 class EigenKernel {
@@ -183,10 +171,13 @@ class EigenBackend : public Backend {
     a.tanh_ulps = kPacketTanhUlps;
     a.log_ulps = 1;
     a.division = Division::reciprocal;
-    a.key_block = kTile.keys;
+    a.key_block = tile_.shape().keys;
     a.flush_to_zero = true;  // PacketExp gives 0 where the result would be subnormal
     return a;
   }
+
+  Tuning tuning() const override { return {1, tile_.parameters()}; }
+  void tune(const std::vector<std::int64_t>& values) override { tile_.set(values); }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
@@ -195,14 +186,15 @@ class EigenBackend : public Backend {
       return std::make_unique<EigenLinearPlan<float>>(problem, threads_);
     }
     if (problem.dtype == DType::f64) {
-      return std::make_unique<support::FusedHostPlan<double, EigenKernel<double>>>(problem, threads_, kTile);
+      return std::make_unique<support::FusedHostPlan<double, EigenKernel<double>>>(problem, threads_, tile_.shape());
     }
-    return std::make_unique<support::FusedHostPlan<float, EigenKernel<float>>>(problem, threads_, kTile);
+    return std::make_unique<support::FusedHostPlan<float, EigenKernel<float>>>(problem, threads_, tile_.shape());
   }
 
  private:
   static constexpr support::TileShape kTile{528, 512, 24};
   static_assert(kTile.block % support::RegisterTile<EigenSimd<float>>::kRows == 0);  // packed queries: whole panels
+  support::TunedTile tile_{kTile};
   int threads_;
 };
 

@@ -1,11 +1,9 @@
-// Fused attention for GPU devices: a work-group of 8 x 8 work-items for each tile of 32 queries.
+// Fused attention for GPU devices: a work-group of SIDE x SIDE work-items for each tile of TILE queries.
 //
-// Keys come in tiles of 32. A work-item holds 4 x 4 scores; features and value columns pass through local memory 32 at a
-// time, so that any head dimension fits the 48 KiB that every GPU has. The output so far lives in global memory.
+// Keys come in tiles of as many. A work-item holds EACH x EACH scores; features and value columns pass through local
+// memory TILE at a time, so that any head dimension fits the 48 KiB that every GPU has when TILE is 32. The output so far
+// lives in global memory. The host defines SIDE, EACH and their product TILE, which is at most SIDE * SIDE.
 
-#define TILE 32
-#define SIDE 8
-#define EACH 4
 #define PITCH (TILE + 1)
 
 // Weights of hidden keys are -0.0, so that a tile whose values hold NaN can tell them from weights that underflowed.

@@ -3,14 +3,14 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <mutex>
+#include <variant>
 
 #include "attention_cpu_cl.h"
 #include "attention_gpu_cl.h"
 #include "backends/backend.h"
 #include "backends/opencl/linear.h"
 #include "backends/support/opencl/call.h"
-#include "backends/support/tiles.h"
+#include "backends/support/tuned_tile.h"
 #include "linear_cl.h"
 
 namespace attest {
@@ -19,21 +19,55 @@ namespace {
 using support::checked;
 using support::OpenClDevice;
 
-/// Lanes of a CPU's vectors: 4, 8 or 16 elements of so many bytes.
-int lanes_of(const OpenClDevice& device, std::size_t element) {
-  const int lanes = std::max(device.native_floats(), 4) * 4 / static_cast<int>(element);
-  return lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
-}
+/// What may be tuned of the kernel for CPUs.
+struct CpuChoice {
+  support::TunedTile tile;
+  std::int64_t vector_bytes;
+
+  explicit CpuChoice(const OpenClDevice& device)
+      // Each step over a tile of keys costs every row a rescaling. PoCL's local memory is a core's second-level cache.
+      : tile({384, device.local_bytes() >= (std::size_t{1} << 20) ? 512 : 256, 24}),
+        vector_bytes(standard_bytes(device)) {}
+
+  static std::int64_t standard_bytes(const OpenClDevice& device) {
+    const int floats = device.native_floats();
+    return floats >= 16 ? 64 : floats >= 8 ? 32 : 16;
+  }
+
+  Tuning tuning(const OpenClDevice& device) const {
+    Tuning all{1, tile.parameters()};
+    all.parameters.push_back({"vector_bytes", vector_bytes, standard_bytes(device), {16, 32, 64}});
+    return all;
+  }
+
+  void set(const std::vector<std::int64_t>& values) { vector_bytes = *tile.set(values); }
+
+  /// Lanes of a vector: 4, 8 or 16 elements of so many bytes.
+  int lanes(std::size_t element) const {
+    return static_cast<int>(std::max<std::int64_t>(vector_bytes / static_cast<std::int64_t>(element), 4));
+  }
+};
 
 /// Tile sizes of the CPU kernel, shrunk until its scratch fits the device's local memory.
 struct CpuTile {
   int rows, block, keys, lanes;
 
-  CpuTile(const Call& p, const OpenClDevice& device, std::size_t element) : block(24) {
-    // Each step over a tile of keys costs every row a rescaling. PoCL's local memory is a core's second-level cache.
-    keys = device.local_bytes() >= (std::size_t{1} << 20) ? 512 : 256;
-    rows = static_cast<int>(support::even_tile_rows(p, device.compute_units(), 384, block));
-    lanes = lanes_of(device, element);
+  /// The standard choice where vectors of the chosen one are too long for so large a head.
+  static CpuTile fitting(const Call& p, const OpenClDevice& device, const CpuChoice& choice, std::size_t element) {
+    for (const CpuChoice& candidate : {choice, CpuChoice(device)}) {
+      const CpuTile tile(p, device, candidate, element);
+      if (tile.bytes(p, element) <= device.local_bytes()) return tile;
+    }
+    throw BackendError("head dimension too large for the device's " + std::to_string(device.local_bytes()) +
+                       " bytes of local memory");
+  }
+
+  CpuTile(const Call& p, const OpenClDevice& device, const CpuChoice& choice, std::size_t element)
+      : block(static_cast<int>(choice.tile.shape().block)),
+        keys(static_cast<int>(choice.tile.shape().keys)),
+        lanes(choice.lanes(element)) {
+    rows = static_cast<int>(
+        support::even_tile_rows(p, device.compute_units(), choice.tile.shape().queries, choice.tile.shape().block));
     // The larger of the two is halved: few rows pack the keys again and again, few keys rescale the rows.
     const int panel = 2 * lanes;
     while (bytes(p, element) > device.local_bytes() && (rows > 6 || keys > panel)) {
@@ -42,10 +76,6 @@ struct CpuTile {
       else
         keys = std::max(keys / 2 / panel * panel, panel);
       block = std::min(block, rows);
-    }
-    if (bytes(p, element) > device.local_bytes()) {
-      throw BackendError("head dimension too large for the device's " + std::to_string(device.local_bytes()) +
-                         " bytes of local memory");
     }
   }
 
@@ -80,6 +110,36 @@ struct CpuTile {
   }
 };
 
+/// What may be tuned of the kernel for GPUs: a work-group of `side` x `side` work-items for `tile` queries and keys.
+struct GpuChoice {
+  static constexpr std::int64_t kTile = 32, kSide = 8;
+  std::int64_t tile = kTile, side = kSide;
+
+  Tuning tuning(const OpenClDevice& device) const {
+    Parameter tiles{"tile", tile, kTile, {16, 32}}, sides{"side", side, kSide, {8}};
+    if (local_bytes(64) <= device.local_bytes()) tiles.choices.push_back(64);
+    if (device.max_group() >= 256) sides.choices.push_back(16);
+    return {1, {tiles, sides}};
+  }
+
+  void set(const std::vector<std::int64_t>& values) {
+    tile = values[0];
+    side = values[1];
+  }
+
+  /// Doubles take twice the registers and twice the memory: what was measured in floats may not run at all.
+  GpuChoice of(std::size_t element) const { return element == 8 ? GpuChoice{} : *this; }
+
+  std::string build_options() const {
+    return " -DTILE=" + std::to_string(tile) + " -DSIDE=" + std::to_string(side) +
+           " -DEACH=" + std::to_string(tile / side);
+  }
+
+ private:
+  /// Of attention_gpu.cl in floats: three squares, three numbers and a RowKeys for each row, two flags.
+  static std::size_t local_bytes(std::size_t tile) { return tile * (3 * (tile + 1) + 3) * 4 + tile * 40 + 8; }
+};
+
 std::string build_options(const Call& p, const OpenClDevice& device, int lanes) {
   const bool is_double = p.dtype == DType::f64;
   const std::string real = is_double ? "double" : "float", integer = is_double ? "long" : "int";
@@ -90,14 +150,19 @@ std::string build_options(const Call& p, const OpenClDevice& device, int lanes) 
 
 class OpenClPlan : public Plan {
  public:
-  OpenClPlan(const Call& problem, OpenClDevice& device, const cl::Program& program, bool gpu)
+  /// `tile` is the one that `program` was built for, of the kernel for CPUs or of the one for GPUs.
+  OpenClPlan(const Call& problem, OpenClDevice& device, const cl::Program& program,
+             const std::variant<CpuTile, GpuChoice>& tile)
       : device_(device),
-        kernel_(program, gpu ? "attend_gpu" : "attend_cpu"),
-        gpu_(gpu),
+        kernel_(program, std::holds_alternative<GpuChoice>(tile) ? "attend_gpu" : "attend_cpu"),
+        gpu_(std::holds_alternative<GpuChoice>(tile)),
         element_(size_of(accumulator_of(problem.dtype))),
         call_(problem, device, program) {
-    if (!gpu_) tile_.emplace(problem, device, element_);
-    const std::int64_t tile_rows = gpu_ ? 32 : tile_->rows;
+    if (gpu_)
+      side_ = static_cast<std::size_t>(std::get<GpuChoice>(tile).side);
+    else
+      tile_ = std::get<CpuTile>(tile);
+    const std::int64_t tile_rows = gpu_ ? std::get<GpuChoice>(tile).tile : tile_->rows;
     tiles_ = static_cast<std::size_t>(problem.batch * problem.query_heads *
                                       ((problem.query_length + tile_rows - 1) / tile_rows));
     if (!gpu_ && problem.query_length == 1 && tiles_ > 0) {
@@ -125,8 +190,8 @@ class OpenClPlan : public Plan {
           kernel_.setArg(base_argument_, base_);
           base_ += static_cast<cl_uint>(tiles_ + groups_);  // each group asks once in vain
         }
-        const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * 8, 8) : cl::NDRange(groups_);
-        const cl::NDRange local = gpu_ ? cl::NDRange(8, 8) : cl::NDRange(1);
+        const cl::NDRange global = gpu_ ? cl::NDRange(groups_ * side_, side_) : cl::NDRange(groups_);
+        const cl::NDRange local = gpu_ ? cl::NDRange(side_, side_) : cl::NDRange(1);
         device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
       }
       call_.enqueue_rest();
@@ -163,7 +228,7 @@ class OpenClPlan : public Plan {
   std::size_t element_;
   support::DeviceCall call_;
   std::optional<CpuTile> tile_;
-  std::size_t tiles_ = 0, groups_ = 0;
+  std::size_t tiles_ = 0, groups_ = 0, side_ = 0;
   std::int64_t heads_ = 0;  ///< of a single query that one work-item takes; 0 where there are more queries
   cl::Buffer counter_;      ///< of tiles handed out so far
   cl_uint base_ = 0, base_argument_ = 0;
@@ -172,7 +237,8 @@ class OpenClPlan : public Plan {
 
 class OpenClBackend : public Backend {
  public:
-  explicit OpenClBackend(const Context& context) : device_(context.device), gpu_(device_.is_gpu()) {
+  explicit OpenClBackend(const Context& context)
+      : device_(context.device), gpu_(device_.is_gpu()), cpu_choice_(device_) {
     if (const char* kernel = std::getenv("ATTEST_OPENCL_KERNEL"); kernel && *kernel) {
       const std::string wanted = kernel;
       if (wanted != "cpu" && wanted != "gpu") {
@@ -197,20 +263,36 @@ class OpenClBackend : public Backend {
     a.exp_ulps = a.log_ulps = 3;  // what OpenCL 1.2 guarantees (table 7.2); our own polynomial is better
     a.tanh_ulps = 5;
     a.division = gpu_ ? Division::opencl_division : Division::opencl_reciprocal;
-    a.key_block = gpu_ ? 32 : key_block(problem);
+    a.key_block = gpu_ ? gpu_choice_.of(size_of(a.accumulator)).tile : key_block(problem);
     a.flush_to_zero = true;
     return a;
   }
 
+  Tuning tuning() const override { return gpu_ ? gpu_choice_.tuning(device_) : cpu_choice_.tuning(device_); }
+
+  void tune(const std::vector<std::int64_t>& values) override {
+    if (gpu_)
+      gpu_choice_.set(values);
+    else
+      cpu_choice_.set(values);
+  }
+
   std::unique_ptr<Plan> prepare(const Call& problem) override {
+    const std::size_t element = size_of(accumulator_of(problem.dtype));
     if (problem.op != Op::attention) {
-      const int lanes = gpu_ ? 4 : lanes_of(device_, size_of(accumulator_of(problem.dtype)));
+      const int lanes = gpu_ ? kGpuLanes : cpu_choice_.lanes(element);
       const cl::Program& program = built(kLinearSource, build_options(problem, device_, lanes));
       return checked([&] { return std::make_unique<OpenClLinearPlan>(problem, device_, program, lanes); });
     }
-    const int lanes = gpu_ ? 4 : CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).lanes;
-    const cl::Program& program = built(gpu_ ? kGpuSource : kCpuSource, build_options(problem, device_, lanes));
-    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, gpu_); });
+    if (gpu_) {
+      const GpuChoice choice = gpu_choice_.of(element);
+      const std::string options = build_options(problem, device_, kGpuLanes) + choice.build_options();
+      const cl::Program& program = built(kGpuSource, options);
+      return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, choice); });
+    }
+    const CpuTile tile = CpuTile::fitting(problem, device_, cpu_choice_, element);
+    const cl::Program& program = built(kCpuSource, build_options(problem, device_, tile.lanes));
+    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, tile); });
   }
 
  private:
@@ -224,14 +306,18 @@ class OpenClBackend : public Backend {
 
   std::int64_t key_block(const Call& problem) const {
     try {
-      return CpuTile(problem, device_, size_of(accumulator_of(problem.dtype))).keys;
+      return CpuTile::fitting(problem, device_, cpu_choice_, size_of(accumulator_of(problem.dtype))).keys;
     } catch (const BackendError&) {
       return 8;  // prepare will say that the problem does not fit
     }
   }
 
+  static constexpr int kGpuLanes = 4;  ///< that kernels for CPUs alone use
+
   OpenClDevice device_;
   bool gpu_;
+  CpuChoice cpu_choice_;
+  GpuChoice gpu_choice_;
   std::map<std::pair<const char*, std::string>, cl::Program> programs_;
 };
 

@@ -5,8 +5,6 @@
 // of a few tokens, decays too strong to divide by and numbers that are not finite go token by token.
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "backends/simd/aligned.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/support/host_results.h"
+#include "backends/support/host_threads.h"
 #include "backends/support/tiles.h"
 #include "backends/support/transpose.h"
 #include "reference/work.h"
@@ -30,21 +29,19 @@ class LinearPlan : public Plan {
         columns_(padded(call.value_dim, kernels.lanes)),
         state_rows_(padded(call.key_dim, kernels.rows)),
         token_rows_(padded(kStateChunk, kernels.rows)),
-        results_(call) {
+        results_(call),
+        threads_(threads, call.batch * call.key_heads, dense_multiply_adds(call)) {
     const std::int64_t states = call.batch * call.key_heads;
     results_.state.resize(static_cast<std::size_t>(states * call.key_dim * call.value_dim));
-    worth_threads_ = states > 1 && dense_multiply_adds(call) > 2e5;
-    const auto workers = std::clamp<std::int64_t>(states, 1, std::max(threads, 1));
-    for (std::int64_t n = 0; n < workers; ++n) workers_.emplace_back(*this);
+    for (std::int64_t n = 0; n < threads_.workers(); ++n) workers_.emplace_back(*this);
   }
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    const std::int64_t states = call_.batch * call_.key_heads;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(workers_.size())) if (worth_threads_)
-    for (std::int64_t n = 0; n < states; ++n)
-      attend(n / call_.key_heads, n % call_.key_heads, workers_[static_cast<std::size_t>(omp_get_thread_num())]);
+    threads_.each(call_.batch * call_.key_heads, [this](std::int64_t n, std::size_t worker) {
+      attend(n / call_.key_heads, n % call_.key_heads, workers_[worker]);
+    });
   }
 
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
@@ -250,7 +247,7 @@ class LinearPlan : public Plan {
   std::int64_t columns_, state_rows_, token_rows_;  ///< Dv, Dk and a chunk's tokens, padded for the kernels
   Inputs inputs_{};
   support::HostResults<Real> results_;
-  bool worth_threads_ = false;
+  const support::HostThreads threads_;
   std::vector<Worker> workers_;
 };
 

@@ -11,6 +11,7 @@
 #include "backends/simd/aligned.h"
 #include "backends/simd/kernels.h"
 #include "backends/support/host_results.h"
+#include "backends/support/key_rows.h"
 #include "backends/support/tiles.h"
 #include "backends/support/transpose.h"
 
@@ -138,26 +139,19 @@ class PackedKeys {
  private:
   /// The chunk's rows as Real: where they lie when that needs no change, else in a buffer.
   support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
-    const bool values = which == Cache::values;
-    const ConstTensor& fresh = values ? inputs.v : inputs.k;
-    const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
-    const std::int64_t columns = values ? value_dim_ : key_dim_;
-    const KeyPlace first = place_of_key(inputs, chunk.b, chunk.first);
-    const KeyPlace last = place_of_key(inputs, chunk.b, chunk.first + chunk.count - 1);
-    const ConstTensor& from = first.past ? past : fresh;
-    const bool together =
-        first.past == last.past && first.batch == last.batch && last.row - first.row == chunk.count - 1;
-    if (together && from.dtype == kSame && (columns == 1 || from.strides[3] == 1)) {
-      return {static_cast<const Real*>(from.data) + from.offset(first.batch, chunk.group, first.row, 0),
-              from.strides[2]};
+    const std::int64_t columns = which == Cache::values ? value_dim_ : key_dim_;
+    if (const auto place = support::place_of_keys(inputs, chunk.b, chunk.first, chunk.count)) {
+      const ConstTensor& from = support::tensor_of(inputs, *place, which);
+      if (const auto rows = support::rows_in_place<Real>(from, place->batch, chunk.group, place->row)) return *rows;
     }
     for (std::int64_t j = 0; j < chunk.count; ++j) {
       if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
         const KeyPlace next = place_of_key(inputs, chunk.b, ahead);
-        fetch(next.past ? past : fresh, next.batch, chunk.group, next.row);
+        fetch(support::tensor_of(inputs, next, which), next.batch, chunk.group, next.row);
       }
       const KeyPlace at = place_of_key(inputs, chunk.b, chunk.first + j);
-      widen_row(kernels_, at.past ? past : fresh, at.batch, chunk.group, at.row, rows_.data() + j * columns);
+      widen_row(kernels_, support::tensor_of(inputs, at, which), at.batch, chunk.group, at.row,
+                rows_.data() + j * columns);
     }
     return {rows_.data(), columns};
   }
@@ -181,7 +175,8 @@ class PackedKeys {
   void point_at_key(const Inputs& inputs, const KeyChunk& chunk, std::int64_t j, bool readable) {
     const auto at = static_cast<std::size_t>(j);
     const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
-    const ConstTensor &k = place.past ? inputs.past_k : inputs.k, &v = place.past ? inputs.past_v : inputs.v;
+    const ConstTensor& k = support::tensor_of(inputs, place, Cache::keys);
+    const ConstTensor& v = support::tensor_of(inputs, place, Cache::values);
     if (readable) {
       key_rows_[at] = row_at(k, place.batch, chunk.group, place.row);
       value_rows_[at] = row_at(v, place.batch, chunk.group, place.row);

@@ -5,11 +5,9 @@
 // alone read keys and values where they lie.
 #pragma once
 
-#include <omp.h>
-
 #include <bit>
 #include <cmath>
-#include <exception>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -18,7 +16,9 @@
 #include "backends/simd/tasks.h"
 #include "backends/simd/worker.h"
 #include "backends/support/host_results.h"
+#include "backends/support/host_threads.h"
 #include "backends/support/score_options.h"
+#include "backends/support/score_stages.h"
 #include "reference/work.h"
 
 namespace attest::simd {
@@ -32,7 +32,8 @@ class SimdPlan : public Plan {
         block_(kBlockRows / kernels.rows * kernels.rows),
         results_(call),
         options_(call_, inputs_),
-        tasks_(make_tasks(call_, options_.visibility(), block_, threads)) {
+        tasks_(make_tasks(call_, options_.visibility(), block_, threads)),
+        threads_(threads, static_cast<std::int64_t>(tasks_.size()), dense_multiply_adds(call)) {
     std::int64_t rows = 0;
     for (const Task& task : tasks_) {
       rows = std::max(rows, task.rows);
@@ -42,18 +43,18 @@ class SimdPlan : public Plan {
     chunk_ = kCacheBytes / static_cast<std::int64_t>(sizeof(Real)) / (call.key_dim + call.value_dim);
     chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
     partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
-    // Waking the team costs some microseconds, and its idle members spin.
-    worth_threads_ = tasks_.size() > 1 && dense_multiply_adds(call) > 2e5;
-    const auto workers = std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(tasks_.size(), 1));
-    for (std::size_t n = 0; n < workers; ++n)
+    for (std::int64_t n = 0; n < threads_.workers(); ++n)
       workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_));
   }
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    each(tasks_.size(), [this](std::size_t n, Worker& worker) { attend(tasks_[n], worker); });
-    each(split_.size(), [this](std::size_t n, Worker&) { put_together(split_[n]); });
+    threads_.each(std::ssize(tasks_), [this](std::int64_t task, std::size_t worker) {
+      attend(tasks_[static_cast<std::size_t>(task)], *workers_[worker]);
+    });
+    threads_.each(std::ssize(split_),
+                  [this](std::int64_t task, std::size_t) { put_together(split_[static_cast<std::size_t>(task)]); });
   }
 
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
@@ -69,21 +70,6 @@ class SimdPlan : public Plan {
   static constexpr std::int64_t kCacheBytes = 256 << 10;  ///< of a chunk's keys and values: a part of the second level
 
   using Worker = simd::Worker<Real>;
-
-  template <class Step>
-  void each(std::size_t count, const Step& step) {
-    std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(workers_.size())) if (worth_threads_)
-    for (std::size_t n = 0; n < count; ++n) {
-      try {
-        step(n, *workers_[static_cast<std::size_t>(omp_get_thread_num())]);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
 
   void attend(const Task& task, Worker& worker) {
     load_rows(task, worker);
@@ -269,7 +255,8 @@ class SimdPlan : public Plan {
                    std::int64_t tile_key, Worker& worker) const {
     const std::int64_t key = chunk.first + suspect;
     const KeyPlace place = place_of_key(inputs_, task.b, key);
-    support::read_row(place.past ? inputs_.past_v : inputs_.v, place.batch, task.group, place.row, worker.value.data());
+    support::read_row(support::tensor_of(inputs_, place, Cache::values), place.batch, task.group, place.row,
+                      worker.value.data());
     for (std::int64_t r = 0; r < rows; ++r) {
       const TaskRow at = row_of(call_, task, row + r);
       if (!options_.visibility().sees(task.b, at.h, at.i, worker.seen[static_cast<std::size_t>(row + r)], key))
@@ -333,8 +320,7 @@ class SimdPlan : public Plan {
     }
   }
 
-  /// Stages of the scores that were asked for, computed again over every key. The weights get a maximum and a sum of
-  /// their own: those of the first pass lag behind.
+  /// Stages of the scores that were asked for, from a second product with every key.
   void write_stages(const Task& task, Worker& worker) {
     KeyChunk chunk{task.b, task.group, 0, 0, call_.key_length};
     const std::int64_t step = is_few(task) ? kTileKeys : chunk_;
@@ -347,30 +333,17 @@ class SimdPlan : public Plan {
           worker.packed.aim(tile, key);
           (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
-            write_stage_row(score_row(task, row + r, chunk.first + key, tile.keys, worker),
-                            worker.seen[static_cast<std::size_t>(row + r)], tile.weights + r * kTileKeys);
+            support::write_stages(score_row(task, row + r, chunk.first + key, tile.keys, worker),
+                                  worker.seen[static_cast<std::size_t>(row + r)], options_, kernels_.tanh_row,
+                                  tile.weights + r * kTileKeys, results_);
           }
         }
       }
     }
     for (std::int64_t r = 0; r < task.rows; ++r) {
       const TaskRow at = row_of(call_, task, r);
-      Real* weights = results_.stage_row(results_.weights, results_.row(task.b, at.h, at.i));
-      if (weights) options_.softmax(weights, at.h);
+      support::finish_weights(task.b, at.h, at.i, options_, results_);
     }
-  }
-
-  void write_stage_row(const support::ScoreRow& at, const support::RowKeys& seen, Real* scores) {
-    const std::size_t row = results_.row(at.b, at.h, at.i);
-    const auto write = [&](std::vector<Real>& stage) {
-      if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, at.keys, to + at.key);
-    };
-    write(results_.raw);
-    options_.cap(scores, at.keys, kernels_.tanh_row);
-    write(results_.capped);
-    options_.bias(at, seen, scores);
-    write(results_.biased);
-    write(results_.weights);
   }
 
   const Call call_;
@@ -380,9 +353,9 @@ class SimdPlan : public Plan {
   support::HostResults<Real> results_;
   const support::ScoreOptions<Real> options_;
   const std::vector<Task> tasks_;
+  const support::HostThreads threads_;
   std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
   std::vector<Real> partials_;
-  bool worth_threads_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -22,24 +22,20 @@
 // Softmax of a hidden key (score -inf) must be exactly 0, and NaN must stay NaN.
 #pragma once
 
-#include <omp.h>
-
-#include <cmath>
-#include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/backend.h"
 #include "backends/support/host_results.h"
+#include "backends/support/host_threads.h"
+#include "backends/support/key_rows.h"
 #include "backends/support/score_options.h"
+#include "backends/support/score_stages.h"
 #include "backends/support/tiles.h"
 #include "reference/work.h"
 
 namespace attest::support {
-
-struct TileShape {
-  std::int64_t queries, keys, block;  ///< block: rows of queries whose scores exist at a time
-};
 
 /// Rows [row, row + rows) against keys [key, key + keys), both counted within the tile.
 struct Block {
@@ -56,31 +52,19 @@ class FusedHostPlan : public Plan {
     tile_.keys = std::min(max.keys, std::max<std::int64_t>(problem.key_length, 1));
     tile_.block = std::min(max.block, tile_.queries);
     tiles_per_head_ = (problem.query_length + tile_.queries - 1) / tile_.queries;
-    tasks_ = problem.batch * problem.query_heads * tiles_per_head_;
-    // Waking the team costs some microseconds, and its idle members spin.
-    worth_threads_ = tasks_ > 1 && dense_multiply_adds(problem) > 2e5;
-    const auto workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(tasks_, 1));
-    for (std::int64_t n = 0; n < workers; ++n) workers_.push_back(std::make_unique<Worker>(problem, tile_));
+    threads_.emplace(threads, tasks(), dense_multiply_adds(problem));
+    for (std::int64_t n = 0; n < threads_->workers(); ++n) workers_.push_back(std::make_unique<Worker>(problem, tile_));
   }
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    std::exception_ptr failure;
     // Long query tiles first: with a causal mask the last ones of a head have the most keys.
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(workers_.size())) if (worth_threads_)
-    for (std::int64_t task = 0; task < tasks_; ++task) {
-      try {
-        const std::int64_t heads = problem_.batch * problem_.query_heads;
-        const std::int64_t tile = tiles_per_head_ - 1 - task / heads, head = task % heads;
-        attend(head / problem_.query_heads, head % problem_.query_heads, tile * tile_.queries,
-               *workers_[static_cast<std::size_t>(omp_get_thread_num())]);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
+    threads_->each(tasks(), [this](std::int64_t task, std::size_t worker) {
+      const std::int64_t heads = problem_.batch * problem_.query_heads;
+      const std::int64_t tile = tiles_per_head_ - 1 - task / heads, head = task % heads;
+      attend(head / problem_.query_heads, head % problem_.query_heads, tile * tile_.queries, *workers_[worker]);
+    });
   }
 
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
@@ -106,6 +90,8 @@ class FusedHostPlan : public Plan {
     std::vector<std::int64_t> suspects;  ///< keys of a tile whose values are not finite
     std::vector<RowKeys> rows;           ///< what each row of the query tile may see
   };
+
+  std::int64_t tasks() const { return problem_.batch * problem_.query_heads * tiles_per_head_; }
 
   /// A tile of queries against a tile of keys.
   struct Tile {
@@ -182,43 +168,36 @@ class FusedHostPlan : public Plan {
   /// Rows [first, first + count) of head h as Real: where they lie when that needs no change, else through `buffer`.
   static Rows<Real> rows_of(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t first,
                             std::int64_t count, std::vector<Real>& buffer) {
-    constexpr DType kSame = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
+    if (const auto rows = rows_in_place<Real>(t, b, h, first)) return *rows;
     const std::int64_t columns = t.shape[3];
-    if (t.dtype == kSame && (columns == 1 || t.strides[3] == 1)) {
-      return {static_cast<const Real*>(t.data) + t.offset(b, h, first, 0), t.strides[2]};
-    }
     buffer.resize(static_cast<std::size_t>(count * columns));
     for (std::int64_t l = 0; l < count; ++l) read_row(t, b, h, first + l, buffer.data() + l * columns);
     return {buffer.data(), columns};
   }
 
   /// Keys or values of the tile, from past, pages or one tensor. Nothing but the tile is ever copied.
-  Rows<Real> key_rows(const Tile& tile, bool values, std::vector<Real>& buffer) const {
-    const ConstTensor& fresh = values ? inputs_.v : inputs_.k;
-    const ConstTensor& past = values ? inputs_.past_v : inputs_.past_k;
-    const KeyPlace first = place_of_key(inputs_, tile.b, tile.key);
-    const KeyPlace last = place_of_key(inputs_, tile.b, tile.key + tile.keys - 1);
-    if (first.past == last.past && first.batch == last.batch && last.row - first.row == tile.keys - 1) {
-      return rows_of(first.past ? past : fresh, first.batch, tile.group, first.row, tile.keys, buffer);
+  Rows<Real> key_rows(const Tile& tile, Cache which, std::vector<Real>& buffer) const {
+    if (const auto place = place_of_keys(inputs_, tile.b, tile.key, tile.keys)) {
+      return rows_of(tensor_of(inputs_, *place, which), place->batch, tile.group, place->row, tile.keys, buffer);
     }
-    const std::int64_t columns = values ? problem_.value_dim : problem_.key_dim;
+    const std::int64_t columns = which == Cache::values ? problem_.value_dim : problem_.key_dim;
     buffer.resize(static_cast<std::size_t>(tile.keys * columns));
     for (std::int64_t j = 0; j < tile.keys; ++j) {
       const KeyPlace at = place_of_key(inputs_, tile.b, tile.key + j);
-      read_row(at.past ? past : fresh, at.batch, tile.group, at.row, buffer.data() + j * columns);
+      read_row(tensor_of(inputs_, at, which), at.batch, tile.group, at.row, buffer.data() + j * columns);
     }
     return {buffer.data(), columns};
   }
 
   void load_keys(const Tile& tile, Worker& worker) const {
-    worker.kernel.load_keys(key_rows(tile, false, worker.keys), tile.keys);
+    worker.kernel.load_keys(key_rows(tile, Cache::keys, worker.keys), tile.keys);
   }
 
   /// A hidden key has weight 0, and 0 * NaN would leak: keys whose values are not finite are suspects. They enter the
   /// product as zeros and are added one by one to the rows that see them.
   void load_values(const Tile& tile, Worker& worker) const {
     const std::int64_t columns = problem_.value_dim;
-    const Rows<Real> values = key_rows(tile, true, worker.values);
+    const Rows<Real> values = key_rows(tile, Cache::values, worker.values);
     worker.suspects.clear();
     if (!has_non_finite(values, tile.keys, columns)) {
       worker.kernel.load_values(values, tile.keys);
@@ -243,7 +222,7 @@ class FusedHostPlan : public Plan {
     for (std::int64_t j : worker.suspects) {
       if (j < block.key || j >= block.key + block.keys) continue;
       const KeyPlace at = place_of_key(inputs_, tile.b, tile.key + j);
-      read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, tile.group, at.row, value.data());
+      read_row(tensor_of(inputs_, at, Cache::values), at.batch, tile.group, at.row, value.data());
       for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
         const RowKeys& row = worker.rows[static_cast<std::size_t>(r)];
         if (!options_.visibility().sees(tile.b, tile.h, tile.row + r, row, tile.key + j)) continue;
@@ -252,10 +231,10 @@ class FusedHostPlan : public Plan {
     }
   }
 
-  /// Stages of the scores that were asked for, computed again over every key. The weights get a maximum and a sum of
-  /// their own: scores of a second product may be rounded otherwise than those of the first.
+  /// Stages of the scores that were asked for, from a second product with every key.
   void write_stages(Tile tile, Worker& worker) {
     Kernel& kernel = worker.kernel;
+    const auto tanh_row = [&](Real* numbers, std::int64_t n) { kernel.tanh_row(numbers, n); };
     for (tile.key = 0; tile.key < problem_.key_length; tile.key += tile_.keys) {
       tile.keys = std::min(tile_.keys, problem_.key_length - tile.key);
       load_keys(tile, worker);
@@ -263,28 +242,13 @@ class FusedHostPlan : public Plan {
         const Block block{first, std::min(tile_.block, tile.rows - first), 0, tile.keys};
         kernel.scores(block);
         for (std::int64_t r = first; r < first + block.rows; ++r) {
-          write_stage_row(tile, r, worker, kernel.score_row(block, r));
+          support::write_stages({tile.b, tile.h, tile.row + r, tile.key, tile.keys},
+                                worker.rows[static_cast<std::size_t>(r)], options_, tanh_row,
+                                kernel.score_row(block, r), results_);
         }
       }
     }
-    for (std::int64_t r = 0; r < tile.rows; ++r) {
-      Real* weights = results_.stage_row(results_.weights, results_.row(tile.b, tile.h, tile.row + r));
-      if (weights) options_.softmax(weights, tile.h);
-    }
-  }
-
-  void write_stage_row(const Tile& tile, std::int64_t r, Worker& worker, Real* scores) {
-    const std::size_t row = results_.row(tile.b, tile.h, tile.row + r);
-    const auto write = [&](std::vector<Real>& stage) {
-      if (Real* to = results_.stage_row(stage, row)) std::copy_n(scores, tile.keys, to + tile.key);
-    };
-    write(results_.raw);
-    options_.cap(scores, tile.keys, [&](Real* numbers, std::int64_t n) { worker.kernel.tanh_row(numbers, n); });
-    write(results_.capped);
-    options_.bias({tile.b, tile.h, tile.row + r, tile.key, tile.keys}, worker.rows[static_cast<std::size_t>(r)],
-                  scores);
-    write(results_.biased);
-    write(results_.weights);
+    for (std::int64_t r = 0; r < tile.rows; ++r) finish_weights(tile.b, tile.h, tile.row + r, options_, results_);
   }
 
   const Call problem_;
@@ -292,8 +256,8 @@ class FusedHostPlan : public Plan {
   Inputs inputs_{};
   HostResults<Real> results_;
   const ScoreOptions<Real> options_;
-  std::int64_t tiles_per_head_ = 0, tasks_ = 0;
-  bool worth_threads_ = false;
+  std::int64_t tiles_per_head_ = 0;
+  std::optional<HostThreads> threads_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -1,4 +1,4 @@
-// Rows of tiles.
+// Tiles, and rows of them.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,11 @@ template <class Real>
 struct Rows {
   const Real* data = nullptr;
   std::int64_t stride = 0;
+};
+
+/// The largest tile of a fused kernel: rows of queries, keys, and rows of queries whose scores exist at a time.
+struct TileShape {
+  std::int64_t queries, keys, block;
 };
 
 /// True when a number in the rows is NaN or infinite. Looks at the exponent's bits, which vectorises.

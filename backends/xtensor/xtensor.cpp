@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/register_tile.h"
+#include "backends/support/tuned_tile.h"
 #include "backends/xtensor/linear.h"
 #include "backends/xtensor/openblas.h"
 
@@ -299,10 +300,13 @@ class XtensorBackend : public Backend {
     a.exp_ulps = 2;
     a.log_ulps = 1;
     a.division = Division::reciprocal;
-    a.key_block = kTile.keys;
+    a.key_block = tile_.shape().keys;
     a.flush_to_zero = true;  // xsimd's exp gives 0 where the result would be subnormal
     return a;
   }
+
+  Tuning tuning() const override { return {1, tile_.parameters()}; }
+  void tune(const std::vector<std::int64_t>& values) override { tile_.set(values); }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     openblas_set_num_threads(1);
@@ -311,7 +315,7 @@ class XtensorBackend : public Backend {
       return std::make_unique<XtensorLinearPlan<float>>(problem, threads_);
     }
     // A BLAS that packs likes large blocks; where keys are hidden, what a block computes in vain grows with it.
-    support::TileShape tile = kTile;
+    support::TileShape tile = tile_.shape();
     if (multiplies_unpacked(problem.value_dim)) {
       tile.block = kUnpackedBlock;
     } else if (problem.window_left != Call::kUnbounded || problem.window_right != Call::kUnbounded) {
@@ -329,6 +333,7 @@ class XtensorBackend : public Backend {
   // Packed queries: whole panels in a block, and in half of one.
   static_assert(kTile.block % (2 * support::RegisterTile<XsimdSimd<float>>::kRows) == 0);
   static_assert(kUnpackedBlock % support::RegisterTile<XsimdSimd<float>>::kRows == 0);
+  support::TunedTile tile_{kTile, /*block=*/false};
   int threads_;
 };
 

@@ -34,6 +34,7 @@
 #include "harness/speed/timed_case.h"
 #include "harness/speed/write_benchmark.h"
 #include "harness/verdict/committed_lists.h"
+#include "harness/verdict/parameters.h"
 
 namespace attest {
 namespace {
@@ -225,7 +226,7 @@ int run(const BenchOptions& options, const Invocation& invocation) {
     beside.sweep = swept_curves(parse_sweep(options.sweep), options.cases.arguments, results);
     print_growth(*beside.sweep, options.console());
   }
-  for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
+  for (const Backend* backend : backends.all()) beside.backends.push_back(identity_of(*backend));
   if (file) {
     write_benchmark(file->stream(), results, beside);
     file->finish();

@@ -43,6 +43,7 @@ void add_mutants(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
+void add_tune(CLI::App& app, Invocation& invocation);
 void add_worker(CLI::App& app, Invocation& invocation);
 
 /// What every command that runs backends takes.

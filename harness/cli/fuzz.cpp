@@ -16,6 +16,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/verdict/parameters.h"
 
 namespace attest {
 namespace {
@@ -110,7 +111,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   progress.end();
 
   print_answer(result, backend.identity().name, colored);
-  fmt::print("{} on {}\n", printable_line(backend.identity().library), printable_line(backend.identity().device));
+  fmt::print("{}\n", printable_line(description(identity_of(backend))));
   for (const Finding& finding : result.findings) {
     fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause,
                printable_line(finding.small.verdict.repro), printable_line(finding.small.verdict.reason));

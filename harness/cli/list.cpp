@@ -16,13 +16,14 @@
 #include "harness/cli/list_coverage.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
+#include "harness/verdict/parameters.h"
 #include "reference/nearest.h"
 #include "reference/options.h"
 
 namespace attest {
 namespace {
 
-constexpr std::string_view kLists[] = {"backends", "conventions", "arithmetic", "semantics",
+constexpr std::string_view kLists[] = {"backends", "conventions", "arithmetic", "parameters", "semantics",
                                        "options",  "suites",      "cases",      "coverage"};
 
 struct ListOptions {
@@ -46,8 +47,9 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::json::array();
     for (const Backend* backend : backends.all()) {
-      const Identity id = backend->identity();
+      const Identity id = identity_of(*backend);
       nlohmann::ordered_json one = {{"name", id.name}, {"library", id.library}, {"device", id.device}};
+      if (!id.parameters.empty()) one["parameters"] = id.parameters;
       const Conventions conventions = backend->conventions();
       for (const auto& [name, member] : kConventionFields) one["conventions"][std::string(name)] = conventions.*member;
       list.push_back(one);
@@ -66,8 +68,8 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
     return print(table, options);
   }
   for (const Backend* backend : backends.all()) {
-    const Identity id = backend->identity();
-    fmt::print("{:<10} {} on {}\n", id.name, printable_line(id.library), printable_line(id.device));
+    const Identity id = identity_of(*backend);
+    fmt::print("{:<10} {}\n", id.name, printable_line(description(id)));
   }
   for (const Unavailable& u : backends.unavailable())
     fmt::print("{:<10} not available: {}\n", u.name, printable_line(u.reason));
@@ -95,6 +97,22 @@ int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOpt
   }
   if (for_programs) print(table, options);
   return all_hold ? kOk : kFailed;
+}
+
+/// What may be chosen of each backend on its device, and what is in use.
+int list_parameters(const ListOptions& options, std::span<const BackendEntry> registry) {
+  const Plugins plugins(options.backend.sources(), registry);
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
+                            options.backend.isolation());
+  Table table({{"backend", false, 10}, {"parameter", false, 14}, {"in use", true}, {"standard", true}, {"choices"}});
+  for (const Backend* backend : backends.all()) {
+    for (const Parameter& p : backend->tuning().parameters) {
+      table.add({backend->identity().name, p.name, std::to_string(p.value), std::to_string(p.standard),
+                 choices_text(p, " ")});
+    }
+  }
+  fmt::print("{}", table.printed(options.output.table()));
+  return kOk;
 }
 
 std::string text_of(const nlohmann::json& object, const std::string& key) {
@@ -186,6 +204,7 @@ int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "backends") return list_backends(options, registry);
   if (options.what == "conventions") return list_findings(probe_conventions, options, registry);
   if (options.what == "arithmetic") return list_findings(probe_arithmetic, options, registry);
+  if (options.what == "parameters") return list_parameters(options, registry);
   if (options.what == "semantics") return list_semantics(options, registry);
   if (options.what == "options") return list_options(options);
   if (options.what == "suites") return list_suites(options);
@@ -200,13 +219,14 @@ void add_list(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ListOptions>();
   auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
   sub->add_option("what", options->what,
-                  "backends, conventions and arithmetic (each statement probed), semantics (beside other libraries), "
+                  "backends, conventions and arithmetic (each statement probed), parameters (in use and to choose "
+                  "from), semantics (beside other libraries), "
                   "options (the case language), suites, cases or coverage (classes of values that suites meet)")
       ->type_name("{" + CLI::detail::join(std::vector<std::string>(std::begin(kLists), std::end(kLists)), ",") + "}")
       ->required();
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,
-                  "Only these, separated by commas (conventions, arithmetic, semantics)")
+                  "Only these, separated by commas (conventions, arithmetic, parameters, semantics)")
       ->type_name("BACKEND");
   add_plugin_options(*sub, options->backend);
   sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show")->type_name("SUITE");

@@ -66,6 +66,8 @@ constexpr Entry kEnvironment[] = {
     {"NO_COLOR", "set and not empty: no colours, unless --color asks for them"},
     {"ATTEST_CASES", "a folder of suites that is looked in first"},
     {"ATTEST_LISTS", "a folder of lists of refusals and waivers that is looked in first"},
+    {"ATTEST_TUNED", "a file of attest tune that is read in place of the one in the cache"},
+    {"ATTEST_PARAMETERS", "\"standard\", or parameters of backends as opencl.key_tile=256; no file is read"},
     {"ATTEST_FILE_GIB", "how large a file of tensors may be"},
     {"ATTEST_OPENCL_DEVICE", "part of the name of an OpenCL device or platform"},
 };

@@ -7,6 +7,7 @@
 #include "harness/base/user_error.h"
 #include "harness/isolation/isolated_backend.h"
 #include "harness/plugin/foreign_backends.h"
+#include "harness/verdict/parameters.h"
 #include "reference/nearest.h"
 
 namespace attest {
@@ -71,6 +72,8 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
                       made[n], own));
     }
   }
+  check_named_backends(known_);
+  for (const auto& backend : backends_) give_parameters(*backend);
   if (backends_.empty()) throw UserError("no backend can be had here; `attest list backends` says why");
 }
 

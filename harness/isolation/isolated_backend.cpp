@@ -13,6 +13,7 @@
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/file_space.h"
 #include "harness/isolation/parcels.h"
+#include "harness/isolation/tuning_json.h"
 #include "harness/isolation/worker.h"
 #include "harness/isolation/worker_process.h"
 #include "harness/verdict/verdict.h"
@@ -31,6 +32,8 @@ class IsolatedBackend : public Backend {
   int contract() const override { return contract_; }
   std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
   Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
+  Tuning tuning() const override { return tuning_; }
+  void tune(const std::vector<std::int64_t>& values) override;
   std::unique_ptr<Plan> prepare(const Call& call) override;
   void settle() const {
     if (worker_) ask({{"do", "identity"}});
@@ -62,6 +65,8 @@ class IsolatedBackend : public Backend {
   Identity identity_;
   Conventions conventions_;
   int contract_ = 0;
+  Tuning tuning_;
+  std::vector<std::int64_t> chosen_;  ///< given to each worker; empty as long as nothing was chosen
   mutable std::unique_ptr<WorkerProcess> worker_;
   mutable int generation_ = 0;          ///< of workers; a plan belongs to one
   mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
@@ -77,6 +82,7 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
                  reply.at("device").get<std::string>(), plugin_};
     contract_ = reply.at("contract").get<int>();
+    tuning_ = reply.at("tuning").get<Tuning>();
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
     }
@@ -112,9 +118,19 @@ void IsolatedBackend::need_worker(const std::string& what) const {
   ++generation_;
   Json hello;
   expect_message(receive_message(worker_->socket(), hello, options_.limit), what, options_.limit);
-  if (!hello.contains("unavailable")) return;
-  worker_.reset();
-  throw BackendUnavailable(hello.at("unavailable").get<std::string>());
+  if (hello.contains("unavailable")) {
+    worker_.reset();
+    throw BackendUnavailable(hello.at("unavailable").get<std::string>());
+  }
+  if (!chosen_.empty()) ask({{"do", "tune"}, {"values", chosen_}});
+}
+
+void IsolatedBackend::tune(const std::vector<std::int64_t>& values) {
+  chosen_.clear();  // a worker that is started now gets them below
+  ask({{"do", "tune"}, {"values", values}});
+  chosen_ = values;
+  for (std::size_t n = 0; n < values.size(); ++n) tuning_.parameters.at(n).value = values[n];
+  answers_.clear();
 }
 
 std::string IsolatedBackend::step_of(const std::string& what) const {

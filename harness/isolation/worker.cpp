@@ -25,6 +25,7 @@
 #include "harness/base/spoiled_memory.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
+#include "harness/isolation/tuning_json.h"
 #include "harness/plugin/foreign_backends.h"
 #include "reference/case_line.h"
 
@@ -110,12 +111,17 @@ class Worker {
       for (const auto& [name, value] : kConventionFields) {
         reply["conventions"][std::string(name)] = conventions.*value;
       }
+      reply["tuning"] = backend_->tuning();
       return reply;
     }
     if (what == "code") {
       std::vector<std::filesystem::path> files = loaded_libraries();
       files.emplace_back("/proc/self/exe");
       return {{"code", fingerprint_of(files)}};
+    }
+    if (what == "tune") {
+      backend_->tune(request.at("values").get<std::vector<std::int64_t>>());
+      return Json::object();
     }
     if (what == "refuse") {
       const Call call = call_of(request);

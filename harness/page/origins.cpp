@@ -1,6 +1,7 @@
 // Where the results of a page come from: command, machine, versions, commit.
 #include <fmt/format.h>
 
+#include "backends/identity.h"
 #include "harness/base/text.h"
 #include "harness/page/sections.h"
 
@@ -44,9 +45,10 @@ SectionJson origin_of(const CheckResults& check) {
                        fact("build", machine.is_object() ? text_of(machine, "build") : ""),
                        fact("time, s", fmt::format("{:.4g}", check.seconds))};
   if (const auto backends = header.find("backends"); backends != header.end() && backends->is_array()) {
-    for (const OrderedJson& b : *backends)
-      facts.push_back(
-          fact("backend " + printable_line(text_of(b, "name")), text_of(b, "library") + " on " + text_of(b, "device")));
+    for (const OrderedJson& b : *backends) {
+      const Identity id{"", text_of(b, "library"), text_of(b, "device"), {}, text_of(b, "parameters")};
+      facts.push_back(fact("backend " + printable_line(text_of(b, "name")), description(id)));
+    }
   }
   if (const auto missing = header.find("unavailable"); missing != header.end() && missing->is_array()) {
     for (const OrderedJson& b : *missing)

@@ -22,8 +22,10 @@ class ListeningReport : public Report {
 
   void begin(const RunInfo& info) override {
     OrderedJson json = {{"cases", info.cases}, {"backends", OrderedJson::array()}};
-    for (const Identity& b : info.backends)
+    for (const Identity& b : info.backends) {
       json["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
+      if (!b.parameters.empty()) json["backends"].back()["parameters"] = b.parameters;
+    }
     listener_.tell("begin", text_of(json));
   }
   void verdict(const Verdict& verdict) override { listener_.tell("verdict", verdict_text(verdict)); }

@@ -19,6 +19,7 @@
 #include "harness/speed/thread_pools.h"
 #include "harness/speed/timed_case.h"
 #include "harness/speed/write_benchmark.h"
+#include "harness/verdict/parameters.h"
 
 namespace attest {
 
@@ -71,7 +72,7 @@ std::vector<BenchCase> run(const BenchRequest& request, const BackendSet& backen
   }
   if (file) {
     BenchmarkContext beside{roof, settings, {"attest.bench"}, {}};
-    for (const Backend* backend : backends.all()) beside.backends.push_back(backend->identity());
+    for (const Backend* backend : backends.all()) beside.backends.push_back(identity_of(*backend));
     write_benchmark(file->stream(), results, beside);
     file->finish();
   }

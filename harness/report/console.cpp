@@ -41,7 +41,7 @@ class ConsoleReport : public Report {
     if (quiet()) return;
     // One case is one question: who answered stands in its table.
     if (info.cases > 1 || verbose()) {
-      for (const Identity& b : info.backends) say("{:<9} {} on {}\n", shown(b.name), shown(b.library), shown(b.device));
+      for (const Identity& b : info.backends) say("{:<9} {}\n", shown(b.name), shown(description(b)));
     }
     for (const Unavailable& u : info.unavailable) say("{:<9} not available: {}\n", shown(u.name), shown(u.reason));
     std::fflush(settings_.out);

@@ -78,8 +78,10 @@ OrderedJson run_header_to_json(const RunInfo& info) {
   OrderedJson header = {
       {kKindKey, kRunKind},      {"schema", kVerdictSchema},           {"attest", origin.attest},
       {"commit", origin.commit}, {"machine", to_json(origin.machine)}, {"backends", OrderedJson::array()}};
-  for (const Identity& b : info.backends)
+  for (const Identity& b : info.backends) {
     header["backends"].push_back({{"name", b.name}, {"library", b.library}, {"device", b.device}});
+    if (!b.parameters.empty()) header["backends"].back()["parameters"] = b.parameters;
+  }
   header["unavailable"] = OrderedJson::array();
   for (const Unavailable& u : info.unavailable)
     header["unavailable"].push_back({{"name", u.name}, {"reason", u.reason}});
@@ -95,7 +97,8 @@ RunInfo run_header_from_json(const OrderedJson& header) {
   info.origin = origin_from(header);
   info.selection = selection_from(at(header, "selection"));
   info.backends = list_from<Identity>(at(header, "backends"), [](const OrderedJson& json) {
-    return Identity{text_of(json, "name"), text_of(json, "library"), text_of(json, "device")};
+    return Identity{
+        text_of(json, "name"), text_of(json, "library"), text_of(json, "device"), {}, text_of(json, "parameters")};
   });
   info.unavailable = list_from<Unavailable>(at(header, "unavailable"), [](const OrderedJson& json) {
     return Unavailable{text_of(json, "name"), text_of(json, "reason")};

@@ -17,6 +17,7 @@
 #include "harness/probe/probe.h"
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
+#include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/refusal_lists.h"
@@ -133,7 +134,7 @@ void CheckRun::begin() {
   info.command = settings_.command;
   info.conditions = settings_.conditions;
   info.unavailable = backends_.unavailable();
-  for (Backend* backend : backends_.all()) info.backends.push_back(backend->identity());
+  for (Backend* backend : backends_.all()) info.backends.push_back(identity_of(*backend));
   count_wanted(info);
   wanted_ = info.verdicts;
   for (auto& report : reports_) report->begin(info);

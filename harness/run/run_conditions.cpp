@@ -13,6 +13,7 @@
 #include "harness/base/fingerprint.h"
 #include "harness/base/machine.h"
 #include "harness/isolation/isolated_backend.h"
+#include "harness/verdict/parameters.h"
 
 extern char** environ;
 
@@ -76,9 +77,9 @@ Conditions run_conditions(const BackendSet& backends, const Context& context,
   conditions["bitwise"] = bitwise ? "yes" : "no";
   conditions["environment"] = environment();
   for (const Backend* backend : backends.all()) {
-    const Identity id = backend->identity();
+    const Identity id = identity_of(*backend);
     const std::string code = worker_code(*backend);
-    conditions["backend." + id.name] = id.library + " on " + id.device + (code.empty() ? "" : ", code " + code);
+    conditions["backend." + id.name] = description(id) + (code.empty() ? "" : ", code " + code);
   }
   return conditions;
 }

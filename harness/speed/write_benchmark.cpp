@@ -72,7 +72,7 @@ void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, con
                             {"roof_fma_gflops_f64", fmt::format("{:.1f}", roof.fma_gflops_f64)},
                             {"roof_copy_gbps", fmt::format("{:.1f}", roof.copy_gbps)},
                             {"roof_read_gbps", fmt::format("{:.1f}", roof.read_gbps)}};
-  for (const Identity& id : context.backends) ours.emplace_back("backend_" + id.name, id.library + " on " + id.device);
+  for (const Identity& id : context.backends) ours.emplace_back("backend_" + id.name, description(id));
   if (interrupted) ours.emplace_back("interrupted", "true");
   benchmark::JSONReporter json;
   std::ostringstream head;

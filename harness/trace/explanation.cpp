@@ -11,6 +11,7 @@
 #include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/attention.h"
@@ -110,13 +111,12 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements,
   const Problem& p = source.problem;
   const PreparedCase prepared(source, {&backend}, threads);
   Verdict verdict = prepared.check(backend);
-  const Identity identity = backend.identity();
+  const Identity identity = identity_of(backend);
   if (verdict.status == Status::refused) {
     fmt::print(out, "{} refuses this case: {}\n", identity.name, printable(verdict.reason));
     return verdict;
   }
-  fmt::print(out, "{}\n{} on {}\n", printable_line(source.label), printable_line(identity.library),
-             printable_line(identity.device));
+  fmt::print(out, "{}\n{}\n", printable_line(source.label), printable_line(description(identity)));
   fmt::print(out, "{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
 
   GuardedOutputs outputs(p);

@@ -11,6 +11,7 @@
 #include "harness/cases/memory.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
+#include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
@@ -85,7 +86,7 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
 
 std::string repro_command(const Case& source, const Identity& backend) {
   const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
-  return check_command(backend.plugin) + " --backend " + backend.name + " " + what;
+  return parameters_prefix(backend) + check_command(backend.plugin) + " --backend " + backend.name + " " + what;
 }
 
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
@@ -108,7 +109,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   verdict.dtype = p.dtype;
   verdict.rows = p.batch * p.query_heads * p.query_length;
   try {
-    const Identity identity = backend.identity();
+    const Identity identity = identity_of(backend);
     verdict.backend = identity.name;
     const WorkUnderWay work(verdict.backend, source_.label);
     verdict.repro = repro_command(source_, identity);

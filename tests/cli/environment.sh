@@ -7,3 +7,5 @@ for variable in $(compgen -e); do
       KMP_* | MKL_* | OCL_* | OMP_* | OPENBLAS_* | POCL_* | ROCR_*) unset "$variable" ;;
   esac
 done
+# Nor is what `attest tune` keeps in the user's cache.
+export ATTEST_PARAMETERS=standard

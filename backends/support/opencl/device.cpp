@@ -126,6 +126,7 @@ OpenClDevice::OpenClDevice(const std::string& wanted) {
     has_double_ = device_.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
     local_bytes_ = device_.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
     max_allocation_ = device_.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
+    max_group_ = device_.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
     compute_units_ = static_cast<int>(device_.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     native_floats_ = static_cast<int>(device_.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>());
   });

@@ -39,6 +39,7 @@ class OpenClDevice {
   bool has_double() const { return has_double_; }
   std::size_t local_bytes() const { return local_bytes_; }
   std::size_t max_allocation() const { return max_allocation_; }
+  std::size_t max_group() const { return max_group_; }  ///< work-items of a work-group
   int compute_units() const { return compute_units_; }
   int native_floats() const { return native_floats_; }  ///< lanes of the native float vector
 
@@ -57,7 +58,7 @@ class OpenClDevice {
   cl::CommandQueue queue_;
   std::string name_, library_;
   bool is_gpu_ = false, has_double_ = false;
-  std::size_t local_bytes_ = 0, max_allocation_ = 0;
+  std::size_t local_bytes_ = 0, max_allocation_ = 0, max_group_ = 0;
   int compute_units_ = 1, native_floats_ = 8;
 };
 

@@ -1,0 +1,37 @@
+// Stages of the scores that a call asks for, from raw scores that were computed once more over every key. The weights
+// get a maximum and a sum of their own: scores of a second product may be rounded otherwise than those of the first,
+// and a running maximum may lag.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/support/host_results.h"
+#include "backends/support/score_options.h"
+
+namespace attest::support {
+
+/// A part of one row, which is changed in place; `tanh_row` as ScoreOptions::cap takes it.
+template <class Real, class TanhRow>
+void write_stages(const ScoreRow& at, const RowKeys& seen, const ScoreOptions<Real>& options, const TanhRow& tanh_row,
+                  Real* scores, HostResults<Real>& results) {
+  const std::size_t row = results.row(at.b, at.h, at.i);
+  const auto write = [&](std::vector<Real>& stage) {
+    if (Real* to = results.stage_row(stage, row)) std::copy_n(scores, at.keys, to + at.key);
+  };
+  write(results.raw);
+  options.cap(scores, at.keys, tanh_row);
+  write(results.capped);
+  options.bias(at, seen, scores);
+  write(results.biased);
+  write(results.weights);  // their scores; finish_weights() makes them weights
+}
+
+/// When every part of the row was written.
+template <class Real>
+void finish_weights(std::int64_t b, std::int64_t h, std::int64_t i, const ScoreOptions<Real>& options,
+                    HostResults<Real>& results) {
+  if (Real* weights = results.stage_row(results.weights, results.row(b, h, i))) options.softmax(weights, h);
+}
+
+}  // namespace attest::support
