@@ -13,6 +13,7 @@
 #include "backends/ring/share.h"
 #include "backends/support/eigen/packet_kernel.h"
 #include "backends/support/fused_host.h"
+#include "backends/support/group/crash_guard.h"
 #include "backends/support/parts/row_merge.h"
 
 namespace attest::ring {
@@ -80,7 +81,13 @@ class PartAttention {
         for (const PositionSpan& keys : part.keys) {
           if (failure_) return;
           aim(queries, query, part, keys, key);
-          attend_spans(queries, query, part, keys, progress);
+          if (share_.rank() == 0) {
+            attend_spans(queries, query, part, keys, progress);
+          } else {
+            support::guarded(workers_.size() > 1, [&] {
+              attend_spans(queries, query, part, keys, [&] { support::undisturbed(progress); });
+            });
+          }
           key += keys.last - keys.first;
         }
         query += queries.last - queries.first;

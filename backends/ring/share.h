@@ -55,6 +55,7 @@ class Share {
   /// Brings every rank what it holds; `inputs` are given on rank 0 alone, in any layout.
   void scatter(const Inputs* inputs, Transport& transport);
 
+  int rank() const { return rank_; }
   const Holding& holding() const { return holdings_[static_cast<std::size_t>(rank_)]; }
   const Holding& holding(int rank) const { return holdings_[static_cast<std::size_t>(rank)]; }
 

@@ -1,5 +1,5 @@
-// The kernel of a fused attention (fused_tiles.h) in Eigen's packets: scores and output are products on row-major
-// tiles, the softmax runs along contiguous rows.
+// The kernel of a fused attention (backends/support/fused_tiles.h) in Eigen's packets: scores and output are products
+// on row-major tiles, the softmax runs along contiguous rows.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,6 +1,7 @@
 // Which deliberate mistake this process makes (faults.cmake): the number in ATTEST_FAULT, none without it.
 #pragma once
 
+#include <csignal>
 #include <cstdlib>
 
 namespace attest {

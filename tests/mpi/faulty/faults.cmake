@@ -1,4 +1,4 @@
-# Deliberate mistakes of distributed attention, after bugs that shipped elsewhere: the numbers are those of
+# Deliberate mistakes of distributed attention, after bugs that shipped elsewhere: the numbers below 100 are those of
 # tests/BUG_CLASSES.md.
 #
 # attest_fault(NUMBER FILE RIGHT WRONG), once or more for a number: in a copy of the file the expression WRONG stands for RIGHT, which is there
@@ -57,3 +57,10 @@ attest_fault(62 backends/ring/part_attention.h
 attest_fault(63 backends/ring/part_attention.h
   "keys.first < slice.keys.first"
   "keys.first > 0 || keys.first < slice.keys.first")
+# A rank above 0 crashes in the midst of its computing, in whichever thread; and throws there.
+attest_fault(101 backends/ring/part_attention.h
+  "task % all"
+  "share_.rank() == 1 ? std::raise(SIGSEGV), task % all : task % all")
+attest_fault(102 backends/ring/part_attention.h
+  "tiles - 1 - task / all"
+  "share_.rank() == 1 ? throw BackendError(\"told to throw\") : tiles - 1 - task / all")
