@@ -33,6 +33,7 @@ void Transport::progress() {
 }
 
 void Transport::wait() {
+  if (under_way_.empty()) return;
   MPI_Waitall(static_cast<int>(under_way_.size()), under_way_.data(), MPI_STATUSES_IGNORE);
   under_way_.clear();
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "backends/ring/work.h"
 #include "reference/case_line.h"
 
 namespace attest::ring {
@@ -65,6 +66,19 @@ TEST(Traffic, RowsAreMergedFromAsManyRunsAsStated) {
   EXPECT_EQ(merged_runs(Scheme::key_parallel, call, 3), 3);
   EXPECT_EQ(merged_runs(Scheme::head_parallel, call, 3), 0);
   EXPECT_EQ(merged_runs(Scheme::head_parallel, sinks, 3), 1);
+}
+
+TEST(Traffic, ARankOfARingHoldsItsShareAndTwoPartsAtMost) {
+  const Call call = parse_case("heads=2 seq=131072 dim=64");
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    const Group group{1, ranks, nullptr};  // nothing is sent
+    const std::size_t tensor = std::size_t{2} * 131072 * 64 * 4 / static_cast<std::size_t>(ranks),
+                      rounding = 2 * 64 * 4;
+    const std::size_t share = 4 * tensor, part = 2 * tensor;  // q, k, v and the result; k and v
+    const std::size_t held = make_work(Scheme::ring, call, group, 1)->bytes();
+    EXPECT_GT(held, share - 4 * rounding) << ranks;
+    EXPECT_LE(held, share + 2 * part) << ranks;
+  }
 }
 
 }  // namespace
