@@ -49,6 +49,10 @@ struct Arithmetic {
   /// Linear attention without the delta rule: tokens, counted from the first, that enter the state together as
   /// reference/linear_chunk.h writes it; 0: one by one. A chunk that decays by more than kChunkNats goes one by one.
   std::int64_t state_chunk = 0;
+  /// Softmax attention whose keys are cut, as evenly as they go, into so many runs or fewer: the result over each is
+  /// divided, and they are merged by their logsumexp in the accumulator's type, by exp and log as above; 0: not cut.
+  std::int64_t parts = 0;
+  DType stored_parts = DType::f32;  ///< type in which a part's result waits to be merged; the accumulator's when wider
 
   bool operator==(const Arithmetic&) const = default;
 };

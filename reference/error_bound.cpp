@@ -19,7 +19,8 @@ struct Constants {
   double lag;            ///< how large a weight may be before the running maximum follows
   Storing storing;
   double blocks, scale_roundings, division_roundings;
-  double cap_roundings;  ///< of the capped score, but for tanh
+  double cap_roundings;                            ///< of the capped score, but for tanh
+  double parts, u_parts, eta_parts, largest_part;  ///< merged results, and the type in which they wait
 
   double gamma(double k) const { return k * u / (1 - k * u); }
 };
@@ -54,6 +55,11 @@ Constants constants_of(const Call& p, const Arithmetic& a, DType stored) {
     c.cap_roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);
   }
   c.division_roundings = division_roundings(a.division);
+  c.parts = static_cast<double>(a.parts) + (a.parts > 0 && p.sinks ? 1 : 0);  // a sink may be merged like a part
+  const bool parts_stored = a.parts > 0 && narrower(a.stored_parts, a.accumulator);
+  c.u_parts = parts_stored ? unit_roundoff(a.stored_parts) : 0;
+  c.eta_parts = parts_stored ? underflow_unit(a.stored_parts, a.flush_to_zero) : 0;
+  c.largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
   return c;
 }
 
@@ -155,12 +161,24 @@ WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithm
 
   const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
   const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * c.u * a.lazy_threshold + from_sum;
+  // The logsumexp of a key's part lies between the key's score and the row's logsumexp, whichever part it is. It is
+  // rounded, after a logarithm, and taken out of an exponential; each part passes one exponential for each part.
+  const double log_part = std::log(static_cast<double>(row.visible_count) + 1) + a.lazy_threshold;
+  const auto in_merge = [&](double score, double score_error) {
+    if (c.parts == 0) return 0.0;
+    const double largest_lse =
+        std::max(std::fabs(score) + score_error, std::fabs(row.lse) + errors.reference_point) + log_part * c.e_log;
+    const double below_lse = (row.lse - score) + score_error + errors.reference_point;
+    const double of_base = a.base2 ? 2 * (largest_lse + 2 * log_part) : 0;
+    return c.e_log * log_part + c.u * (largest_lse + below_lse + of_base) + c.parts * c.e_exp;
+  };
   const auto weight_error = [&](double score, double score_error) {
     const double below_max = row.max - score;
     if (below_max == kInfinity)
       return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
     // Summed in this order: below_max may be the largest double there is.
-    const double exponent = score_error + c.u * below_max + c.u * (score_error + errors.reference_point) + per_key;
+    const double exponent = score_error + c.u * below_max + c.u * (score_error + errors.reference_point) + per_key +
+                            in_merge(score, score_error);
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
     const double log_weight = score - row.lse;
@@ -311,7 +329,10 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const RowScores scores(head, row, i, a, c);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
-    if (row.sink != -kInfinity) bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks) + c.e_log) * (1 + std::fabs(row.sink));
+    if (row.sink != -kInfinity) {
+      const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log;
+      bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log) * (1 + std::fabs(row.sink));
+    }
     if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
     return;
   }
@@ -345,8 +366,11 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   double kept = 1;  // sum p_j * r_j, r_j the dropout factor
   if (!row.factors.empty()) kept = std::inner_product(row.weights.begin(), row.weights.end(), row.factors.begin(), 0.0);
 
-  const double product_relative = (1 + c.gamma(n + c.blocks + in_product)) * (1 + u_weights) - 1;
-  const double division_relative = c.gamma(n + c.blocks) + after_product * c.u + in_two_passes;
+  // A part's result is divided, weighed, added, and shrunk with what was added before.
+  const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
+  const double product_relative =
+      (1 + c.gamma(n + c.blocks + in_product + in_merge)) * (1 + u_weights) * (1 + c.u_parts) - 1;
+  const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + d + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
@@ -368,9 +392,11 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     double underflow = c.eta * sums.absolute[column] / row.sum +
                        c.eta_weights * (sums.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
+    if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * sums.largest[column]) + c.eta_parts;
     const double before = second_order * (centred + products + division + underflow);
     const bool may_overflow = !(n * sums.largest[column] * c.lag <= c.half_range) || weights_overflow;
-    const bool unbounded = may_overflow || (two_passes(a) && convex_only);
+    const bool part_may_overflow = c.parts > 0 && !(sums.largest[column] <= c.largest_part * (1 - 0x1p-10));
+    const bool unbounded = may_overflow || part_may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,
@@ -383,13 +409,15 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     }
   }
 
-  const double log_sum = std::fabs(std::log(row.sum)) + a.lazy_threshold;  // of the sum under a maximum that lags
+  const double log_parts = c.parts > 0 ? std::log(c.parts) : 0;
+  // Of the sum under a maximum that lags, and of the parts' weights.
+  const double log_sum = std::max(std::fabs(std::log(row.sum)) + a.lazy_threshold, log_parts);
   // What the sum may lose to underflow where it adds stored weights.
   const double lost = a.sum_of_stored ? n * c.eta_weights / row.sum : 0;
   const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
   const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
   const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
-  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks));
+  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
   bound.lse = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
               (1 + 4 * c.u);
   if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);

@@ -207,6 +207,34 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
   return variance + scale_roundings(a) * square(of_scale) + shared_[n] + (division_roundings(a.division) + 1) * o * o;
 }
 
+/// What merging parts adds to sigma^2 over u^2/3. The errors of a part's weight are common to all of its keys, which
+/// follow each other.
+double RowDeviation::merge_variance(std::size_t n, const Terms& terms, const Arithmetic& a) const {
+  if (a.parts == 0) return 0;
+  const std::int64_t length = head_.call().key_length;
+  const double u = unit_roundoff(a.accumulator), o = row_.output[static_cast<std::size_t>(columns_[n])];
+  const double stored = narrower(a.stored_parts, a.accumulator) ? square(unit_roundoff(a.stored_parts) / u) : 0;
+  const auto parts = static_cast<double>(a.parts), log_sum = std::log(static_cast<double>(keys_.size()) + 1);
+  double variance = 2 * parts * o * o;
+  std::size_t m = 0;
+  for (std::int64_t part = 1; part <= a.parts; ++part) {
+    double weight = 0, product = 0;
+    for (; m < keys_.size(); ++m) {
+      const std::size_t j = keys_[m].j;
+      if (static_cast<std::int64_t>(j) >= length / a.parts * part + length % a.parts * part / a.parts) break;
+      weight += row_.weights[j];
+      product += row_.weights[j] * terms.values[m];
+    }
+    if (weight == 0) continue;
+    const double below = std::log(weight), lse = row_.lse + below;
+    const double of_weight =
+        square(lse) + square(below) + square(2 * a.log_ulps * log_sum) + parts * square(2 * a.exp_ulps);
+    variance += of_weight * square(product - weight * o) +
+                (2 * parts + division_roundings(a.division) + stored) * square(product);
+  }
+  return variance;
+}
+
 std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
   std::vector<double> deviations(columns_.size(), kInfinity);
   if (!claims(a)) return deviations;
@@ -239,8 +267,8 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
     double underflow = eta * absolute / row_.sum + eta_weights * (absolute + in_sum) / lambda +
                        eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
     if (a.flush_to_zero) underflow += eta * kept;
-    const double variance = third * column_variance(n, terms, a, weights) + of_stored * rounded +
-                            square(storing.u * o) / 3 + square(underflow);
+    const double in_sums = column_variance(n, terms, a, weights) + merge_variance(n, terms, a);
+    const double variance = third * in_sums + of_stored * rounded + square(storing.u * o) / 3 + square(underflow);
     deviations[n] = std::sqrt(variance) + terms.lost / kSuspectDeviations;
   }
   return deviations;

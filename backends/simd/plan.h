@@ -333,9 +333,11 @@ class SimdPlan : public Plan {
           worker.packed.aim(tile, key);
           (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
-            support::write_stages(score_row(task, row + r, chunk.first + key, tile.keys, worker),
-                                  worker.seen[static_cast<std::size_t>(row + r)], options_, kernels_.tanh_row,
-                                  tile.weights + r * kTileKeys, results_);
+            const support::ScoreRow at = score_row(task, row + r, chunk.first + key, tile.keys, worker);
+            support::each_stage(at, worker.seen[static_cast<std::size_t>(row + r)], options_, kernels_.tanh_row,
+                                tile.weights + r * kTileKeys, [&](Output stage, const Real* scores) {
+                                  support::keep_stage(stage, at, scores, results_);
+                                });
           }
         }
       }

@@ -18,8 +18,9 @@ struct ScoreRow {
 template <class Real>
 class ScoreOptions {
  public:
-  /// The call and inputs outlive it; inputs may change.
-  ScoreOptions(const Call& call, const Inputs& inputs) : call_(call), inputs_(inputs), visibility_(call, inputs) {}
+  /// All outlive it; inputs, and which part of the call's they are, may change. Rows and keys are the call's.
+  ScoreOptions(const Call& call, const Inputs& inputs, const HeldPart& held = kAllHeld)
+      : call_(call), inputs_(inputs), held_(held), visibility_(call, inputs, held) {}
 
   /// Whether scores and weights stay as the products leave them, but for keys beyond an interval.
   bool none() const { return !call_.softcap && !inputs_.mask && !inputs_.blocks && inputs_.slopes.empty() && !drops(); }
@@ -45,7 +46,9 @@ class ScoreOptions {
   void drop(const ScoreRow& at, Real* weights) const {
     const auto factor = static_cast<Real>(1 / (1 - call_.dropout));
     const std::uint64_t threshold = dropout_threshold(call_.dropout);
-    const std::int64_t row = (at.b * call_.query_heads + at.h) * call_.query_length + at.i;
+    const std::int64_t heads = held_.heads.value_or(call_.query_heads);
+    const std::int64_t rows = held_.queries.value_or(call_.query_length);
+    const std::int64_t row = (at.b * heads + at.h - held_.head) * rows + at.i - held_.query;
     const std::uint8_t* given = inputs_.keep ? inputs_.keep + row * call_.key_length + at.key : nullptr;
     for (std::int64_t j = 0; j < at.keys; ++j) {
       const bool keep =
@@ -79,6 +82,7 @@ class ScoreOptions {
  private:
   const Call& call_;
   const Inputs& inputs_;
+  const HeldPart& held_;
   const Visibility visibility_;
 };
 

@@ -11,20 +11,30 @@
 
 namespace attest::support {
 
-/// A part of one row, which is changed in place; `tanh_row` as ScoreOptions::cap takes it.
-template <class Real, class TanhRow>
-void write_stages(const ScoreRow& at, const RowKeys& seen, const ScoreOptions<Real>& options, const TanhRow& tanh_row,
-                  Real* scores, HostResults<Real>& results) {
-  const std::size_t row = results.row(at.b, at.h, at.i);
-  const auto write = [&](std::vector<Real>& stage) {
-    if (Real* to = results.stage_row(stage, row)) std::copy_n(scores, at.keys, to + at.key);
-  };
-  write(results.raw);
+/// A part of one row, which is changed in place; `tanh_row` as ScoreOptions::cap takes it. write(stage, scores) for
+/// raw, capped and biased in turn.
+template <class Real, class TanhRow, class Write>
+void each_stage(const ScoreRow& at, const RowKeys& seen, const ScoreOptions<Real>& options, const TanhRow& tanh_row,
+                Real* scores, const Write& write) {
+  write(Output::raw, scores);
   options.cap(scores, at.keys, tanh_row);
-  write(results.capped);
+  write(Output::capped, scores);
   options.bias(at, seen, scores);
-  write(results.biased);
-  write(results.weights);  // their scores; finish_weights() makes them weights
+  write(Output::biased, scores);
+}
+
+/// One of these stages, where the call asks for it.
+template <class Real>
+void keep_stage(Output stage, const ScoreRow& at, const Real* scores, HostResults<Real>& results) {
+  const std::size_t row = results.row(at.b, at.h, at.i);
+  const auto keep = [&](std::vector<Real>& in) {
+    if (Real* to = results.stage_row(in, row)) std::copy_n(scores, at.keys, to + at.key);
+  };
+  if (stage == Output::raw) keep(results.raw);
+  if (stage == Output::capped) keep(results.capped);
+  if (stage != Output::biased) return;
+  keep(results.biased);
+  keep(results.weights);  // their scores; finish_weights() makes them weights
 }
 
 /// When every part of the row was written.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/support/held_part.h"
 #include "reference/call.h"
 #include "reference/tensors.h"
 
@@ -33,7 +34,9 @@ struct RowKeys {
 
 class Visibility {
  public:
-  Visibility(const Call& problem, const Inputs& inputs) : problem_(problem), inputs_(inputs) {
+  /// All outlive it; inputs, and which part of the call's they are, may change. Rows and keys are the call's.
+  Visibility(const Call& problem, const Inputs& inputs, const HeldPart& held = kAllHeld)
+      : problem_(problem), inputs_(inputs), held_(held) {
     if (!problem.segments) return;
     const auto& keys = problem.segments->key;
     const auto& queries = problem.segments->query.empty() ? keys : problem.segments->query;
@@ -79,7 +82,7 @@ class Visibility {
     const BlockMask& m = *inputs_.blocks;
     for (std::int64_t i = row / m.rows_per_block * m.rows_per_block; i < row + rows; i += m.rows_per_block) {
       for (std::int64_t j = keys.first / m.keys_per_block * m.keys_per_block; j < keys.last; j += m.keys_per_block) {
-        if (m.visible(b, h, i, j)) return true;
+        if (block_visible(b, h, i, j)) return true;
       }
     }
     return false;
@@ -105,15 +108,24 @@ class Visibility {
   /// Whether query i sees key j, everything considered. Slow; for rare paths.
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t j) const {
     const bool in_range = (j >= row.prefix.first && j < row.prefix.last) || (j >= row.band.first && j < row.band.last);
-    if (!in_range || (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j))) return false;
+    if (!in_range || (inputs_.blocks && !block_visible(b, h, i, j))) return false;
     const auto& mask = inputs_.mask;
     if (!mask) return true;
-    const std::int64_t at = mask->offset(b, h, i, j);
+    const std::int64_t at = mask_offset(*mask, b, h, i, j);
     if (!mask->additive) return static_cast<const std::uint8_t*>(mask->data)[at] != 0;
     return load(mask->data, mask->dtype, at) != -std::numeric_limits<double>::infinity();
   }
 
  private:
+  bool block_visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const BlockMask& m = *inputs_.blocks;
+    return m.visible(b, h - held_.head, i - held_.query / m.rows_per_block * m.rows_per_block, j);
+  }
+  std::int64_t mask_offset(const MaskTensor& mask, std::int64_t b, std::int64_t h, std::int64_t i,
+                           std::int64_t j) const {
+    return mask.offset(b, h - held_.head, i - held_.query, j - held_.key);
+  }
+
   struct Segment {
     std::int64_t first_query = 0, first_key = 0, queries = 0, keys = 0;
   };
@@ -130,7 +142,7 @@ class Visibility {
     const std::int64_t width = inputs_.blocks->keys_per_block;
     for (std::int64_t j = 0; j < n;) {
       const std::int64_t end = std::min(n, ((first + j) / width + 1) * width - first);
-      if (!inputs_.blocks->visible(b, h, i, first + j)) {
+      if (!block_visible(b, h, i, first + j)) {
         std::fill(scores + j, scores + end, -std::numeric_limits<Real>::infinity());
       }
       j = end;
@@ -141,7 +153,7 @@ class Visibility {
   void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
                   Real* scores) const {
     const MaskTensor& mask = *inputs_.mask;
-    const std::int64_t at = mask.offset(b, h, i, first), step = mask.strides[3];
+    const std::int64_t at = mask_offset(mask, b, h, i, first), step = mask.strides[3];
     if (!mask.additive) {
       const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
       for (std::int64_t j = 0; j < n; ++j)
@@ -168,6 +180,7 @@ class Visibility {
 
   const Call& problem_;
   const Inputs& inputs_;
+  const HeldPart& held_;
   std::vector<Segment> segments_;
   std::vector<std::size_t> segment_of_row_;
 };

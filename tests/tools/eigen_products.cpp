@@ -13,14 +13,14 @@
 #include <functional>
 #include <vector>
 
-#include "backends/eigen/packets.h"
+#include "backends/support/eigen/packets.h"
 #include "backends/support/register_tile.h"
 #include "harness/base/statistics.h"
 
 namespace attest {
 namespace {
 
-using Product = support::RegisterTile<EigenSimd<float>>;
+using Product = support::RegisterTile<support::PacketSimd<float>>;
 using Left = Product::Left;
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 

@@ -1,4 +1,4 @@
-// The error that backends/eigen declares for its exp, measured.
+// The error that the kernel of backends/support/eigen declares for its exp, measured.
 #if __has_include(<Eigen/Core>)
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <iterator>
 #include <limits>
 
-#include "backends/eigen/packet_exp.h"
+#include "backends/support/eigen/packet_exp.h"
 
 namespace attest {
 namespace {

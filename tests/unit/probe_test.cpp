@@ -61,6 +61,19 @@ TEST(ProbeArithmetic, FindsWhatIsFalse) {
   EXPECT_EQ(false_statements(coarse), (Names{"key block, f64", "key block, f32", "key block, bf16"}));
 }
 
+TEST(ProbeArithmetic, AsksNothingOfSumsThatAreMergedFromRuns) {
+  Liar divides("eigen", [](Arithmetic& a) {
+    a.division = Division::ieee;
+    a.parts = 2;
+  });
+  EXPECT_EQ(false_statements(divides), Names{});
+  Liar exact("example", [](Arithmetic& a) {
+    a.tanh_ulps = 0.3;
+    a.parts = 2;
+  });
+  EXPECT_EQ(false_statements(exact), (Names{"tanh, f64", "tanh, f32", "tanh, f16", "tanh, bf16"}));
+}
+
 TEST(ProbeArithmetic, FindsChunksOfLinearAttention) {
   const auto lies = [](std::int64_t chunk) { return [chunk](Arithmetic& a) { a.state_chunk = chunk; }; };
   const Names every = {"state chunk, f64", "state chunk, f32", "state chunk, bf16"};

@@ -37,7 +37,15 @@ class RowMerge {
     weights_ += weight;
   }
 
-  /// Divides, and returns the logsumexp of the row: -inf, with zeros as its result, where no part saw anything.
+  /// A part whose keys have a weight of 0, all of them, which is not to see nothing: 0 times what is not finite among
+  /// their values is NaN. `out` is the sum of these products.
+  template <class Stored>
+  void add_weightless(std::span<const Stored> out) {
+    for (std::size_t c = 0; c < sum_.size(); ++c) sum_[c] += static_cast<Real>(out[c]);
+  }
+
+  /// Divides, and returns the logsumexp of the row: -inf, with zeros as its result (but for what add_weightless
+  /// brought), where no part saw anything.
   Real finish() {
     if (weights_ == 0) return -kInfinite;
     for (Real& entry : sum_) entry /= weights_;

@@ -7,10 +7,10 @@
 
 #include <Eigen/Core>
 
-namespace attest {
+namespace attest::support {
 
 template <class T>
-struct EigenSimd {
+struct PacketSimd {
   using Real = T;
   using Vector = typename Eigen::internal::packet_traits<T>::type;
   static constexpr int kLanes = Eigen::internal::packet_traits<T>::size;
@@ -23,4 +23,4 @@ struct EigenSimd {
   static void store(T* to, const Vector& vector) { Eigen::internal::pstoreu(to, vector); }
 };
 
-}  // namespace attest
+}  // namespace attest::support

@@ -1,0 +1,95 @@
+// The part of a call's tensors that a rank holds, dense and in the storage type; and how it gets there from rank 0,
+// which has the whole.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/ring/transport.h"
+#include "backends/support/parts/partition.h"
+#include "reference/call.h"
+#include "reference/tensors.h"
+
+namespace attest::ring {
+
+using support::PositionSpan;
+using Spans = std::vector<PositionSpan>;
+
+/// Positions in all spans.
+std::int64_t length_of(const Spans& spans);
+
+/// Spans [0, length), none where it is 0.
+Spans whole(std::int64_t length);
+
+/// What a rank holds of a call, all batches of it.
+struct Holding {
+  PositionSpan query_heads, key_heads;  ///< of q, and of k and v
+  Spans queries, keys;                  ///< rows of q; rows of k and v
+  PositionSpan mask_heads;              ///< of mask, blocks and keep
+  Spans mask_queries, mask_keys;        ///< of mask, a slice for each pair of them; blocks and keep have every key
+};
+
+/// A slice of the mask for some queries and keys.
+struct MaskSlice {
+  PositionSpan queries, keys;
+  std::vector<std::byte> bytes;
+  MaskTensor tensor;  ///< refers to bytes
+};
+
+/// What hides or drops keys from a span of queries besides the mask.
+struct RowSlice {
+  PositionSpan queries;
+  std::vector<std::uint8_t> blocks, keep;
+  BlockMask block_mask;  ///< refers to blocks
+};
+
+/// The tensors of a holding. Every rank of the group makes one for each plan, and calls scatter() together.
+class Share {
+ public:
+  /// `holdings`: of every rank.
+  Share(const Call& call, std::vector<Holding> holdings, int rank);
+
+  /// Brings every rank what it holds; `inputs` are given on rank 0 alone, in any layout.
+  void scatter(const Inputs* inputs, Transport& transport);
+
+  int rank() const { return rank_; }
+  const Holding& holding() const { return holdings_[static_cast<std::size_t>(rank_)]; }
+  const Holding& holding(int rank) const { return holdings_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<std::byte> q, k, v;  ///< B, heads, rows, D
+  std::vector<MaskSlice> masks;
+  std::vector<RowSlice> rows;
+  std::vector<double> slopes, sinks;  ///< of all query heads
+
+  std::size_t bytes() const;
+
+  /// What belongs to heads alone: slopes and sinks.
+  Inputs head_inputs() const {
+    Inputs inputs{};
+    inputs.slopes = slopes;
+    inputs.sinks = sinks;
+    return inputs;
+  }
+
+ private:
+  /// What an upload has besides q, k and v, as rank 0 tells it.
+  struct Extras {
+    std::int64_t mask = 0, additive = 0, mask_type = 0;
+    std::array<std::int64_t, 4> mask_kept{};
+    std::int64_t blocks = 0, block_heads = 0, block_rows = 0, block_columns = 0, rows_per_block = 1, keys_per_block = 1;
+    std::int64_t keep = 0, slopes = 0, sinks = 0;
+  };
+  static Extras extras_of(const Inputs& inputs);
+  void scatter_rows(const Inputs* inputs, Transport& transport);
+  void scatter_masks(const Inputs* inputs, const Extras& extras, Transport& transport);
+  void scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport);
+
+  const Call& call_;
+  std::vector<Holding> holdings_;
+  int rank_;
+};
+
+}  // namespace attest::ring
