@@ -63,10 +63,13 @@ class Plan {
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
 };
 
+struct Group;
+
 /// What the user asked for.
 struct Context {
   int threads = 1;
-  std::string device;  ///< part of a device's name; empty means the backend's choice
+  std::string device;            ///< part of a device's name; empty means the backend's choice
+  const Group* group = nullptr;  ///< the ranks that run a case together (group.h); null: this process alone
 };
 
 /// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone.

@@ -8,7 +8,7 @@ attest_build=${ATTEST_BUILD:-$attest_root/build}
 # What the program needs, and what its tests need besides.
 attest_packages="cmake ninja-build g++ git libeigen3-dev libhwy-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
-  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
+  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libopenmpi-dev openmpi-bin libpugixml-dev libxxhash-dev"
 attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache zsh fish groff-base
   chromium chromium-driver fonts-dejavu-core python3-selenium python3-dev python3-pip python3-venv slurm-wlm w3m"
 
