@@ -117,17 +117,9 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
       throw UserError(path_.string() + ": another run is writing it (" + part.filename().string() +
                       "); wait for its end, or name another file");
     }
-    const std::string base = path_.string() + ".part" + std::to_string(getpid());
-    for (int number = 0; lock_ < 0; ++number) {
-      part_ = number == 0 ? base : base + "." + std::to_string(number);
-      Descriptor file(part_, O_RDWR | O_CREAT | O_EXCL);
-      if (file.good()) {
-        flock(file.number(), LOCK_EX | LOCK_NB);
-        lock_ = file.release();
-      } else if (errno != EEXIST) {
-        throw UserError(path_.string() + ": can't be written: " + std::strerror(errno) +
-                        "; check the folder and its permissions");
-      }
+    if (const int error_number = make_part(); error_number != 0) {
+      throw UserError(path_.string() + ": can't be written: " + std::strerror(error_number) +
+                      "; check the folder and its permissions");
     }
   }
   errno = 0;
@@ -141,13 +133,39 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
   throw UserError(path_.string() + ": can't be written: " + std::strerror(error_));
 }
 
+int OutputFile::make_part() {
+  const std::string base = path_.string() + ".part" + std::to_string(getpid());
+  for (int number = 0;; ++number) {
+    part_ = number == 0 ? base : base + "." + std::to_string(number);
+    Descriptor file(part_, O_RDWR | O_CREAT | O_EXCL);
+    if (file.good()) {
+      flock(file.number(), LOCK_EX | LOCK_NB);
+      lock_ = file.release();
+      return 0;
+    }
+    if (errno != EEXIST) return errno;
+  }
+}
+
+void OutputFile::begin_anew() {
+  stream_.close();
+  first_part_ = part_;
+  first_lock_ = std::exchange(lock_, -1);
+  error_ = make_part();  // what the first part lacks is none of the new one's
+  if (error_ != 0) return;
+  errno = 0;
+  stream_.open(part_, std::ios::binary | std::ios::out | std::ios::trunc);
+  if (!stream_) error_ = errno ? errno : EIO;
+}
+
 OutputFile::~OutputFile() {
   stream_.close();
-  if (!finished_ && !keep_ && !direct_) {
-    std::error_code error;
-    fs::remove(part_, error);
-  }
+  std::error_code error;
+  const bool anew = !first_part_.empty();
+  if (!finished_ && !direct_ && (anew || !keep_)) fs::remove(part_, error);
+  if (anew && (finished_ || !keep_)) fs::remove(first_part_, error);
   if (lock_ >= 0) close(lock_);
+  if (first_lock_ >= 0) close(first_lock_);
 }
 
 void OutputFile::write(const std::string& text) {
@@ -158,7 +176,9 @@ void OutputFile::write(const std::string& text) {
 
 void OutputFile::fail(const std::string& reason) {
   throw OutputError(path_.string() + ": could not be written: " + reason +
-                    (keep_ && !direct_ ? "; what was written before is in " + part_.string() : ""));
+                    (keep_ && !direct_
+                         ? "; what was written before is in " + (first_part_.empty() ? part_ : first_part_).string()
+                         : ""));
 }
 
 void OutputFile::finish() {

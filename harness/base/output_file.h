@@ -33,16 +33,24 @@ class OutputFile {
   /// From now on what was written stays in part(), should finish() not be reached or fail.
   void keep_unfinished() { keep_ = true; }
   const std::filesystem::path& part() const { return part_; }
+  /// Whether it is written beside its place.
+  bool can_begin_anew() const { return !direct_; }
+  /// Another part is begun, to stand for what was written so far; that stays until finish(), and where that is not
+  /// reached instead of the new part.
+  void begin_anew();
   /// Flushes, checks and renames. Throws OutputError when the system refused something.
   void finish();
 
  private:
   [[noreturn]] void fail(const std::string& reason);
+  /// Sets part_ and lock_. Returns errno, 0 for success.
+  int make_part();
 
-  std::filesystem::path path_, part_;
+  std::filesystem::path path_, part_, first_part_;  ///< the last: empty until begin_anew()
   std::ofstream stream_;
-  int lock_ = -1;  ///< a descriptor of the part, locked as long as this process lives
-  int error_ = 0;  ///< errno of the first failure
+  int lock_ = -1;        ///< a descriptor of the part, locked as long as this process lives
+  int first_lock_ = -1;  ///< of the first part
+  int error_ = 0;        ///< errno of the first failure
   bool finished_ = false, keep_ = false, direct_ = false;
 };
 

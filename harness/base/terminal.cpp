@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "harness/base/launcher.h"
 #include "harness/base/text.h"
 
 namespace attest {
@@ -20,7 +21,7 @@ constexpr double kTellsARate = 0.1;  ///< seconds
 
 bool is_capable_terminal(std::FILE* stream) {
   const char* kind = std::getenv("TERM");
-  return isatty(fileno(stream)) != 0 && !(kind && std::string_view(kind) == "dumb");
+  return is_shown_on_terminal(fileno(stream)) && !(kind && std::string_view(kind) == "dumb");
 }
 
 std::size_t columns_of_stderr() {

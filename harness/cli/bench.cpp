@@ -23,6 +23,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/mpi/agreement.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/selection.h"
 #include "harness/speed/bench_table.h"
@@ -179,7 +180,14 @@ void check_before_timing(const std::vector<Case>& cases, const BackendSet& backe
   for (const Case& one : cases) check_memory_to_time(one, chosen_for(one, backends, filter).size());
 }
 
-int run(const BenchOptions& options, const Invocation& invocation) {
+int run(const BenchOptions& options, const Invocation& invocation, const Ranks* ranks) {
+  if (ranks && ranks->size() > 1) {
+    throw CommonError(
+        fmt::format("bench times on one rank, or on the ranks of one group with --ranks-per-case {0}: {0} that time "
+                    "beside each other "
+                    "would be in each other's way, and times of several machines are no comparison",
+                    ranks->size() * options.backend.ranks_per_case));
+  }
   if (options.output.for_programs() && (options.profile || !options.sweep.empty())) {
     throw UserError("--format " + options.output.format + ": what --profile and --sweep print besides is text alone");
   }
@@ -250,6 +258,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend, /*isolates=*/false);
   add_require_option(*sub, options->backend);
+  add_ranks_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--json", options->json,
                   "Write Google Benchmark JSON to this file; - is standard output, and the tables go to standard error")
@@ -265,7 +274,10 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--progress", options->progress, "Say what is being done, also where stderr is no terminal");
   add_format_option(*sub, options->output, "One table of all results; but for text when all are timed");
   sub->footer(kColumns);
-  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
+  sub->callback([options, &invocation] {
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_refused,
+                                        [&](const Ranks* ranks) { return run(*options, invocation, ranks); });
+  });
 }
 
 }  // namespace attest

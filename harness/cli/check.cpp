@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/mpi/agreement.h"
 #include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
 #include "harness/run/run_conditions.h"
@@ -164,26 +166,40 @@ int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, 
   return kNothingChecked;
 }
 
-int run(const CheckOptions& options, const Invocation& invocation) {
-  if (options.resume && options.json_on_stdout()) throw UserError("--resume goes on from a file: name one for --json");
-  if (options.resume && !options.backend.objects.empty())
-    throw UserError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
-  std::vector<CaseList> cases = load(options.cases);
-  const Context context = options.backend.context();
-  const auto isolation = options.isolation.options(options.backend);
-  const Plugins plugins(options.backend.sources(), invocation.registry);
-  const std::vector<std::filesystem::path> libraries = loaded_libraries();
-  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
-  backends.require(options.backend.required());
-  if (options.list) return list_cases(options, cases, backends);
-  require_lists_of(backends, options);
-  const std::vector<BackendSet> others = other_threads(options, plugins);
+/// What a run is made of, the same on every rank.
+struct Parts {
+  Parts(const CheckOptions& options, const Invocation& invocation)
+      : cases(load(options.cases)),
+        context(options.backend.context()),
+        isolation(options.isolation.options(options.backend)),
+        plugins(options.backend.sources(), invocation.registry),
+        libraries(loaded_libraries()),
+        backends(plugins.entries(), options.backend.list(plugins), context, isolation) {
+    backends.require(options.backend.required());
+    (void)Filter(options.filter);  // what can't be read is told before anything is opened
+    (void)Shard(options.shard);
+    if (options.list) return;
+    require_lists_of(backends, options);
+    others = other_threads(options, plugins);
+  }
+
+  std::vector<CaseList> cases;
+  Context context;
+  std::optional<IsolationOptions> isolation;
+  Plugins plugins;
+  std::vector<std::filesystem::path> libraries;  ///< before there were backends
+  BackendSet backends;
+  std::vector<BackendSet> others;
+};
+
+CheckSettings settings_of(const CheckOptions& options, const Parts& parts, const Invocation& invocation,
+                          const Ranks* ranks) {
   CheckSettings settings;
   settings.filter = options.filter;
   settings.shard = options.shard;
-  settings.threads = context.threads;
+  settings.threads = parts.context.threads;
   settings.fail_fast = options.fail_fast;
-  settings.isolated = isolation.has_value();
+  settings.isolated = parts.isolation.has_value();
   settings.once = options.once;
   settings.bitwise = options.bitwise;
   settings.shrink = !options.no_shrink;
@@ -191,13 +207,66 @@ int run(const CheckOptions& options, const Invocation& invocation) {
   settings.compare_refusals = options.refusals.empty();
   settings.command = invocation.words;
   if (!options.json.empty()) {
-    settings.conditions = run_conditions(backends, context, isolation, options.bitwise, libraries);
+    settings.conditions =
+        run_conditions(parts.backends, parts.context, parts.isolation, options.bitwise, parts.libraries,
+                       ranks ? ranks->libraries() : std::vector<std::filesystem::path>());
     if (options.once) settings.conditions["plans"] = "run once";
   }
-  EarlierRun earlier = options.resume ? EarlierRun(options.json, settings.conditions) : EarlierRun();
-  std::vector<std::unique_ptr<Report>> reports = open_reports(options, cases);
-  const CheckOutcome outcome =
-      CheckRun(settings, std::move(cases), backends, others, std::move(earlier), std::move(reports)).run();
+  return settings;
+}
+
+void require_same_run(Ranks& ranks, const Parts& parts) {
+  std::string backends;
+  for (Backend* backend : parts.backends.all()) backends += (backends.empty() ? "" : ",") + backend->identity().name;
+  require_same(
+      ranks, {{"backends", backends}, {"cases", fingerprint_of(parts.cases)}},
+      {{"backends", "name with --backend what all of them have"}, {"cases", "give every machine the same files"}});
+}
+
+/// The exit code of a rank when its share is done; of rank 0 that of the job. A rank that can't wait for another ends
+/// here.
+int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOutcome& outcome, int exit_code) {
+  if (outcome.interrupted || outcome.left_at_work) {
+    const bool others_are_silent = ranks.rank() == 1 && outcome.left_at_work;
+    if (ranks.rank() == 0 || others_are_silent) {
+      fmt::print(stderr, "attest: {}; the same command with --resume goes on{}\n",
+                 ranks.rank() == 0 ? "interrupted: a rank has died, or the job was asked to end" : "rank 0 is gone",
+                 options.json.empty() ? ", if it has --json FILE" : "");
+    }
+  }
+  if (outcome.left_at_work) {
+    std::fflush(stdout);
+    std::_Exit(kInterrupted);
+  }
+  return exit_code;
+}
+
+int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks) {
+  const bool leads = !ranks || ranks->rank() == 0;
+  if (options.resume && options.json_on_stdout())
+    throw CommonError("--resume goes on from a file: name one for --json");
+  if (options.resume && !options.backend.objects.empty())
+    throw CommonError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
+  if (ranks && ranks->size() > 1 && std::count(options.cases.arguments.begin(), options.cases.arguments.end(), "-") > 0)
+    throw CommonError("standard input reaches rank 0 alone; write the case lines to a file, for --suite-file");
+  std::optional<Parts> parts;
+  take_together(ranks, [&] { parts.emplace(options, invocation); });
+  if (options.list) return leads ? list_cases(options, parts->cases, parts->backends) : kOk;
+  CheckSettings settings = settings_of(options, *parts, invocation, ranks);
+  if (ranks) {
+    require_same_run(*ranks, *parts);
+    settings.conditions = facts_of_all(*ranks, settings.conditions);
+  }
+  EarlierRun earlier;
+  std::vector<std::unique_ptr<Report>> reports;
+  take_together(ranks, [&] {
+    if (options.resume && leads) earlier = EarlierRun(options.json, settings.conditions);
+    if (leads) reports = open_reports(options, parts->cases);
+  });
+  CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
+                 std::move(reports));
+  const CheckOutcome outcome = ranks ? check.run(*ranks) : check.run();
+  if (!leads) return end_on_ranks(options, *ranks, outcome, kOk);
   remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes)
     fmt::print(stderr, "attest: not made smaller: {}\n", printable_line(note));
@@ -208,7 +277,8 @@ int run(const CheckOptions& options, const Invocation& invocation) {
     for (const auto& path : write_refusals(options.refusals, outcome.committed))
       fmt::print(options.console(), "wrote {}\n", printable_line(path.string()));
   }
-  return exit_code_of(outcome);
+  const int exit_code = exit_code_of(outcome);
+  return ranks ? end_on_ranks(options, *ranks, outcome, exit_code) : exit_code;
 }
 
 }  // namespace
@@ -227,6 +297,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
   add_require_option(*sub, options->backend);
+  add_ranks_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
@@ -256,7 +327,10 @@ void add_check(CLI::App& app, Invocation& invocation) {
                   "Write FOLDER/<backend>/expected_refusals of the committed suites that ran, instead of comparing")
       ->type_name("FOLDER");
   sub->footer(std::string("Columns of the table:\n") + kColumnsOfCheck);
-  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation); });
+  sub->callback([options, &invocation] {
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,
+                                        [&](Ranks* ranks) { return run(*options, invocation, ranks); });
+  });
 }
 
 }  // namespace attest

@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/launcher.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
@@ -88,8 +90,15 @@ void fill_closed_streams() {
   }
 }
 
+/// Of the ranks of a job the first speaks for all, and its exit code is the job's.
+bool is_silent() {
+  const std::optional<LaunchedRank> launched = launched_rank();
+  return launched && launched->rank > 0;
+}
+
 /// One line on stderr.
 int complain(const std::string& message, int exit_code) {
+  if (is_silent()) return kOk;
   std::fprintf(stderr, "attest: %s\n", printable_line(message).c_str());
   return exit_code;
 }
@@ -108,13 +117,14 @@ int final_exit_code(int exit_code) {
   return interrupted ? complain("interrupted: results are those until then", kInterrupted) : exit_code;
 }
 
-int parse_and_run(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
+int parse_and_run(int argc, const char* const* argv, std::span<const BackendEntry> registry,
+                  const JoinRanks& join_ranks) {
   try {
     CLI::App app{kExamples, "attest"};
     app.require_subcommand(1);
     app.set_version_flag("--version", ATTEST_VERSION);
     app.formatter(std::make_shared<CLI::Formatter>());
-    Invocation invocation{registry, portable_command(argc, argv)};
+    Invocation invocation{registry, portable_command(argc, argv), kOk, &join_ranks};
     for (const auto& add : kCommands) add(app, invocation);
     try {
       reject_unknown_subcommand(argc, argv, app);
@@ -140,11 +150,12 @@ int parse_and_run(int argc, const char* const* argv, std::span<const BackendEntr
 
 }  // namespace
 
-int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry) {
+int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry,
+                     const JoinRanks& join_ranks) {
   fill_closed_streams();
   catch_interrupts();
   name_work_in_crashes();
-  return parse_and_run(argc, argv, registry);
+  return parse_and_run(argc, argv, registry, join_ranks);
 }
 
 }  // namespace attest

@@ -1,6 +1,8 @@
 // The whole command line around a registry of backends: what a program of one's own calls from main.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 
 #include "backends/backend.h"
@@ -9,7 +11,14 @@ namespace attest {
 
 enum ExitCode : int { kOk = 0, kFailed = 1, kBadRequest = 2, kNothingChecked = 3, kInterrupted = 130 };
 
-/// Parses and runs; prints a user's error as one line on stderr. Never throws.
-int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry);
+class Ranks;
+
+/// Of a program that a launcher of MPI started as one of several: joins the others.
+using JoinRanks = std::function<std::unique_ptr<Ranks>()>;
+
+/// Parses and runs; prints a user's error as one line on stderr. Never throws. Without `join_ranks` the program can't
+/// be a rank of an MPI job, and says so where a launcher started it.
+int run_command_line(int argc, const char* const* argv, std::span<const BackendEntry> registry,
+                     const JoinRanks& join_ranks = nullptr);
 
 }  // namespace attest

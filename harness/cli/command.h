@@ -26,6 +26,7 @@ struct Invocation {
   std::span<const BackendEntry> registry;
   std::vector<std::string> words;  ///< as typed, without the folders of one machine: for files of results
   int exit_code = kOk;             ///< set by the command that ran
+  const JoinRanks* join_ranks = nullptr;
 };
 
 /// Each adds its subcommand with its options; the subcommand runs when parsing is complete.
@@ -54,7 +55,9 @@ struct BackendOptions {
   bool no_isolate = false;           ///< backends of both run in this process
   std::string require;               ///< comma separated: those that must be there
   std::string device;
-  int threads = 0;  ///< 0: every core
+  int threads = 0;               ///< 0: every core
+  int ranks_per_case = 1;        ///< of an MPI job
+  const Group* group = nullptr;  ///< these ranks, where there are several; set by run_on_ranks()
 
   Context context() const;
   /// Plug-ins and objects, as Plugins takes them.
@@ -74,6 +77,20 @@ void add_backend_options(CLI::App& app, BackendOptions& options);
 void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates = true);
 /// --require, for commands that run all backends that can be had.
 void add_require_option(CLI::App& app, BackendOptions& options);
+
+/// --ranks-per-case, of commands that the ranks of an MPI job do together.
+void add_ranks_option(CLI::App& app, BackendOptions& options);
+
+/// What a command does where the ranks have more threads than there are processors.
+enum class Crowd : std::uint8_t { is_told, is_refused };
+
+/// Runs a command that the ranks of an MPI job do together. `command` is told of the job, nullptr where this process is
+/// by itself; `options` get this rank's share of the machine. With --ranks-per-case the job is split into groups first,
+/// and `command` runs on the first rank of each; it has no backend any more when it returns. What it throws ends the
+/// whole job, but for what all ranks throw. The exit code is rank 0's: the others end with 0, so that the launcher's is
+/// the same.
+int run_on_ranks(const Invocation& invocation, BackendOptions& options, Crowd crowd,
+                 const std::function<int(Ranks*)>& command);
 
 /// --isolate and its limits.
 struct IsolationFlags {

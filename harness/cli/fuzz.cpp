@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +18,8 @@
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/mpi/agreement.h"
+#include "harness/run/fuzz_on_ranks.h"
 #include "harness/verdict/parameters.h"
 
 namespace attest {
@@ -90,14 +94,26 @@ void print_answer(const FuzzResult& result, const std::string& backend, bool col
   fmt::print("{}\n", painted(text, tone, colored));
 }
 
-int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.sources(), registry);
-  const std::vector<std::string> names = options.backend.one("fuzz looks at", plugins);
+/// The backend, and what its name needs to live.
+struct Searched {
+  Searched(const FuzzOptions& options, std::span<const BackendEntry> registry)
+      : plugins(options.backend.sources(), registry),
+        backends(plugins.entries(), options.backend.one("fuzz looks at", plugins), options.backend.context(),
+                 options.isolation.options(options.backend)) {}
+
+  Plugins plugins;
+  BackendSet backends;
+};
+
+int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Ranks* ranks) {
+  const bool leads = !ranks || ranks->rank() == 0;
+  std::optional<Searched> searched;
   std::optional<OutputFile> file;
-  if (!options.out.empty()) file.emplace(options.out);
-  const BackendSet backends(plugins.entries(), names, options.backend.context(),
-                            options.isolation.options(options.backend));
-  Backend& backend = *backends.all().front();
+  take_together(ranks, [&] {
+    searched.emplace(options, registry);
+    if (leads && !options.out.empty()) file.emplace(options.out);
+  });
+  Backend& backend = *searched->backends.all().front();
   FuzzSettings settings;
   settings.seconds = options.seconds;
   settings.count = options.count;
@@ -107,8 +123,12 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
 
   const bool colored = options.output.colored(stdout);
   FuzzProgress progress(settings, colored);
-  const FuzzResult result = fuzz(backend, settings, [&](const FuzzResult& so_far) { progress.tell(so_far); });
+  const auto tell = [&](const FuzzResult& so_far) { progress.tell(so_far); };
+  const SharedFuzz shared =
+      ranks ? fuzz_on_ranks(*ranks, backend, settings, tell) : SharedFuzz{fuzz(backend, settings, tell)};
   progress.end();
+  if (!leads) return kOk;
+  const FuzzResult& result = shared.result;
 
   print_answer(result, backend.identity().name, colored);
   fmt::print("{}\n", printable_line(description(identity_of(backend))));
@@ -120,12 +140,19 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry) {
   if (file) file->finish();
   fmt::print("\n");
   print_pairs(result);
-  fmt::print("classes of the table met: {}, and {} pairs of them\n", result.classes, result.class_pairs);
+  const auto alone = static_cast<std::size_t>(std::count_if(result.classes.begin(), result.classes.end(),
+                                                            [](const auto& met) { return met.first == met.second; }));
+  fmt::print("classes of the table met: {}, and {} pairs of them\n", alone, result.classes.size() - alone);
   if (result.edges > 0) fmt::print("edges of the backend's code met: {}\n", result.edges);
   if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
   fmt::print("seed {}: {} cases, {} refused, {} mistrusted\n", options.seed, result.cases, result.refused,
              result.mistrusted);
   fmt::print("{} passed, {} failed in {} way(s)\n", result.pass, result.failed, result.findings.size());
+  if (!shared.complete) {
+    fmt::print(stderr, "attest: interrupted: what some ranks had found is not counted\n");
+    std::fflush(stdout);
+    std::_Exit(kInterrupted);  // nobody waits for them
+  }
   if (interrupted) return kInterrupted;
   if (result.failed > 0) return kFailed;
   if (result.pass == 0) {
@@ -149,6 +176,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
                          "their bound; failures made small.");
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
+  add_ranks_option(*sub, options->backend);
   sub->add_option("--time", options->seconds, "For how long: 60s, 5m")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(number_range(0.01, 1e6));
@@ -160,7 +188,10 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   add_isolation_options(*sub, options->isolation);
   add_color_option(*sub, options->output);
-  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
+  sub->callback([options, &invocation] {
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,
+                                        [&](Ranks* ranks) { return run(*options, invocation.registry, ranks); });
+  });
 }
 
 }  // namespace attest

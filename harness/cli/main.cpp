@@ -9,6 +9,7 @@
 
 #include "backends/registry.h"
 #include "harness/cli/cli.h"
+#include "harness/mpi/mpi_ranks.h"
 
 namespace {
 
@@ -30,5 +31,10 @@ void start_with_resting_threads(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   start_with_resting_threads(argc, argv);
-  return attest::run_command_line(argc, argv, attest::registered_backends());
+#ifdef ATTEST_HAS_MPI
+  const attest::JoinRanks join_ranks = attest::make_mpi_ranks;
+#else
+  const attest::JoinRanks join_ranks;
+#endif
+  return attest::run_command_line(argc, argv, attest::registered_backends(), join_ranks);
 }

@@ -15,7 +15,7 @@ namespace attest {
 
 Context BackendOptions::context() const {
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return {threads > 0 ? threads : all, device};
+  return {threads > 0 ? threads : all, device, group};
 }
 
 std::vector<std::string> BackendOptions::sources() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/group.h"
 #include "harness/base/user_error.h"
 #include "harness/isolation/isolated_backend.h"
 #include "harness/plugin/foreign_backends.h"
@@ -38,6 +39,19 @@ std::unique_ptr<Backend> make_here(const BackendEntry& entry, const Context& con
   return make_foreign_backend(std::string(entry.plugin), std::string(entry.name), context);
 }
 
+/// A process of its own, but for a backend that spans the ranks of a group: no worker is a rank.
+std::unique_ptr<Backend> make_isolated(const BackendEntry& entry, const Context& context,
+                                       const IsolationOptions& isolation) {
+  try {
+    return isolated_backend(std::string(entry.name), context, isolation, std::string(entry.plugin));
+  } catch (const BackendUnavailable&) {
+    if (!context.group || !entry.make) throw;
+    std::unique_ptr<Backend> here = entry.make(context);
+    if (!dynamic_cast<const GroupMember*>(here.get())) throw;
+    return here;
+  }
+}
+
 }  // namespace
 
 BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
@@ -52,9 +66,7 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     std::string reason(entry.unavailable);
     if (entry.make || !entry.plugin.empty()) {
       try {
-        backends_.push_back(
-            isolation ? isolated_backend(std::string(entry.name), context, *isolation, std::string(entry.plugin))
-                      : make_here(entry, context));
+        backends_.push_back(isolation ? make_isolated(entry, context, *isolation) : make_here(entry, context));
         made.emplace_back(entry.name);
         continue;
       } catch (const std::exception& error) {

@@ -18,8 +18,8 @@ class BackendSet {
   /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
   /// Throws UserError for an unknown name, suggesting the nearest, for a named backend that can't be had, and where a
   /// backend is called "reference", as another, or otherwise than the registry says.
-  /// With `isolation` each runs in a process of its own. Each has the parameters chosen for it
-  /// (harness/verdict/parameters.h), which throws UserError, too.
+  /// With `isolation` each runs in a process of its own, but for those that span the ranks of context.group. Each has
+  /// the parameters chosen for it (harness/verdict/parameters.h), which throws UserError, too.
   BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
              const std::optional<IsolationOptions>& isolation = std::nullopt);
 

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "harness/base/backend_source.h"
+#include "harness/base/launcher.h"
 #include "harness/base/machine.h"
 #include "harness/base/restart.h"
 #include "harness/isolation/worker.h"
-
-extern char** environ;
 
 namespace attest {
 
@@ -46,7 +45,14 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
   arguments.push_back(nullptr);
   // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  const int error = posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environ);
+  // A worker of a rank is none itself, whatever its backend does with MPI. Until it becomes another program it shares
+  // the rank's memory, with the pages that a network card may hold: unlike a fork it copies none.
+  std::vector<std::string> variables = environment_without_launcher();
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  const int error =
+      posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);

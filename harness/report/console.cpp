@@ -52,6 +52,14 @@ class ConsoleReport : public Report {
     fmt::print(stderr, "{}\n", long_case_words(case_line, multiply_adds));
   }
 
+  /// In the line of progress alone: what is printed is printed in order.
+  void arrival(const Verdict& v) override {
+    progress_.failed += is_failure(v);
+    ++progress_.done;
+    if (v.error_over_bound) progress_.worst = std::max(progress_.worst.value_or(0), *v.error_over_bound);
+    if (line_.due()) line_.draw(progress_);
+  }
+
   void verdict(const Verdict& v) override {
     tally_.add(v);
     if (is_failure(v)) {

@@ -1,6 +1,7 @@
 // JSON Lines: a header, a line for each verdict, a summary.
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "harness/base/output_file.h"
 #include "harness/report/report.h"
@@ -16,7 +17,18 @@ class JsonLinesReport : public Report {
     if (path != "-") file_.emplace(path);
   }
 
-  void begin(const RunInfo& info) override { line(run_header_to_json(info)); }
+  void begin(const RunInfo& info) override {
+    header_ = run_header_to_json(info);
+    line(header_);
+  }
+
+  /// On disk at once, in the order in which they come.
+  void arrival(const Verdict& v) override {
+    if (!file_ || !file_->can_begin_anew()) return;
+    line(verdict_to_json(v));
+    file_->keep_unfinished();
+    out_of_order_ = true;
+  }
 
   void shrunk(const Verdict& failure, const Verdict& small) override {
     line({{kKindKey, kShrunkKind},
@@ -28,6 +40,10 @@ class JsonLinesReport : public Report {
   }
 
   void verdict(const Verdict& v) override {
+    if (std::exchange(out_of_order_, false)) {
+      file_->begin_anew();
+      line(header_);
+    }
     line(verdict_to_json(v));
     if (file_) file_->keep_unfinished();
   }
@@ -73,6 +89,8 @@ class JsonLinesReport : public Report {
   }
 
   std::optional<OutputFile> file_;  ///< without one: standard output
+  OrderedJson header_;
+  bool out_of_order_ = false;  ///< what is in the file
   Ending ending_;
 };
 

@@ -25,7 +25,8 @@ struct Ending {
   std::vector<Verdict> left;        ///< of the earlier run: not asked for, or not come to
 };
 
-/// Receives every verdict of a run, in order.
+/// Receives every verdict of a run, in order. Of a run on several ranks it is told each when it comes, and all of them
+/// in order at the end.
 class Report {
  public:
   virtual ~Report() = default;
@@ -35,6 +36,8 @@ class Report {
     (void)case_line;
     (void)multiply_adds;
   }
+  /// On several ranks: a verdict has come. verdict() tells it again.
+  virtual void arrival(const Verdict&) {}
   virtual void verdict(const Verdict&) = 0;
   /// What is being done from now on, after the last case: a few words.
   virtual void stage(const std::string& what) { (void)what; }

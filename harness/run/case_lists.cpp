@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case_cost.h"
 #include "harness/cases/suites.h"
@@ -42,6 +43,18 @@ std::vector<CaseList> load_cases(const CaseNames& names) {
     lists.push_back(std::move(own));
   }
   return lists;
+}
+
+std::string fingerprint_of(const std::vector<CaseList>& lists, const std::string& filter) {
+  Fingerprint selected;
+  selected.add(filter + '\n');
+  for (const CaseList& list : lists) {
+    for (const Case& source : list.cases) {
+      // A file's name may have been another folder's on another machine.
+      selected.add(list.suite + '\n' + (source.from_file ? source.content : source.label) + '\n');
+    }
+  }
+  return selected.text();
 }
 
 std::vector<bool> own_cases(const Shard& shard, const std::vector<CaseList>& lists) {

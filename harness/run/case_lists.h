@@ -27,6 +27,9 @@ struct CaseList {
 /// standard input, which ends, is named twice.
 std::vector<CaseList> load_cases(const CaseNames& names);
 
+/// Of all cases in their order, files by their contents: the same on every machine.
+std::string fingerprint_of(const std::vector<CaseList>& lists, const std::string& filter = "");
+
 /// Of all cases, list by list, those that are of the shard.
 std::vector<bool> own_cases(const Shard& shard, const std::vector<CaseList>& lists);
 

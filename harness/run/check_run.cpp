@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <future>
 #include <new>
 #include <utility>
 
+#include "backends/group.h"
 #include "harness/base/crash_message.h"
-#include "harness/base/fingerprint.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
@@ -86,12 +87,10 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
 
 /// What is to do for one case.
 struct CheckRun::Task {
-  const CaseList* list = nullptr;
   const Case* source = nullptr;
   std::size_t number = 0;  ///< among all cases, from 0
   std::vector<Backend*> backends;
-  std::vector<std::pair<Backend*, Verdict>> remembered;  ///< of the run that is resumed
-  bool reference = false;                                ///< is held against the file's results
+  bool reference = false;  ///< is held against the file's results
   std::future<std::unique_ptr<PreparedCase>> prepared;
 };
 
@@ -106,93 +105,134 @@ CheckRun::CheckRun(CheckSettings settings, std::vector<CaseList> cases, const Ba
       reports_(std::move(reports)),
       filter_(settings_.filter),
       shard_(settings_.shard),
-      own_(own_cases(shard_, cases_)) {}
+      own_(own_cases(shard_, cases_)) {
+  for (const CaseList& list : cases_) {
+    for (const Case& source : list.cases) places_.push_back({&list, &source});
+  }
+}
 
 CheckRun::~CheckRun() = default;
 
 CheckOutcome CheckRun::run() {
   begin();
-  std::optional<Task> ahead;
-  std::size_t number = 0;
-  for (const CaseList& list : cases_) {
-    for (const Case& source : list.cases) {
-      if (!own_[number++]) continue;
-      std::optional<Task> task = std::exchange(ahead, plan(list, source, number - 1));
-      if (task) check(*task);
-      if (stop()) return finish();
+  const CaseSink sink{[this](Verdict verdict) { record(std::move(verdict)); },
+                      [this](std::string problem) { unprepared_.push_back(std::move(problem)); }};
+  const auto complete = [&](Task& task) {
+    for (Verdict& verdict : remembered(task.number)) {
+      earlier_.take(verdict);
+      record(std::move(verdict));
     }
+    if (!task.prepared.valid()) return;
+    announce(task.number);
+    check(task, sink);
+  };
+  std::optional<Task> ahead;
+  for (std::size_t number = 0; number < places_.size(); ++number) {
+    if (!own_[number]) continue;
+    std::optional<Task> task = std::exchange(ahead, plan(number, true));
+    if (task) complete(*task);
+    if (stop()) return finish();
   }
-  if (ahead) check(*ahead);
+  if (ahead) complete(*ahead);
   return finish();
 }
 
-bool CheckRun::stop() const { return interrupted || (settings_.fail_fast && counts_.failures() > 0); }
+bool CheckRun::stop() const { return interrupted || (settings_.fail_fast && failed_); }
 
-void CheckRun::begin() {
-  started_ = std::chrono::steady_clock::now();
+RunInfo CheckRun::info() const {
   RunInfo info;
   info.command = settings_.command;
   info.conditions = settings_.conditions;
   info.unavailable = backends_.unavailable();
   for (Backend* backend : backends_.all()) info.backends.push_back(identity_of(*backend));
   count_wanted(info);
-  wanted_ = info.verdicts;
-  for (auto& report : reports_) report->begin(info);
+  return info;
 }
 
-/// What there is to do for a case, and its start: inputs, reference and bounds in a thread beside the backends.
-CheckRun::Task CheckRun::plan(const CaseList& list, const Case& source, std::size_t number) const {
+void CheckRun::begin() {
+  started_ = std::chrono::steady_clock::now();
+  const RunInfo known = info();
+  wanted_ = known.verdicts;
+  for (auto& report : reports_) report->begin(known);
+}
+
+void CheckRun::announce(std::size_t number) {
+  const Case& source = *places_[number].source;
+  const double work = multiply_adds_of(source.problem);
+  if (work < kLongMultiplyAdds) return;
+  for (auto& report : reports_) report->long_case(source.label, work);
+}
+
+void CheckRun::fill_in(Verdict& verdict, std::size_t number) const {
+  const auto& [list, source] = places_[number];
+  verdict.suite = list->suite;
+  verdict.content = source->content;
+  verdict.number = static_cast<std::int64_t>(number) + 1;
+  verdict.dtype = source->problem.dtype;
+  if (source->from_file) verdict.call_line = print_case(source->problem);
+}
+
+std::vector<Verdict> CheckRun::remembered(std::size_t number) const {
+  const auto& [list, source] = places_[number];
+  std::vector<Verdict> found;
+  const auto look_for = [&](const std::string& name) {
+    if (!filter_.keeps(name + " " + source->label)) return;
+    const Verdict* before = earlier_.find(list->suite, source->label, source->content, name);
+    if (!before) return;
+    Verdict& verdict = found.emplace_back(*before);
+    fill_in(verdict, number);
+    if (verdict.status != Status::suspect) return;
+    verdict.waiver.clear();  // the list of waivers may have lost the case since
+    apply_waiver(verdict);
+  };
+  if (source->golden) look_for("reference");
+  for (Backend* backend : backends_.all()) look_for(backend->identity().name);
+  return found;
+}
+
+/// What there is to do for a case that the earlier run did not. With `ahead` a small one is begun at once: inputs,
+/// reference and bounds in a thread beside the backends.
+CheckRun::Task CheckRun::plan(std::size_t number, bool ahead) const {
+  const auto& [list, source] = places_[number];
   Task task;
   task.number = number;
-  task.list = &list;
-  task.source = &source;
-  const auto remembered = [&](Backend* backend, const std::string& name) {
-    const Verdict* before = earlier_.find(list.suite, source.label, source.content, name);
-    if (!before) return false;
-    Verdict verdict = *before;
-    verdict.dtype = source.problem.dtype;
-    if (source.from_file) verdict.call_line = print_case(source.problem);
-    if (verdict.status == Status::suspect) {  // the list of waivers may have lost the case since
-      verdict.waiver.clear();
-      apply_waiver(verdict);
-    }
-    task.remembered.emplace_back(backend, std::move(verdict));
-    return true;
+  task.source = source;
+  const auto is_wanted = [&, &of = *list, &one = *source](const std::string& name) {
+    return filter_.keeps(name + " " + one.label) && !earlier_.find(of.suite, one.label, one.content, name);
   };
-  task.reference = source.golden && filter_.keeps("reference " + source.label) && !remembered(nullptr, "reference");
+  task.reference = source->golden && is_wanted("reference");
   for (Backend* backend : backends_.all()) {
-    const std::string name = backend->identity().name;
-    if (filter_.keeps(name + " " + source.label) && !remembered(backend, name)) task.backends.push_back(backend);
+    if (is_wanted(backend->identity().name)) task.backends.push_back(backend);
   }
   if (task.backends.empty() && !task.reference) return task;
-  const auto when = is_small(source) ? std::launch::async : std::launch::deferred;
-  task.prepared = std::async(when, [&source, producers = producers_of(source, task.backends), this] {
-    return std::make_unique<PreparedCase>(source, producers, settings_.threads);
+  const auto when = ahead && is_small(*source) ? std::launch::async : std::launch::deferred;
+  task.prepared = std::async(when, [&one = *source, producers = producers_of(*source, task.backends), this] {
+    return std::make_unique<PreparedCase>(one, producers, settings_.threads);
   });
   return task;
 }
 
-void CheckRun::check(Task& task) {
-  for (auto& [backend, verdict] : task.remembered) {
-    earlier_.take(verdict);
-    record(task, backend, std::move(verdict));
-  }
-  if (!task.prepared.valid()) return;
-  if (const double work = multiply_adds_of(task.source->problem); work >= kLongMultiplyAdds) {
-    for (auto& report : reports_) report->long_case(task.source->label, work);
-  }
+void CheckRun::check(Task& task, const CaseSink& sink) const {
   std::unique_ptr<PreparedCase> prepared;
   try {
     prepared = task.prepared.get();
   } catch (const std::bad_alloc&) {
-    unprepared_.push_back(task.source->label + ": there is not enough memory for it; make it smaller");
+    sink.problem(task.source->label + ": there is not enough memory for it; make it smaller");
     return;
   }
+  const auto tell = [&](Verdict verdict) {
+    fill_in(verdict, task.number);
+    sink.verdict(std::move(verdict));
+  };
   if (settings_.once) prepared->run_once();
   prepared->map_failures();
-  if (task.reference) record(task, nullptr, prepared->check_reference());
+  if (task.reference) tell(prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
-  const bool side_by_side = settings_.isolated && !settings_.fail_fast && is_small(*task.source);
+  // Backends that span a group send through the same communicator, one at a time.
+  const bool distributed = std::any_of(task.backends.begin(), task.backends.end(), [](const Backend* backend) {
+    return dynamic_cast<const GroupMember*>(backend) != nullptr;
+  });
+  const bool side_by_side = settings_.isolated && !settings_.fail_fast && !distributed && is_small(*task.source);
   const std::size_t together = side_by_side ? task.backends.size() : 1;
   for (std::size_t first = 0; first < task.backends.size() && !stop(); first += together) {
     std::vector<Verdict> verdicts(together);
@@ -203,24 +243,39 @@ void CheckRun::check(Task& task) {
         run_again(*prepared, backend, other_threads_, settings_.once, settings_.bitwise, verdicts[n]);
       }
     });
-    for (std::size_t n = 0; n < together; ++n) {
+    for (Verdict& verdict : verdicts) {
       // Whoever interrupts may end workers, too: that is no verdict.
-      const bool ended = verdicts[n].status == Status::crashed || verdicts[n].status == Status::timeout;
-      if (!(interrupted && ended)) record(task, task.backends[first + n], std::move(verdicts[n]));
+      const bool ended = verdict.status == Status::crashed || verdict.status == Status::timeout;
+      if (!(interrupted && ended)) tell(std::move(verdict));
     }
   }
 }
 
-void CheckRun::record(const Task& task, Backend* backend, Verdict verdict) {
-  verdict.suite = task.list->suite;
-  verdict.content = task.source->content;
-  verdict.number = static_cast<std::int64_t>(task.number) + 1;
+bool CheckRun::has_work(std::size_t number) const { return plan(number, false).prepared.valid(); }
+
+void CheckRun::check_now(std::size_t number, const CaseSink& sink) const {
+  Task task = plan(number, false);
+  if (task.prepared.valid()) check(task, sink);
+}
+
+Backend* CheckRun::backend_named(const std::string& name) const {
+  for (Backend* backend : backends_.all()) {
+    if (backend->identity().name == name) return backend;
+  }
+  return nullptr;  // a file's own results are nobody's
+}
+
+void CheckRun::record(Verdict verdict) {
+  const auto& [list, source] = places_[static_cast<std::size_t>(verdict.number) - 1];
   if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause] > kMostErrorMaps)
     verdict.error_map.reset();
   counts_.add(verdict);
-  if (is_failure(verdict) && backend) failures_.remember(*task.source, *backend, verdict);
+  if (is_failure(verdict)) {
+    failed_ = true;
+    if (Backend* backend = backend_named(verdict.backend)) failures_.remember(*source, *backend, verdict);
+  }
   for (auto& report : reports_) report->verdict(verdict);
-  if (task.list->committed) committed_.push_back(std::move(verdict));
+  if (list->committed) committed_.push_back(std::move(verdict));
 }
 
 /// With a whole committed suite every backend's arithmetic is probed, by one of its shards: the bounds stand on it.
@@ -256,16 +311,11 @@ std::vector<std::string> CheckRun::late_faults() const {
 
 /// As many as an uninterrupted run has, and all shards together.
 void CheckRun::count_wanted(RunInfo& info) const {
-  Fingerprint selected;
-  selected.add(settings_.filter + '\n');
   std::size_t number = 0;
   for (const CaseList& list : cases_) {
     for (const Case& source : list.cases) {
       const bool here = own_[number++];
       info.cases += here;
-      // A file's name may have been another folder's on another machine.
-      const std::string name = source.from_file ? source.content : source.label;
-      selected.add(list.suite + '\n' + name + '\n');
       const auto want = [&](const std::string& backend) {
         if (!filter_.keeps(backend + " " + source.label)) return;
         ++info.selection.verdicts[backend];
@@ -276,7 +326,7 @@ void CheckRun::count_wanted(RunInfo& info) const {
     }
   }
   info.selection.cases = number;
-  info.selection.fingerprint = selected.text();
+  info.selection.fingerprint = fingerprint_of(cases_, settings_.filter);
   info.selection.shard = settings_.shard;
 }
 

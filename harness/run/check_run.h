@@ -3,6 +3,7 @@
 // results.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -13,11 +14,13 @@
 
 #include "backends/backend.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/mpi/ranks.h"
 #include "harness/report/earlier_run.h"
 #include "harness/report/report.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/failure_shrinking.h"
 #include "harness/run/selection.h"
+#include "harness/run/shared_cases.h"
 
 namespace attest {
 
@@ -43,6 +46,7 @@ struct CheckOutcome {
   std::size_t unshrunk_files = 0;      ///< failing files that were left as they are for want of a folder
   std::vector<std::string> unwritten;  ///< reports that could not be written, a sentence each
   bool interrupted = false;
+  bool left_at_work = false;       ///< a thread or rank is: the run must live until the process ends
   std::vector<Verdict> committed;  ///< of committed suites
 };
 
@@ -59,19 +63,41 @@ class CheckRun {
   /// Once. Ends early at an interrupt; the reports are complete either way. Verdicts of `earlier` that the run does not
   /// come to are handed to the reports, too.
   CheckOutcome run();
+  /// The same with the other ranks of a job, each of which has the same settings, cases and backends: each checks the
+  /// next case when it is free, one at a time and with its own threads alone. Rank 0 alone has an earlier run and
+  /// reports; what the others return tells only how they ended. Failures are made small by rank 0.
+  CheckOutcome run(Ranks& ranks);
+  /// What is known before the first verdict.
+  RunInfo info() const;
 
  private:
   struct Task;
+  struct Place {
+    const CaseList* list;
+    const Case* source;
+  };
 
   bool stop() const;
   void begin();
-  Task plan(const CaseList& list, const Case& source, std::size_t number) const;
-  void check(Task& task);
-  void record(const Task& task, Backend* backend, Verdict verdict);
+  /// Verdicts of the earlier run on a case.
+  std::vector<Verdict> remembered(std::size_t number) const;
+  Task plan(std::size_t number, bool ahead) const;
+  void check(Task& task, const CaseSink& sink) const;
+  /// Whether there is something to do for a case, and doing it here and now.
+  bool has_work(std::size_t number) const;
+  void check_now(std::size_t number, const CaseSink& sink) const;
+  /// Of a long case that begins.
+  void announce(std::size_t number);
+  /// Sets what is the case's, not the result's.
+  void fill_in(Verdict& verdict, std::size_t number) const;
+  void record(Verdict verdict);
+  std::vector<std::size_t> costly_first() const;
+  void put_in_order(std::vector<Verdict>& verdicts) const;
   std::vector<std::string> false_statements() const;
   /// What workers do wrong when all cases are done: the last plans are given up.
   std::vector<std::string> late_faults() const;
   void count_wanted(RunInfo& info) const;
+  Backend* backend_named(const std::string& name) const;
   CheckOutcome finish();
 
   CheckSettings settings_;
@@ -82,11 +108,13 @@ class CheckRun {
   std::vector<std::unique_ptr<Report>> reports_;
   Filter filter_;
   Shard shard_;
-  std::vector<bool> own_;  ///< which of all cases are of this shard
+  std::vector<Place> places_;  ///< of all cases, by their number from 0
+  std::vector<bool> own_;      ///< which of them are of this shard
   std::chrono::steady_clock::time_point started_;
   std::vector<Verdict> committed_;  ///< of committed suites
   FailureShrinking failures_;
   Counts counts_;
+  std::atomic<bool> failed_{false};        ///< and with fail_fast that is the end
   std::size_t wanted_ = 0;                 ///< verdicts, as many as an uninterrupted run has
   std::map<std::string, int> error_maps_;  ///< that were handed to the reports, by backend and cause
   std::vector<std::string> unprepared_;    ///< cases for which there was no memory in the end, with the reason

@@ -21,9 +21,9 @@ namespace attest {
 namespace {
 
 /// Variables that choose kernels, devices or numbers of threads. How a thread waits and where caches lie changes no
-/// result.
+/// result; which of several devices a rank of a job has, stands with the backend.
 bool changes_results(std::string_view variable) {
-  for (const std::string_view other : {"OMP_WAIT_POLICY=", "POCL_CACHE_DIR="}) {
+  for (const std::string_view other : {"ATTEST_OPENCL_NUMBER=", "OMP_WAIT_POLICY=", "POCL_CACHE_DIR="}) {
     if (variable.starts_with(other)) return false;
   }
   for (const std::string_view prefix :
@@ -60,13 +60,17 @@ std::string processors_allowed() {
 
 Conditions run_conditions(const BackendSet& backends, const Context& context,
                           const std::optional<IsolationOptions>& isolation, bool bitwise,
-                          const std::vector<std::filesystem::path>& libraries) {
+                          const std::vector<std::filesystem::path>& libraries,
+                          const std::vector<std::filesystem::path>& of_job) {
+  const auto without = [](const auto& some, const auto& others) {
+    std::vector<std::filesystem::path> rest;
+    std::set_difference(some.begin(), some.end(), others.begin(), others.end(), std::back_inserter(rest));
+    return rest;
+  };
   Conditions conditions;
   conditions["program"] = fingerprint_of("/proc/self/exe");
-  conditions["libraries"] = fingerprint_of(libraries);
-  const std::vector<std::filesystem::path> now = loaded_libraries();
-  std::vector<std::filesystem::path> drivers;
-  std::set_difference(now.begin(), now.end(), libraries.begin(), libraries.end(), std::back_inserter(drivers));
+  conditions["libraries"] = fingerprint_of(without(libraries, of_job));
+  const std::vector<std::filesystem::path> drivers = without(loaded_libraries(), libraries);
   if (!drivers.empty()) conditions["drivers"] = fingerprint_of(drivers);
   conditions["processor"] = this_machine().cpu;
   conditions["processors"] = processors_allowed();

@@ -22,10 +22,11 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kPool = 64;     ///< cases whose neighbours are tried
-constexpr double kShrinkSeconds = 2;  ///< for one failure
-constexpr int kMoreClasses = 12;      ///< tried beside those that a case is made for
-constexpr std::size_t kDearest = 5;   ///< a case may cost up to 2 to this times the usual
+constexpr std::uint64_t kStreams = 0x9e3779b97f4a7c15;  ///< seeds of parts lie so far apart
+constexpr std::size_t kPool = 64;                       ///< cases whose neighbours are tried
+constexpr double kShrinkSeconds = 2;                    ///< for one failure
+constexpr int kMoreClasses = 12;                        ///< tried beside those that a case is made for
+constexpr std::size_t kDearest = 5;                     ///< a case may cost up to 2 to this times the usual
 constexpr double kMostBytes = 64.0 * (1 << 20);
 constexpr std::size_t kMaxShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
 
@@ -78,14 +79,18 @@ double closeness(const Verdict& verdict) {
 class Fuzzer {
  public:
   Fuzzer(Backend& backend, const FuzzSettings& settings)
-      : backend_(backend), settings_(settings), random_(settings.seed), start_(std::chrono::steady_clock::now()) {
-    for (std::size_t c = 0; c < classes_of_table().size(); ++c) {
-      if (!why_impossible(c, c)) targets_.emplace_back(c, c);
-    }
+      : backend_(backend),
+        settings_(settings),
+        random_(settings.seed ^ settings.part * kStreams),
+        start_(std::chrono::steady_clock::now()) {
+    std::uint64_t number = 0;
+    const auto aim_at = [&](const ClassPair& pair) {
+      if (!why_impossible(pair.first, pair.second) && number++ % settings_.parts == settings_.part)
+        targets_.push_back(pair);
+    };
+    for (std::size_t c = 0; c < classes_of_table().size(); ++c) aim_at({c, c});
     const std::size_t singles = targets_.size();
-    for (const ClassPair& pair : all_pairs()) {
-      if (!why_impossible(pair.first, pair.second)) targets_.push_back(pair);
-    }
+    for (const ClassPair& pair : all_pairs()) aim_at(pair);
     // Classes first, then pairs, each in an order of the seed.
     shuffle(0, singles);
     shuffle(singles, targets_.size());
@@ -199,9 +204,11 @@ class Fuzzer {
   }
 
   void count_classes() {
-    for (const auto& [a, b] : targets_) {
-      if (met_.met(a, b)) ++(a == b ? result_.classes : result_.class_pairs);
-    }
+    const auto count = [&](const ClassPair& pair) {
+      if (!why_impossible(pair.first, pair.second) && met_.met(pair.first, pair.second)) result_.classes.insert(pair);
+    };
+    for (std::size_t c = 0; c < classes_of_table().size(); ++c) count({c, c});
+    for (const ClassPair& pair : all_pairs()) count(pair);
   }
 
   void meet(const Problem& problem) {
@@ -235,15 +242,7 @@ class Fuzzer {
       }
     }
     ShrunkCase small = shrink_case(source, backend_, settings_.threads, kShrinkSeconds);
-    const auto kind = [](const ShrunkCase& one) { return covered_classes(one.source.problem); };
-    for (Finding& finding : result_.findings) {
-      if (finding.failure.cause == verdict.cause && kind(finding.small) == kind(small)) {
-        ++finding.count;
-        if (small.source.label.size() < finding.small.source.label.size()) finding.small = std::move(small);
-        return;
-      }
-    }
-    result_.findings.push_back({std::move(verdict), std::move(small), 1});
+    add_finding(result_.findings, {std::move(verdict), std::move(small), 1});
   }
 
   Backend& backend_;
@@ -263,6 +262,17 @@ class Fuzzer {
 };
 
 }  // namespace
+
+void add_finding(std::vector<Finding>& findings, Finding found) {
+  const auto kind = [](const Finding& one) { return covered_classes(one.small.source.problem); };
+  for (Finding& finding : findings) {
+    if (finding.failure.cause != found.failure.cause || kind(finding) != kind(found)) continue;
+    finding.count += found.count;
+    if (found.small.source.label.size() < finding.small.source.label.size()) finding.small = std::move(found.small);
+    return;
+  }
+  findings.push_back(std::move(found));
+}
 
 std::vector<std::string> covered_classes(const Problem& problem) {
   std::vector<std::string> names;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/cases/coverage.h"
 #include "harness/search/shrink_case.h"
 #include "harness/verdict/verdict.h"
 
@@ -27,7 +28,8 @@ struct FuzzSettings {
   double budget = 0;        ///< multiply-adds of all cases together; 0: as many as there is time for
   std::uint64_t seed = 0;
   int threads = 1;
-  double max_operations = 4e6;                  ///< of the reference, for one case
+  std::uint64_t part = 0, parts = 1;  ///< aims at this part of the classes and pairs, from 0, with draws of its own
+  double max_operations = 4e6;        ///< of the reference, for one case
   std::function<void(const Problem&)> watch{};  ///< told each case before it runs
 };
 
@@ -42,11 +44,14 @@ struct FuzzResult {
   std::vector<Finding> findings;
   std::set<std::string> options;                                       ///< met at all
   std::map<std::pair<std::string, std::string>, std::uint64_t> pairs;  ///< met together, and how often
-  std::size_t classes = 0, class_pairs = 0;                            ///< of the table of options, met
-  std::size_t edges = 0;  ///< of the backend's code that were met (edges.h)
-  double closest = 0;     ///< largest error/bound of a passing case
+  std::set<ClassPair> classes;  ///< of the table of options, met; one with itself: alone
+  std::size_t edges = 0;        ///< of the backend's code that were met (edges.h)
+  double closest = 0;           ///< largest error/bound of a passing case
   std::string closest_case;
 };
+
+/// Counts a finding, or adds to one that looks alike: with the same cause, and a small case of the same kind.
+void add_finding(std::vector<Finding>& findings, Finding found);
 
 /// What a problem covers beyond the textbook, by the table of options: "causal", "dtype=f16", "Lq < Lk", ...
 std::vector<std::string> covered_classes(const Problem& problem);

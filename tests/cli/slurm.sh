@@ -90,4 +90,13 @@ attest merge shard-*.jsonl --quiet >/dev/null
 code=0
 scripts/shards.sbatch --suite smoke 2>../log || code=$?
 [ "$code" = 2 ] && grep -q "start it as an array" ../log || { echo "slurm: without an array: $code" >&2; exit 1; }
+
+# Two ranks of one job, where attest and Slurm have MPI.
+if ldd "$attest" | grep -q libmpi && srun --mpi=list 2>&1 | grep -qw pmix && [ "$(nproc)" -ge 2 ]; then
+  srun --mpi=pmix --ntasks=2 attest check --suite smoke --backend example,eigen --threads 1 --json ranks.jsonl >ranks 2>../log ||
+    { echo "slurm: srun: $(cat ../log)" >&2; exit 1; }
+  diff <(strip unsplit.jsonl) <(strip ranks.jsonl) || { echo "slurm: ranks are not the whole" >&2; exit 1; }
+  [ "$(grep -c ' passed, ' ranks)" = 1 ] || { echo "slurm: not one report: $(grep ' passed, ' ranks)" >&2; exit 1; }
+  echo "slurm: two ranks are the whole run"
+fi
 echo "slurm: an array of three shards is the whole run"

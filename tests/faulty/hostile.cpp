@@ -17,8 +17,10 @@
 #endif
 
 #include "harness/cli/cli.h"
+#include "harness/mpi/mpi_ranks.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/stateful.h"
+#include "tests/mpi/spanning.h"
 
 namespace attest {
 namespace {
@@ -183,5 +185,10 @@ int main(int argc, char** argv) {
   const auto stateful = attest::faulty::stateful_backends();
   backends.insert(backends.end(), stateful.begin(), stateful.end());
   backends.push_back(attest::faulty::crowded_backend());
+#ifdef ATTEST_HAS_MPI
+  backends.push_back(attest::spanning_backend());
+  return attest::run_command_line(argc, argv, backends, attest::make_mpi_ranks);
+#else
   return attest::run_command_line(argc, argv, backends);
+#endif
 }

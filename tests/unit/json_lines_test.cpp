@@ -49,6 +49,33 @@ TEST(JsonLinesReport, BytesThatAreNoTextAreReplaced) {
   std::filesystem::remove(path);
 }
 
+/// On ranks: at once on disk as they come, and in order in the end.
+TEST(JsonLinesReport, HoldsVerdictsInOrderThoughTheyComeOutOfIt) {
+  const auto path = std::filesystem::temp_directory_path() / ("attest_order." + std::to_string(getpid()));
+  const auto lines_of = [](const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    std::vector<std::string> cases;
+    for (std::string line; std::getline(stream, line);) {
+      const OrderedJson json = OrderedJson::parse(line);
+      cases.push_back(json["kind"] == "verdict" ? json["case"].get<std::string>() : json["kind"].get<std::string>());
+    }
+    return cases;
+  };
+  const Verdict first = verdict_of("good", Status::pass, "seq=1 dim=1", "", ""),
+                second = verdict_of("good", Status::pass, "seq=2 dim=1", "", "");
+  const auto report = json_lines_report(path);
+  report->begin({});
+  report->arrival(second);
+  report->arrival(first);
+  const auto part = path.string() + ".part" + std::to_string(getpid());
+  EXPECT_EQ(lines_of(part), (std::vector<std::string>{"run", "seq=2 dim=1", "seq=1 dim=1"}));
+  report->verdict(first);
+  report->verdict(second);
+  report->end({}, 0, {});
+  EXPECT_EQ(lines_of(path), (std::vector<std::string>{"run", "seq=1 dim=1", "seq=2 dim=1", "summary"}));
+  std::filesystem::remove(path);
+}
+
 TEST(JsonLinesReport, GoesToStandardOutput) {
   testing::internal::CaptureStdout();
   report_a_run(*json_lines_report("-"));

@@ -37,6 +37,32 @@ TEST(OutputFile, LeavesNothingUnlessToldTo) {
   EXPECT_EQ(text_of(unfinished_parts(folder / "a").front()), "text");
 }
 
+/// What was written first is given up when there is what stands for it, and not before.
+TEST(OutputFile, CanBeBegunAnew) {
+  const Folder folder;
+  {
+    OutputFile file(folder / "a");
+    file.write("out of order");
+    file.keep_unfinished();
+    ASSERT_TRUE(file.can_begin_anew());
+    file.begin_anew();
+    file.write("in or");
+    EXPECT_EQ(unfinished_parts(folder / "a").size(), 2u);
+    EXPECT_THROW(OutputFile(folder / "a"), UserError) << "both are being written";
+  }
+  ASSERT_EQ(unfinished_parts(folder / "a").size(), 1u);
+  EXPECT_EQ(text_of(unfinished_parts(folder / "a").front()), "out of order");
+  {
+    OutputFile file(folder / "a");
+    file.write("out of order");
+    file.begin_anew();
+    file.write("in order");
+    file.finish();
+  }
+  EXPECT_EQ(text_of(folder / "a"), "in order");
+  EXPECT_EQ(unfinished_parts(folder / "a").size(), 1u) << "of the writer before";
+}
+
 TEST(OutputFile, TheSecondWriterIsRefusedWhileTheFirstLives) {
   const Folder folder;
   {

@@ -62,14 +62,16 @@ Candidate choose(const std::string& asked) {
                                                    trouble + "); let XDG_CACHE_HOME name one that can be written to");
   }
   std::string names;
-  const Candidate* best = nullptr;
+  std::vector<Candidate> best;
   for (const Candidate& c : candidates) {
     names += (names.empty() ? "" : "; ") + c.name;
     if (c.name.find(wanted) == std::string::npos) continue;
-    if (!best || (c.is_gpu && !best->is_gpu)) best = &c;
+    if (!best.empty() && c.is_gpu && !best.front().is_gpu) best.clear();
+    if (best.empty() || c.is_gpu == best.front().is_gpu) best.push_back(c);
   }
-  if (!best) throw BackendUnavailable("no OpenCL device named \"" + wanted + "\"; there are: " + names);
-  return *best;
+  if (best.empty()) throw BackendUnavailable("no OpenCL device named \"" + wanted + "\"; there are: " + names);
+  const char* number = std::getenv("ATTEST_OPENCL_NUMBER");
+  return best[(number ? std::strtoul(number, nullptr, 10) : 0) % best.size()];
 }
 
 std::uint64_t fnv1a(const std::string& text) {

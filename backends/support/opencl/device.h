@@ -28,6 +28,7 @@ auto checked(const Step& step) -> decltype(step()) {
 class OpenClDevice {
  public:
   /// A device whose "platform: name" holds `wanted`; empty: $ATTEST_OPENCL_DEVICE, else a GPU before a CPU.
+  /// Of several that fit the first, or the one that $ATTEST_OPENCL_NUMBER counts to from 0, round and round.
   /// Throws BackendUnavailable, listing what there is.
   explicit OpenClDevice(const std::string& wanted);
 
