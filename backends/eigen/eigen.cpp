@@ -1,7 +1,7 @@
 // eigen: fused attention whose arithmetic is Eigen's, on tiles of queries and keys (backends/support/fused_host.h), by
-// the kernel of backends/support/eigen/packet_kernel.h. Its products of many rows are register tiles (packets.h there
-// says why and what it gains); a single row takes Eigen's own product of a matrix with a vector, on keys and values
-// where they lie.
+// the kernel of backends/support/eigen/packet_kernel.h. Its products of many rows are register tiles
+// (backends/support/eigen/packets.h says why and what it gains); a single row takes Eigen's own product of a matrix
+// with a vector, on keys and values where they lie.
 #include <Eigen/Core>
 
 #include "backends/backend.h"

@@ -8,7 +8,7 @@ complain() { echo "$*" >&2; status=1; }
 check() { # FAULT BACKEND LINE...
   local fault=$1 backend=$2
   shift 2
-  ATTEST_FAULT=$fault "$mpiexec" --oversubscribe -n 3 "$faulty" check "$@" --backend "$backend" --threads 1 2>&1 </dev/null
+  ATTEST_FAULT=$fault "$mpiexec" --oversubscribe -n 3 "$faulty" check "$@" --ranks-per-case 3 --backend "$backend" --threads 1 2>&1 </dev/null
 }
 trim() { local text=$1; text=${text#"${text%%[! ]*}"}; echo "${text%"${text##*[! ]}"}"; }
 
