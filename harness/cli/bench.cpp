@@ -145,7 +145,7 @@ void print_machine(std::FILE* out, int threads, const Roof& roof, const BackendS
   fmt::print(out, "{}, {} thread(s), {}\n", machine.cpu, threads, machine.build);
   fmt::print(out, "roof, measured now: {:.0f} GFLOP/s FMA in f32, {:.0f} in f64, {:.1f} GB/s reading\n",
              roof.fma_gflops_f32, roof.fma_gflops_f64, roof.read_gbps);
-  for (const Unavailable& u : backends.unavailable())
+  for (const Unavailable& u : by_reason(backends.unavailable()))
     fmt::print(out, "{:<10} not available: {}\n", u.name, printable_line(u.reason));
 }
 

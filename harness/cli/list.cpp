@@ -71,7 +71,7 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
     const Identity id = identity_of(*backend);
     fmt::print("{:<10} {}\n", id.name, printable_line(description(id)));
   }
-  for (const Unavailable& u : backends.unavailable())
+  for (const Unavailable& u : by_reason(backends.unavailable()))
     fmt::print("{:<10} not available: {}\n", u.name, printable_line(u.reason));
   return kOk;
 }

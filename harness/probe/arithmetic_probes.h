@@ -29,7 +29,11 @@ struct Asked {
   Probe probe(const std::string& options) const {
     return Probe("dtype=" + std::string(name_of(dtype)) + " " + options);
   }
-  Arithmetic arithmetic(const Probe& probe) const { return backend.arithmetic(probe.problem()); }
+  /// A backend owes no answer for what it refuses.
+  Arithmetic arithmetic(const Probe& probe) const {
+    if (refusal_of(backend, probe.problem())) throw Refused{};
+    return backend.arithmetic(probe.problem());
+  }
   double u_out() const { return unit_roundoff(dtype); }
 };
 

@@ -43,7 +43,8 @@ class ConsoleReport : public Report {
     if (info.cases > 1 || verbose()) {
       for (const Identity& b : info.backends) say("{:<9} {}\n", shown(b.name), shown(description(b)));
     }
-    for (const Unavailable& u : info.unavailable) say("{:<9} not available: {}\n", shown(u.name), shown(u.reason));
+    for (const Unavailable& u : by_reason(info.unavailable))
+      say("{:<9} not available: {}\n", shown(u.name), shown(u.reason));
     std::fflush(settings_.out);
   }
 

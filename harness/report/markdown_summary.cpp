@@ -112,7 +112,8 @@ class MarkdownSummary : public Report {
     const Answer answer = tally_.answer(ending_, problems.size());
     std::string text = "## attest: " + text_of(answer.word) + "\n\n" + text_of(answer.rest) + "\n\n";
     if (tally_.verdicts() > 0) text += tally_.backends().printed(TableFormat::markdown);
-    for (const Unavailable& u : unavailable_) text += "\n" + text_of(u.name + " not available: " + u.reason) + '\n';
+    for (const Unavailable& u : by_reason(unavailable_))
+      text += "\n" + text_of(u.name + " not available: " + u.reason) + '\n';
     if (!problems.empty()) text += "\n### Complaints about the run\n\n";
     for (std::size_t n = 0; n < std::min(problems.size(), kGroups); ++n) text += "- " + text_of(problems[n]) + '\n';
     if (problems.size() > kGroups) text += fmt::format("- and {} more\n", problems.size() - kGroups);

@@ -72,7 +72,7 @@ for isolate in "" --isolate; do
 done
 status=0
 ranks 2 "$hostile" check "seq=4 dim=4" --threads 1 --backend none,spans >console 2>errors || status=$?
-[ "$status" = 2 ] && grep -q "backend spans can't be had here: its attention spans processes: start it as" errors ||
+[ "$status" = 2 ] && grep -q "backend spans can't be had here: attention that spans processes: start it as" errors ||
   complain "no groups: exit code $status: $(cat errors)"
 
 # A search is divided: the same seed on as many ranks, the same cases; wrong backends are found.

@@ -74,6 +74,30 @@ TEST(ProbeArithmetic, AsksNothingOfSumsThatAreMergedFromRuns) {
   EXPECT_EQ(false_statements(exact), (Names{"tanh, f64", "tanh, f32", "tanh, f16", "tanh, bf16"}));
 }
 
+/// Has one storage type, and no answer for calls in others.
+class OneType : public Backend {
+ public:
+  Identity identity() const override { return honest().identity(); }
+  int contract() const override { return honest().contract(); }
+  std::optional<Refusal> refuse(const Call& p) const override {
+    return p.dtype == DType::f64 ? honest().refuse(p) : Refusal{"float64 alone"};
+  }
+  Arithmetic arithmetic(const Call& p) const override {
+    if (p.dtype != DType::f64) throw BackendError("asked of what is refused");
+    return honest().arithmetic(p);
+  }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
+
+ private:
+  Backend& honest() const { return *set_.all().front(); }
+  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
+};
+
+TEST(ProbeArithmetic, AsksNothingOfRefusedTypes) {
+  OneType backend;
+  EXPECT_EQ(false_statements(backend), Names{});
+}
+
 TEST(ProbeArithmetic, FindsChunksOfLinearAttention) {
   const auto lies = [](std::int64_t chunk) { return [chunk](Arithmetic& a) { a.state_chunk = chunk; }; };
   const Names every = {"state chunk, f64", "state chunk, f32", "state chunk, bf16"};

@@ -20,7 +20,7 @@ std::string joined(const std::vector<std::string>& sentences) {
 const Group& needed_group(const Context& context) {
   if (context.group && context.group->size > 1) return *context.group;
   throw BackendUnavailable(
-      "its attention spans processes: start it as mpirun -n 2 attest check --ranks-per-case 2, or with more ranks");
+      "attention that spans processes: start it as mpirun -n 2 attest check --ranks-per-case 2, or with more ranks");
 }
 
 Members::Members(const Context& context, std::string_view backend) : group_(needed_group(context)) {
