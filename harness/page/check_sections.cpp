@@ -58,7 +58,7 @@ std::string error_map_svg(const Verdict& failure, PageContext& page) {
       page.ids.next(), "Error over bound of " + failure.case_line + " on " + failure.backend);
 }
 
-struct Group {
+struct FailureGroup {
   std::vector<const Verdict*> failures;
   double worst = 0;
 };
@@ -94,16 +94,16 @@ std::string suite_name(const Verdict& v) { return v.suite.empty() ? "command lin
 }  // namespace
 
 SectionJson failure_groups(const std::vector<CheckResults>& checks, PageContext& page) {
-  std::map<std::pair<std::string, std::string>, Group> groups;
+  std::map<std::pair<std::string, std::string>, FailureGroup> groups;
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
       if (!is_failure(v)) continue;
-      Group& group = groups[{v.backend, cause_of(v)}];
+      FailureGroup& group = groups[{v.backend, cause_of(v)}];
       group.failures.push_back(&v);
       if (v.error_over_bound && !(group.worst >= *v.error_over_bound)) group.worst = *v.error_over_bound;
     }
   }
-  std::vector<std::pair<std::pair<std::string, std::string>, Group>> ordered(groups.begin(), groups.end());
+  std::vector<std::pair<std::pair<std::string, std::string>, FailureGroup>> ordered(groups.begin(), groups.end());
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.second.failures.size() > b.second.failures.size(); });
   SectionJson list = SectionJson::array();

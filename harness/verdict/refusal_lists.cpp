@@ -40,7 +40,7 @@ std::string kind_of(const std::string& reason) {
 }
 
 /// Cases with something in common.
-struct Group {
+struct RefusalGroup {
   std::string reason, first;
   std::size_t count = 0;
 
@@ -49,7 +49,8 @@ struct Group {
   }
 };
 
-void complain(const std::string& what, const std::map<std::string, Group>& groups, std::vector<std::string>& problems) {
+void complain(const std::string& what, const std::map<std::string, RefusalGroup>& groups,
+              std::vector<std::string>& problems) {
   std::size_t said = 0, left = 0;
   for (const auto& [kind, group] : groups) {
     if (++said > kComplaintsAtMost) {
@@ -102,7 +103,7 @@ std::pair<std::string, Refused> widest_pattern(const Refused& refused, const std
 }
 
 std::string usual_reason(const Refused& cases) {
-  std::map<std::string, Group> kinds;
+  std::map<std::string, RefusalGroup> kinds;
   for (const Verdict* v : cases) kinds[kind_of(v->reason)].add(*v, v->reason);
   return std::max_element(kinds.begin(), kinds.end(),
                           [](const auto& a, const auto& b) { return a.second.count < b.second.count; })
@@ -123,7 +124,7 @@ void require_lists(const std::vector<std::string>& backends, const fs::path& wri
 }
 
 std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts) {
-  std::map<std::string, std::map<std::string, Group>> unlisted, outdated;  // by backend, then by kind
+  std::map<std::string, std::map<std::string, RefusalGroup>> unlisted, outdated;  // by backend, then by kind
   for (const Verdict& v : verdicts) {
     if (v.backend == "reference") continue;
     const std::vector<ListedCase>& list = refusals_of(v.backend);
