@@ -175,9 +175,9 @@ void CheckRun::fill_in(Verdict& verdict, std::size_t number) const {
 std::vector<Verdict> CheckRun::remembered(std::size_t number) const {
   const auto& [list, source] = places_[number];
   std::vector<Verdict> found;
-  const auto look_for = [&](const std::string& name) {
-    if (!filter_.keeps(name + " " + source->label)) return;
-    const Verdict* before = earlier_.find(list->suite, source->label, source->content, name);
+  const auto look_for = [&, &of = *list, &one = *source](const std::string& name) {
+    if (!filter_.keeps(name + " " + one.label)) return;
+    const Verdict* before = earlier_.find(of.suite, one.label, one.content, name);
     if (!before) return;
     Verdict& verdict = found.emplace_back(*before);
     fill_in(verdict, number);
