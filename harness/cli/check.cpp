@@ -13,6 +13,7 @@
 
 #include "harness/base/data_folder.h"
 #include "harness/base/fingerprint.h"
+#include "harness/base/last_word.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
@@ -223,17 +224,20 @@ void require_same_run(Ranks& ranks, const Parts& parts) {
       {{"backends", "name with --backend what all of them have"}, {"cases", "give every machine the same files"}});
 }
 
+/// How an interrupted run is gone on with.
+std::string way_on(const CheckOptions& options) {
+  return "the same command with --resume goes on" + std::string(options.json.empty() ? ", if it has --json FILE" : "");
+}
+
 /// The exit code of a rank when its share is done; of rank 0 that of the job. A rank that can't wait for another ends
 /// here.
 int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOutcome& outcome, int exit_code) {
-  if (outcome.interrupted || outcome.left_at_work) {
-    const bool others_are_silent = ranks.rank() == 1 && outcome.left_at_work;
-    if (ranks.rank() == 0 || others_are_silent) {
-      fmt::print(stderr, "attest: {}; the same command with --resume goes on{}\n",
-                 ranks.rank() == 0 ? "interrupted: a rank has died, or the job was asked to end" : "rank 0 is gone",
-                 options.json.empty() ? ", if it has --json FILE" : "");
-    }
+  if ((outcome.interrupted || outcome.left_at_work) && ranks.rank() == 0) {
+    fmt::print(stderr, "attest: interrupted: a rank has died, or the job was asked to end; {}\n", way_on(options));
   }
+  // Rank 0 has a last word, unless its machine is gone, too.
+  if (outcome.left_at_work && ranks.rank() == 1 && ranks.local_rank() == 0)
+    fmt::print(stderr, "attest: rank 0 is gone; {}\n", way_on(options));
   if (outcome.left_at_work) {
     std::fflush(stdout);
     std::_Exit(kInterrupted);
@@ -265,7 +269,11 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   });
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
+  std::optional<LastWord> last_word;
+  if (ranks && leads && ranks->size() > 1)
+    last_word.emplace("attest: rank 0 has ended before its time; " + way_on(options));
   const CheckOutcome outcome = ranks ? check.run(*ranks) : check.run();
+  last_word.reset();
   if (!leads) return end_on_ranks(options, *ranks, outcome, kOk);
   remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes)
