@@ -40,7 +40,8 @@ struct BenchmarkFile {
   double number(const std::string& key) const;
 };
 
-/// Version of the files that this program writes: 3 has `sweep`, 4 errors in ulps. One without a version is of the first.
+/// Version of the files that this program writes: 3 has `sweep`, 4 errors in ulps. One without a version is of the
+/// first.
 inline constexpr int kBenchmarkSchema = 4;
 
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
