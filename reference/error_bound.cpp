@@ -11,58 +11,6 @@
 namespace attest {
 namespace {
 
-/// Everything that depends on the declared arithmetic and the sizes, but not on the data of a row.
-struct Constants {
-  double u, e_exp, e_log, e_tanh, u_weights, u_scores, u_lse, eta, eta_weights, eta_scores, half_range;
-  double largest_score;  ///< beyond it a biased score may become an infinity
-  double largest_step;   ///< likewise what is stored on the way to it
-  double lag;            ///< how large a weight may be before the running maximum follows
-  Storing storing;
-  double blocks, scale_roundings, division_roundings;
-  double cap_roundings;                            ///< of the capped score, but for tanh
-  double parts, u_parts, eta_parts, largest_part;  ///< merged results, and the type in which they wait
-
-  double gamma(double k) const { return k * u / (1 - k * u); }
-};
-
-Constants constants_of(const Call& p, const Arithmetic& a, DType stored) {
-  Constants c{};
-  c.u = unit_roundoff(a.accumulator);
-  c.e_exp = 2 * c.u * a.exp_ulps;
-  c.e_log = 2 * c.u * a.log_ulps;
-  c.e_tanh = 2 * c.u * a.tanh_ulps;
-  const bool scores_stored = a.score_stores > 0 && narrower(a.stored_scores, a.accumulator);
-  c.u_scores = scores_stored ? unit_roundoff(a.stored_scores) : 0;
-  c.eta_scores = scores_stored ? underflow_unit(a.stored_scores, a.flush_to_zero) : 0;
-  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
-  c.u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
-  c.eta = underflow_unit(a.accumulator, a.flush_to_zero);
-  c.eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
-  c.storing = Storing(a, stored);
-  c.u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
-  c.half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
-  const double in_base = a.base2 ? std::numbers::log2e : 1;  // scores are kept in these units
-  c.largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;
-  c.largest_step = scores_stored ? c.largest_score : kInfinity;
-  c.lag = std::exp(a.lazy_threshold);
-  c.blocks = blocks_of(a, p.key_length);
-  if (p.sinks) c.blocks = std::max(c.blocks, 1.0);  // the sink enters like a block of its own
-  c.scale_roundings = scale_roundings(a);
-  if (p.softcap) {
-    const bool rounded =
-        a.accumulator == DType::f32 && static_cast<double>(static_cast<float>(*p.softcap)) != *p.softcap;
-    c.scale_roundings += rounded ? 2 : 1;
-    c.cap_roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);
-  }
-  c.division_roundings = division_roundings(a.division);
-  c.parts = static_cast<double>(a.parts) + (a.parts > 0 && p.sinks ? 1 : 0);  // a sink may be merged like a part
-  const bool parts_stored = a.parts > 0 && narrower(a.stored_parts, a.accumulator);
-  c.u_parts = parts_stored ? unit_roundoff(a.stored_parts) : 0;
-  c.eta_parts = parts_stored ? underflow_unit(a.stored_parts, a.flush_to_zero) : 0;
-  c.largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
-  return c;
-}
-
 /// Relative errors of the computed weights of one row, as far as they differ between keys.
 struct WeightErrors {
   std::vector<double> of_weight;  ///< pt_j, absolute, 0 where hidden
@@ -78,40 +26,34 @@ struct ScoreErrors {
   double raw = 0, capped = 0, biased = 0;
 };
 
-/// The errors of a row's scores. What is the same for all keys is computed once.
+/// The errors of a row's scores.
 class RowScores {
  public:
-  RowScores(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, const Constants& c)
+  RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
       : head_(head),
         row_(row),
         i_(i),
-        a_(a),
         c_(c),
-        d_(static_cast<double>(head.call().key_dim)),
-        larger_scale_(std::max(1.0, std::fabs(head.call().scale_value()))),
-        product_(c.gamma(d_ + c.scale_roundings)),
-        softcap_(head.call().softcap),
-        cap_relative_((1 + c.e_tanh) * std::pow(1 + c.u, c.cap_roundings) - 1),
         additive_(head.inputs().mask && head.inputs().mask->additive),
         alibi_(!head.inputs().slopes.empty()) {}
 
   ScoreErrors of(std::size_t j) const {
     ScoreErrors errors;
     // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-    const double lost = c_.eta * (1 + d_ + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
-    double error = product_ * row_.abs_products[j] + larger_scale_ * lost;
+    const double lost =
+        c_.eta * (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
+    double error = c_.of_product * row_.abs_products[j] + c_.larger_scale * lost;
     errors.raw = stored(error, std::fabs(row_.raw[j]));
-    if (softcap_) {
-      const double cap = *softcap_, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
+    if (c_.softcap) {
+      const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
       const double significance = 1 - slope * slope;
-      error =
-          significance * error * (1 + cap_relative_) + cap_relative_ * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
+      error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
     }
     errors.capped = stored(error, std::fabs(row_.capped[j]));
     if (additive_ || alibi_) {
       const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
       const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
-      if (a_.base2) error += c_.gamma(2) * of_bias;
+      if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
       if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
       // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
       // added: a mask may hold the largest number there is.
@@ -128,8 +70,8 @@ class RowScores {
  private:
   /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
   double stored(double error, double magnitude) const {
-    for (int n = 0; c_.u_scores > 0 && n < a_.score_stores; ++n) {
-      error += c_.u_scores * (magnitude + error) + larger_scale_ * c_.eta_scores;
+    for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
+      error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
     }
     return error;
   }
@@ -137,15 +79,12 @@ class RowScores {
   const Head& head_;
   const Row& row_;
   std::int64_t i_;
-  const Arithmetic& a_;
-  const Constants& c_;
-  double d_, larger_scale_, product_;
-  std::optional<double> softcap_;
-  double cap_relative_;  ///< of the cap's own roundings
+  const BoundConstants& c_;
   bool additive_, alibi_;
 };
 
-WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithmetic& a, const Constants& c) {
+WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores& scores, const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
   WeightErrors errors;
   std::vector<double>& t = errors.of_weight;
   t.assign(row.seen.size(), 0.0);
@@ -172,7 +111,7 @@ WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithm
     const double of_base = a.base2 ? 2 * (largest_lse + 2 * log_part) : 0;
     return c.e_log * log_part + c.u * (largest_lse + below_lse + of_base) + c.parts * c.e_exp;
   };
-  const auto weight_error = [&](double score, double score_error) {
+  const auto weight_error = [&](double score, double share, double score_error) {
     const double below_max = row.max - score;
     if (below_max == kInfinity)
       return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
@@ -181,42 +120,33 @@ WeightErrors weight_errors(const Row& row, const RowScores& scores, const Arithm
                             in_merge(score, score_error);
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
-    const double log_weight = score - row.lse;
-    return exponent < 1 ? std::exp(log_weight) * std::expm1(exponent)
-                        : std::exp(log_weight + exponent) - std::exp(log_weight);
+    return exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share;
   };
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
-    t[j] = weight_error(row.biased[j], t[j]);
+    t[j] = weight_error(row.biased[j], sums.shares[j], t[j]);
     errors.sum += t[j];
   }
   if (has_sink) {
-    errors.of_sink = weight_error(row.sink, sink_error);
+    errors.of_sink = weight_error(row.sink, sums.share_of_sink, sink_error);
     errors.sum += errors.of_sink;
   }
   return errors;
 }
 
-/// Sums over the visible keys, a list of columns of the output for each: loops over columns are done in vectors.
+/// Sums over the visible keys that the errors of the weights enter, a list of columns of the output for each: loops
+/// over columns are done in vectors.
 struct ColumnSums {
   std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
-  std::vector<double> spread;    ///< max |v_jc - o_c|
   std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
-  std::vector<double> largest;   ///< max |v_jc|
-  std::vector<double> absolute;  ///< sum |v_jc|
 };
 
-/// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
 ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
   const std::size_t columns = row.output.size();
-  const std::vector<double> zeros(columns);
-  ColumnSums lists{zeros, zeros, zeros, zeros, zeros};
+  ColumnSums lists{std::vector<double>(columns), std::vector<double>(columns)};
   // They don't overlap, which the compiler can't see.
   double* __restrict centred = lists.centred.data();
-  double* __restrict spread = lists.spread.data();
   double* __restrict weighted = lists.weighted.data();
-  double* __restrict largest = lists.largest.data();
-  double* __restrict absolute = lists.absolute.data();
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j]) continue;
     const double* v = head.value_row(static_cast<std::int64_t>(j));
@@ -224,22 +154,44 @@ ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& err
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     for (std::size_t c = 0; c < columns; ++c) {
       const double value = factor * v[c];
-      const double deviation = std::fabs(value - row.output[c]), magnitude = std::fabs(value);
-      centred[c] += off * deviation;
-      spread[c] = std::max(spread[c], deviation);
-      weighted[c] += heaviest * magnitude;
-      largest[c] = std::max(largest[c], magnitude);
-      absolute[c] += magnitude;
+      centred[c] += off * std::fabs(value - row.output[c]);
+      weighted[c] += heaviest * std::fabs(value);
     }
   }
   for (std::size_t c = 0; row.sink != -kInfinity && c < columns; ++c) {
     centred[c] += errors.of_sink * std::fabs(row.output[c]);
-    spread[c] = std::max(spread[c], std::fabs(row.output[c]));
   }
   return lists;
 }
 
 }  // namespace
+
+RowSums row_sums(const Head& head, const Row& row) {
+  const std::size_t columns = row.output.size();
+  const std::vector<double> zeros(columns);
+  RowSums sums{std::vector<double>(row.seen.size()), 0, zeros, zeros, zeros};
+  if (row.visible_count == 0) return sums;
+  double* __restrict spread = sums.spread.data();
+  double* __restrict largest = sums.largest.data();
+  double* __restrict absolute = sums.absolute.data();
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    sums.shares[j] = std::exp(row.biased[j] - row.lse);
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double value = factor * v[c];
+      const double magnitude = std::fabs(value);
+      spread[c] = std::max(spread[c], std::fabs(value - row.output[c]));
+      largest[c] = std::max(largest[c], magnitude);
+      absolute[c] += magnitude;
+    }
+  }
+  if (row.sink == -kInfinity) return sums;
+  sums.share_of_sink = std::exp(row.sink - row.lse);
+  for (std::size_t c = 0; c < columns; ++c) spread[c] = std::max(spread[c], std::fabs(row.output[c]));
+  return sums;
+}
 
 Arithmetic reference_arithmetic() {
   Arithmetic a;
@@ -253,13 +205,12 @@ namespace {
 
 /// Whether a visible score, or what is stored on its way, may become an infinity: such a row proves nothing. A score
 /// far below the maximum may do so, its weight is 0 all the same. What the data make infinite is left to `special`.
-bool scores_may_overflow(const Head& head, const Row& row, const RowScores& scores, const NonFiniteScores& special,
-                         const Arithmetic& a, const Constants& c) {
+bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFiniteScores& special,
+                         const BoundConstants& c) {
   if (special.hide_all || std::isnan(row.max) || !(special.largest_product <= c.half_range)) return true;
-  const Call& p = head.call();
-  const double scale = std::fabs(p.scale_value());
-  if (a.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
-  const double raw_error = c.gamma(static_cast<double>(p.key_dim) + c.scale_roundings) * special.largest_product;
+  const double scale = c.scale;
+  if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
+  const double raw_error = c.of_product * special.largest_product;
   if (std::fabs(row.max) + raw_error > c.largest_score) return true;
   if (c.largest_step == kInfinity) return false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
@@ -276,19 +227,19 @@ bool scores_may_overflow(const Head& head, const Row& row, const RowScores& scor
 }
 
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
-void bound_stages(const Call& p, const Row& row, const RowScores& scores, const Arithmetic& a, const Constants& c,
-                  const NonFiniteScores& special, const WeightErrors* weights, RowBound& bound) {
+void bound_stages(const Row& row, const RowScores& scores, const BoundConstants& c, const NonFiniteScores& special,
+                  const WeightErrors* weights, RowBound& bound) {
   const std::size_t keys = row.seen.size();
-  const auto n = static_cast<double>(row.visible_count) + (p.sinks ? 1 : 0);
+  const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
   const double product_relative = (1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1;
   const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
   const double underflow = c.eta * (2 + n + c.blocks) + c.eta_weights;
-  const double second_order = 1 + 2 * c.gamma(n + c.blocks + static_cast<double>(p.key_dim) + 4);
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t j = 0; j < keys; ++j) {
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
-    const bool decided = row.seen[j] && special.decides(j), capped = decided && (!p.softcap || std::isnan(row.raw[j]));
+    const bool decided = row.seen[j] && special.decides(j), capped = decided && (!c.softcap || std::isnan(row.raw[j]));
     bound.raw[j] = by_class(decided);
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.spoils_weight(row, j));
@@ -309,7 +260,7 @@ void bound_stages(const Call& p, const Row& row, const RowScores& scores, const 
     const double larger = std::max(w, 1 - w);
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
     const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
-    const double in_two_passes = !two_passes(a) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
+    const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes;
     bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
   }
@@ -319,39 +270,41 @@ void bound_stages(const Call& p, const Row& row, const RowScores& scores, const 
 
 void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, DType stored, RowBound& bound,
                std::int64_t terms_column) {
+  bound_row(head, row, row_sums(head, row), i, BoundConstants(head.call(), a, stored), bound, terms_column);
+}
+
+void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int64_t i, const BoundConstants& c,
+               RowBound& bound, std::int64_t terms_column) {
   bound.output.assign(row.output.size(), 0.0);
   bound.lse = 0;
   bound.terms = {};
-  const Call& p = head.call();
-  const Constants c = constants_of(p, a, stored);
-  const bool wants_scores = p.wants_scores();
+  const Arithmetic& a = c.arithmetic;
   const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range);
-  const RowScores scores(head, row, i, a, c);
+  const RowScores scores(head, row, i, c);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) {
       const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log;
       bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log) * (1 + std::fabs(row.sink));
     }
-    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
     return;
   }
 
   if (special.spoil_row) {
-    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
     return;  // NaN whatever the arithmetic: the class decides
   }
-  if (scores_may_overflow(head, row, scores, special, a, c)) {
+  if (scores_may_overflow(row, scores, special, c)) {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
-    if (wants_scores) bound_stages(p, row, scores, a, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
     return;
   }
-  const WeightErrors weights = weight_errors(row, scores, a, c);
-  if (wants_scores) bound_stages(p, row, scores, a, c, special, &weights, bound);
+  const WeightErrors weights = weight_errors(row, of_row, scores, c);
+  if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
   const ColumnSums sums = column_sums(head, row, weights);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
-  const double d = static_cast<double>(p.key_dim);
   const double lambda = a.normalised_before_storage ? 1 : row.sum;
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
@@ -371,7 +324,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
   const double product_relative =
       (1 + c.gamma(n + c.blocks + in_product + in_merge)) * (1 + u_weights) * (1 + c.u_parts) - 1;
   const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
-  const double second_order = 1 + 2 * c.gamma(n + c.blocks + d + 4);
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
@@ -383,19 +336,19 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmeti
     const double magnitude = std::fabs(row.output[column]);
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
     const double centred =
-        convex_only ? sums.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), sums.spread[column]);
-    const double weighted =
-        convex_only ? sums.largest[column] : std::min(sums.weighted[column] / (1 - weights.sum), sums.largest[column]);
+        convex_only ? of_row.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), of_row.spread[column]);
+    const double weighted = convex_only ? of_row.largest[column]
+                                        : std::min(sums.weighted[column] / (1 - weights.sum), of_row.largest[column]);
     const double products = product_relative * weighted;
     const double division = division_relative * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
-    double underflow = c.eta * sums.absolute[column] / row.sum +
-                       c.eta_weights * (sums.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    double underflow = c.eta * of_row.absolute[column] / row.sum +
+                       c.eta_weights * (of_row.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
-    if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * sums.largest[column]) + c.eta_parts;
+    if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
     const double before = second_order * (centred + products + division + underflow);
-    const bool may_overflow = !(n * sums.largest[column] * c.lag <= c.half_range) || weights_overflow;
-    const bool part_may_overflow = c.parts > 0 && !(sums.largest[column] <= c.largest_part * (1 - 0x1p-10));
+    const bool may_overflow = !(n * of_row.largest[column] * c.lag <= c.half_range) || weights_overflow;
+    const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
     const bool unbounded = may_overflow || part_may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {

@@ -13,14 +13,17 @@ class SoftmaxHead : public HeadReference {
  public:
   SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
               const std::vector<Producer>& producers)
-      : head_(p, inputs, b, h), producers_(producers) {}
+      : head_(p, inputs, b, h), producers_(producers) {
+    for (const Producer& producer : producers) constants_.emplace_back(p, producer.arithmetic, producer.stored);
+  }
 
   void attend(std::int64_t i, Row& row) override {
     i_ = i;
     head_.attend(i, row);
+    if (!producers_.empty()) sums_ = row_sums(head_, row);
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
-    bound_row(head_, row, i_, producers_[n].arithmetic, producers_[n].stored, bound);
+    bound_row(head_, row, sums_, i_, constants_[n], bound);
   }
   std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
     const RowDeviation deviation(head_, row, i_, columns);
@@ -32,7 +35,9 @@ class SoftmaxHead : public HeadReference {
  private:
   Head head_;
   std::int64_t i_ = 0;
+  RowSums sums_;
   std::vector<Producer> producers_;
+  std::vector<BoundConstants> constants_;  ///< one for each producer
 };
 
 class LinearHead : public HeadReference {

@@ -12,11 +12,13 @@ struct Pattern {
   std::uint32_t of_32;
   std::uint64_t of_64;
 
-  const void* of(DType dtype) const {
+  /// use(the pattern of this type) as an unsigned number of the same size.
+  template <class Use>
+  auto with(DType dtype, const Use& use) const {
     switch (size_of(dtype)) {
-      case 8: return &of_64;
-      case 4: return &of_32;
-      default: return &of_16;
+      case 8: return use(of_64);
+      case 4: return use(of_32);
+      default: return use(of_16);
     }
   }
 };
@@ -26,9 +28,17 @@ constexpr Pattern kOutput{0x7fe5u, 0x7fe5a5a5u, 0x7ffca5a5a5a5a5a5u};
 constexpr Pattern kPadding{0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
 
 void fill(std::span<std::byte> bytes, DType dtype, const Pattern& pattern) {
-  const std::size_t step = size_of(dtype);
-  for (std::size_t at = 0; at + step <= bytes.size(); at += step)
-    std::memcpy(bytes.data() + at, pattern.of(dtype), step);
+  pattern.with(dtype, [&](auto bits) {
+    const std::size_t count = bytes.size() / sizeof bits;
+    for (std::size_t n = 0; n < count; ++n) std::memcpy(bytes.data() + n * sizeof bits, &bits, sizeof bits);
+  });
+}
+
+template <class Bits>
+Bits bits_at(const std::byte* bytes, std::int64_t element) {
+  Bits bits;
+  std::memcpy(&bits, bytes + element * static_cast<std::int64_t>(sizeof bits), sizeof bits);
+  return bits;
 }
 
 }  // namespace
@@ -38,7 +48,20 @@ void fill_pattern(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, 
 void fill_padding(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kPadding); }
 
 bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element) {
-  return std::memcmp(bytes + element * size_of(dtype), kOutput.of(dtype), size_of(dtype)) == 0;
+  return count_written(bytes, dtype, static_cast<std::int64_t>(element), 1, 1) == 0;
+}
+
+std::int64_t count_written(const std::byte* bytes, DType dtype, std::int64_t first, std::int64_t count,
+                           std::int64_t stride) {
+  return kOutput.with(dtype, [&](auto pattern) {
+    using Bits = decltype(pattern);
+    std::int64_t written = 0;
+    // Most rows are dense, and a loop that says so becomes one over vectors.
+    for (std::int64_t n = 0; stride == 1 && n < count; ++n) written += bits_at<Bits>(bytes, first + n) != pattern;
+    for (std::int64_t n = 0; stride != 1 && n < count; ++n)
+      written += bits_at<Bits>(bytes, first + n * stride) != pattern;
+    return written;
+  });
 }
 
 }  // namespace attest

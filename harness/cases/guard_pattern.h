@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "reference/types.h"
@@ -17,5 +18,9 @@ void fill_padding(std::span<std::byte> bytes, DType dtype);
 
 /// Whether element number `element` of an output still holds its pattern.
 bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element);
+
+/// How many of `count` elements don't: the first of them is number `first`, each lies `stride` behind the one before.
+std::int64_t count_written(const std::byte* bytes, DType dtype, std::int64_t first, std::int64_t count,
+                           std::int64_t stride);
 
 }  // namespace attest

@@ -61,6 +61,7 @@ constexpr const char* kColumns = R"(Columns of the tables:
   total ms         medians of upload, run and download, added
   GFLOP/s, of FMA  useful work in that time, and as a fraction of what fused multiply-adds could do here
   error/bound      largest error as a fraction of what rounding can explain: up to 1 is right
+  ulps (largest)   median and largest error of o, in units in the last place of its type
   ratio            to the fastest that nothing disturbed; ? where others disturbed the samples)";
 
 std::vector<Case> load(const BenchOptions& options) {

@@ -11,7 +11,8 @@ std::string milliseconds(double seconds) { return fmt::format("{:.6g}", seconds 
 
 std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) {
   if (!line.wrong.empty()) {
-    return {result.case_line, line.backend, "", "", "", "", "", "", "", "", "", "", "", "", "no speed: " + line.wrong};
+    return {result.case_line,         line.backend, "", "", "", "", "", "", "", "", "", "", "", "", "", "",
+            "no speed: " + line.wrong};
   }
   const bool interval = line.interval.confidence > 0;
   return {result.case_line,
@@ -28,6 +29,8 @@ std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) 
           milliseconds(median(line.steps.download)),
           fmt::format("{:.5g}", line.gflops),
           fmt::format("{:.3g}", line.error_over_bound),
+          line.ulps ? fmt::format("{:.3g}", line.ulps->median) : "",
+          line.ulps ? fmt::format("{:.3g}", line.ulps->largest) : "",
           line.disturbed.empty() ? "" : "disturbed: " + line.disturbed};
 }
 
@@ -48,6 +51,8 @@ Table bench_rows(const std::vector<BenchCase>& results) {
                {"download ms", true},
                {"GFLOP/s", true},
                {"error/bound", true},
+               {"ulps, median", true},
+               {"ulps, largest", true},
                {"remark"}});
   for (const BenchCase& result : results) {
     for (const BenchLine& line : result.lines) table.add(row_of(result, line));

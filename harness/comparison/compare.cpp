@@ -5,31 +5,6 @@
 #include <cmath>
 
 namespace attest {
-double error_in_bounds(double got, double expected, double bound) {
-  // The arithmetic may overflow here: nothing can be said, and `mistrusted` counts it. Where the data themselves are
-  // not finite the class decides, and the bound is 0.
-  if (bound == kInfinity) return 0;
-  if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
-  if (std::isinf(expected)) return got == expected ? 0 : kInfinity;
-  if (!std::isfinite(got)) return kInfinity;
-  const double error = std::fabs(got - expected);
-  if (error == 0) return 0;
-  return bound > 0 ? error / bound : kInfinity;
-}
-
-void Comparison::element(const std::string& output, const std::array<std::int64_t, 4>& index, double got,
-                         double expected, double bound) {
-  ++compared_;
-  const double measured = error_in_bounds(got, expected, bound);
-  const bool wrong = !(measured <= 1);
-  if (wrong) ++failures_;
-  if (wrong && std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;
-  if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
-  if (!worst_ || measured > worst_ratio_) {
-    worst_ratio_ = measured;
-    worst_ = WorstElement{output, index, got, expected, bound};
-  }
-}
 
 std::string Comparison::cause() const {
   if (!failed()) return "";
@@ -71,7 +46,7 @@ Comparison compare_outputs(const Call& call, const Expectation& expectation, con
                            const GuardedOutputs& outputs) {
   Comparison comparison;
   each_result(call, expectation, bounds, outputs,
-              [&](const auto& output, const Index4& index, double got, double expected, double bound) {
+              [&](std::string_view output, const Index4& index, double got, double expected, double bound) {
                 comparison.element(output, index, got, expected, bound);
               });
   return comparison;

@@ -1,10 +1,14 @@
 // Comparison of one result with its expectation, element by element. Class first, then the bound; nothing else.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
@@ -18,14 +22,31 @@ namespace attest {
 /// agree, an expected NaN accepts NaN or infinity, an expected finite value accepts neither. Where the bound is
 /// infinite nothing can be said, which is 0: the arithmetic may overflow. Data that are not finite have a bound of 0
 /// (reference/non_finite.h).
-double error_in_bounds(double got, double expected, double bound);
+inline double error_in_bounds(double got, double expected, double bound) {
+  // The arithmetic may overflow here: nothing can be said, and `mistrusted` counts it. Where the data themselves are
+  // not finite the class decides, and the bound is 0.
+  if (bound == kInfinity) return 0;
+  if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
+  if (std::isinf(expected)) return got == expected ? 0 : kInfinity;
+  if (!std::isfinite(got)) return kInfinity;
+  const double error = std::fabs(got - expected);
+  if (error == 0) return 0;
+  return bound > 0 ? error / bound : kInfinity;
+}
 
 /// What the elements compared so far add up to.
 class Comparison {
  public:
   /// One element; it fails unless error_in_bounds is at most 1.
-  void element(const std::string& output, const std::array<std::int64_t, 4>& index, double got, double expected,
-               double bound);
+  void element(std::string_view output, const Index4& index, double got, double expected, double bound) {
+    ++compared_;
+    const double measured = error_in_bounds(got, expected, bound);
+    if (!(measured <= 1)) count_failure(got, expected);
+    if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
+    if (worst_ && !(measured > worst_ratio_)) return;
+    worst_ratio_ = measured;
+    worst_ = WorstElement{std::string(output), index, got, expected, bound};
+  }
 
   bool failed() const { return failures_ > 0; }
   /// Nearly all elements had a bound that is infinite or as large as the value, and so proved nothing.
@@ -41,33 +62,38 @@ class Comparison {
   std::string cause() const;
 
  private:
+  void count_failure(double got, double expected) {
+    ++failures_;
+    if (std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;
+  }
+
   std::int64_t compared_ = 0, failures_ = 0, vacuous_ = 0, not_finite_ = 0;
   double worst_ratio_ = 0;
   std::optional<WorstElement> worst_;
 };
 
-/// Calls visit(output name, index, got, expected, bound) for every element that the call asks for and the
+/// Calls visit(output's name, index, got, expected, bound) for every element that the call asks for and the
 /// expectation covers.
 template <class Visit>
 void each_result(const Call& p, const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs,
                  const Visit& visit) {
   const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
-  const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse);
+  const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse), wants_scores = p.wants_scores();
+  std::vector<double> got(std::max(columns, keys));
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     const auto [b, h, i] = e.rows[r];
+    if (wants_out) outputs.read_out(b, h, i, std::span(got).first(columns));
     for (std::size_t c = 0; wants_out && c < columns; ++c) {
       const std::size_t at = r * columns + c;
-      const auto column = static_cast<std::int64_t>(c);
-      visit("o", Index4{b, h, i, column}, outputs.out(b, h, i, column), e.out[at], bounds.out[at] + e.own.out[at]);
+      visit("o", Index4{b, h, i, static_cast<std::int64_t>(c)}, got[c], e.out[at], bounds.out[at] + e.own.out[at]);
     }
     if (wants_lse) visit("lse", Index4{b, h, i, 0}, outputs.lse(b, h, i), e.lse[r], bounds.lse[r] + e.own.lse[r]);
-    for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
+    for (std::size_t n = 0; wants_scores && n < kScoreStages.size(); ++n) {
       if (!p.wants(kScoreStages[n])) continue;
-      const std::string name(name_of(kScoreStages[n]));
+      outputs.read_stage(kScoreStages[n], b, h, i, std::span(got).first(keys));
       for (std::size_t j = 0; j < keys; ++j) {
         const std::size_t at = r * keys + j;
-        const auto key = static_cast<std::int64_t>(j);
-        visit(name, Index4{b, h, i, key}, outputs.stage(kScoreStages[n], b, h, i, key), e.stages[n][at],
+        visit(name_of(kScoreStages[n]), Index4{b, h, i, static_cast<std::int64_t>(j)}, got[j], e.stages[n][at],
               bounds.stages[n][at] + e.own.stages[n][at]);
       }
     }
@@ -76,7 +102,7 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
   for (std::size_t n = 0; n < present.size(); ++n) {
     std::size_t at = 0;
     each_index(present[n].shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      visit(std::string(present[n].name), Index4{b, h, l, d}, outputs.present(n, b, h, l, d), e.present[n][at],
+      visit(present[n].name, Index4{b, h, l, d}, outputs.present(n, b, h, l, d), e.present[n][at],
             bounds.present[n][at] + e.own.present[n][at]);
       ++at;
     });

@@ -38,7 +38,7 @@ ErrorMap map_errors(const Call& call, const Expectation& expectation, const Boun
   ErrorMap map{worst.output, ErrorGrid(shape[0] * shape[1], shape[2]), worst.index[0], worst.index[1],
                ErrorGrid(shape[2], shape[3])};
   each_result(call, expectation, bounds, outputs,
-              [&](const auto& output, const Index4& at, double got, double expected, double bound) {
+              [&](std::string_view output, const Index4& at, double got, double expected, double bound) {
                 if (output != worst.output) return;
                 const double error = error_in_bounds(got, expected, bound);
                 map.rows.add(at[0] * shape[1] + at[1], at[2], error);

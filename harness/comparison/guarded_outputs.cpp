@@ -24,11 +24,47 @@ MutableTensor GuardedOutputs::Tensor::view() {
           place.starts_data()};
 }
 
-double GuardedOutputs::Tensor::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
-  return load(bytes.data(), dtype, place.element(b, h, l, d));
+void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const {
+  std::int64_t at = place.element(b, h, l, 0);
+  const auto read = [&](const auto* elements, const auto& number_of) {
+    for (double& value : values) {
+      value = static_cast<double>(number_of(elements[at]));
+      at += place.strides[3];
+    }
+  };
+  const auto itself = [](auto element) { return element; };
+  const void* data = bytes.data();
+  switch (dtype) {
+    case DType::f64: return read(static_cast<const double*>(data), itself);
+    case DType::f32: return read(static_cast<const float*>(data), itself);
+    case DType::f16: return read(static_cast<const std::uint16_t*>(data), f16_to_float);
+    case DType::bf16: return read(static_cast<const std::uint16_t*>(data), bf16_to_float);
+  }
 }
 
-std::string GuardedOutputs::Tensor::inspect() const {
+std::int64_t GuardedOutputs::Tensor::elements_written() const {
+  std::int64_t written = 0;
+  for (std::int64_t b = 0; b < place.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < place.shape[1]; ++h) {
+      for (std::int64_t l = 0; l < place.rows(b); ++l) {
+        written += count_written(bytes.data(), dtype, place.element(b, h, l, 0), place.shape[3], place.strides[3]);
+      }
+    }
+  }
+  return written;
+}
+
+std::int64_t GuardedOutputs::Tensor::places_written() const {
+  const std::size_t size = size_of(dtype);
+  std::int64_t written = 0;
+  for (const ByteRange& range : bytes.used()) {
+    written += count_written(bytes.data(), dtype, static_cast<std::int64_t>(range.first / size),
+                             static_cast<std::int64_t>(range.size() / size), 1);
+  }
+  return written;
+}
+
+std::int64_t GuardedOutputs::Tensor::find_write_outside() const {
   const std::size_t size = size_of(dtype);
   // One flag for each element of the memory that is used, part after part.
   std::vector<std::size_t> flags_before;
@@ -48,15 +84,11 @@ std::string GuardedOutputs::Tensor::inspect() const {
     }
     return inside[flags_before[part] + at - used[part].first / size];
   };
-  std::int64_t unwritten = 0;
   for (std::int64_t b = 0; b < place.shape[0]; ++b) {
     for (std::int64_t h = 0; h < place.shape[1]; ++h) {
       for (std::int64_t l = 0; l < place.rows(b); ++l) {
-        for (std::int64_t d = 0; d < place.shape[3]; ++d) {
-          const auto at = static_cast<std::size_t>(place.element(b, h, l, d));
-          flag_of(at) = 1;
-          if (is_pattern(bytes.data(), dtype, at)) ++unwritten;
-        }
+        for (std::int64_t d = 0; d < place.shape[3]; ++d)
+          flag_of(static_cast<std::size_t>(place.element(b, h, l, d))) = 1;
       }
     }
   }
@@ -64,11 +96,23 @@ std::string GuardedOutputs::Tensor::inspect() const {
     const ByteRange& range = bytes.used()[n];
     for (std::size_t k = 0; k < range.size() / size; ++k) {
       const std::size_t at = range.first / size + k;
-      if (inside[flags_before[n] + k] || is_pattern(bytes.data(), dtype, at)) continue;
-      return "wrote outside " + name + ": at element " + std::to_string(static_cast<std::int64_t>(at) - place.offset) +
-             " of its storage";
+      if (!inside[flags_before[n] + k] && !is_pattern(bytes.data(), dtype, at)) return static_cast<std::int64_t>(at);
     }
   }
+  return -1;
+}
+
+std::string GuardedOutputs::Tensor::inspect() const {
+  const std::int64_t written = elements_written();
+  // No two elements of an output share storage: as many places as elements, and nothing was written outside.
+  if (places_written() != written) {
+    if (const std::int64_t at = find_write_outside(); at >= 0) {
+      return "wrote outside " + name + ": at element " + std::to_string(at - place.offset) + " of its storage";
+    }
+  }
+  std::int64_t elements = 0;
+  for (std::int64_t b = 0; b < place.shape[0]; ++b) elements += place.shape[1] * place.rows(b) * place.shape[3];
+  const std::int64_t unwritten = elements - written;
   if (unwritten > 0) return "left " + std::to_string(unwritten) + " element(s) of " + name + " unwritten";
   return "";
 }
@@ -159,12 +203,8 @@ Outputs GuardedOutputs::views() {
   return outputs;
 }
 
-double GuardedOutputs::stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-  const Tensor& tensor = stage == Output::raw      ? raw_
-                         : stage == Output::capped ? capped_
-                         : stage == Output::biased ? biased_
-                                                   : weights_;
-  return tensor.at(b, h, i, j);
+const GuardedOutputs::Tensor& GuardedOutputs::tensor_of(Output stage) const {
+  return stage == Output::raw ? raw_ : stage == Output::capped ? capped_ : stage == Output::biased ? biased_ : weights_;
 }
 
 std::string GuardedOutputs::inspect() const {

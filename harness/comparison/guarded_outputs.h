@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,16 @@ class GuardedOutputs {
   double out(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) const { return out_.at(b, h, i, c); }
   double lse(std::int64_t b, std::int64_t h, std::int64_t i) const { return lse_.at(b, h, i, 0); }
   /// raw, capped, biased or weights; must have been asked for.
-  double stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
+  double stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return tensor_of(stage).at(b, h, i, j);
+  }
+  /// Row (b, h, i) as far as `values` goes, of o and of a stage.
+  void read_out(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> values) const {
+    out_.read_row(b, h, i, values);
+  }
+  void read_stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> values) const {
+    tensor_of(stage).read_row(b, h, i, values);
+  }
   /// The n-th of present_outputs().
   double present(std::size_t n, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
     return present_[n].at(b, h, l, d);
@@ -48,11 +58,20 @@ class GuardedOutputs {
     /// `place` without guards.
     Tensor(std::string name, DType dtype, TensorPlace place);
     MutableTensor view();
-    double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const;
+    double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+      return load(bytes.data(), dtype, place.element(b, h, l, d));
+    }
+    void read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const;
     std::string inspect() const;
+    /// Of the elements, and of all that is stored, those that don't hold the pattern.
+    std::int64_t elements_written() const;
+    std::int64_t places_written() const;
+    /// Where something was written that is no element; -1 where nothing was.
+    std::int64_t find_write_outside() const;
   };
   static constexpr std::int64_t kGuard = 64;  ///< elements before and after
 
+  const Tensor& tensor_of(Output stage) const;
   template <class Self, class Visit>
   static void each(Self& self, const Visit& visit);
 

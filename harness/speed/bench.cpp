@@ -86,6 +86,10 @@ void describe(Sample sample, const BenchLine& line, const UsefulWork& work, doub
   counters.erase("sample");
   if (peak > 0) counters["roof_fraction"] = work.operations / seconds / peak;
   counters["error_over_bound"] = line.error_over_bound;
+  if (line.ulps) {
+    counters["median_ulps"] = line.ulps->median;
+    counters["largest_ulps"] = line.ulps->largest;
+  }
   counters["total_seconds"] = line.total_seconds;
   counters["prepare_seconds"] = steps.prepare;
   counters["first_run_seconds"] = steps.first_run;
@@ -169,6 +173,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     c.plan->judge({work.operations, own_peak, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads});
     line.wrong = c.plan->wrong();
     line.error_over_bound = c.plan->error_over_bound();
+    line.ulps = c.plan->ulps();
     line.steps = c.plan->steps();
     if (line.wrong.empty() && c.samples.empty()) {
       line.wrong =

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "harness/cases/case.h"
+#include "harness/comparison/ulps.h"
 #include "harness/speed/roof.h"
 #include "harness/speed/sample_interval.h"
 #include "harness/speed/step_samples.h"
@@ -41,7 +43,8 @@ struct BenchLine {
   StepSamples steps;            ///< the other steps, and what the process did beside them
   double total_seconds = 0;     ///< medians of upload, run and download, added
   double gflops = 0, gbps = 0, roof_fraction = 0, error_over_bound = 0;
-  bool roof_measured = true;  ///< whether the measured roof is the one of its device and type
+  std::optional<UlpErrors> ulps;  ///< of o, in the check before the timing; nothing where no element can tell
+  bool roof_measured = true;      ///< whether the measured roof is the one of its device and type
 
   double median() const;
   /// Distance between the quartiles as a fraction of the median.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "harness/base/statistics.h"
 #include "harness/base/text.h"
@@ -50,15 +51,21 @@ std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
   return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers_text(interval.confidence));
 }
 
+/// "0.42 (3.1)": the median and the largest error in units in the last place.
+std::string ulps_text(const std::optional<UlpErrors>& ulps) {
+  return ulps ? fmt::format("{:.2g} ({:.3g})", ulps->median, ulps->largest) : "-";
+}
+
 void print_speeds(const std::vector<const BenchLine*>& lines, std::FILE* out) {
-  fmt::print(out, "  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11}  {:>6} {}\n", "backend", "run ms", "spread",
-             "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ratio", "to the fastest (95% interval)");
+  fmt::print(out, "  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11} {:>15}  {:>6} {}\n", "backend", "run ms",
+             "spread", "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ulps (largest)", "ratio",
+             "to the fastest (95% interval)");
   const BenchLine* fastest = fastest_by(run_of, lines);
   for (const BenchLine* line : lines) {
     const std::string roof = line->roof_measured ? fmt::format("{:.2f}", line->roof_fraction) : "-";
-    fmt::print(out, "  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g}  {}\n", line->backend,
-               line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops, roof, line->gbps,
-               line->error_over_bound, ratio_text(*line, fastest));
+    fmt::print(out, "  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g} {:>15}  {}\n",
+               line->backend, line->median() * 1e3, line->spread() * 100, line->total_seconds * 1e3, line->gflops, roof,
+               line->gbps, line->error_over_bound, ulps_text(line->ulps), ratio_text(*line, fastest));
   }
 }
 

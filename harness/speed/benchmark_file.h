@@ -40,8 +40,9 @@ struct BenchmarkFile {
   double number(const std::string& key) const;
 };
 
-/// Version of the files that this program writes: 3 has `sweep`. One without a version is of the first.
-inline constexpr int kBenchmarkSchema = 3;
+/// Version of the files that this program writes: 3 has `sweep`, 4 errors in ulps. One without a version is of the
+/// first.
+inline constexpr int kBenchmarkSchema = 4;
 
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
 /// leaves fewer than half of those asked for, or, where the file doesn't say how many, of all; as in the table. `name`

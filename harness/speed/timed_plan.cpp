@@ -78,6 +78,8 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
   case_.outputs().reset();
   guarded([&] { plan_->download(case_.outputs().views()); });
   seen_.insert(fingerprint(case_.outputs()));
+  const Expectation& expectation = case_.as_written().expectation();
+  ulps_ = ulp_errors(case_.problem(), expectation, expectation.bounds_for(producer_), case_.outputs());
 }
 
 /// Whether another run's output is wrong at once and right a little later.

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "backends/backend.h"
+#include "harness/comparison/ulps.h"
 #include "harness/speed/cold_caches.h"
 #include "harness/speed/sample_check.h"
 #include "harness/speed/step_samples.h"
@@ -34,6 +36,8 @@ class TimedPlan {
   /// Why there is no speed; empty as long as there is one.
   const std::string& wrong() const { return wrong_; }
   double error_over_bound() const { return error_over_bound_; }
+  /// Of the check before the timing, whose data are the case line's: the same in every benchmark.
+  const std::optional<UlpErrors>& ulps() const { return ulps_; }
   const StepSamples& steps() const { return steps_; }
   /// What the device's own clock says of the runs of this sample; 0 where it has none.
   double device_seconds() const { return device_; }
@@ -91,6 +95,7 @@ class TimedPlan {
   std::unique_ptr<Plan> plan_;
   Producer producer_;
   double error_over_bound_ = 0;
+  std::optional<UlpErrors> ulps_;
   StepSamples steps_;
   std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
   std::int64_t planned_ = 1, runs_ = 0, at_ = 0, checked_ = 0, sample_ = 0;

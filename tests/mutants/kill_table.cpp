@@ -29,9 +29,9 @@ std::map<std::string, Tensor> results_of(const PreparedCase& prepared, Backend& 
   std::map<std::string, Tensor> tensors;
   const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), p.dtype});
   each_result(p, prepared.expectation(), bounds, outputs,
-              [&](const auto& name, const Index4&, double got, double expected, double) {
-                Tensor& tensor = tensors[name];
-                tensor.dtype = std::string_view(name) == "lse" ? accumulator_of(p.dtype) : p.dtype;
+              [&](std::string_view name, const Index4&, double got, double expected, double) {
+                Tensor& tensor = tensors[std::string(name)];
+                tensor.dtype = name == "lse" ? accumulator_of(p.dtype) : p.dtype;
                 tensor.got.push_back(got);
                 tensor.expected.push_back(expected);
               });

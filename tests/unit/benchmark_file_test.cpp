@@ -118,16 +118,16 @@ TEST(BenchmarkFile, KeysWithTooManyDisturbedSamplesAreMarked) {
 TEST(BenchmarkFile, ASchemaThatIsNoneIsNotCalledNewer) {
   for (const std::string wrong : {"0", "-1", "two"}) {
     EXPECT_EQ(message_of<UserError>([&] { read("\"schema\":\"" + wrong + "\"", {R"("real_time":2)"}); }),
-              "a file: schema \"" + wrong + "\"; a number from 1 to 3 is wanted");
+              "a file: schema \"" + wrong + "\"; a number from 1 to 4 is wanted");
   }
 }
 
 TEST(BenchmarkFile, ANewerSchemaIsRefusedInOneLine) {
   try {
-    read(R"("schema":"4")", {R"("real_time":2)"});
+    read(R"("schema":"5")", {R"("real_time":2)"});
     ADD_FAILURE() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "a file: schema 4 of a newer attest; this one reads up to 3");
+    EXPECT_STREQ(error.what(), "a file: schema 5 of a newer attest; this one reads up to 4");
   }
 }
 

@@ -35,6 +35,18 @@ TEST(GuardPattern, IsNoValueThatIsStored) {
   }
 }
 
+TEST(GuardPattern, CountsWhatIsWrittenAlongARow) {
+  for (const DType type : values_of<DType>()) {
+    std::vector<std::byte> bytes(40 * size_of(type));
+    fill_pattern(bytes, type);
+    for (const std::int64_t at : {3, 4, 5, 9, 30}) store(bytes.data(), type, at, 1);
+    EXPECT_EQ(count_written(bytes.data(), type, 0, 40, 1), 5) << name_of(type);
+    EXPECT_EQ(count_written(bytes.data(), type, 4, 26, 1), 3) << name_of(type);
+    EXPECT_EQ(count_written(bytes.data(), type, 0, 14, 3), 3) << name_of(type);  // 3, 9 and 30
+    EXPECT_EQ(count_written(bytes.data(), type, 3, 0, 1), 0) << name_of(type);
+  }
+}
+
 TEST(GuardPattern, LeavesBytesThatAreNoElement) {
   std::vector<std::byte> bytes(7, std::byte{9});
   fill_pattern(bytes, DType::f32);

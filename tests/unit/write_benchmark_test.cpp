@@ -37,6 +37,8 @@ TEST(WriteBenchmark, SamplesTellWhatTheTableDoes) {
   EXPECT_NEAR(sample["run_confidence"], 0.75, 1e-9);  // of three
   EXPECT_GT(sample["roof_after_gflops"], 0);
   EXPECT_GE(sample["calibration_spread"], 0);
+  EXPECT_GE(sample["median_ulps"], 0);
+  EXPECT_GT(sample["largest_ulps"], sample["median_ulps"]);
 }
 
 TEST(WriteBenchmark, WhatClocksCanNotTellIsNotThere) {
