@@ -67,15 +67,14 @@ class ClblastPlan : public Plan {
         use_gemm_kernel(queue.getInfo<CL_QUEUE_DEVICE>()(), kPrecision, kernel_);
         device_.enqueue_rows(pack_queries_, rows_);
         device_.enqueue_rows(pack_keys_, key_rows());
-        multiply(clblast::Transpose::kYes, deep_keys_, deep_dim_, static_cast<Real>(p_.scale_value()), q_, k_, scores_,
-                 "q * k");
+        multiply(deep_keys_, deep_dim_, static_cast<Real>(p_.scale_value()), q_, k_, scores_, "q * k");
       } else {
         queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
                                 std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
       }
       device_.enqueue_rows(softmax_, rows_, &last_);
       if (products) {
-        multiply(clblast::Transpose::kNo, count(p_.value_dim), deep_keys_, Real{1}, scores_, v_, call_.out(), "p * v");
+        multiply(count(p_.value_dim), deep_keys_, Real{1}, scores_, v_, call_.out(), "p * v");
         device_.enqueue_rows(add_flagged_, rows_, &last_);
       }
       call_.enqueue_rest();
@@ -107,14 +106,15 @@ class ClblastPlan : public Plan {
 
   /// C = alpha * A * B for every head of keys: m x k times k x n, row after row and dense. The query heads that share
   /// keys lie one behind the other, and are rows of one product.
-  void multiply(clblast::Transpose b_transpose, std::size_t n, std::size_t k, Real alpha, const cl::Buffer& a,
-                const cl::Buffer& b, const cl::Buffer& c, const char* what) {
+  void multiply(std::size_t n, std::size_t k, Real alpha, const cl::Buffer& a, const cl::Buffer& b, const cl::Buffer& c,
+                const char* what) {
     cl_command_queue queue = device_.queue()();
-    const std::size_t m = rows_ / key_heads_, b_row = b_transpose == clblast::Transpose::kYes ? k : n;
-    check_clblast(clblast::GemmStridedBatched<Real>(clblast::Layout::kRowMajor, clblast::Transpose::kNo, b_transpose, m,
-                                                    n, k, alpha, a(), 0, k, m * k, b(), 0, b_row, n * k, Real{0}, c(),
-                                                    0, n, m * n, key_heads_, &queue),
-                  what);
+    const std::size_t m = rows_ / key_heads_;
+    const auto as_it_lies = clblast::Transpose::kNo;
+    check_clblast(
+        clblast::GemmStridedBatched<Real>(clblast::Layout::kRowMajor, as_it_lies, as_it_lies, m, n, k, alpha, a(), 0, k,
+                                          m * k, b(), 0, n, n * k, Real{0}, c(), 0, n, m * n, key_heads_, &queue),
+        what);
   }
 
   static constexpr clblast::Precision kPrecision =

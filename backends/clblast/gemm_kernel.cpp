@@ -23,9 +23,9 @@ InUse read_standard(cl_device_id device, clblast::Precision precision) {
   check_clblast(clblast::RetrieveParameters(device, "Xgemm", precision, standard.xgemm), "parameters of Xgemm");
   check_clblast(clblast::RetrieveParameters(device, "GemmRoutine", precision, standard.routine),
                 "parameters of GemmRoutine");
-  const cl::Device vectors(device, true);
-  standard.lanes = precision == clblast::Precision::kDouble ? vectors.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE>()
-                                                            : vectors.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>();
+  const cl::Device its(device, true);
+  standard.lanes = precision == clblast::Precision::kDouble ? its.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE>()
+                                                            : its.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>();
   standard.lanes = std::clamp<std::size_t>(standard.lanes, 1, kGemmDepth);
   return standard;
 }
@@ -39,22 +39,18 @@ void check_clblast(clblast::StatusCode status, const std::string& what) {
 
 std::vector<Parameter> GemmKernel::parameters() const {
   const GemmKernel standard;
-  return {{"gemm_tile", tile, standard.tile, {0, 16}},
-          {"gemm_rows", rows, standard.rows, {4, 8}},
-          {"gemm_vectors", vectors, standard.vectors, {1, 2}}};
+  return {{"gemm_tile", tile, standard.tile, {0, 16}}, {"gemm_rows", rows, standard.rows, {4, 8}}};
 }
 
 void GemmKernel::set(const std::vector<std::int64_t>& values) {
   tile = values.at(0);
   rows = values.at(1);
-  vectors = values.at(2);
 }
 
 Values GemmKernel::xgemm_parameters(std::size_t lanes) const {
-  // CLBlast pads the rows of this kernel's product by the tile of its columns and the other way round: both are the
-  // same.
+  // CLBlast pads rows of this kernel's product by its tile's columns and the other way round, so both are the same.
   const auto side = static_cast<std::size_t>(tile), vector = std::min(lanes, side);
-  const std::size_t across = std::max<std::size_t>(side / (vector * static_cast<std::size_t>(vectors)), 1);
+  const std::size_t across = std::max<std::size_t>(side / (2 * vector), 1);
   const std::size_t down = side / static_cast<std::size_t>(rows);
   return {{"GEMMK", 1},      {"MWG", side},   {"NWG", side}, {"KWG", 1},      {"MDIMC", across}, {"NDIMC", down},
           {"MDIMA", across}, {"NDIMB", down}, {"KWI", 1},    {"VWM", vector}, {"VWN", 1},        {"STRM", 0},

@@ -22,13 +22,12 @@ namespace attest {
 inline constexpr std::int64_t kGemmDepth = 16;
 
 struct GemmKernel {
-  std::int64_t tile = 0;     ///< rows and columns of a work-group's part of the product; 0: CLBlast's own choice
-  std::int64_t rows = 4;     ///< of a work-item's tile
-  std::int64_t vectors = 2;  ///< that a row of it holds
+  std::int64_t tile = 0;  ///< rows and columns of a work-group's part of the product; 0: CLBlast's own choice
+  std::int64_t rows = 4;  ///< of a work-item's tile, which is two vectors wide
 
   bool operator==(const GemmKernel&) const = default;
 
-  /// In this order: gemm_tile, gemm_rows, gemm_vectors.
+  /// In this order: gemm_tile, gemm_rows.
   std::vector<Parameter> parameters() const;
   void set(const std::vector<std::int64_t>& values);
 

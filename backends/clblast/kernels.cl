@@ -29,8 +29,9 @@ __kernel void pack_queries(COMMON, __global REAL* to) {
   for (long d = count; d < width; ++d) to[d] = 0;
 }
 
-// Rows of k and v, dense, from wherever they are stored; keys that no row may see, and those that fill up, become 0. Values
-// that hold NaN or infinity become zeros and are flagged: a hidden key has weight 0, and 0 * NaN in a product would leak.
+// Columns of k and rows of v, dense, from wherever they are stored; keys that no row may see, and those that fill up, become
+// 0. Values that hold NaN or infinity become zeros and are flagged: a hidden key has weight 0, and 0 * NaN in a product
+// would leak.
 __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __global int* flags, __global int* any) {
   const Problem* p = &problem;
   const long row = get_global_id(0), keys = DEEP(p->key_length), width = DEEP(p->key_dim);
@@ -40,10 +41,10 @@ __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __glob
   const Features key = key_features(p, tables, k, past_k, b, g, stored ? j : 0);
   const Features value = value_features(p, tables, v, past_v, b, g, stored ? j : 0);
   const long dim = stored ? p->key_dim : 0;
-  to_k += row * width;
+  to_k += row / keys * width * keys + j;
   to_v += row * p->value_dim;
-  for (long d = 0; d < dim; ++d) to_k[d] = LOAD(key.from, d * key.step);
-  for (long d = dim; d < width; ++d) to_k[d] = 0;
+  for (long d = 0; d < dim; ++d) to_k[d * keys] = LOAD(key.from, d * key.step);
+  for (long d = dim; d < width; ++d) to_k[d * keys] = 0;
   REAL probe = 0;
   for (long d = 0; d < p->value_dim; ++d) {
     const REAL x = stored ? LOAD(value.from, d * value.step) : (REAL)0;

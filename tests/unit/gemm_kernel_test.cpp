@@ -37,9 +37,7 @@ std::vector<GemmKernel> all_kernels() {
   std::vector<GemmKernel> kernels;
   for (const std::int64_t tile : p[0].choices) {
     for (const std::int64_t rows : p[1].choices) {
-      for (const std::int64_t vectors : p[2].choices) {
-        if (tile != 0) kernels.emplace_back().set({tile, rows, vectors});
-      }
+      if (tile != 0) kernels.emplace_back().set({tile, rows});
     }
   }
   return kernels;
@@ -90,7 +88,7 @@ TEST(GemmKernel, APlanKeepsTheOneThatItWasMadeUnder) {
   Backend& backend = *set.all().front();
   const Computed one("seq=3x5 dim=4");
   const auto plan_under = [&](std::int64_t tile) {
-    backend.tune({tile, 4, 2});
+    backend.tune({tile, 4});
     auto plan = backend.prepare(one.problem);
     plan->upload(one.inputs.views());
     return plan;
