@@ -66,7 +66,7 @@ class ClblastPlan : public Plan {
       if (products) {
         use_gemm_kernel(queue.getInfo<CL_QUEUE_DEVICE>()(), kPrecision, kernel_);
         device_.enqueue_rows(pack_queries_, rows_);
-        device_.enqueue_rows(pack_keys_, key_rows());
+        device_.enqueue_rows(pack_keys_, key_rows() / kGemmDepth);
         multiply(deep_keys_, deep_dim_, static_cast<Real>(p_.scale_value()), q_, k_, scores_, "q * k");
       } else {
         queue.enqueueFillBuffer(call_.out(), Real{0}, 0,

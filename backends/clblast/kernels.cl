@@ -31,30 +31,36 @@ __kernel void pack_queries(COMMON, __global REAL* to) {
 
 // Columns of k and rows of v, dense, from wherever they are stored; keys that no row may see, and those that fill up, become
 // 0. Values that hold NaN or infinity become zeros and are flagged: a hidden key has weight 0, and 0 * NaN in a product
-// would leak.
+// would leak. One work-item GEMM_DEPTH keys, which are whole cache lines of the columns.
 __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __global int* flags, __global int* any) {
   const Problem* p = &problem;
-  const long row = get_global_id(0), keys = DEEP(p->key_length), width = DEEP(p->key_dim);
-  if (row >= p->batch * p->key_heads * keys) return;
-  const long j = row % keys, g = row / keys % p->key_heads, b = row / (keys * p->key_heads);
-  const int stored = j < p->key_length && j < tables[b * TABLE_WIDTH + 4];
-  const Features key = key_features(p, tables, k, past_k, b, g, stored ? j : 0);
-  const Features value = value_features(p, tables, v, past_v, b, g, stored ? j : 0);
-  const long dim = stored ? p->key_dim : 0;
-  to_k += row / keys * width * keys + j;
-  to_v += row * p->value_dim;
-  for (long d = 0; d < dim; ++d) to_k[d * keys] = LOAD(key.from, d * key.step);
-  for (long d = dim; d < width; ++d) to_k[d * keys] = 0;
-  REAL probe = 0;
-  for (long d = 0; d < p->value_dim; ++d) {
-    const REAL x = stored ? LOAD(value.from, d * value.step) : (REAL)0;
-    to_v[d] = x;
-    probe += x * (REAL)0;
+  const long keys = DEEP(p->key_length), width = DEEP(p->key_dim), first_row = get_global_id(0) * GEMM_DEPTH;
+  if (first_row >= p->batch * p->key_heads * keys) return;
+  const long first = first_row % keys, head = first_row / keys, g = head % p->key_heads, b = head / p->key_heads;
+  const long all_stored = min(p->key_length, tables[b * TABLE_WIDTH + 4]);
+  const int stored = (int)clamp(all_stored - first, 0L, (long)GEMM_DEPTH);
+  Features key[GEMM_DEPTH];
+  for (int r = 0; r < stored; ++r) key[r] = key_features(p, tables, k, past_k, b, g, first + r);
+  to_k += head * width * keys + first;
+  for (long d = 0; d < p->key_dim; ++d) {
+    for (int r = 0; r < stored; ++r) to_k[d * keys + r] = LOAD(key[r].from, d * key[r].step);
+    for (int r = stored; r < GEMM_DEPTH; ++r) to_k[d * keys + r] = 0;
   }
-  flags[row] = probe != 0;
-  if (probe != 0) {
+  for (long d = p->key_dim; d < width; ++d) {
+    for (int r = 0; r < GEMM_DEPTH; ++r) to_k[d * keys + r] = 0;
+  }
+  for (int r = 0; r < GEMM_DEPTH; ++r) {
+    const Features value = value_features(p, tables, v, past_v, b, g, r < stored ? first + r : 0);
+    __global REAL* to = to_v + (first_row + r) * p->value_dim;
+    REAL probe = 0;
+    for (long d = 0; d < p->value_dim; ++d) {
+      to[d] = r < stored ? LOAD(value.from, d * value.step) : (REAL)0;
+      probe += to[d] * (REAL)0;
+    }
+    flags[first_row + r] = probe != 0;
+    if (probe == 0) continue;
     any[0] = 1;
-    for (long d = 0; d < p->value_dim; ++d) to_v[d] = 0;
+    for (long d = 0; d < p->value_dim; ++d) to[d] = 0;
   }
 }
 
