@@ -3,9 +3,11 @@
 #include <clblast.h>
 
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/clblast/gemm_kernel.h"
 #include "backends/support/opencl/call.h"
 #include "kernels_cl.h"
 
@@ -15,44 +17,31 @@ namespace {
 using support::checked;
 using support::OpenClDevice;
 
-void check_clblast(clblast::StatusCode status, const char* what) {
-  if (status == clblast::StatusCode::kSuccess) return;
-  throw BackendError(std::string("CLBlast ") + what + " gave status " + std::to_string(static_cast<int>(status)));
-}
+/// Elements of a row that enters a product as its k dimension.
+std::int64_t deep(std::int64_t n) { return (n + kGemmDepth - 1) / kGemmDepth * kGemmDepth; }
 
 template <class Real>
 class ClblastPlan : public Plan {
  public:
-  ClblastPlan(const Call& p, OpenClDevice& device, const cl::Program& program)
+  ClblastPlan(const Call& p, OpenClDevice& device, const cl::Program& program, const GemmKernel& kernel)
       : p_(p),
         device_(device),
+        kernel_(kernel),
         call_(p, device, program),
         pack_queries_(program, "pack_queries"),
         pack_keys_(program, "pack_keys"),
         softmax_(program, "masked_softmax"),
         add_flagged_(program, "add_flagged"),
-        heads_(count(p.batch * p.query_heads)),
-        rows_(heads_ * count(p.query_length)),
-        key_rows_(count(p.batch * p.key_heads * p.key_length)) {
-    q_ = reals(rows_ * count(p.key_dim));
-    k_ = reals(key_rows_ * count(p.key_dim));
-    v_ = reals(key_rows_ * count(p.value_dim));
-    scores_ = reals(rows_ * count(p.key_length));
-    flags_ = device.allocate(key_rows_ * sizeof(cl_int));
+        key_heads_(count(p.batch * p.key_heads)),
+        rows_(count(p.batch * p.query_heads * p.query_length)),
+        deep_dim_(count(deep(p.key_dim))),
+        deep_keys_(count(deep(p.key_length))) {
+    q_ = reals(rows_ * deep_dim_);
+    k_ = reals(key_rows() * deep_dim_);
+    v_ = reals(key_rows() * count(p.value_dim));
+    scores_ = reals(rows_ * deep_keys_);
+    flags_ = device.allocate(key_rows() * sizeof(cl_int));
     any_ = device.allocate(sizeof(cl_int));
-    const std::size_t lq = count(p.query_length), lk = count(p.key_length);
-    for (std::size_t n = 0; n < heads_; ++n) {
-      const std::size_t b = n / count(p.query_heads), h = n % count(p.query_heads);
-      const std::size_t key_head = b * count(p.key_heads) + h / count(p.heads_per_group());
-      q_at_.push_back(n * lq * count(p.key_dim));
-      k_at_.push_back(key_head * lk * count(p.key_dim));
-      v_at_.push_back(key_head * lk * count(p.value_dim));
-      scores_at_.push_back(n * lq * lk);
-      out_at_.push_back(n * lq * count(p.value_dim));
-    }
-    scales_.assign(heads_, static_cast<Real>(p.scale_value()));
-    ones_.assign(heads_, Real{1});
-    zeros_.assign(heads_, Real{0});
   }
 
   void upload(const Inputs& inputs) override {
@@ -72,22 +61,20 @@ class ClblastPlan : public Plan {
   void run() override {
     checked([&] {
       cl::CommandQueue& queue = device_.queue();
-      const std::size_t lq = count(p_.query_length), lk = count(p_.key_length);
-      // CLBlast reads what it multiplies by beta = 0: old NaN would survive.
       queue.enqueueFillBuffer(any_, cl_int{0}, 0, sizeof(cl_int), nullptr, &first_);
-      queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
-                              std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
-      if (rows_ > 0 && lk > 0) {
-        queue.enqueueFillBuffer(scores_, Real{0}, 0, rows_ * lk * sizeof(Real));
+      const bool products = rows_ > 0 && p_.key_length > 0;
+      if (products) {
+        use_gemm_kernel(queue.getInfo<CL_QUEUE_DEVICE>()(), kPrecision, kernel_);
         device_.enqueue_rows(pack_queries_, rows_);
-        device_.enqueue_rows(pack_keys_, key_rows_);
-        multiply(clblast::Transpose::kYes, lq, lk, count(p_.key_dim), scales_, q_, q_at_, k_, k_at_, scores_,
-                 scores_at_, "q * k");
+        device_.enqueue_rows(pack_keys_, key_rows() / kGemmDepth);
+        multiply(deep_keys_, deep_dim_, static_cast<Real>(p_.scale_value()), q_, k_, scores_, "q * k");
+      } else {
+        queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
+                                std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
       }
       device_.enqueue_rows(softmax_, rows_, &last_);
-      if (rows_ > 0 && lk > 0) {
-        multiply(clblast::Transpose::kNo, lq, count(p_.value_dim), lk, ones_, scores_, scores_at_, v_, v_at_,
-                 call_.out(), out_at_, "p * v");
+      if (products) {
+        multiply(count(p_.value_dim), deep_keys_, Real{1}, scores_, v_, call_.out(), "p * v");
         device_.enqueue_rows(add_flagged_, rows_, &last_);
       }
       call_.enqueue_rest();
@@ -98,7 +85,7 @@ class ClblastPlan : public Plan {
   void download(const Outputs& outputs) override { call_.download(outputs); }
 
   std::size_t workspace_bytes() const override {
-    return (rows_ * count(p_.key_dim + p_.key_length) + key_rows_ * count(p_.key_dim + p_.value_dim)) * sizeof(Real);
+    return (rows_ * (deep_dim_ + deep_keys_) + key_rows() * (deep_dim_ + count(p_.value_dim))) * sizeof(Real);
   }
 
   /// From the start of the first command to the end of the last.
@@ -114,27 +101,32 @@ class ClblastPlan : public Plan {
   static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
   cl::Buffer reals(std::size_t n) const { return device_.allocate(n * sizeof(Real)); }
 
-  /// C[n] = alpha * A[n] * B[n] for every head: m x k times k x n, row after row.
-  void multiply(clblast::Transpose b_transpose, std::size_t m, std::size_t n, std::size_t k,
-                const std::vector<Real>& alphas, const cl::Buffer& a, const std::vector<std::size_t>& a_at,
-                const cl::Buffer& b, const std::vector<std::size_t>& b_at, const cl::Buffer& c,
-                const std::vector<std::size_t>& c_at, const char* what) {
+  /// Keys of all heads, filled up with zeros.
+  std::size_t key_rows() const { return key_heads_ * deep_keys_; }
+
+  /// C = alpha * A * B for every head of keys: m x k times k x n, row after row and dense. The query heads that share
+  /// keys lie one behind the other, and are rows of one product.
+  void multiply(std::size_t n, std::size_t k, Real alpha, const cl::Buffer& a, const cl::Buffer& b, const cl::Buffer& c,
+                const char* what) {
     cl_command_queue queue = device_.queue()();
-    const std::size_t b_row = b_transpose == clblast::Transpose::kYes ? k : n;
-    check_clblast(clblast::GemmBatched<Real>(clblast::Layout::kRowMajor, clblast::Transpose::kNo, b_transpose, m, n, k,
-                                             alphas.data(), a(), a_at.data(), k, b(), b_at.data(), b_row, zeros_.data(),
-                                             c(), c_at.data(), n, heads_, &queue),
-                  what);
+    const std::size_t m = rows_ / key_heads_;
+    const auto as_it_lies = clblast::Transpose::kNo;
+    check_clblast(
+        clblast::GemmStridedBatched<Real>(clblast::Layout::kRowMajor, as_it_lies, as_it_lies, m, n, k, alpha, a(), 0, k,
+                                          m * k, b(), 0, n, n * k, Real{0}, c(), 0, n, m * n, key_heads_, &queue),
+        what);
   }
+
+  static constexpr clblast::Precision kPrecision =
+      std::is_same_v<Real, double> ? clblast::Precision::kDouble : clblast::Precision::kSingle;
 
   const Call p_;
   OpenClDevice& device_;
+  const GemmKernel kernel_;
   support::DeviceCall call_;
   cl::Kernel pack_queries_, pack_keys_, softmax_, add_flagged_;
-  std::size_t heads_, rows_, key_rows_;
+  std::size_t key_heads_, rows_, deep_dim_, deep_keys_;
   cl::Buffer q_, k_, v_, scores_, flags_, any_;
-  std::vector<std::size_t> q_at_, k_at_, v_at_, scores_at_, out_at_;
-  std::vector<Real> scales_, ones_, zeros_;
   cl::Event first_, last_;
 };
 
@@ -152,13 +144,17 @@ class ClblastBackend : public Backend {
     if (auto refusal = refuse_other_operators(p)) return refusal;
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
-                         static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype)));
+                         static_cast<double>(deep(p.key_length)) *
+                         static_cast<double>(size_of(accumulator_of(p.dtype)));
     if (bytes > static_cast<double>(device_.max_allocation())) {
       return Refusal{"the score matrix needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
                      " MiB, the device allocates at most " + std::to_string(device_.max_allocation() >> 20)};
     }
     return std::nullopt;
   }
+
+  Tuning tuning() const override { return {1, kernel_.parameters()}; }
+  void tune(const std::vector<std::int64_t>& values) override { kernel_.set(values); }
 
   Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a;
@@ -172,19 +168,20 @@ class ClblastBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Call& p) override {
-    const std::string options = support::type_options(p, device_);
+    const std::string options = support::type_options(p, device_) + " -DGEMM_DEPTH=" + std::to_string(kGemmDepth);
     auto found = programs_.find(options);
     if (found == programs_.end()) {
       found = programs_.emplace(options, device_.build(support::problem_source() + kClblastSource, options)).first;
     }
     return checked([&]() -> std::unique_ptr<Plan> {
-      if (p.dtype == DType::f64) return std::make_unique<ClblastPlan<double>>(p, device_, found->second);
-      return std::make_unique<ClblastPlan<float>>(p, device_, found->second);
+      if (p.dtype == DType::f64) return std::make_unique<ClblastPlan<double>>(p, device_, found->second, kernel_);
+      return std::make_unique<ClblastPlan<float>>(p, device_, found->second, kernel_);
     });
   }
 
  private:
   OpenClDevice device_;
+  GemmKernel kernel_;
   std::map<std::string, cl::Program> programs_;
 };
 
