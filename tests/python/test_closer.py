@@ -130,7 +130,9 @@ def test_what_is_readied_is_called_in_place_of_attention():
 def test_what_is_computed_before_the_clock_starts_earns_no_speed():
     early = type("Early", (Ready,), {"early": True})
     for backend, speed in ((Ready(), True), (early(), False)):
-        (timed,) = attest.bench(backend, "heads=4 seq=256 dim=32", against=[], repetitions=4, min_seconds=0.02, threads=1)
+        (timed,) = attest.bench(
+            backend, "heads=4 seq=256 dim=32", against=[], repetitions=4, min_seconds=0.02, threads=1
+        )
         wrong = timed["ready_one"].wrong
         assert not wrong if speed else "works outside run" in wrong, wrong
 
