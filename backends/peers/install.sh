@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # install.sh [ENVIRONMENT...]: a virtual environment for each environments/*.lock, below $ATTEST_PEERS_ENVIRONMENTS (build/ beside
-# this script), with attest in it. One by itself where runtimes of two libraries clash in a process. All take 9 GB,
-# most of it PyTorch's.
+# this script), with attest in it. One by itself where runtimes of two libraries clash in a process. All take 15 GB,
+# most of it PyTorch's, which is there twice.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${ATTEST_PEERS_ENVIRONMENTS:-$here/build}
 mkdir -p "$folder/wheel"
 [ $# -gt 0 ] || set -- $(cd "$here/environments" && ls -- *.lock | sed 's/\.lock$//')
 if ! compgen -G "$folder/wheel/attest_attention-*.whl" >/dev/null; then
-  python3 -m pip wheel --quiet --no-deps --wheel-dir "$folder/wheel" "$here/../.."
+  # With all backends that can be built here: speeds.py times them beside the libraries.
+  python3 -m pip wheel --quiet --no-deps --wheel-dir "$folder/wheel" "$here/../.." \
+    --config-settings=cmake.define.ATTEST_BACKEND_XTENSOR=AUTO --config-settings=cmake.define.ATTEST_BACKEND_OPENCL=AUTO
 fi
 for environment in "$@"; do
   lock=$here/environments/$environment.lock

@@ -1,7 +1,8 @@
 // One call on a callable of Python, made ready.
 //
-// upload() makes the arrays and the keywords, run() calls, download() looks at what came back and copies it. Between
-// the host and the callable lies the call itself and nothing else.
+// upload() makes the arrays and the keywords, and lets the object ready itself where it wants to; run() calls,
+// download() looks at what came back and copies it. Between the host and the callable lies the call itself and nothing
+// else.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -59,7 +60,7 @@ class PythonPlan : public Plan {
 
   Call call_;
   ArrayKind arrays_;
-  nb::object function_, to_device_, synchronize_, to_host_, device_time_;
+  nb::object function_, ready_, to_device_, synchronize_, to_host_, device_time_;
   std::size_t workspace_ = 0;
   nb::dict constants_;
   std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
@@ -70,6 +71,7 @@ class PythonPlan : public Plan {
   std::vector<Place> places_;
   nb::tuple arguments_;
   nb::dict keywords_;
+  nb::object readied_;  ///< what ready_ made of them, called without arguments
   nb::object result_;
   std::string before_;  ///< fingerprint of the inputs
   int runs_ = 0;

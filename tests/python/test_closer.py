@@ -104,6 +104,49 @@ def test_what_is_no_memory_and_no_time_is_said(method, value, reason):
     assert reason in timed["timed"].wrong, timed["timed"].wrong
 
 
+class Ready(kernels.Exact):
+    """Computes in what ready() returns; `early`: before the clock starts."""
+
+    name = "ready_one"
+    early = False
+    calls = 0
+
+    def ready(self, q, k, v, **options):
+        made = self.attention(q, k, v, **options) if self.early else None
+
+        def run():
+            type(self).calls += 1
+            return self.attention(q, k, v, **options) if made is None else made
+
+        return run
+
+
+def test_what_is_readied_is_called_in_place_of_attention():
+    before = Ready.calls
+    results = attest.check(Ready(), ["seq=5x7 dim=4 causal", "seq=5 dim=4 scale=2"])
+    assert results.count("pass") == 2 and Ready.calls > before, results
+
+
+def test_what_is_computed_before_the_clock_starts_earns_no_speed():
+    early = type("Early", (Ready,), {"early": True})
+    for backend, speed in ((Ready(), True), (early(), False)):
+        (timed,) = attest.bench(
+            backend, "heads=4 seq=256 dim=32", against=[], repetitions=4, min_seconds=0.02, threads=1
+        )
+        wrong = timed["ready_one"].wrong
+        assert not wrong if speed else "works outside run" in wrong, wrong
+
+
+def test_what_ready_throws_and_gives_is_a_verdict():
+    def raising(self, q, k, v, **options):
+        raise ValueError("no buffers")
+
+    for ready, reason in ((raising, "no buffers"), (lambda self, q, k, v, **options: None, "not callable")):
+        wrong = type("Wrong", (Ready,), {"ready": ready})
+        (verdict,) = attest.check(wrong(), "seq=4 dim=4", shrink=False)
+        assert verdict.status == "fail" and reason in verdict.reason, verdict.reason
+
+
 def test_a_wrong_callable_gets_no_speed():
     (timed,) = attest.bench(without_scale, "seq=32 dim=16", against=["example"], repetitions=3, min_seconds=0.01)
     assert timed["without_scale"].wrong and not timed["without_scale"].seconds

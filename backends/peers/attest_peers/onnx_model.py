@@ -40,8 +40,8 @@ class Sessions:
     def __init__(self) -> None:
         self._kept: dict[Hashable, Any] = {}
 
-    def run(self, key: Hashable, model: Any, outputs: list[str], given: Mapping[str, np.ndarray], threads: int) -> Any:
-        """`outputs` of the model that `model()` makes, which is one for each `key`."""
+    def session(self, key: Hashable, model: Any, threads: int) -> Any:
+        """Of the model that `model()` makes, which is one for each `key`."""
         import onnxruntime
 
         if key not in self._kept:
@@ -54,4 +54,8 @@ class Sessions:
             self._kept[key] = onnxruntime.InferenceSession(
                 model().SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
-        return dict(zip(outputs, self._kept[key].run(outputs, dict(given))))
+        return self._kept[key]
+
+    def run(self, key: Hashable, model: Any, outputs: list[str], given: Mapping[str, np.ndarray], threads: int) -> Any:
+        """`outputs` of that session."""
+        return dict(zip(outputs, self.session(key, model, threads).run(outputs, dict(given))))

@@ -30,15 +30,23 @@ class Contrib(Peer):
     def __init__(self) -> None:
         self._sessions = Sessions()
 
+    def node(self, q: Any, k: Any, v: Any, request: Request) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        """Attributes, inputs by name, and the outputs that are wanted."""
+        raise NotImplementedError
+
     def run_node(self, attributes: Mapping[str, Any], given: Mapping[str, Any], asked: list[str]) -> Any:
         arrays = {name: np.ascontiguousarray(array) for name, array in given.items()}
+        session = self.session_of(attributes, arrays, asked)
+        return dict(zip(asked, session.run(asked, arrays)))
+
+    def session_of(self, attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray], asked: list[str]) -> Any:
         types = {name: (name, TYPES[array.dtype.name], array.ndim) for name, array in arrays.items()}
         storage = types["query"][1]
         made = [(name, storage, 3 if name == "output" else 4) if name in asked else None for name in self.outputs]
         key = (tuple(sorted(attributes.items())), tuple(types.values()), tuple(asked))
         inputs = [types.get(name) for name in self.inputs]
-        return self._sessions.run(
-            key, lambda: one_node(self.operator, DOMAIN, 1, attributes, inputs, made), asked, arrays, self.threads
+        return self._sessions.session(
+            key, lambda: one_node(self.operator, DOMAIN, 1, attributes, inputs, made), self.threads
         )
 
     @staticmethod
@@ -86,6 +94,13 @@ class MultiHeadAttention(Contrib):
     }
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        made = self.run_node(*self.node(q, k, v, request))
+        names = {"output": "o", "present_key": "present_k", "present_value": "present_v", "qk": "biased"}
+        results = {names[name]: array for name, array in made.items()}
+        results["o"] = separate(results["o"], q.shape[1])
+        return results if len(request.outputs) > 1 else results["o"]
+
+    def node(self, q: Any, k: Any, v: Any, request: Request) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         attributes: dict[str, Any] = {"num_heads": int(q.shape[1])}
         given = {name: side_by_side(array) for name, array in (("query", q), ("key", k), ("value", v))}
         if request.scale is not None:
@@ -111,11 +126,7 @@ class MultiHeadAttention(Contrib):
             asked += ["present_key", "present_value"]
         if "biased" in request.outputs:
             asked.append("qk")
-        made = self.run_node(attributes, given, asked)
-        names = {"output": "o", "present_key": "present_k", "present_value": "present_v", "qk": "biased"}
-        results = {names[name]: array for name, array in made.items()}
-        results["o"] = separate(results["o"], q.shape[1])
-        return results if len(request.outputs) > 1 else results["o"]
+        return attributes, given, asked
 
     def cannot_do(self, call: Any) -> Optional[str]:
         if call.past and call.key_dim != call.value_dim:
@@ -162,6 +173,14 @@ class GroupQueryAttention(Contrib):
     }
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        made = self.run_node(*self.node(q, k, v, request))
+        results = {"o": separate(made["output"], q.shape[1])}
+        if len(request.outputs) == 1:
+            return results["o"]
+        results.update(present_k=made["present_key"], present_v=made["present_value"])
+        return {**results, "weights": made["output_qk"]} if "output_qk" in made else results
+
+    def node(self, q: Any, k: Any, v: Any, request: Request) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         k, v = request.with_cached(k, v)
         before = request.keys - request.queries
         attributes: dict[str, Any] = {"num_heads": int(q.shape[1]), "kv_num_heads": int(k.shape[1])}
@@ -192,12 +211,7 @@ class GroupQueryAttention(Contrib):
         if "weights" in request.outputs:
             attributes["qk_output"] = 2
             asked.append("output_qk")
-        made = self.run_node(attributes, given, asked)
-        results = {"o": separate(made["output"], q.shape[1])}
-        if len(request.outputs) == 1:
-            return results["o"]
-        results.update(present_k=made["present_key"], present_v=made["present_value"])
-        return {**results, "weights": made["output_qk"]} if "output_qk" in made else results
+        return attributes, given, asked
 
     @staticmethod
     def _said_by_place(request: Request) -> bool:

@@ -64,6 +64,11 @@ class Backend:
         """Seconds of the last run by the device's own clock; None where there is none. Asked after every run."""
         return None
 
+    def ready(self, q: Any, k: Any, v: Any, /) -> Callable[[], Any]:
+        """Where a subclass has it, it is given what attention() would be, keywords included, before the clock starts:
+        what it returns is called, without arguments, in place of attention(). Data are new each time."""
+        raise NotImplementedError(f"{type(self).__name__} has no method `ready`")
+
     def function(self) -> Callable[..., Any]:
         """What is called, and whose signature says what it takes."""
         return self.attention
@@ -101,8 +106,9 @@ class Backend:
             if value is not None:
                 constants[keyword] = value
         clock = None if type(self).device_time is Backend.device_time else self.device_time
+        ready = None if type(self).ready is Backend.ready else self.ready
         step = Step(
-            self.function(), constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock
+            self.function(), constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock, ready
         )
         return step if self.tensors != "torch" else _torch_step(step, self.device)
 

@@ -97,6 +97,7 @@ class Step:
     tensors: Any  # "numpy", "torch", "dlpack" or a function
     workspace: int = 0  # bytes
     device_time: Optional[Callable[[], Any]] = None  # seconds of the last run, or None
+    ready: Optional[Callable[..., Callable[[], Any]]] = None  # given what the function is; run() calls what it returns
     to_device: Optional[Callable[[Any], Any]] = None
     synchronize: Optional[Callable[[], None]] = None
     to_host: Optional[Callable[[Any], Any]] = None

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Writes results/speeds.md from the files that speeds.py leaves in results/peers/speeds/.
+
+    python3 backends/peers/speeds_report.py [--check] [--data FOLDER] [--rerun FOLDER]
+
+With --check nothing is written, and a page that differs from what stands there is an error. With --data the page of
+another folder's files is printed. With --rerun the refusals in a folder that `speeds.py --results FOLDER` wrote are held
+against those that are written down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Iterable, Optional
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent.parent / "results"
+DATA = RESULTS / "peers" / "speeds"
+PAGE = RESULTS / "speeds.md"
+SUITES = ("workloads", "shapes")
+#: Operators of one library, of which the fastest counts in each case: what stands behind its time.
+OPERATORS = {"onnxruntime": "", "onnxruntime_mha": "mha", "onnxruntime_gqa": "gqa"}
+COVERED = 0.95
+
+Samples = list[float]
+
+
+@dataclass
+class Ratio:
+    """How many times as long the one takes, and an interval."""
+
+    middle: float
+    low: float
+    high: float
+    covered: float
+
+
+@dataclass
+class Measured:
+    """One file: a suite, timed with a number of threads."""
+
+    threads: int
+    context: dict[str, Any]
+    natives: list[str]
+    peers: list[str]
+    cases: list[dict[str, Any]]
+    samples: dict[tuple[str, str], Samples] = field(default_factory=dict)  # ms, by backend and case
+    disturbed: set[tuple[str, str]] = field(default_factory=set)  # of which fewer than half were undisturbed
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    at_work: dict[str, float] = field(default_factory=dict)  # the most threads in a case
+
+    def ms(self, backend: str, case: str) -> Optional[float]:
+        found = self.samples.get((backend, case))
+        return median(found) if found else None
+
+    def libraries(self) -> list[str]:
+        """The peers, operators of one library as one."""
+        return list(dict.fromkeys("onnxruntime" if peer in OPERATORS else peer for peer in self.peers))
+
+    def backends_of(self, column: str) -> list[str]:
+        return [peer for peer in self.peers if peer in OPERATORS] if column == "onnxruntime" else [column]
+
+    def fastest(self, backends: Iterable[str], case: str) -> Optional[str]:
+        timed = [(time, backend) for backend in backends if (time := self.ms(backend, case)) is not None]
+        return min(timed)[1] if timed else None
+
+    def best_peer(self, case: str) -> Optional[str]:
+        return self.fastest(self.peers, case)
+
+
+def measured(path: Path) -> Measured:
+    """The file's samples, those that something disturbed left out as `attest compare` does."""
+    with gzip.open(path, "rt") as file:
+        data = json.load(file)
+    context, suite = data["context"], data["suite"]
+    made = Measured(int(context["threads"]), context, suite["natives"], suite["peers"], suite["cases"])
+    every: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for sample in data["benchmarks"]:
+        every[sample["name"].split("/")[0], sample["label"]].append(sample)
+    for key, samples in every.items():
+        kept = [sample for sample in samples if not sample["disturbed"]]
+        if 2 * len(kept) < int(context["repetitions"]):
+            made.disturbed.add(key)
+            kept = samples
+        made.samples[key] = [float(sample["real_time"]) for sample in kept]
+        worked = max(float(sample.get("threads_used", 0)) for sample in samples)
+        made.at_work[key[0]] = max(made.at_work.get(key[0], 0), worked)
+    made.reasons = {(row["backend"], row["case"]): row["reason"] for row in data["no_speed"]}
+    return made
+
+
+def ratio_of(over: Samples, under: Samples) -> Ratio:
+    """over / under by Hodges and Lehmann, with the interval of Mann and Whitney: harness/speed/speed_comparison.cpp."""
+    m, n = len(under), len(over)
+    counts = [1.0] + [0.0] * (m * n)  # arrangements by the value of the statistic
+    for k in range(1, m + 1):
+        for at in range(m * n, n + k - 1, -1):
+            counts[at] -= counts[at - n - k]
+        for at in range(k, m * n + 1):
+            counts[at] += counts[at - k]
+    total = sum(counts)
+    differences = sorted(math.log(b) - math.log(a) for a in under for b in over)
+    tail, cut = 0.0, 0
+    while 2 * (cut + 1) < len(differences) and 2 * (tail + counts[cut]) / total <= 1 - COVERED:
+        tail += counts[cut]
+        cut += 1
+    first = max(cut - 1, 0)
+    outside = 2 * (tail if cut else counts[0]) / total
+    low, high = differences[first], differences[-1 - first]
+    return Ratio(math.exp(median(differences)), math.exp(low), math.exp(high), max(0.0, 1 - outside))
+
+
+def against_best(data: Measured, native: str, case: str) -> Optional[Ratio]:
+    """How many times as long as the native backend the best peer takes."""
+    peer = data.best_peer(case)
+    if peer is None or data.ms(native, case) is None:
+        return None
+    return ratio_of(data.samples[peer, case], data.samples[native, case])
+
+
+def scaling(one: Optional[Measured], data: Measured, backend: str, case: str) -> Optional[float]:
+    """The time with one thread over that with more."""
+    if one is None:
+        return None
+    before, now = one.ms(backend, case), data.ms(backend, case)
+    return before / now if before is not None and now is not None else None
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+
+
+def milliseconds(time: float) -> str:
+    return f"{time:.3f}" if time < 1 else f"{time:.2f}" if time < 10 else f"{time:.1f}" if time < 100 else f"{time:.0f}"
+
+
+def times(value: Optional[float]) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def cell(data: Measured, column: str, case: str) -> str:
+    backends = data.backends_of(column)
+    backend = data.fastest(backends, case)
+    if backend is None:
+        reasons = [data.reasons.get((each, case), "not timed") for each in backends]
+        return "refused" if all(reason.startswith("refused") for reason in reasons) else "no speed"
+    time = data.ms(backend, case)
+    assert time is not None
+    text = milliseconds(time) + "?" * ((backend, case) in data.disturbed)
+    return f"{text} {OPERATORS.get(backend, '')}".strip()
+
+
+def interval(ratio: Optional[Ratio]) -> str:
+    if ratio is None:
+        return "-"
+    beside = f"{ratio.low:.2f} to {ratio.high:.2f}" + (
+        "" if ratio.covered >= COVERED else f", covers {ratio.covered:.0%}"
+    )
+    return f"{ratio.middle:.2f} ({beside})"
+
+
+def case_rows(data: Measured, one: Optional[Measured]) -> list[str]:
+    native = data.natives[0]
+    weighted = any(case["weight"] != 1 for case in data.cases)
+    header = ["case", *(["weight"] * weighted), *data.natives, *data.libraries(), f"best peer / {native}"]
+    if one is not None:
+        header.append(f"scaling: {native}, best peer")
+    rows = []
+    for case in data.cases:
+        name = case["case"]
+        row = [f"`{name}`", *([f"{case['weight']:g}"] * weighted)]
+        row += [cell(data, column, name) for column in [*data.natives, *data.libraries()]]
+        row.append(interval(against_best(data, native, name)))
+        if one is not None:
+            peer = data.best_peer(name)
+            row.append(f"{times(scaling(one, data, native, name))}, {times(peer and scaling(one, data, peer, name))}")
+        rows.append(row)
+    return table(header, rows)
+
+
+def mean(pairs: list[tuple[float, float]]) -> float:
+    """Geometric mean of values with weights."""
+    return math.exp(sum(weight * math.log(value) for value, weight in pairs) / sum(weight for _, weight in pairs))
+
+
+def summary_rows(data: Measured) -> list[str]:
+    rows = []
+    for native in data.natives:
+        found = [
+            (ratio, case["weight"], case["case"])
+            for case in data.cases
+            if (ratio := against_best(data, native, case["case"])) is not None
+        ]
+        if not found:
+            rows.append([native, "0", *["-"] * 6])
+            continue
+        middles, lows = ([(getattr(r, end), weight) for r, weight, _ in found] for end in ("middle", "low"))
+        worst = min(found, key=lambda one: one[0].middle)
+        behind = sum(ratio.middle < 1 for ratio, _, _ in found)
+        surely = sum(ratio.high < 1 for ratio, _, _ in found)
+        rows.append(
+            [f"`{native}`", f"{len(found)}", f"{mean(middles):.2f}", f"{mean(lows):.2f}",
+             f"{median(ratio.middle for ratio, _, _ in found):.2f}", f"{worst[0].middle:.2f}: `{worst[2]}`",
+             f"{behind}", f"{surely}"]
+        )  # fmt: skip
+    header = ["backend", "cases", "mean", "of lower ends", "median", "worst", "behind", "of these surely"]
+    return table(header, rows)
+
+
+def scaling_rows(one: Measured, data: Measured) -> list[str]:
+    rows = []
+    for backend in [*data.natives, *data.peers]:
+        found = sorted(value for case in data.cases if (value := scaling(one, data, backend, case["case"])) is not None)
+        shown = [f"{found[0]:.2f}", f"{median(found):.2f}", f"{found[-1]:.2f}"] if found else ["-"] * 3
+        work = [f"{file.at_work[backend]:.1f}" if file.at_work.get(backend) else "-" for file in (one, data)]
+        rows.append([f"`{backend}`", f"{len(found)}", *shown, *work])
+    header = ["backend", "cases", "least", "median", "most"]
+    return table([*header, f"at work, of {one.threads}", f"at work, of {data.threads}"], rows)
+
+
+def reason_rows(data: Measured) -> list[str]:
+    counted = Counter((backend, reason) for (backend, _), reason in data.reasons.items())
+    order = {name: place for place, name in enumerate([*data.natives, *data.peers])}
+    rows = [
+        [f"`{backend}`", f"{count}", reason.replace("|", "\\|")]
+        for (backend, reason), count in sorted(counted.items(), key=lambda one: (order[one[0][0]], one[0][1]))
+    ]
+    return table(["backend", "cases", "no speed because"], rows) if rows else ["None."]
+
+
+def machine_rows(files: list[tuple[str, Measured]]) -> list[str]:
+    rows = []
+    for name, data in files:
+        c = data.context
+        rows.append(
+            [f"`{name}`", f"{c['cpu']}; {c['build']}", f"{c['roof_fma_gflops_f32']} GFLOP/s, {c['roof_read_gbps']} GB/s",
+             c["date"][:10], f"`{c['commit'][:7]}`", f"`{c['command']}`"]
+        )  # fmt: skip
+    return table(["file", "processor, build", "f32 FMA, reading", "measured", "commit", "command"], rows)
+
+
+def library_rows(data: Measured) -> list[str]:
+    return table(
+        ["backend", "what"],
+        [[f"`{name}`", str(data.context.get(f"backend_{name}", "-"))] for name in [*data.natives, *data.peers]],
+    )
+
+
+def rerun(folder: Path) -> None:
+    """Fails where a backend has no speed, and not because it refuses; or where a refusal differs from the one before."""
+    differ = []
+    for path in sorted(folder.glob("*.json.gz")):
+        now = measured(path)
+        before = measured(DATA / path.name).reasons if (DATA / path.name).exists() else {}
+        for case in now.cases:
+            for backend in [*now.natives, *now.peers]:
+                key = backend, case["case"]
+                reason, written = now.reasons.get(key, "a speed"), before.get(key, "a speed")
+                known = not before or reason == written
+                if reason != "a speed" and not reason.startswith("refused") or not known:
+                    differ.append(f"{path.name}: {backend}: {case['case']}: {reason}; before: {written}")
+        print(f"{path.name}: {len(now.samples)} speeds, {len(now.reasons)} refusals")
+        if not now.samples:
+            differ.append(f"{path.name}: no speed")
+    if differ:
+        sys.exit("\n".join(differ))
+
+
+def page(folder: Path) -> str:
+    found: dict[str, list[Measured]] = {}
+    names = []
+    for suite in SUITES:
+        files = [(path, measured(path)) for path in folder.glob(f"{suite}.*.json.gz")]
+        found[suite] = sorted((data for _, data in files), key=lambda data: -data.threads)
+        names += sorted(((path.name, data) for path, data in files), key=lambda one: -one[1].threads)
+    out = (HERE / "speeds_head.txt").read_text().splitlines()
+    if not names:
+        return "\n".join([*out, "Nothing has been measured yet."]) + "\n"
+    for suite in (suite for suite in SUITES if found[suite]):
+        data = found[suite][0]
+        one = next((other for other in found[suite] if other.threads == 1 < data.threads), None)
+        out += [f"## {suite.capitalize()}", ""]
+        out += [f"`{suite}`, {data.threads} thread(s). Time of the best peer over ours:", ""]
+        out += [*summary_rows(data), ""]
+        if folder == DATA:
+            picture = f"{suite}.{data.threads}", f"peers/speeds/{suite}.svg"
+            out += [f"<!-- tests/docs/speeds_picture.sh {picture[0]} --svg {picture[1]} -->"]
+            out += [f"![Times of each backend on {suite}, as multiples of the fastest]({picture[1]})", ""]
+        out += ["Milliseconds of one run:", "", *case_rows(data, one), ""]
+        if one is not None:
+            out += [f"Times as fast with {data.threads} threads as with one:", "", *scaling_rows(one, data), ""]
+        out += ["Without a speed:", "", *reason_rows(data), ""]
+    out += ["## What was measured", "", *library_rows(next(files[0] for files in found.values() if files)), ""]
+    out += machine_rows(names)
+    return "\n".join(out) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--data", type=Path, metavar="FOLDER")
+    parser.add_argument("--rerun", type=Path, metavar="FOLDER")
+    asked = parser.parse_args()
+    if asked.rerun:
+        return rerun(asked.rerun)
+    text = page(asked.data or DATA)
+    if asked.data:
+        print(text, end="")
+    elif not asked.check:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        sys.exit(f"{PAGE.name} is not what the files say; python3 backends/peers/speeds_report.py writes it")
+
+
+if __name__ == "__main__":
+    main()
