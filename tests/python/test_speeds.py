@@ -95,7 +95,7 @@ def test_the_interval_is_that_of_compare(tmp_path):
             paths.append(str(tmp_path / f"{name}.json"))
             Path(paths[-1]).write_text(json.dumps({"benchmarks": [sample("simd", CASES[0], time) for time in times]}))
         told = tmp_path / "comparison.json"
-        command = [sys.executable, "-m", "attest", "compare", *paths, "--json", str(told)]
+        command = [sys.executable, "-m", "attest", "compare", *paths, "--confidence", "0.95", "--json", str(told)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert told.exists(), ended.stderr
         (line,) = json.loads(told.read_text())["cases"]
@@ -118,6 +118,7 @@ class Timed(Readied):
     """A library with one mask, in NumPy."""
 
     name = "timed"
+    takes = Readied.takes | {"dtype=f32"}
     made = 0
 
     def readied(self, q, k, v, request, key):
