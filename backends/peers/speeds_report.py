@@ -4,8 +4,8 @@
     python3 backends/peers/speeds_report.py [--check] [--data FOLDER] [--rerun FOLDER]
 
 With --check nothing is written, and a page that differs from what stands there is an error. With --data the page of
-another folder's files is printed. With --rerun the refusals in a folder that `speeds.py --results FOLDER` wrote are held
-against those that are written down.
+another folder's files is printed. With --rerun the refusals in a folder that
+`speeds.py --results FOLDER` wrote are held against those that are written down.
 """
 
 from __future__ import annotations
@@ -241,7 +241,8 @@ def machine_rows(files: list[tuple[str, Measured]]) -> list[str]:
     for name, data in files:
         c = data.context
         rows.append(
-            [f"`{name}`", f"{c['cpu']}; {c['build']}", f"{c['roof_fma_gflops_f32']} GFLOP/s, {c['roof_read_gbps']} GB/s",
+            [f"`{name}`", f"{c['cpu']}; {c['build']}",
+             f"{c['roof_fma_gflops_f32']} GFLOP/s, {c['roof_read_gbps']} GB/s",
              c["date"][:10], f"`{c['commit'][:7]}`", f"`{c['command']}`"]
         )  # fmt: skip
     return table(["file", "processor, build", "f32 FMA, reading", "measured", "commit", "command"], rows)
@@ -255,8 +256,8 @@ def library_rows(data: Measured) -> list[str]:
 
 
 def rerun(folder: Path) -> None:
-    """Fails where a result was wrong, and where what is refused differs from before. On a busy machine pools don't come to
-    rest, so that there is no speed: that is said."""
+    """Fails where a result was wrong, and where what is refused differs from before. On a busy machine pools don't come
+    to rest, so that there is no speed: that is said."""
     differ = []
     for path in sorted(folder.glob("*.json.gz")):
         now = measured(path)
