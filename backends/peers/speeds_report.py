@@ -142,10 +142,6 @@ def milliseconds(time: float) -> str:
     return f"{time:.3f}" if time < 1 else f"{time:.2f}" if time < 10 else f"{time:.1f}" if time < 100 else f"{time:.0f}"
 
 
-def times(value: Optional[float]) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
 def cell(data: Measured, column: str, case: str) -> str:
     backends = data.backends_of(column)
     backend = data.fastest(backends, case)
@@ -180,8 +176,8 @@ def case_rows(data: Measured, one: Optional[Measured]) -> list[str]:
         row += [cell(data, column, name) for column in [*data.natives, *data.libraries()]]
         row.append(interval(against_best(data, native, name)))
         if one is not None:
-            peer = data.best_peer(name)
-            row.append(f"{times(scaling(one, data, native, name))}, {times(peer and scaling(one, data, peer, name))}")
+            scaled = [each and scaling(one, data, each, name) for each in (native, data.best_peer(name))]
+            row.append(", ".join("-" if not value else f"{value:.2f}" for value in scaled))
         rows.append(row)
     return table(header, rows)
 

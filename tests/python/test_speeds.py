@@ -32,8 +32,8 @@ def sample(backend, case, time, disturbed=0, threads=2.0):
 
 def write(folder, samples, no_speed=(), threads=2, weights=(3, 1)):
     context = {
-        "threads": str(threads), "repetitions": "4", "cpu": "a processor", "build": "a build",
-        "date": "2026-11-24T10:00", "commit": "0123456789", "command": "attest bench", "roof_fma_gflops_f32": "100", "roof_read_gbps": "10",
+        "threads": str(threads), "repetitions": "4", "cpu": "a processor", "build": "a build", "date": "2026-11-24",
+        "commit": "0123456789", "command": "attest bench", "roof_fma_gflops_f32": "100", "roof_read_gbps": "10",
         "backend_simd": "ours",
     }  # fmt: skip
     cases = [{"case": case, "weight": weight, "what": ""} for case, weight in zip(CASES, weights)]

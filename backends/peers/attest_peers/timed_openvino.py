@@ -67,7 +67,7 @@ def writeable(array: np.ndarray) -> np.ndarray:
     if array.flags.writeable:
         return array
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    return np.ndarray(array.shape, array.dtype, memory)
+    return np.ndarray(array.shape, array.dtype, memoryview(memory).cast("B"))
 
 
 def _model(inputs: list[np.ndarray], causal: bool) -> Any:
