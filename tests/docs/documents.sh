@@ -5,7 +5,7 @@ root=$(cd "$docs/../.." && pwd)
 
 # Every document below a folder (the project by default), without what builds left there.
 documents() {
-  (cd "${1:-$root}" && find . -name '*.md' -not -path './build*' -not -path './.git/*' | sed 's,^\./,,' | sort)
+  (cd "${1:-$root}" && find . -name '*.md' -not -path './build*' -not -path './.git/*' -not -path './backends/peers/build/*' | sed 's,^\./,,' | sort)
 }
 
 # markdown WHAT FILE: see markdown.awk.

@@ -23,7 +23,7 @@ failures=$(
   done
   # Comments name documents by their path from the top, or by one beside the source.
   [ "$folder" != "$root" ] ||
-    grep -rnE --include='*.sh' --include='CMakeLists.txt' --include='*.cases' --include='*.yml' '^ *#.*\.md\b' \
+    grep -rnE --exclude-dir=build --include='*.sh' --include='CMakeLists.txt' --include='*.cases' --include='*.yml' '^ *#.*\.md\b' \
       .github CMakeLists.txt reference backends harness tests scripts |
     while IFS=: read -r source line text; do
       for name in $(grep -oE '[A-Za-z_./-]+\.md\b' <<<"$text"); do
@@ -32,7 +32,7 @@ failures=$(
     done
   # Those of sources name any file, but for what is quoted as an example, and files of a FOLDER/ that the user names.
   [ "$folder" != "$root" ] ||
-    grep -rnoE --include='*.h' --include='*.cpp' --include='*.cl' '(^|[^:"])//.*\.(h|cpp|cl|md|sh|awk|txt|cases|cmake|py|json)\b.*' \
+    grep -rnoE --exclude-dir=build --include='*.h' --include='*.cpp' --include='*.cl' '(^|[^:"])//.*\.(h|cpp|cl|md|sh|awk|txt|cases|cmake|py|json)\b.*' \
       reference backends harness tests |
     while IFS=: read -r source line text; do
       for name in $(sed 's/"[^"]*"//g; s/`[^`]*`//g' <<<"$text" |

@@ -32,7 +32,7 @@ def sample(backend, case, time, disturbed=0, threads=2.0):
 
 def write(folder, samples, no_speed=(), threads=2, weights=(3, 1)):
     context = {
-        "threads": str(threads), "repetitions": "4", "cpu": "a processor", "build": "a build", "date": "2026-11-24T10:00",
+        "threads": str(threads), "repetitions": "4", "cpu": "a processor", "build": "a build", "date": "2026-11-24",
         "commit": "0123456789", "command": "attest bench", "roof_fma_gflops_f32": "100", "roof_read_gbps": "10",
         "backend_simd": "ours",
     }  # fmt: skip
@@ -95,7 +95,7 @@ def test_the_interval_is_that_of_compare(tmp_path):
             paths.append(str(tmp_path / f"{name}.json"))
             Path(paths[-1]).write_text(json.dumps({"benchmarks": [sample("simd", CASES[0], time) for time in times]}))
         told = tmp_path / "comparison.json"
-        command = [sys.executable, "-m", "attest", "compare", *paths, "--json", str(told)]
+        command = [sys.executable, "-m", "attest", "compare", *paths, "--confidence", "0.95", "--json", str(told)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert told.exists(), ended.stderr
         (line,) = json.loads(told.read_text())["cases"]
@@ -118,6 +118,7 @@ class Timed(Readied):
     """A library with one mask, in NumPy."""
 
     name = "timed"
+    takes = Readied.takes | {"dtype=f32"}
     made = 0
 
     def readied(self, q, k, v, request, key):
@@ -151,7 +152,7 @@ def test_calls_that_differ_have_keys_that_differ():
         return key_of(q, k, v, Request(1, 2, 8, 8, **said))
 
     slopes = np.array([0.5, 0.25])
-    keys = [key(), key(causal=True), key(causal=True, align="bottom-right"), key(window=(3, None)), key(key_lengths=[5]),
-            key(alibi_slopes=slopes), key(alibi_slopes=2 * slopes), key(scale=2.0)]  # fmt: skip
+    keys = [key(), key(causal=True), key(causal=True, align="bottom-right"), key(window=(3, None)),
+            key(key_lengths=[5]), key(alibi_slopes=slopes), key(alibi_slopes=2 * slopes), key(scale=2.0)]  # fmt: skip
     assert len(set(keys)) == len(keys)
     assert key(mask=np.ones((1, 2, 8, 8), bool)) is None

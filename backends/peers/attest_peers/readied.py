@@ -15,7 +15,7 @@ class Readied(Peer):
 
     _kept: dict[Hashable, Any] = {}
 
-    def ready(self, q: Any, k: Any, v: Any, **options: Any) -> Callable[[], Any]:  # type: ignore[override]
+    def ready(self, q: Any, k: Any, v: Any, **options: Any) -> Callable[[], Any]:
         request = Request(q.shape[0], q.shape[1], q.shape[2], k.shape[2], **options)
         return self.readied(q, k, v, request, key_of(q, k, v, request))
 

@@ -23,7 +23,7 @@ def bound(session: Any, given: Mapping[str, np.ndarray], made: Mapping[str, Any]
         value = values[array] if isinstance(array, str) else onnxruntime.OrtValue.ortvalue_from_numpy(array)
         binding.bind_ortvalue_output(name, value)
 
-    def run() -> None:
+    def run(held: Mapping[str, Any] = values) -> None:  # the binding holds no memory of NumPy
         session.run_with_iobinding(binding)
 
     return run

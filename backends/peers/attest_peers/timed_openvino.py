@@ -28,8 +28,10 @@ class Backend(Readied, Checked):
         native = request.only_causal()
         arrays = [np.ascontiguousarray(array) for array in (q, k, v)]
         beside = self.keep(key, lambda: self._beside(q.dtype, request, native))
-        inference = self._request(arrays + beside, native)
-        for place, array in enumerate(arrays + beside):
+        given = arrays + beside
+        inference = self._request(given, native)
+        self._given = given  # the request reads them and doesn't hold them
+        for place, array in enumerate(given):
             inference.set_input_tensor(place, openvino.Tensor(writeable(array), shared_memory=True))
         o = inference.get_output_tensor(0).data
 
@@ -65,7 +67,7 @@ def writeable(array: np.ndarray) -> np.ndarray:
     if array.flags.writeable:
         return array
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    return np.frombuffer(memory, array.dtype).reshape(array.shape)
+    return np.ndarray(array.shape, array.dtype, memoryview(memory).cast("B"))
 
 
 def _model(inputs: list[np.ndarray], causal: bool) -> Any:
