@@ -93,7 +93,7 @@ def bench(interpreter: Path, words: list[str], threads: int) -> list[dict[str, s
         return list(csv.DictReader(rows))
 
 
-def measure(interpreter: Path, suite: str, threads: int, asked: argparse.Namespace) -> None:
+def measure(interpreter: Path, suite: str, threads: int, repetitions: int, asked: argparse.Namespace) -> None:
     natives, peers = asked.natives.split(","), asked.peers.split(",")
     lines = [line for line in lines_of(suite) if re.search(asked.filter, line[0])]
     if not lines:
@@ -101,7 +101,7 @@ def measure(interpreter: Path, suite: str, threads: int, asked: argparse.Namespa
     words = ["--backend", ",".join([*natives, *peers]), "--require", ",".join([*natives, *peers])]
     for peer in peers:
         words += ["--python", PEERS[peer]]
-    words += ["--threads", str(threads), "--repetitions", str(asked.repetitions), "--min-time", str(asked.min_time)]
+    words += ["--threads", str(threads), "--repetitions", str(repetitions), "--min-time", str(asked.min_time)]
     cases = as_attest_says(interpreter, [line for line, _, _ in lines])
     print(f"{suite}, {threads} thread(s), {len(cases)} cases", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--natives", default=",".join(NATIVES))
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--filter", default="", help="a regular expression that is searched in lines")
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--min-time", type=float, default=0.05)
     parser.add_argument("--environments", type=Path, default=HERE / "build")
     parser.add_argument("--results", type=Path, default=speeds_report.DATA)
@@ -157,9 +157,11 @@ def main() -> None:
     unknown = [peer for peer in asked.peers.split(",") if peer not in PEERS]
     if unknown:
         sys.exit(f"speeds.py: there is no peer {unknown[0]}; there are {', '.join(PEERS)}")
-    for threads in map(int, asked.threads.split(",")):
+    for place, threads in enumerate(map(int, asked.threads.split(","))):
+        # Of the others medians are shown alone.
+        repetitions = asked.repetitions if place == 0 else min(3, asked.repetitions)
         for suite in asked.suites.split(","):
-            measure(interpreter, suite, threads, asked)
+            measure(interpreter, suite, threads, repetitions, asked)
     if asked.results.resolve() != speeds_report.DATA:
         return
     speeds_report.PAGE.write_text(speeds_report.page(speeds_report.DATA))
