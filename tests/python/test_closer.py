@@ -1,6 +1,7 @@
 """explain, shrink, fuzz, statements, bench and reference."""
 
 import json
+import os
 
 import kernels
 import numpy as np
@@ -131,7 +132,7 @@ def test_what_is_computed_before_the_clock_starts_earns_no_speed():
     early = type("Early", (Ready,), {"early": True})
     for backend, speed in ((Ready(), True), (early(), False)):
         (timed,) = attest.bench(
-            backend, "heads=4 seq=256 dim=32", against=[], repetitions=4, min_seconds=0.02, threads=1
+            backend, "heads=4 seq=256 dim=32", against=[], repetitions=4, min_seconds=0.02, threads=os.cpu_count()
         )
         wrong = timed["ready_one"].wrong
         assert not wrong if speed else "works outside run" in wrong, wrong
