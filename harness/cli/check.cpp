@@ -270,8 +270,7 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
   std::optional<LastWord> last_word;
-  if (ranks && leads && ranks->size() > 1)
-    last_word.emplace("attest: rank 0 has ended before its time; " + way_on(options));
+  if (ranks && leads) last_word.emplace("attest: rank 0 has ended before its time; " + way_on(options));
   const CheckOutcome outcome = ranks ? check.run(*ranks) : check.run();
   last_word.reset();
   if (!leads) return end_on_ranks(options, *ranks, outcome, kOk);
