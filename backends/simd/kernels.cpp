@@ -7,6 +7,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/kernels.h"
@@ -47,29 +48,57 @@ void TanhRow(Real* row, std::int64_t n) {
   }
 }
 
-template <class Half>
-HWY_INLINE std::int64_t WidenVectors(const std::uint16_t* from, std::int64_t n, float* to) {
-  const auto* halves = reinterpret_cast<const Half*>(from);
+template <class Stored, class Real>
+HWY_INLINE std::int64_t WidenVectors(const void* from, std::int64_t n, Real factor, Real* to) {
+  const TagOf<Real> tag;
+  const auto* numbers = static_cast<const Stored*>(from);
+  const auto by = hn::Set(tag, factor);
   std::int64_t j = 0;
-  for (; j + kLanes<float> <= n; j += kLanes<float>) hn::StoreU(LoadHalf<float>(halves + j), TagOf<float>(), to + j);
+  for (; j + kLanes<Real> <= n; j += kLanes<Real>) hn::StoreU(hn::Mul(LoadWide<Real>(numbers + j), by), tag, to + j);
   return j;
 }
 
 template <class Real>
-void Widen(const void* from, DType type, std::int64_t n, Real* to) {
+void Widen(const void* from, DType type, std::int64_t n, Real factor, Real* to) {
   if (type == DType::f16 || type == DType::bf16) {
     const auto* halves = static_cast<const std::uint16_t*>(from);
     std::int64_t j = 0;
     if constexpr (sizeof(Real) == 4) {
-      if (type == DType::bf16) j = WidenVectors<hwy::bfloat16_t>(halves, n, to);
+      if (type == DType::bf16) j = WidenVectors<hwy::bfloat16_t>(from, n, factor, to);
 #if ATTEST_SIMD_WIDENS_F16
-      if (type == DType::f16) j = WidenVectors<hwy::float16_t>(halves, n, to);
+      if (type == DType::f16) j = WidenVectors<hwy::float16_t>(from, n, factor, to);
 #endif
     }
-    for (; j < n; ++j) to[j] = type == DType::bf16 ? bf16_to_float(halves[j]) : f16_to_float(halves[j]);
+    for (; j < n; ++j) to[j] = factor * (type == DType::bf16 ? bf16_to_float(halves[j]) : f16_to_float(halves[j]));
   } else {
-    std::copy_n(static_cast<const Real*>(from), n, to);
+    const auto* numbers = static_cast<const Real*>(from);
+    for (std::int64_t j = WidenVectors<Real>(from, n, factor, to); j < n; ++j) to[j] = factor * numbers[j];
   }
+}
+
+template <class Real>
+bool PackValues(const Real* from, std::int64_t stride, std::int64_t keys, std::int64_t dim, Real* to) {
+  const TagOf<Real> tag;
+  const hn::RebindToUnsigned<TagOf<Real>> bits;
+  constexpr std::int64_t kStep = kLanes<Real>, kRowsAhead = 8, kLine = 64 / static_cast<std::int64_t>(sizeof(Real));
+  const auto exponent = hn::BitCast(bits, hn::Set(tag, std::numeric_limits<Real>::infinity()));
+  auto odd = hn::Zero(bits);
+  const std::int64_t columns = (dim + kStep - 1) / kStep * kStep;
+  for (std::int64_t key = 0; key < keys; ++key) {
+    const Real* row = from + key * stride;
+    for (std::int64_t c = 0; c < dim; c += kLine) hwy::Prefetch(row + kRowsAhead * stride + c);
+    for (std::int64_t column = 0; column < columns; column += kWidth<Real>) {
+      const std::int64_t width = std::min(kWidth<Real>, columns - column);
+      Real* panel = to + column * keys + key * width;
+      for (std::int64_t c = 0; c < width; c += kStep) {
+        const std::int64_t left = dim - column - c;
+        const auto values = left >= kStep ? hn::LoadU(tag, row + column + c) : LoadRest<Real>(row + column + c, left);
+        hn::StoreU(values, tag, panel + c);
+        odd = hn::Or(odd, hn::VecFromMask(bits, hn::Eq(hn::And(hn::BitCast(bits, values), exponent), exponent)));
+      }
+    }
+  }
+  return hn::AllTrue(bits, hn::Eq(odd, hn::Zero(bits)));
 }
 
 template <class Real>
@@ -83,6 +112,8 @@ const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
                                             .rows = kRows,
                                             .width = kWidth<Real>,
+                                            .rows_step = kRows % kFewerRows == 0 ? kFewerRows : 2,
+                                            .pack_values = PackValues<Real>,
                                             .scores = Scores<Real>,
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,

@@ -17,11 +17,14 @@ inline constexpr std::int64_t kTileKeys = 64;
 /// Rows of a task that reads keys and values where they lie; 1, 2, 4 or this many in a tile.
 inline constexpr std::int64_t kFewRows = 8;
 
+/// Rows of any other tile at least.
+inline constexpr std::int64_t kLeastRows = 4;
+
 /// Nats by which a row's maximum may lag behind its scores: weights then reach e^kLag, and rescaling becomes rare.
 inline constexpr double kLag = 5.5;
 
-/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows, few
-/// ones to a power of two.
+/// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows_step,
+/// and to kLeastRows; few ones to a power of two.
 template <class Real>
 struct Tile {
   std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
@@ -82,7 +85,11 @@ struct Token {
 template <class Real>
 struct Kernels {
   std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
+  std::int64_t rows_step;           ///< a multiple of which the rows of a Tile are
 
+  /// `keys` rows of `dim` values, `stride` apart, into panels as Tile::values has them, whose missing columns become 0.
+  /// False when a value is NaN or infinite.
+  bool (*pack_values)(const Real* from, std::int64_t stride, std::int64_t keys, std::int64_t dim, Real* to);
   /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]), which are set; weights, whose maximum follows the
   /// scores; O += P * V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
   void (*scores)(const Tile<Real>&);
@@ -93,8 +100,8 @@ struct Kernels {
   bool (*reads)(DType stored);
   void (*scores_of_few)(const Tile<Real>&);
   void (*accumulate_few)(const Tile<Real>&);
-  /// n numbers of a 16-bit or the same storage type that lie side by side, exactly.
-  void (*widen)(const void* from, DType type, std::int64_t n, Real* to);
+  /// n numbers of a 16-bit or the same storage type that lie side by side, times a factor.
+  void (*widen)(const void* from, DType type, std::int64_t n, Real factor, Real* to);
   void (*multiply_add)(const Product<Real>&);
   void (*step)(const Token<Real>&);
   /// In place: exp for arguments up to kChunkNats, exactly 0 where it would be subnormal, NaN for NaN; tanh.

@@ -20,8 +20,8 @@ namespace attest::simd::HWY_NAMESPACE {
 template <int N, class Real>
 HWY_NOINLINE void MultiplyAddGroup(const Product<Real>& p, std::int64_t row, std::int64_t column) {
   const std::int64_t depth = p.lower_left ? std::min<std::int64_t>(p.depth, row + kRows) : p.depth;
-  AddProduct<N>(p.left + row * p.left_stride, p.left_stride, p.right + column, p.right_stride, depth,
-                p.out + row * p.out_stride + column, p.out_stride);
+  AddProduct<kRows, N>(p.left + row * p.left_stride, p.left_stride, p.right + column, p.right_stride, depth,
+                       p.out + row * p.out_stride + column, p.out_stride);
 }
 
 template <class Real>

@@ -22,18 +22,19 @@ struct KeyChunk {
   std::int64_t b = 0, group = 0, first = 0, count = 0, end = 0;
 };
 
-/// A row of any storage type and stride.
+/// A row of any storage type and stride, times a factor.
 template <class Real>
 void widen_row(const Kernels<Real>& kernels, const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l,
-               Real* to) {
+               Real* to, Real factor = 1) {
   constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
   const bool narrow = t.dtype == DType::f16 || t.dtype == DType::bf16;
   if ((t.dtype == kSame || narrow) && t.strides[3] == 1) {
     const auto* bytes =
         static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
-    kernels.widen(bytes, t.dtype, t.shape[3], to);
+    kernels.widen(bytes, t.dtype, t.shape[3], factor, to);
   } else {
     support::read_row(t, b, h, l, to);
+    for (std::int64_t d = 0; d < t.shape[3]; ++d) to[d] *= factor;
   }
 }
 
@@ -80,12 +81,14 @@ class PackedKeys {
     const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::values);
     loaded_ = chunk.count;
     suspects_.clear();
-    for (std::int64_t j = 0; j < chunk.count; ++j) {
-      for (std::int64_t c = 0; c < value_dim_; c += 64 / static_cast<std::int64_t>(sizeof(Real)))
-        __builtin_prefetch(rows.data + (j + 8) * rows.stride + c);
-      if (put_value(j, rows.data + j * rows.stride)) continue;
+    if (kernels_.pack_values(rows.data, rows.stride, loaded_, value_dim_, values_.data())) return;
+    for (std::int64_t j = 0; j < loaded_; ++j) {
+      if (is_finite(rows.data + j * rows.stride, kSame)) continue;
       suspects_.push_back(j);
-      put_value(j, zeros_.data());
+      for (std::int64_t column = 0; column < columns_; column += kernels_.width) {
+        const std::int64_t width = std::min(kernels_.width, columns_ - column);
+        std::fill_n(values_.data() + column * loaded_ + j * width, width, Real{0});
+      }
     }
   }
 
@@ -112,7 +115,7 @@ class PackedKeys {
   void find_suspects(const KeyChunk& chunk) {
     for (std::int64_t j = 0; j < chunk.count; ++j) {
       const void*& row = value_rows_[static_cast<std::size_t>(j)];
-      if (is_finite(row)) continue;
+      if (is_finite(row, stored_)) continue;
       suspects_.push_back(j);
       row = zeros_.data();
     }
@@ -189,8 +192,8 @@ class PackedKeys {
     value_rows_[at] = value;
   }
 
-  /// Of a row of values in the type that is read.
-  bool is_finite(const void* row) const {
+  /// Of a row of values.
+  bool is_finite(const void* row, DType stored) const {
     const auto largest_exponent = [&]<class Bits>(Bits exponent) {
       Bits largest = 0;
       for (std::int64_t c = 0; c < value_dim_; ++c) {
@@ -200,33 +203,13 @@ class PackedKeys {
       }
       return largest != exponent;
     };
-    switch (stored_) {
+    switch (stored) {
       case DType::f64: return largest_exponent(std::uint64_t{0x7ff0000000000000u});
       case DType::f32: return largest_exponent(std::uint32_t{0x7f800000u});
       case DType::f16: return largest_exponent(std::uint16_t{0x7c00u});
       case DType::bf16: return largest_exponent(std::uint16_t{0x7f80u});
     }
     return true;
-  }
-
-  /// False when a number is NaN or infinite: its exponent's bits are all ones, which vectorises better.
-  bool put_value(std::int64_t key, const Real* from) {
-    using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
-    constexpr Bits kExponent = sizeof(Real) == 4 ? Bits{0x7f800000u} : static_cast<Bits>(0x7ff0000000000000u);
-    Bits largest = 0;
-    for (std::int64_t column = 0; column < columns_; column += kernels_.width) {
-      const std::int64_t width = std::min(kernels_.width, columns_ - column),
-                         present = std::min(width, value_dim_ - column);
-      Real* to = values_.data() + column * loaded_ + key * width;
-      for (std::int64_t c = 0; c < present; ++c) {
-        Bits bits = 0;
-        std::memcpy(&bits, from + column + c, sizeof bits);
-        std::memcpy(to + c, &bits, sizeof bits);
-        largest = std::max(largest, static_cast<Bits>(bits & kExponent));
-      }
-      std::fill(to + present, to + width, Real{0});
-    }
-    return largest != kExponent;
   }
 
   const Kernels<Real>& kernels_;

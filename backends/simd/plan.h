@@ -103,10 +103,11 @@ class SimdPlan : public Plan {
   /// Whether keys are read where they lie.
   static bool is_few(const Task& task) { return task.rows <= kFewRows; }
 
-  /// Rows of a tile: n and what the kernels need besides.
+  /// n rows from the first of a block on, and what the kernels need besides.
   std::int64_t padded_rows(const Task& task, std::int64_t n) const {
     if (is_few(task)) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-    return PackedKeys<Real>::padded(n, kernels_.rows);
+    const std::int64_t rest = n % block_;
+    return rest == 0 ? n : n - rest + std::max(kLeastRows, PackedKeys<Real>::padded(rest, kernels_.rows_step));
   }
 
   void load(const Task& task, const KeyChunk& chunk, Worker& worker) const {
@@ -126,11 +127,11 @@ class SimdPlan : public Plan {
     std::fill_n(worker.sum.begin(), padded * kernels_.lanes, Real{0});
     std::fill_n(worker.maximum.begin(), padded, std::numeric_limits<Real>::lowest());
     std::fill(worker.queries.begin() + task.rows * dim, worker.queries.begin() + padded * dim, Real{0});
-    for (std::int64_t r = 0; r < task.rows; ++r) {
-      const TaskRow at = row_of(call_, task, r);
-      Real* query = worker.queries.data() + r * dim;
-      widen_row(kernels_, inputs_.q, task.b, at.h, at.i, query);
-      for (std::int64_t d = 0; d < dim; ++d) query[d] *= scale;
+    const std::int64_t stored = call_.stored_queries(task.b);
+    TaskRow at = row_of(call_, task, 0);
+    for (std::int64_t r = 0; r < task.rows; ++r, ++at.i) {
+      if (at.i == stored) at = {at.h + 1, 0};
+      widen_row(kernels_, inputs_.q, task.b, at.h, at.i, worker.queries.data() + r * dim, scale);
       const Real sink = options_.sink(at.h);
       // A sink is a key without a value: it starts the maximum and the sum.
       if (task.part == 0 && sink != -std::numeric_limits<Real>::infinity()) {
@@ -275,9 +276,8 @@ class SimdPlan : public Plan {
   }
 
   /// O / sum and the logsumexp. A row that sees nothing gives 0 and -inf.
-  void write(const Task& task, std::int64_t r, const Real* out, Real maximum, Real sum) {
-    const TaskRow at = row_of(call_, task, r);
-    const std::size_t row = results_.row(task.b, at.h, at.i);
+  void write(std::int64_t b, const TaskRow& at, const Real* out, Real maximum, Real sum) {
+    const std::size_t row = results_.row(b, at.h, at.i);
     Real* to = results_.out_row(row);
     const Real factor = sum == 0 ? Real{0} : Real{1} / sum;
     for (std::int64_t c = 0; c < call_.value_dim; ++c) to[c] = sum == 0 ? Real{0} : out[c] * factor;
@@ -285,8 +285,8 @@ class SimdPlan : public Plan {
   }
 
   void finish(const Task& task, std::int64_t r, const Worker& worker) {
-    write(task, r, worker.out.data() + r * worker.packed.columns(), worker.maximum[static_cast<std::size_t>(r)],
-          sum_of(r, worker));
+    write(task.b, worker.places[static_cast<std::size_t>(r)], worker.out.data() + r * worker.packed.columns(),
+          worker.maximum[static_cast<std::size_t>(r)], sum_of(r, worker));
   }
 
   /// Where a row of a part lies: O, maximum, sum.
@@ -316,7 +316,7 @@ class SimdPlan : public Plan {
         whole[dim + 1] = whole[dim + 1] * keep + next[dim + 1] * add;
         whole[dim] = most;
       }
-      write(task, r, whole, whole[dim], whole[dim + 1]);
+      write(task.b, row_of(call_, task, r), whole, whole[dim], whole[dim + 1]);
     }
   }
 

@@ -32,34 +32,12 @@ inline TaskRow row_of(const Call& call, const Task& task, std::int64_t r) {
   return {task.group * call.heads_per_group() + row / stored, row % stored};
 }
 
-/// Rows are multiples of `block` but for the last of a group; the most work comes first.
-inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block,
-                                    int threads) {
-  // Packing a tile of keys pays with many rows; a few tasks for each thread keep all of them busy to the end. Rows of a
-  // mask that heads share must still be in the second-level cache when the next head comes.
-  const bool shares_mask = call.mask && !call.mask->kept[1];
-  const std::int64_t most_rows = shares_mask ? 256 : 1024;
-  constexpr std::int64_t kTasksForEach = 4, kWantedParts = 16, kPartKeys = 512;
-  const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t heads = std::max<std::int64_t>(call.batch * call.key_heads, 1);
-  std::vector<Task> tasks;
-  for (std::int64_t b = 0; b < call.batch; ++b) {
-    const std::int64_t rows = call.stored_queries(b) * call.heads_per_group();
-    const std::int64_t wanted = std::min(divide(kTasksForEach * threads, heads), rows / (2 * block));
-    const std::int64_t tiles = std::max({divide(rows, most_rows), wanted, std::int64_t{1}});
-    const std::int64_t height = std::max(divide(divide(rows, tiles), block) * block, block);
-    for (std::int64_t first = 0; first < rows; first += height) {
-      Task task{b, 0, first, std::min(height, rows - first), {}};
-      for (std::int64_t r = 0; r < task.rows; ++r) {
-        const support::RowKeys seen = visibility.row(b, row_of(call, task, r).i);
-        task.keys.widen(seen.prefix);
-        task.keys.widen(seen.band);
-      }
-      task.keys.first = task.keys.first / kTileKeys * kTileKeys;
-      for (task.group = 0; task.group < call.key_heads; ++task.group) tasks.push_back(task);
-    }
-  }
-  const std::int64_t most_parts = divide(kWantedParts, heads);
+inline std::int64_t divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Tasks of few rows, cut by their keys.
+inline std::vector<Task> cut_keys(const Call& call, const std::vector<Task>& tasks, std::int64_t block,
+                                  std::int64_t most_parts) {
+  constexpr std::int64_t kPartKeys = 512;
   std::vector<Task> cut;
   std::int64_t partial = 0;
   for (const Task& task : tasks) {
@@ -81,10 +59,43 @@ inline std::vector<Task> make_tasks(const Call& call, const support::Visibility&
       cut.push_back(piece);
     }
   }
-  std::stable_sort(cut.begin(), cut.end(), [](const Task& a, const Task& b) {
-    return a.rows * (a.keys.last - a.keys.first) > b.rows * (b.keys.last - b.keys.first);
-  });
   return cut;
+}
+
+/// Rows are multiples of `block` but for the last of a group; the most work comes first.
+inline std::vector<Task> make_tasks(const Call& call, const support::Visibility& visibility, std::int64_t block,
+                                    int threads) {
+  // Packing a tile of keys pays with many rows; a few tasks for each thread keep all of them busy to the end. Rows of a
+  // mask that heads share must still be in the second-level cache when the next head comes.
+  const bool shares_mask = call.mask && !call.mask->kept[1];
+  const std::int64_t most_rows = shares_mask ? 256 : 1024;
+  constexpr std::int64_t kTasksForEach = 4, kWantedParts = 16;
+  const std::int64_t heads = std::max<std::int64_t>(call.batch * call.key_heads, 1);
+  std::vector<Task> tasks;
+  for (std::int64_t b = 0; b < call.batch; ++b) {
+    const std::int64_t rows = call.stored_queries(b) * call.heads_per_group();
+    const std::int64_t wanted = std::min(divide(kTasksForEach * threads, heads), rows / (2 * block));
+    const std::int64_t tiles = std::max({divide(rows, most_rows), wanted, std::int64_t{1}});
+    const std::int64_t height = std::max(divide(divide(rows, tiles), block) * block, block);
+    for (std::int64_t first = 0; first < rows; first += height) {
+      Task task{b, 0, first, std::min(height, rows - first), {}};
+      for (std::int64_t r = 0; r < task.rows; ++r) {
+        const support::RowKeys seen = visibility.row(b, row_of(call, task, r).i);
+        task.keys.widen(seen.prefix);
+        task.keys.widen(seen.band);
+      }
+      task.keys.first = task.keys.first / kTileKeys * kTileKeys;
+      for (task.group = 0; task.group < call.key_heads; ++task.group) tasks.push_back(task);
+    }
+  }
+  if (const std::int64_t most_parts = divide(kWantedParts, heads); most_parts > 1)
+    tasks = cut_keys(call, tasks, block, most_parts);
+  const auto has_more_work = [](const Task& a, const Task& b) {
+    return a.rows * (a.keys.last - a.keys.first) > b.rows * (b.keys.last - b.keys.first);
+  };
+  if (!std::is_sorted(tasks.begin(), tasks.end(), has_more_work))  // which needs none of the memory of sorting
+    std::stable_sort(tasks.begin(), tasks.end(), has_more_work);
+  return tasks;
 }
 
 }  // namespace attest::simd

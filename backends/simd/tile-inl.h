@@ -20,7 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
 
-// 16 sums in 32 registers, or 12 in 16.
+// 16 sums in 32 registers, or 12 in 16. Rows that are no multiple of 6 come in some groups of 4, not with padding:
+// 8 sums still keep both units for multiply-adds busy.
 #undef ATTEST_SIMD_VECTORS
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 #define ATTEST_SIMD_VECTORS 4
@@ -29,6 +30,7 @@ inline constexpr int kRows = 4, kVectors = 4;
 #define ATTEST_SIMD_VECTORS 2
 inline constexpr int kRows = 6, kVectors = 2;
 #endif
+inline constexpr int kFewerRows = static_cast<int>(kLeastRows);
 
 // Without instructions for it Highway takes infinities and NaN in f16 for numbers.
 #undef ATTEST_SIMD_WIDENS_F16
@@ -47,9 +49,9 @@ inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(Ta
 template <class Real>
 inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
 /// A register tile.
-template <class Real, int N>
+template <class Real, int R, int N>
 struct Sums {
-  VectorOf<Real> at[kRows][N];
+  VectorOf<Real> at[R][N];
 };
 
 /// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads. Clang
@@ -63,10 +65,10 @@ HWY_INLINE void Pin(V& vector) {
 #endif
 }
 
-/// sums += A * B: kRows rows of A, a_stride apart, and `depth` rows of B with N vectors each, b_stride apart.
-template <int N, class Real>
+/// sums += A * B: R rows of A, a_stride apart, and `depth` rows of B with N vectors each, b_stride apart.
+template <int R, int N, class Real>
 HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
-                         std::int64_t b_stride, std::int64_t depth, Sums<Real, N>& sums) {
+                         std::int64_t b_stride, std::int64_t depth, Sums<Real, R, N>& sums) {
   const TagOf<Real> tag;
   const auto step = [&](std::int64_t t, const Real* row) HWY_ATTR {
     VectorOf<Real> right[N];
@@ -76,7 +78,7 @@ HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, cons
       Pin(right[n]);
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < R; ++r) {
       const auto left = hn::Set(tag, a[r * a_stride + t]);
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sums.at[r][n] = hn::MulAdd(left, right[n], sums.at[r][n]);
@@ -96,36 +98,49 @@ template <class Real>
 HWY_NOINLINE void Raise(const Tile<Real>& tile, std::int64_t row, Real most) {
   if (!(most > tile.maximum[row])) return;
   const TagOf<Real> tag;
+  Real* sum = tile.sum + row * kLanes<Real>;
+  if (hn::AllTrue(tag, hn::Eq(hn::LoadU(tag, sum), hn::Zero(tag)))) {  // nothing was summed
+    tile.maximum[row] = most;
+    return;
+  }
   const auto shrink = Exp(tag, hn::Set(tag, tile.maximum[row] - most));
   const auto scale = [&](Real* numbers, std::int64_t n) HWY_ATTR {
     for (std::int64_t j = 0; j < n; j += kLanes<Real>)
       hn::StoreU(hn::Mul(hn::LoadU(tag, numbers + j), shrink), tag, numbers + j);
   };
   scale(tile.out + row * tile.out_stride, tile.out_stride);
-  scale(tile.sum + row * kLanes<Real>, kLanes<Real>);
+  scale(sum, kLanes<Real>);
   tile.maximum[row] = most;
 }
 
 /// Keys of the tile up to the last one that a group of rows sees.
-template <class Real>
+template <int R, class Real>
 HWY_INLINE std::int64_t KeysOfGroup(const Tile<Real>& tile, std::int64_t row) {
-  return tile.last ? *std::max_element(tile.last + row, tile.last + row + kRows) : tile.keys;
+  return tile.last ? *std::max_element(tile.last + row, tile.last + row + R) : tile.keys;
+}
+
+/// Calls `function` with the first row of each group, and the number of its rows as a constant.
+template <class Function>
+HWY_INLINE void EachGroup(std::int64_t rows, const Function& function) {
+  std::int64_t row = 0;
+  for (; (rows - row) % kRows != 0; row += kFewerRows) function.template operator()<kFewerRows>(row);
+  for (; row < rows; row += kRows) function.template operator()<kRows>(row);
 }
 
 /// out += A * B, as Multiply has them; out's rows lie out_stride apart.
-template <int N, class Real>
+template <int R, int N, class Real>
 HWY_INLINE void AddProduct(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
                            std::int64_t b_stride, std::int64_t depth, Real* out, std::int64_t out_stride) {
   const TagOf<Real> tag;
-  Sums<Real, N> sums;
+  Sums<Real, R, N> sums;
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * out_stride + n * kLanes<Real>);
   }
   Multiply(a, a_stride, b, b_stride, depth, sums);
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) hn::StoreU(sums.at[r][n], tag, out + r * out_stride + n * kLanes<Real>);
   }
@@ -146,12 +161,12 @@ HWY_INLINE void WithVectors(std::int64_t vectors, const Function& function) {
 }
 
 /// A function of its own: with the softmax behind it GCC 12 runs out of registers.
-template <int N, class Real>
+template <int R, int N, class Real>
 HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t key) {
   const TagOf<Real> tag;
-  Sums<Real, N> scores;
+  Sums<Real, R, N> scores;
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) scores.at[r][n] = hn::Zero(tag);
   }
@@ -159,7 +174,7 @@ HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int6
            tile.key_dim, scores);
   Real* to = tile.weights + row * kTileKeys + key;
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) hn::StoreU(scores.at[r][n], tag, to + r * kTileKeys + n * kLanes<Real>);
   }
@@ -169,21 +184,21 @@ HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int6
 template <class Real>
 void Scores(const Tile<Real>& tile) {
   for (std::int64_t key = 0; key < tile.keys; key += kWidth<Real>) {
-    for (std::int64_t row = 0; row < tile.rows; row += kRows) {
-      const std::int64_t keys = std::min(KeysOfGroup(tile, row) - key, kWidth<Real>);
-      if (keys <= 0) continue;
-      WithVectors((keys + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() { ScoreGroup<N>(tile, row, key); });
-    }
+    EachGroup(tile.rows, [&]<int R>(std::int64_t row) {
+      const std::int64_t keys = std::min(KeysOfGroup<R>(tile, row) - key, kWidth<Real>);
+      if (keys <= 0) return;
+      WithVectors((keys + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() { ScoreGroup<R, N>(tile, row, key); });
+    });
   }
 }
 
-template <int N, class Real>
+template <int R, int N, class Real>
 HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t column, const Real* values,
                                   std::int64_t values_stride) {
-  const std::int64_t keys = KeysOfGroup(tile, row);
+  const std::int64_t keys = KeysOfGroup<R>(tile, row);
   if (keys <= 0) return;
-  AddProduct<N>(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys,
-                tile.out + row * tile.out_stride + column, tile.out_stride);
+  AddProduct<R, N>(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys,
+                   tile.out + row * tile.out_stride + column, tile.out_stride);
 }
 
 /// O += P * V.
@@ -192,9 +207,9 @@ void Accumulate(const Tile<Real>& tile) {
   for (std::int64_t column = 0; column < tile.out_stride; column += kWidth<Real>) {
     const std::int64_t width = std::min(kWidth<Real>, tile.out_stride - column);
     const Real* values = tile.values + column * tile.values_loaded + tile.value_key * width;
-    for (std::int64_t row = 0; row < tile.rows; row += kRows) {
-      WithVectors(width / kLanes<Real>, [&]<int N>() { AccumulateGroup<N>(tile, row, column, values, width); });
-    }
+    EachGroup(tile.rows, [&]<int R>(std::int64_t row) {
+      WithVectors(width / kLanes<Real>, [&]<int N>() { AccumulateGroup<R, N>(tile, row, column, values, width); });
+    });
   }
 }
 
