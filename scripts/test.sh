@@ -40,7 +40,7 @@ run_tests "$attest_build-test"
 # allocations are not ours to judge. Clang compiles their checks in half of GCC's time. Searches, statistics and timings
 # are left out: they repeat for minutes what the other tests do once.
 ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" --preset asan-ubsan
-GTEST_FILTER='-PluginCheats.*:PluginBackend.NeedsLess*:Fuzz.*:Shrink*:Emulator.*:*MaskOffsets*:Bench*:Roof*:Coverage.*:Deviation.*:SpeedComparison.*:GoogleSamples.*:AcceptedPart.*:ChangePoints.*' \
+GTEST_FILTER='-PluginCheats.*:PluginBackend.NeedsLess*:Fuzz*:Shrink*:Emulator.*:*MaskOffsets*:Bench*:Roof*:Coverage.*:Deviation.*:SpeedComparison.*:GoogleSamples.*:AcceptedPart.*:ChangePoints.*' \
   run_tests "$attest_build-asan" -L 'unit|smoke' -E 'format|^every_'
 
 # The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);

@@ -76,12 +76,28 @@ const std::vector<double>& hide(Row& row) {
   return row.biased;
 }
 
+/// The rows before, at and after each power of two of an extent, at the end of the others: where counters, grids and
+/// tiles end.
+std::vector<RowIndex> rows_at_powers_of_two(const Problem& p) {
+  const std::int64_t b = p.batch - 1, h = p.query_heads - 1, rows_of_last = p.stored_queries(b);
+  std::vector<RowIndex> rows;
+  for (std::int64_t power = 1; power <= std::max({p.batch, p.query_heads, rows_of_last}); power *= 2) {
+    for (std::int64_t at = power - 1; at <= power + 1; ++at) {
+      if (at < p.batch) rows.push_back({at, h, p.stored_queries(at) - 1});
+      if (at < p.query_heads) rows.push_back({b, at, rows_of_last - 1});
+      if (at < rows_of_last) rows.push_back({b, h, at});
+    }
+  }
+  std::erase_if(rows, [](const RowIndex& row) { return row.i < 0; });  // of an empty sequence
+  return rows;
+}
+
 }  // namespace
 
 std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   const double total =
       static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
-  const double per_row = row_operations(p);
+  const double per_row = std::max(row_operations(p), kLeastRowCost);
   std::vector<RowIndex> rows;
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -98,6 +114,9 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
     chosen.insert({0, 0, i});
     chosen.insert({p.batch - 1, p.query_heads - 1, i});
   }
+  // They are affordable where a row is cheap.
+  if (const std::vector<RowIndex> edges = rows_at_powers_of_two(p); 2 * edges.size() < wanted)
+    chosen.insert(edges.begin(), edges.end());
   for (std::uint64_t n = 0; chosen.size() < wanted && n < 16 * wanted; ++n) {
     const auto draw = [&](std::uint64_t stream, std::int64_t extent) {
       return static_cast<std::int64_t>(hash_words(p.data.seed, stream, n) % static_cast<std::uint64_t>(extent));

@@ -19,11 +19,13 @@ struct RowIndex {
 };
 
 /// The query rows that are checked: all of them, or beyond `budget` multiply-adds a seeded sample that always
-/// holds the first and last rows and rows beside tile edges.
+/// holds the first and last rows and rows beside tile edges; where rows are cheap, those beside powers of two, too.
 std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
 
 /// Multiply-adds of the reference up to which every row is checked.
 inline constexpr double kRowBudget = 3e8;
+/// A row costs as much as so many of them even where there is little to multiply.
+inline constexpr double kLeastRowCost = 256;
 
 /// Rows whose deviations are derived as well, and columns of each: enough to notice what all of them share, few enough
 /// to cost little.

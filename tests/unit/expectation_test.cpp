@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -26,6 +27,26 @@ TEST(RowsToCheck, AllOrASampleWithTheEnds) {
   EXPECT_LT(rows.size(), 100u);
   EXPECT_EQ(rows.front(), (RowIndex{0, 0, 0}));
   EXPECT_EQ(rows.back(), (RowIndex{0 + big.batch - 1, 1, 4095}));
+}
+
+/// Rows of one key and one feature: there are millions of them before there is much to multiply.
+TEST(RowsToCheck, AreNotAllOfMillionsThatCostNothingToMultiply) {
+  const Problem p = parse_case("batch=65538 heads=129 seq=2x1 dim=1");
+  const auto rows = rows_to_check(p, kRowBudget);
+  EXPECT_LE(static_cast<double>(rows.size()) * kLeastRowCost, 1.001 * kRowBudget);
+  EXPECT_GT(static_cast<double>(rows.size()) * kLeastRowCost, 0.9 * kRowBudget);
+  const auto has = [&](const RowIndex& row) { return std::binary_search(rows.begin(), rows.end(), row); };
+  // At the ends of 16 bits, and of a warp's multiples.
+  for (std::int64_t b : {0, 1, 255, 256, 257, 65535, 65536, 65537}) EXPECT_TRUE(has({b, 128, 1})) << b;
+  for (std::int64_t h : {0, 31, 32, 33, 63, 64, 127, 128}) EXPECT_TRUE(has({65537, h, 1})) << h;
+}
+
+TEST(RowsToCheck, AreThereInSequencesOfDifferentLength) {
+  const Problem p = parse_case("batch=4 seq=3000 dim=64 lengths=q:0,3000,7,0/k:5,3000,9,2 layout=thd");
+  for (const RowIndex& row : rows_to_check(p, 1e8)) {
+    EXPECT_GE(row.i, 0);
+    EXPECT_LT(row.i, p.stored_queries(row.b));
+  }
 }
 
 TEST(Expectation, BoundsAreNumbersAtTheEndOfTheRange) {

@@ -89,7 +89,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
 }
 
 /// A verdict in which each optional member is there or not, by a bit of `set`; its numbers are `number` and near it.
-constexpr unsigned kOptionalMembers = 12;
+constexpr int kOptionalMembers = 12;
 Verdict sample(Status status, unsigned set, double number) {
   const auto has = [set](unsigned bit) { return (set >> bit & 1) != 0; };
   Verdict v;
@@ -126,6 +126,8 @@ OrderedJson through_text(const Verdict& verdict) { return OrderedJson::parse(ver
 TEST(VerdictJson, ComesBackAsItWas) {
   for (const Status status : values_of<Status>()) {
     for (unsigned set = 0; set < 1u << kOptionalMembers; ++set) {
+      // Members don't depend on each other: any two that are there, and any two that are not.
+      if (const int there = std::popcount(set); there > 2 && there < kOptionalMembers - 2) continue;
       for (double number : {0.1, 3.0, -0.0, 5e-324, 1.7976931348623157e308, kNaN, kInfinity, -kInfinity}) {
         const Verdict verdict = sample(status, set, number);
         const auto got = verdict_from_json(through_text(verdict));
