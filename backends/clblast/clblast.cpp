@@ -3,7 +3,9 @@
 #include <clblast.h>
 
 #include <map>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
@@ -143,12 +145,18 @@ class ClblastBackend : public Backend {
   std::optional<Refusal> refuse(const Call& p) const override {
     if (auto refusal = refuse_other_operators(p)) return refusal;
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
-    const double bytes = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
-                         static_cast<double>(deep(p.key_length)) *
-                         static_cast<double>(size_of(accumulator_of(p.dtype)));
-    if (bytes > static_cast<double>(device_.max_allocation())) {
-      return Refusal{"the score matrix needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
-                     " MiB, the device allocates at most " + std::to_string(device_.max_allocation() >> 20)};
+    // Every head of keys is filled up to whole steps of a product: millions of short ones need more than their tensors.
+    const auto rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
+    const auto key_rows = static_cast<double>(p.batch * p.key_heads * deep(p.key_length));
+    const auto deep_dim = static_cast<double>(deep(p.key_dim)), deep_keys = static_cast<double>(deep(p.key_length));
+    for (const auto& [what, numbers] :
+         {std::pair("the score matrix needs ", rows * deep_keys), std::pair("packed queries need ", rows * deep_dim),
+          std::pair("packed keys need ", key_rows * deep_dim),
+          std::pair("packed values need ", key_rows * static_cast<double>(p.value_dim))}) {
+      const double bytes = numbers * static_cast<double>(size_of(accumulator_of(p.dtype)));
+      if (bytes <= static_cast<double>(device_.max_allocation())) continue;
+      return Refusal{what + std::to_string(static_cast<long>(bytes / 0x1p20)) + " MiB, the device allocates at most " +
+                     std::to_string(device_.max_allocation() >> 20)};
     }
     return std::nullopt;
   }
