@@ -3,7 +3,6 @@
 #include <clblast.h>
 
 #include <map>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -149,14 +148,12 @@ class ClblastBackend : public Backend {
     const auto rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
     const auto key_rows = static_cast<double>(p.batch * p.key_heads * deep(p.key_length));
     const auto deep_dim = static_cast<double>(deep(p.key_dim)), deep_keys = static_cast<double>(deep(p.key_length));
+    const auto element = static_cast<double>(size_of(accumulator_of(p.dtype)));
     for (const auto& [what, numbers] :
-         {std::pair("the score matrix needs ", rows * deep_keys), std::pair("packed queries need ", rows * deep_dim),
-          std::pair("packed keys need ", key_rows * deep_dim),
-          std::pair("packed values need ", key_rows * static_cast<double>(p.value_dim))}) {
-      const double bytes = numbers * static_cast<double>(size_of(accumulator_of(p.dtype)));
-      if (bytes <= static_cast<double>(device_.max_allocation())) continue;
-      return Refusal{what + std::to_string(static_cast<long>(bytes / 0x1p20)) + " MiB, the device allocates at most " +
-                     std::to_string(device_.max_allocation() >> 20)};
+         {std::pair("the score matrix", rows * deep_keys), std::pair("the buffer of queries", rows * deep_dim),
+          std::pair("the buffer of keys", key_rows * deep_dim),
+          std::pair("the buffer of values", key_rows * static_cast<double>(p.value_dim))}) {
+      if (auto refusal = support::refuse_allocation(what, numbers * element, device_)) return refusal;
     }
     return std::nullopt;
   }

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/kernels.h"
@@ -112,7 +113,7 @@ const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
                                             .rows = kRows,
                                             .width = kWidth<Real>,
-                                            .rows_step = kRows % kFewerRows == 0 ? kFewerRows : 2,
+                                            .rows_step = std::gcd(kRows, kFewerRows),
                                             .pack_values = PackValues<Real>,
                                             .scores = Scores<Real>,
                                             .hide = HideOutside<Real>,

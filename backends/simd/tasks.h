@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/simd/kernels.h"
+#include "backends/support/tiles.h"
 #include "backends/support/visibility.h"
 #include "reference/call.h"
 
@@ -32,8 +33,6 @@ inline TaskRow row_of(const Call& call, const Task& task, std::int64_t r) {
   return {task.group * call.heads_per_group() + row / stored, row % stored};
 }
 
-inline std::int64_t divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Tasks of few rows, cut by their keys.
 inline std::vector<Task> cut_keys(const Call& call, const std::vector<Task>& tasks, std::int64_t block,
                                   std::int64_t most_parts) {
@@ -45,7 +44,8 @@ inline std::vector<Task> cut_keys(const Call& call, const std::vector<Task>& tas
     const std::int64_t rows = call.stored_queries(task.b) * call.heads_per_group();
     const bool whole = rows > 2 * block || call.wants_scores();
     const std::int64_t parts = whole ? 1 : std::clamp(keys / kPartKeys, std::int64_t{1}, most_parts);
-    const std::int64_t each = divide(divide(std::max<std::int64_t>(keys, 1), parts), kTileKeys) * kTileKeys;
+    const std::int64_t each =
+        support::divide_up(support::divide_up(std::max<std::int64_t>(keys, 1), parts), kTileKeys) * kTileKeys;
     for (std::int64_t part = 0; part < parts; ++part) {
       Task piece = task;
       piece.keys.first = std::min(task.keys.first + part * each, task.keys.last);
@@ -74,9 +74,9 @@ inline std::vector<Task> make_tasks(const Call& call, const support::Visibility&
   std::vector<Task> tasks;
   for (std::int64_t b = 0; b < call.batch; ++b) {
     const std::int64_t rows = call.stored_queries(b) * call.heads_per_group();
-    const std::int64_t wanted = std::min(divide(kTasksForEach * threads, heads), rows / (2 * block));
-    const std::int64_t tiles = std::max({divide(rows, most_rows), wanted, std::int64_t{1}});
-    const std::int64_t height = std::max(divide(divide(rows, tiles), block) * block, block);
+    const std::int64_t wanted = std::min(support::divide_up(kTasksForEach * threads, heads), rows / (2 * block));
+    const std::int64_t tiles = std::max({support::divide_up(rows, most_rows), wanted, std::int64_t{1}});
+    const std::int64_t height = std::max(support::divide_up(support::divide_up(rows, tiles), block) * block, block);
     for (std::int64_t first = 0; first < rows; first += height) {
       Task task{b, 0, first, std::min(height, rows - first), {}};
       for (std::int64_t r = 0; r < task.rows; ++r) {
@@ -88,7 +88,7 @@ inline std::vector<Task> make_tasks(const Call& call, const support::Visibility&
       for (task.group = 0; task.group < call.key_heads; ++task.group) tasks.push_back(task);
     }
   }
-  if (const std::int64_t most_parts = divide(kWantedParts, heads); most_parts > 1)
+  if (const std::int64_t most_parts = support::divide_up(kWantedParts, heads); most_parts > 1)
     tasks = cut_keys(call, tasks, block, most_parts);
   const auto has_more_work = [](const Task& a, const Task& b) {
     return a.rows * (a.keys.last - a.keys.first) > b.rows * (b.keys.last - b.keys.first);

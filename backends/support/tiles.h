@@ -43,16 +43,18 @@ bool has_non_finite(Rows<Real> rows, std::int64_t count, std::int64_t columns) {
   return largest == kExponent;
 }
 
+/// a / b, rounded up.
+inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// Rows of a query tile, whole blocks of `block` and about `max_rows` at the most: the tiles of a head are alike, and
 /// small enough that each of `workers` gets several.
 inline std::int64_t even_tile_rows(const Call& problem, int workers, std::int64_t max_rows, std::int64_t block) {
   constexpr std::int64_t kTasksForEach = 8, kMinBlocks = 4;
-  const auto divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t rows = std::max<std::int64_t>(problem.query_length, 1);
   const std::int64_t heads = std::max<std::int64_t>(problem.batch * problem.query_heads, 1);
-  const std::int64_t wanted = std::min(divide(kTasksForEach * workers, heads), rows / (kMinBlocks * block));
-  const std::int64_t tiles = std::max(divide(rows, max_rows), wanted);
-  return divide(divide(rows, tiles), block) * block;
+  const std::int64_t wanted = std::min(divide_up(kTasksForEach * workers, heads), rows / (kMinBlocks * block));
+  const std::int64_t tiles = std::max(divide_up(rows, max_rows), wanted);
+  return divide_up(divide_up(rows, tiles), block) * block;
 }
 
 }  // namespace attest::support

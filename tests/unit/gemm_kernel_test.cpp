@@ -3,9 +3,13 @@
 #ifdef ATTEST_HAS_CLBLAST
 #include "backends/clblast/gemm_kernel.h"
 
+#include <optional>
 #include <set>
+#include <string>
 
+#include "backends/registry.h"
 #include "backends/support/opencl/device.h"
+#include "reference/case_line.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/tunable_backend.h"
 
@@ -101,6 +105,19 @@ TEST(GemmKernel, APlanKeepsTheOneThatItWasMadeUnder) {
   EXPECT_NE(least_after(*own), 0u);
   EXPECT_EQ(least_after(*tiled), 0u);
   EXPECT_NE(least_after(*own), 0u);
+}
+
+/// A head of one key takes little room, but is filled up to whole steps of a product. Nothing is allocated here.
+TEST(ClblastRefusals, NameTheBufferThatManyShortHeadsMakeTooLarge) {
+  for (const BackendEntry& entry : registered_backends()) {
+    if (entry.name != "clblast") continue;
+    const auto clblast = entry.make({1, ""});
+    std::optional<Refusal> refusal;
+    for (std::int64_t batch = 1; !refusal && batch < std::int64_t{1} << 40; batch *= 2)
+      refusal = clblast->refuse(parse_case("batch=" + std::to_string(batch) + " seq=1 dim=1"));
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->reason.rfind("the buffer of keys needs ", 0), 0u) << refusal->reason;
+  }
 }
 
 }  // namespace

@@ -37,26 +37,29 @@ std::string type_options(const Call& p, const OpenClDevice& device) {
   return options + (device.has_double() ? " -DHAS_DOUBLE" : "");
 }
 
+std::optional<Refusal> refuse_allocation(const std::string& what, double bytes, const OpenClDevice& device) {
+  if (bytes <= static_cast<double>(device.max_allocation())) return std::nullopt;
+  return Refusal{what + " needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
+                 " MiB, the device allocates at most " + std::to_string(device.max_allocation() >> 20)};
+}
+
 std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& device) {
   const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
     return Refusal{"f64: the device has no double precision"};
   }
-  const auto too_large = [&](const std::string& what, double bytes) -> std::optional<Refusal> {
-    if (bytes <= static_cast<double>(device.max_allocation())) return std::nullopt;
-    return Refusal{what + " needs " + std::to_string(static_cast<long>(bytes / 0x1p20)) +
-                   " MiB, the device allocates at most " + std::to_string(device.max_allocation() >> 20)};
-  };
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
     if (id == TensorId::mask && !p.mask) continue;
     const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
     const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
-    if (auto refusal = too_large(std::string(name_of(id)), device_bytes(place_of(p, id), element))) return refusal;
+    const double bytes = device_bytes(place_of(p, id), element);
+    if (auto refusal = refuse_allocation(std::string(name_of(id)), bytes, device)) return refusal;
   }
   if (p.wants_scores()) {
-    return too_large("a stage of the scores",
-                     static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
-                         static_cast<double>(p.key_length) * static_cast<double>(size_of(accumulator_of(p.dtype))));
+    const double numbers = static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_length) *
+                           static_cast<double>(p.key_length);
+    return refuse_allocation("a stage of the scores", numbers * static_cast<double>(size_of(accumulator_of(p.dtype))),
+                             device);
   }
   return std::nullopt;
 }

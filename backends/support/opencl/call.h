@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "backends/support/opencl/device.h"
@@ -23,6 +25,9 @@ struct DeviceProblem {
   cl_ulong seed, drop_below;
   cl_long batch;
 };
+
+/// Nothing when the device allocates so many bytes at once; else the sentence "`what` needs ...".
+std::optional<Refusal> refuse_allocation(const std::string& what, double bytes, const OpenClDevice& device);
 
 /// What no OpenCL backend can do on this device: doubles, tensors beyond its allocations.
 std::optional<Refusal> refuse_on_device(const Call& problem, const OpenClDevice& device);
