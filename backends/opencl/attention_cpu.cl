@@ -93,6 +93,37 @@ inline void multiply(__local const REAL* a, int lda, __local const REAL* b, int 
   for (int r = 0; r < rows; r += 6) block6(a + r * lda, lda, b, ldb, depth, c + r * ldc, ldc, rows - r, add);
 }
 
+__constant int lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// Cap, ALiBi, mask and blocks on scores of keys [first, last) of the tile, whether the row sees them or not: by vectors
+// where a mask's keys lie side by side.
+inline void bias_row(const Problem* p, REAL softcap, __global const uchar* mask, __global const REAL* small,
+                     __global const uchar* blocks, long b, long h, long i, long key0, long diagonal, int first,
+                     int last, __local REAL* row) {
+  const long far = diagonal - key0, at = p->mask_kind ? mask_index(p, b, h, i, key0) : 0;
+  const int whole_vectors = !p->has_softcap && !p->block_rows && p->mask_kind <= 2 &&
+                            (!p->mask_kind || p->mask[3] == 1) && far < (1 << 30) && far > -(1 << 30);
+  const INTV lanes = CAT(convert_, INTV)(CAT(vload, VW)(0, lane_numbers));
+  const REALV slope = (REALV)(p->has_slopes ? small[h] : 0);
+  int j = first;
+  for (; whole_vectors && j + VW <= last; j += VW) {
+    REALV score = VECTOR(row + j);
+    if (p->has_slopes) {
+      const INTV ahead = (INTV)((int)far - j) - lanes;
+      score -= slope * CAT(convert_, REALV)(ahead < (INTV)(0) ? -ahead : ahead);
+    }
+    if (p->mask_kind == 1) {
+      const INTV seen = CAT(convert_, INTV)(CAT(vload, VW)(0, mask + at + j)) != (INTV)(0);
+      score = seen ? score : (REALV)(HIDDEN);
+    } else if (p->mask_kind == 2) {
+      const REALV bias = CAT(convert_, REALV)(CAT(vload, VW)(0, (__global const float*)mask + at + j));
+      score = (bias == (REALV)(HIDDEN) ? (REALV)(0) : score) + bias;  // a hidden key may hold NaN
+    }
+    VECTOR(row + j) = score;
+  }
+  for (; j < last; ++j) row[j] = biased(p, mask, small, blocks, b, h, i, key0 + j, diagonal, capped(p, softcap, row[j]));
+}
+
 // Scores of query i against keys [first, last) of the tile that begins at key0, to weights relative to the row's maximum,
 // which moves on; its total and the output so far with it. `first` begins a panel; scores are written to the end of one.
 inline void row_weights(const Problem* p, REAL softcap, __global const uchar* mask, __global const long* rows,
@@ -102,10 +133,7 @@ inline void row_weights(const Problem* p, REAL softcap, __global const uchar* ma
   const int padded_last = (last + PANEL - 1) / PANEL * PANEL;
   const RowKeys range = row_keys(p, rows, b, i);
   const int plain = !p->has_softcap && !p->has_slopes && !p->mask_kind && !p->block_rows;
-  for (int j = first; !plain && j < last; ++j) {
-    if (!in_range(&range, key0 + j)) continue;
-    row[j] = biased(p, mask, small, blocks, b, h, i, key0 + j, range.diagonal, capped(p, softcap, row[j]));
-  }
+  if (!plain) bias_row(p, softcap, mask, small, blocks, b, h, i, key0, range.diagonal, first, last, row);
   const int from = (int)clamp(range.band_first - key0, (long)first, (long)last);
   const int to = (int)clamp(range.band_last - key0, (long)from, (long)last);
   for (int j = first; j < from; ++j) {

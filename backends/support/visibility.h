@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "backends/support/held_part.h"
@@ -133,7 +135,15 @@ class Visibility {
   template <class Real>
   void add_alibi(std::int64_t h, std::int64_t diagonal, std::int64_t n, Real* scores) const {
     const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);
-    for (std::int64_t j = 0; j < n; ++j) scores[j] -= slope * static_cast<Real>(std::abs(diagonal - j));
+    const auto add = [&]<class Index>(Index from) {
+      for (Index j = 0; j < static_cast<Index>(n); ++j) scores[j] -= slope * static_cast<Real>(std::abs(from - j));
+    };
+    // Vectors turn numbers of 32 bits into floats, but not those of 64.
+    constexpr std::int64_t kNear = std::int64_t{1} << 30;
+    if (std::max(std::abs(diagonal), n) < kNear)
+      add(static_cast<std::int32_t>(diagonal));
+    else
+      add(diagonal);
   }
 
   template <class Real>
@@ -153,22 +163,33 @@ class Visibility {
   void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
                   Real* scores) const {
     const MaskTensor& mask = *inputs_.mask;
-    const std::int64_t at = mask_offset(mask, b, h, i, first), step = mask.strides[3];
+    const std::int64_t at = mask_offset(mask, b, h, i, first);
+    // A step that the compiler knows lets it use vectors.
+    const auto with_step = [step = mask.strides[3]](const auto& loop) {
+      if (step == 1)
+        loop(std::integral_constant<std::int64_t, 1>());
+      else
+        loop(step);
+    };
     if (!mask.additive) {
       const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
-      for (std::int64_t j = 0; j < n; ++j)
-        scores[j] = bytes[j * step] ? scores[j] : -std::numeric_limits<Real>::infinity();
+      with_step([&](auto step) {
+        for (std::int64_t j = 0; j < n; ++j)
+          scores[j] = bytes[j * step] ? scores[j] : -std::numeric_limits<Real>::infinity();
+      });
       return;
     }
     const auto add = [&](const auto* bias, const auto& number) {
-      constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
       bias += at;
-      for (std::int64_t j = 0; j < n; ++j) {
-        // A hidden key may hold NaN, which must not survive the sum.
-        const auto value = number(bias[j * step]);
-        scores[j] =
-            value == -std::numeric_limits<decltype(value)>::infinity() ? kHidden : scores[j] + static_cast<Real>(value);
-      }
+      with_step([&](auto step) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          const auto value = number(bias[j * step]);
+          // A hidden key may hold NaN, which must not survive the sum. Choosing before the sum and not after it leaves
+          // nothing that a vector could not do.
+          const Real score = value == -std::numeric_limits<decltype(value)>::infinity() ? Real{0} : scores[j];
+          scores[j] = score + static_cast<Real>(value);
+        }
+      });
     };
     switch (mask.dtype) {
       case DType::f64: add(static_cast<const double*>(mask.data), [](double x) { return x; }); break;
