@@ -56,6 +56,7 @@ class Measured:
     disturbed: set[tuple[str, str]] = field(default_factory=set)  # of which fewer than half were undisturbed
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     at_work: dict[str, float] = field(default_factory=dict)  # the most threads in a case
+    ulps: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)  # median and largest error of o
 
     def ms(self, backend: str, case: str) -> Optional[float]:
         found = self.samples.get((backend, case))
@@ -91,6 +92,8 @@ def measured(path: Path) -> Measured:
             made.disturbed.add(key)
             kept = samples
         made.samples[key] = [float(sample["real_time"]) for sample in kept]
+        if "median_ulps" in samples[0]:
+            made.ulps[key] = samples[0]["median_ulps"], samples[0]["largest_ulps"]
         worked = max(float(sample.get("threads_used", 0)) for sample in samples)
         made.at_work[key[0]] = max(made.at_work.get(key[0], 0), worked)
     made.reasons = {(row["backend"], row["case"]): row["reason"] for row in data["no_speed"]}
@@ -222,6 +225,17 @@ def scaling_rows(one: Measured, data: Measured) -> list[str]:
     return table([*header, f"at work, of {one.threads}", f"at work, of {data.threads}"], rows)
 
 
+def error_rows(data: Measured) -> list[str]:
+    """Of every backend: the middle of its cases' median errors, and the largest of all."""
+    rows = []
+    for backend in [*data.natives, *data.peers]:
+        found = [(*data.ulps[backend, one["case"]], one["case"]) for one in data.cases if (backend, one["case"]) in data.ulps]
+        if found:
+            middle, (_, largest, case) = median(one[0] for one in found), max(found, key=lambda one: one[1])
+            rows.append([f"`{backend}`", f"{len(found)}", f"{middle:.2g}", f"{largest:.3g}: `{case}`"])
+    return table(["backend", "cases", "median", "largest"], rows)
+
+
 def reason_rows(data: Measured) -> list[str]:
     counted = Counter((backend, reason) for (backend, _), reason in data.reasons.items())
     order = {name: place for place, name in enumerate([*data.natives, *data.peers])}
@@ -300,6 +314,8 @@ def page(folder: Path) -> str:
         out += ["Milliseconds of one run:", "", *case_rows(data, one), ""]
         if one is not None:
             out += [f"Times as fast with {data.threads} threads as with one:", "", *scaling_rows(one, data), ""]
+        if data.ulps:
+            out += ["Errors of the results that were timed, in units in the last place:", "", *error_rows(data), ""]
         out += ["Without a speed:", "", *reason_rows(data), ""]
     out += ["## What was measured", "", *library_rows(next(files[0] for files in found.values() if files)), ""]
     out += machine_rows(names)

@@ -15,6 +15,11 @@ namespace {
 constexpr double kRatioConfidence = 0.95;
 constexpr std::size_t kMostSampleCharts = 40;
 
+/// Median and largest.
+std::string ulps(const Timing& t) {
+  return t.median_ulps && t.largest_ulps ? fmt::format("{:.2g} ({:.3g})", *t.median_ulps, *t.largest_ulps) : "\u2013";
+}
+
 std::string fraction(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "\u2013"; }
 
 /// The table of one case, fastest first.
@@ -35,6 +40,7 @@ SectionJson rows_of(const std::vector<const Timing*>& timings) {
                     {"gflops", shown(t->gflops)},
                     {"roof", fraction(t->roof_fraction)},
                     {"error", shown(t->error)},
+                    {"ulps", ulps(*t)},
                     {"ratio", ratio},
                     {"disturbed", t->disturbed ? "disturbed" : ""}});
   }

@@ -64,6 +64,8 @@ std::vector<Timing> timings_of(const BenchmarkFile& file) {
     t.gbps = median_of(samples, "GB/s");
     t.roof_fraction = median_of(samples, "roof_fraction");
     t.error = median_of(samples, "error_over_bound");
+    t.median_ulps = median_of(samples, "median_ulps");
+    t.largest_ulps = median_of(samples, "largest_ulps");
     t.disturbed = file.disturbed.contains(key);
     describe_case(t);
     timings.push_back(std::move(t));

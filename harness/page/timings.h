@@ -18,7 +18,8 @@ struct Timing {
   std::optional<double> low, high;  ///< interval of the median
   std::optional<double> total, upload, download, prepare;
   std::optional<double> gflops, gbps, roof_fraction, error;
-  bool disturbed = false;  ///< so often that all samples count
+  std::optional<double> median_ulps, largest_ulps;  ///< errors of o, in units in the last place
+  bool disturbed = false;                           ///< so often that all samples count
   std::string dtype;
   std::int64_t key_length = 0, head_dim = 0;  ///< 0 for what is no case line
   std::string but_length, but_dim;            ///< the case without its lengths, or without its head dim

@@ -91,6 +91,8 @@ nb::dict line_of(const BenchLine& line) {
   row["gflops"] = line.gflops;
   row["disturbed"] = line.disturbed;
   row["error"] = line.error_over_bound;
+  row["median_ulps"] = line.ulps ? nb::cast(line.ulps->median) : nb::none();
+  row["largest_ulps"] = line.ulps ? nb::cast(line.ulps->largest) : nb::none();
   return row;
 }
 

@@ -60,6 +60,8 @@ def test_bench(tmp_path):
     assert not timed["exact"].wrong, timed["exact"].wrong
     assert timed["exact"].median > timed["example"].median > 0
     assert len(timed["exact"].upload) > 0
+    assert 0 <= timed["exact"].median_ulps <= timed["exact"].largest_ulps < 1  # it rounds once
+    assert timed["example"].largest_ulps > timed["exact"].largest_ulps
     assert "exact" in str(timed)
     assert json.loads((tmp_path / "b.json").read_text())["benchmarks"]
 

@@ -26,7 +26,7 @@ CASES = ("seq=4 dim=4", "seq=8 dim=4")
 def sample(backend, case, time, disturbed=0, threads=2.0):
     return {
         "name": f"{backend}/{case}/iterations:1", "run_type": "iteration", "label": case, "real_time": time,
-        "time_unit": "ms", "disturbed": disturbed, "threads_used": threads,
+        "time_unit": "ms", "disturbed": disturbed, "threads_used": threads, "median_ulps": 0.25, "largest_ulps": time,
     }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def test_the_page_says_what_the_samples_say(tmp_path):
     assert mean == f"{(2**3 * 0.5) ** 0.25:.2f}" and float(low) < float(mean)
     assert (middle, worst, behind, surely) == ("1.25", f"0.50: `{CASES[1]}`", "1", "1")
     assert "| `onnxruntime_gqa` | 1 | refused: nor this |" in page
+    assert f"| `simd` | 2 | 0.25 | 15.8: `{CASES[1]}` |" in page
 
 
 def test_a_wrong_result_is_no_refusal_and_what_is_disturbed_is_left_out(tmp_path):

@@ -32,11 +32,20 @@ TEST(Timings, AreMediansInMilliseconds) {
   EXPECT_EQ(t.upload, 375);
   EXPECT_EQ(t.gflops, 3);
   EXPECT_FALSE(t.total) << "the file doesn't say";
+  EXPECT_FALSE(t.median_ulps || t.largest_ulps) << "an older file doesn't either";
   EXPECT_EQ(t.dtype, "f64");
   EXPECT_EQ(t.key_length, 5);
   EXPECT_EQ(t.head_dim, 16);
   EXPECT_EQ(t.but_length, "dtype=f64 heads=2 dim=16/8");
   EXPECT_EQ(list.back().key_length, 0) << "a file is no line";
+}
+
+TEST(Timings, HaveTheErrorsOfTheCheck) {
+  const auto list = timings(sample("seq=4 dim=8", 1, R"(,"median_ulps":0.25,"largest_ulps":3)") + "," +
+                            sample("seq=4 dim=8", 2, R"(,"median_ulps":0.25,"largest_ulps":3)"));
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list.front().median_ulps, 0.25);
+  EXPECT_EQ(list.front().largest_ulps, 3);
 }
 
 TEST(Timings, AWordOfALineIsLeftOut) {

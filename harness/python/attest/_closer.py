@@ -188,6 +188,8 @@ class Timing:
     gflops: float
     disturbed: str  #: what disturbed so many samples that it can't be ranked
     error: float  #: as a fraction of its bound
+    median_ulps: Optional[float]  #: errors of o in units in the last place, in the check before the timing
+    largest_ulps: Optional[float]  #: None where no element can tell
 
     @property
     def median(self) -> float:
