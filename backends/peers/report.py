@@ -23,7 +23,7 @@ from typing import Any, Iterator
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results"
-SUITES = ("smoke", "bugs", "onnx", "matrix")
+SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
 KINDS = ("bug", "convention", "arithmetic", "limit", "unexplained")
 PLURAL = {"bug": "bugs", "convention": "conventions", "arithmetic": "loose arithmetic", "limit": "limits"}
 RED = ("fail", "suspect", "crashed", "timeout")

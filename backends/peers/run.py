@@ -27,7 +27,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results" / "peers"
-SUITES = ("smoke", "bugs", "onnx", "matrix")
+SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
 SEED = "1"  #: of fuzzing
 ONCE = {"matrix"}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
@@ -132,7 +132,7 @@ def main() -> None:
     peers = tomllib.loads((HERE / "peers.toml").read_text())
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", type=Path, default=HERE / "build")
-    parser.add_argument("--suites", default=",".join(SUITES))
+    parser.add_argument("--suites", default=",".join(SUITES), help="`linear` is for peers that have linear attention")
     parser.add_argument("--peers", default=",".join(peers))
     parser.add_argument("--fuzz", type=float, metavar="SECONDS")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -146,6 +146,8 @@ def main() -> None:
             fuzz(interpreter, name, peer, asked.fuzz, asked.results)
             continue
         for suite in asked.suites.split(","):
+            if suite == "linear" and not peer.get("linear"):
+                continue
             lines = lines_of(interpreter, suite, bool(peer.get("lse")), str(peer.get("matrix", "1/1")))
             check(interpreter, name, peer, suite, lines, asked.results)
 

@@ -33,7 +33,8 @@ class LogicalTensor(ctypes.Structure):
 
 def library() -> ctypes.CDLL:
     """libdnnl, with the libraries that it needs beside it."""
-    os.environ.setdefault("OCL_ICD_FILENAMES", os.path.join(LIBRARIES, "libintelocl.so"))
+    for loader in ("OCL_ICD_FILENAMES", "OCL_ICD_VENDORS"):  # Khronos' loader; Debian's, which attest brings in first
+        os.environ.setdefault(loader, os.path.join(LIBRARIES, "libintelocl.so"))
     os.environ.setdefault("ONEAPI_DEVICE_SELECTOR", "opencl:cpu")
     for name in ("libintlc.so.5", "libsvml.so", "libimf.so", "libtbb.so.12", "libumf.so.1", "libur_loader.so.0",
                  "libsycl.so.*[0-9]"):  # fmt: skip

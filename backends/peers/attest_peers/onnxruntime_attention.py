@@ -42,8 +42,11 @@ class Backend(OnnxPeer):
         return super().cannot_do(call)
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # ComputeAttentionProbs(): one GEMM per head into T, soft cap, mask, softmax in place; then a GEMM with V.
-        stated: dict[str, Any] = {"normalised_before_storage": True, "stored_weights": call.dtype}
+        # ComputeAttentionProbs(): one GEMM per head into T, soft cap, mask, softmax in place; then a GEMM with V. The
+        # softmax's exp, MlasComputeSumExpVector() of core/mlas/lib/compute.cpp, has no subnormal numbers.
+        stated: dict[str, Any] = {
+            "normalised_before_storage": True, "stored_weights": call.dtype, "flush_to_zero": True
+        }  # fmt: skip
         if call.dtype == "f16":
             stated.update(stored_scores="f16", score_stores=3)
         return stated

@@ -135,11 +135,12 @@ class MultiHeadAttention(Contrib):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # MlasComputeSoftmax() multiplies by 1/sum, then comes the product with V. MlasFlashAttentionThreaded() takes
-        # l2_cache_size / (16 (qk_head_size + v_head_size)) keys a step and divides at the end.
+        # l2_cache_size / (16 (qk_head_size + v_head_size)) keys a step and divides at the end. Both take
+        # MlasComputeSumExpVector() of core/mlas/lib/compute.cpp, which has no subnormal numbers.
         if (HIDING | ADDING | CACHE | self.takes & {"out=present", "out=biased"}) & set(call.features):
-            return {"division": "reciprocal", "normalised_before_storage": True}
+            return {"division": "reciprocal", "normalised_before_storage": True, "flush_to_zero": True}
         block = max(1, LEAST_CACHE // (16 * max(1, call.key_dim + call.value_dim)))
-        return {"key_block": block if call.key_length > block else 0}
+        return {"key_block": block if call.key_length > block else 0, "flush_to_zero": True}
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"}
@@ -240,8 +241,8 @@ class GroupQueryAttention(Contrib):
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # ComputeAttentionProbs(): float16 is widened, and scores and weights are float32; the softmax multiplies by
-        # 1/sum.
-        return {"division": "reciprocal", "normalised_before_storage": True}
+        # 1/sum. Its exp is the one that MultiHeadAttention has.
+        return {"division": "reciprocal", "normalised_before_storage": True, "flush_to_zero": True}
 
     def conventions(self) -> Mapping[str, str]:
         return {"align": "bottom-right", "hidden_nan": "leaks"}

@@ -24,15 +24,27 @@ SHAPES = frozenset(
 CACHE = frozenset(["past"])
 
 
-class Peer(attest.Backend):
-    """Another library's attention. A subclass says what it takes, and computes."""
+class Refusing(attest.Backend):
+    """Says of each feature that it doesn't take what the library lacks."""
 
-    takes: frozenset[str] = SHAPES | HIDING | ADDING | CACHE
+    takes: frozenset[str] = frozenset()
     cannot: Mapping[str, str] = {}  #: of a feature not taken: why, as a sentence that names what the library lacks
 
     @property
     def refuses(self) -> list[str]:  # type: ignore[override]
         return [word for word in all_features() if word not in self.takes]
+
+    def _refusal(self, call: Call) -> Optional[str]:
+        lacking = next((word for word in call.features if word not in self.takes), None)
+        if lacking is not None and lacking in self.cannot:
+            return f"{lacking}: {self.cannot[lacking]}"
+        return super()._refusal(call)
+
+
+class Peer(Refusing):
+    """Another library's attention. A subclass says what it takes, and computes."""
+
+    takes: frozenset[str] = SHAPES | HIDING | ADDING | CACHE
 
     def attention(
         self, q: Any, k: Any, v: Any, *, scale: Any = None, causal: bool = False, align: str = "top-left",
@@ -60,9 +72,3 @@ class Peer(attest.Backend):
         if call.past and 0 in (call.batch, call.query_heads):
             return "past: a cache without elements is not handed over, so that its length is unknown"
         return self.cannot_do(call)
-
-    def _refusal(self, call: Call) -> Optional[str]:
-        lacking = next((word for word in call.features if word not in self.takes), None)
-        if lacking is not None and lacking in self.cannot:
-            return f"{lacking}: {self.cannot[lacking]}"
-        return super()._refusal(call)

@@ -143,7 +143,7 @@ class MultiheadAttention(Torch):
         if mask.shape[:2] == (1, 1):
             mask = mask[0, 0].expand(shape[2:])
         else:
-            mask = mask.expand(shape).reshape(-1, *shape[2:])
+            mask = mask.expand(shape).reshape(request.batch * request.heads, *shape[2:])
         return padding, ~mask if mask.dtype == torch.bool else mask.to(dtype)
 
     def cannot_do(self, call: Any) -> Optional[str]:
