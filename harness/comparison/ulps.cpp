@@ -1,5 +1,7 @@
 #include "harness/comparison/ulps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -29,6 +31,8 @@ double unit_in_last_place(double value, DType type) {
   const double magnitude = std::clamp(std::fabs(value), smallest_normal(type), largest_of(type));
   return std::scalbn(2 * unit_roundoff(type), std::ilogb(magnitude));
 }
+
+std::string text_of(const UlpErrors& errors) { return fmt::format("{:.2g} ({:.3g})", errors.median, errors.largest); }
 
 std::optional<UlpErrors> ulp_errors(const Call& call, const Expectation& expectation, const Bounds& bounds,
                                     const GuardedOutputs& outputs) {

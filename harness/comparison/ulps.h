@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
@@ -19,6 +20,9 @@ struct UlpErrors {
   double median = 0, largest = 0;
   std::int64_t elements = 0;  ///< that were compared
 };
+
+/// "0.5 (1.25)": the median and, in brackets, the largest.
+std::string text_of(const UlpErrors& errors);
 
 /// |got - expected| / unit_in_last_place(expected), over the elements of `o` in the expectation's rows. Left out are
 /// those whose bound is infinite, and those where a number is expected or found that isn't finite: the class decides

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/comparison/ulps.h"
 #include "harness/page/sections.h"
 #include "harness/page/speed_charts.h"
 #include "harness/page/timings.h"
@@ -15,9 +16,8 @@ namespace {
 constexpr double kRatioConfidence = 0.95;
 constexpr std::size_t kMostSampleCharts = 40;
 
-/// Median and largest.
 std::string ulps(const Timing& t) {
-  return t.median_ulps && t.largest_ulps ? fmt::format("{:.2g} ({:.3g})", *t.median_ulps, *t.largest_ulps) : "\u2013";
+  return t.median_ulps && t.largest_ulps ? text_of(UlpErrors{*t.median_ulps, *t.largest_ulps}) : "\u2013";
 }
 
 std::string fraction(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "\u2013"; }

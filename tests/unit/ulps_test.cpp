@@ -83,6 +83,8 @@ TEST_F(UlpErrorsOfThree, LeaveOutWhatTheClassDecides) {
   EXPECT_EQ(errors()->largest, 0);
 }
 
+TEST(Ulps, AreToldAsMedianAndLargest) { EXPECT_EQ(text_of(UlpErrors{0.5, 1.25, 3}), "0.5 (1.25)"); }
+
 TEST(Ulps, OfACallWithoutAnOutputAreNone) {
   const Problem p = parse_case("seq=2 dim=1 out=lse");
   const CaseInputs inputs = make_inputs(p);
