@@ -139,7 +139,7 @@ def main() -> None:
     asked = parser.parse_args()
     for name in asked.peers.split(","):
         peer = peers[name]
-        interpreter = interpreter_of(name, peer, asked.environments)
+        interpreter = interpreter_of(name, peer, asked.environments.resolve())
         if interpreter is None:
             continue
         if asked.fuzz:

@@ -43,6 +43,13 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(os.path.join(LIBRARIES, "libdnnl.so.3"))
 
 
+def processor_has_bf16() -> bool:
+    """Whether oneDNN's implementations of bf16 are for this processor: its instruction sets avx512_core and avx2_vnni_2."""
+    with open("/proc/cpuinfo") as told:
+        flags = set(next((line for line in told if line.startswith("flags")), "").split())
+    return bool(flags & {"avx512bw", "avx_ne_convert"})
+
+
 class Graph:
     """Operators that are compiled as one partition."""
 

@@ -97,6 +97,8 @@ class Backend(Peer):
         return self._graphs[key]
 
     def cannot_do(self, call: Any) -> Optional[str]:
+        if call.dtype == "bf16" and not dnn.processor_has_bf16():
+            return "dtype=bf16: oneDNN computes in it on processors with AVX-512, or with AVX2 and conversions from bf16"
         if call.dtype == "bf16" and "mask.dtype=f64" in call.line:
             return "mask.dtype=f64: the sum of scores and mask is of f32"
         return None

@@ -110,7 +110,8 @@ class MultiHeadAttention(Contrib):
             attributes["unidirectional"] = 1
         else:
             visible = request.visible()
-        if visible is not None and visible.shape[1] == 1 and not request.adds:
+        padded = visible is not None and visible.shape[1] == 1 and not request.adds
+        if padded and "biased" not in request.outputs:  # the filter's value would show in the scores
             # Its default of -10000 hides nothing from scores of that size.
             attributes["mask_filter_value"] = float(np.finfo(np.float32).min)
             shape = (request.batch, request.queries, request.keys)
