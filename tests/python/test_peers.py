@@ -126,6 +126,19 @@ def test_a_failure_is_of_the_finding_that_it_fits():
     assert not report.fits({"peers": ["*"], "at_most": 64}, "jax", {**verdict, "error_over_bound": "inf"})
 
 
+def test_linear_is_run_by_peers_that_have_it(monkeypatch, tmp_path):
+    import run
+
+    ran = []
+    monkeypatch.setattr(run, "interpreter_of", lambda name, peer, environments: Path("python3"))
+    monkeypatch.setattr(run, "lines_of", lambda *_: ["seq=1 dim=1"])
+    monkeypatch.setattr(run, "check", lambda interpreter, name, peer, suite, lines, results: ran.append((name, suite)))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--peers", "jax,onnxruntime_linear", "--results", str(tmp_path)])
+    run.main()
+    assert ("onnxruntime_linear", "linear") in ran and ("jax", "matrix") in ran
+    assert ("jax", "linear") not in ran
+
+
 def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):
     import report
 
