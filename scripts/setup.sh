@@ -5,11 +5,12 @@
 attest_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 attest_build=${ATTEST_BUILD:-$attest_root/build}
 
-# What the program needs, and what its tests need besides.
+# What the program needs, what the quick tier of tests needs besides, and what the other tests need.
 attest_packages="cmake ninja-build g++ git libeigen3-dev libhwy-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
-  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libopenmpi-dev openmpi-bin libpugixml-dev libxxhash-dev"
-attest_test_packages="libgtest-dev libgmock-dev libmpfr-dev libdlpack-dev gfortran oclgrind ccache zsh fish groff-base
+  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
+attest_test_packages="libgtest-dev libgmock-dev libdlpack-dev clang-format clang-14 libclang-rt-14-dev libomp-14-dev"
+attest_all_test_packages="libmpfr-dev libopenmpi-dev openmpi-bin gfortran oclgrind ccache clang-tidy-14 zsh fish groff-base
   chromium chromium-driver fonts-dejavu-core iproute2 python3-selenium python3-dev python3-pip python3-venv slurm-wlm w3m"
 
 # attest_progress WHAT COMMAND...: runs the command and shows how far it is, with the last line that it printed: on a
@@ -70,15 +71,19 @@ attest_install() {
     apt-get install -y --no-install-recommends "${missing[@]}" || return 2
 }
 
-# attest_make FOLDER [CMAKE OPTION]...: a configured folder is built without configuring again. ATTEST_TARGETS, if set,
-# are the targets; all otherwise.
-attest_make() {
+# attest_configure FOLDER [CMAKE OPTION]...: a configured folder is left as it is.
+attest_configure() {
   local folder=$1
   shift
-  if [ ! -f "$folder/build.ninja" ]; then
+  [ -f "$folder/build.ninja" ] ||
     attest_progress "configuring ${folder##*/}" cmake -S "$attest_root" -B "$folder" -G Ninja "$@" || return 2
-  fi
-  attest_progress "building ${folder##*/}" ninja -C "$folder" -j "${ATTEST_JOBS:-$(nproc)}" ${ATTEST_TARGETS:-}
+}
+
+# attest_make FOLDER [CMAKE OPTION]...: configures the folder if need be, and builds. ATTEST_TARGETS, if set, are the
+# targets; all otherwise.
+attest_make() {
+  attest_configure "$@" || return 2
+  attest_progress "building ${1##*/}" ninja -C "$1" -j "${ATTEST_JOBS:-$(nproc)}" ${ATTEST_TARGETS:-}
 }
 
 # attest_axe FOLDER: the checker of accessibility that the test of pages runs in its browser, from a wheel of PyPI.
@@ -93,10 +98,10 @@ attest_axe() {
   rm -rf "$wheel"
 }
 
-# The program alone in $attest_build: without the tests, and with precompiled headers, which make a first build faster.
+# The program alone in $attest_build: without the tests, and compiled several sources at a time.
 attest_program() {
   attest_install
-  ATTEST_TARGETS=attest attest_make "$attest_build" -DATTEST_WERROR=OFF -DATTEST_TESTS=OFF -DATTEST_PRECOMPILE=ON
+  ATTEST_TARGETS=attest attest_make "$attest_build" -DATTEST_WERROR=OFF -DATTEST_TESTS=OFF -DATTEST_UNITY=ON
 }
 
 # attest_warm PROGRAM: OpenCL drivers compile kernels when they are first used and keep them. Most of CLBlast's exist

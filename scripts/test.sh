@@ -1,52 +1,78 @@
 #!/usr/bin/env bash
-# Sets everything up and runs every test: a release build with all of them, builds with sanitizers for unit and smoke,
-# and the readers under a fuzzer for a moment.
+# Sets everything up and runs the tests.
 #
-#   ./scripts/test.sh             everything
-#   ./scripts/test.sh -L unit     arguments go to ctest; sanitizers and fuzzer are left out
+#   ./scripts/test.sh               the quick tier: what a commit must not break, in minutes
+#   ./scripts/test.sh --all         every test, under an hour
+#   ./scripts/test.sh --part 2/6    the second of six parts of --all that take equally long
+#   ./scripts/test.sh --list        which test is in which tier; with --all or --part, those that it would run
+#   ./scripts/test.sh -L unit       other arguments go to ctest
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-attest_packages="$attest_packages $attest_test_packages"
-[ $# -gt 0 ] || attest_packages="$attest_packages clang-14 clang-tidy-14 libclang-rt-14-dev libomp-14-dev"
-attest_install
 
-# Tests build copies of the project: what was compiled before is not compiled again. Paths are relative to the build.
-export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$attest_build-ccache CCACHE_BASEDIR=$attest_root CCACHE_NOHASHDIR=1
-# Two tests at a time share the cores, for each has as many threads as there are: those that wait for work must not spin.
-export OMP_WAIT_POLICY=passive
-run_tests() { # FOLDER [CTEST OPTION]...
-  local folder=$1
+tier=quick part=1/1 list='' arguments=()
+wrong() { echo "test.sh: $*" >&2; exit 2; }
+while [ $# -gt 0 ]; do
+  case $1 in
+    --all) tier=all ;;
+    --part)
+      tier=all part=${2:-}
+      [[ $part =~ ^([1-9][0-9]?)/([1-9][0-9]?)$ ]] && [ "${BASH_REMATCH[1]}" -le "${BASH_REMATCH[2]}" ] ||
+        wrong "--part $part: I/N is wanted, I from 1 to N, as in 2/6"
+      shift
+      ;;
+    --list) list=1 ;;
+    *) arguments=("$@"); break ;;
+  esac
   shift
-  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j 2 "$@"
-}
+done
+[ ${#arguments[@]} -eq 0 ] || { [ "$tier$list" = quick ] || wrong "--all, --part and --list stand alone"; tier=ctest; }
 
 # Every backend must be there: one that silently vanished would make its tests vanish too.
-everything_on=(-DATTEST_BACKEND_EXAMPLE=ON -DATTEST_BACKEND_EIGEN=ON -DATTEST_BACKEND_XTENSOR=ON
-  -DATTEST_BACKEND_OPENCL=ON -DATTEST_BACKEND_CLBLAST=ON -DATTEST_BACKEND_SIMD=ON -DATTEST_WERROR=ON
-  -DATTEST_TEST_TOOLS=ON)
-attest_make "$attest_build-test" "${everything_on[@]}"
-attest_axe "$attest_build-test/axe"
+build=$attest_build-test
+options=(-DATTEST_UNITY=ON -DATTEST_WERROR=ON)
+for backend in EXAMPLE EIGEN XTENSOR OPENCL CLBLAST SIMD; do options+=(-DATTEST_BACKEND_$backend=ON); done
+attest_packages="$attest_packages $attest_test_packages"
+if [ "$tier" != quick ]; then
+  # The quick tier has fewer packages; a build that it configured looks for the others again.
+  attest_packages="$attest_packages $attest_all_test_packages"
+  grep -qs ATTEST_TEST_TOOLS:BOOL=ON "$build/CMakeCache.txt" || rm -f "$build/build.ninja"
+  options+=(-UCMAKE_Fortran_COMPILER -DATTEST_MPI=ON -DATTEST_TEST_TOOLS=ON)
+elif [ ! -f "$build/build.ninja" ]; then
+  options+=(-DATTEST_MPI=OFF)
+fi
+attest_install
+attest_configure "$build" "${options[@]}"
 
-# Before shards would each do it.
-attest_warm "$attest_build-test/bin/attest"
-
-if [ $# -gt 0 ]; then
-  run_tests "$attest_build-test" "$@"
+# The tests of a tier or a part, a line each. Parts are filled with the longest tests first, each into the part that has
+# least so far, so that they take equally long.
+chosen_tests() {
+  awk -v wanted="$tier" '$1 == "quick" || $1 == (wanted == "quick" ? "share" : "all")' "$build/tests/tiers.txt" |
+    sort -k 2,2nr -k 3,3 | awk -v part="${part%/*}" -v parts="${part#*/}" '
+      { least = 1; for (n = 2; n <= parts; ++n) if (sum[n] < sum[least]) least = n
+        sum[least] += $2; if (least == part) print $3 }'
+}
+if [ -n "$list" ]; then
+  if [ "$tier" = quick ]; then
+    sed 's/^share /quick, a share /; s/^all /--all /' "$build/tests/tiers.txt" |
+      awk '{ name = $NF; cost = $(NF - 1); NF -= 2; printf "%-14s %5d s  %s\n", $0, cost, name }' | sort
+  else
+    chosen_tests
+  fi
   exit
 fi
-run_tests "$attest_build-test"
 
-# Address and undefined-behaviour sanitizers on everything but the drivers: OpenCL loads a compiler of its own, whose
-# allocations are not ours to judge. Clang compiles their checks in half of GCC's time. Searches, statistics and timings
-# are left out: they repeat for minutes what the other tests do once.
-ATTEST_TARGETS="unit_tests suite_tests" attest_make "$attest_build-asan" --preset asan-ubsan
-GTEST_FILTER='-PluginCheats.*:PluginBackend.NeedsLess*:Fuzz*:Shrink*:Emulator.*:*MaskOffsets*:Bench*:Roof*:Coverage.*:Deviation.*:SpeedComparison.*:GoogleSamples.*:AcceptedPart.*:ChangePoints.*' \
-  run_tests "$attest_build-asan" -L 'unit|smoke' -E 'format|^every_'
+ATTEST_TARGETS=quick_tests attest_make "$build"
+if [ "$tier" != quick ]; then attest_axe "$build/axe"; fi
+# Before shards would each do it.
+attest_warm "$build/bin/attest"
 
-# The thread sanitizer on the harness and the host backends. LLVM's OpenMP tells it what its barriers order (archer);
-# GCC's doesn't. OpenBLAS is not instrumented: what happens inside is not judged.
-ATTEST_TARGETS=suite_tests attest_make "$attest_build-tsan" --preset tsan
-TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-14/lib/libarcher.so \
-  run_tests "$attest_build-tsan" -L 'smoke|bugs'
-
-"$attest_root/scripts/fuzz_parsers.sh" 20000
+# Tests of --all build copies of the project: what one compiled is not compiled again by the next. Paths are relative to
+# the build.
+export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$attest_build-ccache CCACHE_BASEDIR=$attest_root CCACHE_NOHASHDIR=1
+[ "$tier" != quick ] || unset CMAKE_CXX_COMPILER_LAUNCHER
+# Two tests at a time share the cores, for each has as many threads as there are: those that wait for work must not spin.
+export OMP_WAIT_POLICY=passive
+run=(ctest --test-dir "$build" --output-on-failure --no-tests=error -j 2)
+if [ "$tier" = ctest ]; then exec "${run[@]}" "${arguments[@]}"; fi
+names=$(chosen_tests | sed 's/[.]/[.]/g' | paste -sd '|')
+exec "${run[@]}" -R "^($names)\$"

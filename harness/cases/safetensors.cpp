@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::uint64_t kMaxHeaderBytes = 16u << 20;  ///< bytes; real headers have a few kilobytes
 constexpr std::size_t kMaxTensors = 4096, kMaxAxes = 8;
-constexpr std::size_t kMaxDepth = 3;       ///< header, tensor, shape
-constexpr double kAlwaysThere = 16 << 20;  ///< bytes for which memory is not asked
+constexpr std::size_t kMaxDepth = 3;          ///< header, tensor, shape
+constexpr double kUncheckedBytes = 16 << 20;  ///< bytes for which memory is not asked
 
 /// "F64, F32, ..."
 std::string known_types() {
@@ -239,7 +239,7 @@ class Reader {
       fail(fmt::format("its tensors have {:.1f} GiB, {:g} GiB are the limit; ATTEST_FILE_GIB sets another",
                        bytes / 0x1p30, quota / 0x1p30));
     }
-    if (bytes > kAlwaysThere && bytes > available_memory_bytes()) {
+    if (bytes > kUncheckedBytes && bytes > available_memory_bytes()) {
       fail(fmt::format("its tensors have {:.1f} GiB, {:.1f} GiB of memory are available", bytes / 0x1p30,
                        available_memory_bytes() / 0x1p30));
     }

@@ -18,7 +18,7 @@ constexpr std::size_t kAround = 8192;
 constexpr std::size_t kMostRanges = 1 << 18;
 constexpr double kGoodPart = 1.0 / 2;
 
-struct Axis {
+struct StridedAxis {
   std::size_t count, step;  ///< positions, and bytes from one to the next
 };
 
@@ -26,13 +26,13 @@ struct Axis {
 struct Runs {
   std::size_t length = 0;  ///< bytes of a run
   std::size_t count = 1;   ///< of all of them; 0: there are no elements
-  std::vector<Axis> apart;
+  std::vector<StridedAxis> apart;
 };
 
-Runs runs_of(std::vector<Axis> axes, std::size_t element_size) {
+Runs runs_of(std::vector<StridedAxis> axes, std::size_t element_size) {
   Runs runs{element_size, 1, {}};
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
-  for (const Axis& axis : axes) {
+  std::sort(axes.begin(), axes.end(), [](const StridedAxis& a, const StridedAxis& b) { return a.step < b.step; });
+  for (const StridedAxis& axis : axes) {
     if (axis.count == 0) return {0, 0, {}};
     if (axis.step <= runs.length + 2 * kAround) {
       runs.length += axis.step * (axis.count - 1);
@@ -68,7 +68,7 @@ std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element
   std::vector<ByteRange> ranges;
   double bytes = 0;
   for (std::int64_t b = 0; b < (packed ? place.shape[0] : 1); ++b) {
-    std::vector<Axis> axes;
+    std::vector<StridedAxis> axes;
     for (std::size_t n = packed ? 1 : 0; n < 4; ++n) {
       axes.push_back({static_cast<std::size_t>(n == 2 ? place.rows(b) : place.shape[n]),
                       static_cast<std::size_t>(place.strides[n]) * element_size});
@@ -79,7 +79,7 @@ std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element
     const std::size_t first = static_cast<std::size_t>(place.element(b, 0, 0, 0)) * element_size;
     for (std::size_t n = 0; n < runs.count; ++n) {
       std::size_t begin = first, rest = n;
-      for (const Axis& axis : runs.apart) {
+      for (const StridedAxis& axis : runs.apart) {
         begin += rest % axis.count * axis.step;
         rest /= axis.count;
       }

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uintmax_t kMaxFileBytes = 16 << 20;  ///< a mistake takes some hundred bytes
+constexpr std::uintmax_t kMaxKillTableBytes = 16 << 20;  ///< a mistake takes some hundred bytes
 
 Mistake mistake_from(const Json& json, const std::string& place) {
   const JsonFields fields(json, place);
@@ -82,7 +82,7 @@ KillTable kill_table_from_json(const Json& json, const std::string& name) {
 }
 
 KillTable read_kill_table(const std::filesystem::path& path) {
-  std::ifstream file = open_text(path, kMaxFileBytes);
+  std::ifstream file = open_text(path, kMaxKillTableBytes);
   const Json json = Json::parse(file, nullptr, false);
   const auto kind = json.is_object() ? json.find("kind") : json.end();
   if (!json.is_object() || kind == json.end() || *kind != kKillTableKind)

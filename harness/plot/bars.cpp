@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-constexpr double kTop = 34, kLine = 26, kHeight = 18, kRight = 16, kLetter = 6.6;
+constexpr double kBarsTop = 34, kLine = 26, kHeight = 18, kBarsRight = 16, kBarsLetter = 6.6;
 constexpr const char* kShades[] = {"#b9d4e8", "#0072b2", "#e2b48f", "#8a6a00"};
 constexpr const char* kWords[] = {"#222", "white", "#222", "white"};
 
@@ -29,8 +29,8 @@ std::string draw_bars(const BarChart& chart) {
   title.append_attribute("font-weight") = "bold";
   std::size_t letters = 0;
   for (const Bar& bar : chart.bars) letters = std::max(letters, label_of(bar, chart).size());
-  const double left = 12 + kLetter * static_cast<double>(letters), across = chart.width - left - kRight;
-  double y = kTop;
+  const double left = 12 + kBarsLetter * static_cast<double>(letters), across = chart.width - left - kBarsRight;
+  double y = kBarsTop;
   for (const Bar& bar : chart.bars) {
     Drawing::text(root, left - 6, y + 13, label_of(bar, chart), "end");
     const double whole = std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
@@ -42,7 +42,7 @@ std::string draw_bars(const BarChart& chart) {
       part.append_attribute("data-name") = bar.name.c_str();
       Drawing::title(part, fmt::format("{}, {}: {:.4g} {}", bar.name, chart.parts[n], bar.parts[n], chart.unit));
       const std::string words = fmt::format("{:.3g}", bar.parts[n]);
-      if (size > kLetter * static_cast<double>(words.size()) + 6)
+      if (size > kBarsLetter * static_cast<double>(words.size()) + 6)
         Drawing::text(root, x + size / 2, y + 13, words, "middle", kWords[n % 4]).append_attribute("class") = "inside";
       x += size;
     }
@@ -53,7 +53,7 @@ std::string draw_bars(const BarChart& chart) {
     Drawing::rectangle(root, x, y + 4, 12, 12, kShades[n % 4]);
     const std::string words = fmt::format("{}. {}", n + 1, chart.parts[n]);
     Drawing::text(root, x + 17, y + 14, words);
-    x += 34 + kLetter * static_cast<double>(words.size());
+    x += 34 + kBarsLetter * static_cast<double>(words.size());
   }
   return drawing.finish(chart.width, y + 24, chart.title + ". " + chart.about);
 }

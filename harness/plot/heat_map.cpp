@@ -12,8 +12,8 @@ namespace attest {
 namespace {
 
 // Pixels. A panel is: margin with row names, the cells, a gap, the colour bar with its numbers.
-constexpr double kTop = 72, kBottom = 40, kGap = 14, kBarWidth = 14, kBarText = 62, kAxisTitle = 22, kLetter = 7,
-                 kNote = 20;
+constexpr double kMapTop = 72, kMapBottom = 40, kGap = 14, kBarWidth = 14, kBarText = 62, kAxisTitle = 22,
+                 kMapLetter = 7, kNote = 20;
 constexpr double kWidestCell = 46, kNarrowestCell = 5;
 constexpr double kNamedCell = 18, kNumberedCell = 40;  ///< cells from this size on carry names, or their weights
 constexpr int kBarSteps = 40;
@@ -90,11 +90,11 @@ struct Panel {
     across = m.cell_width > 0 ? m.cell_width : cell;
     std::size_t letters = 0;
     for (const std::string& name : m.rows) letters = std::max(letters, name.size());
-    names = kAxisTitle + (cell >= kNamedCell ? kLetter * static_cast<double>(letters) + 8 : 0);
+    names = kAxisTitle + (cell >= kNamedCell ? kMapLetter * static_cast<double>(letters) + 8 : 0);
     width = names + std::max(map_width(), 0.0) + kGap + kBarWidth + kBarText;
-    width = std::max(width, kLetter * 1.15 * static_cast<double>(m.title.size()) + names);
-    width = std::max(width, kLetter * static_cast<double>(m.note.size()) + kAxisTitle);
-    height = kTop + room_for_names() + inner_height() + kBottom + (m.note.empty() ? 0 : kNote);
+    width = std::max(width, kMapLetter * 1.15 * static_cast<double>(m.title.size()) + names);
+    width = std::max(width, kMapLetter * static_cast<double>(m.note.size()) + kAxisTitle);
+    height = kMapTop + room_for_names() + inner_height() + kMapBottom + (m.note.empty() ? 0 : kNote);
   }
   double map_width() const { return across * static_cast<double>(map.columns.size()); }
   /// What the colour bar and the names of the axes need, however few rows there are.
@@ -104,11 +104,11 @@ struct Panel {
   double room_for_names() const {
     std::size_t letters = 0;
     for (const std::string& name : map.columns) letters = std::max(letters, name.size());
-    return keys_upright() ? std::max(36.0, kLetter * static_cast<double>(letters) - 38) : 0;
+    return keys_upright() ? std::max(36.0, kMapLetter * static_cast<double>(letters) - 38) : 0;
   }
   bool keys_upright() const {
     return cell >= kNamedCell && std::any_of(map.columns.begin(), map.columns.end(), [&](const std::string& name) {
-             return kLetter * static_cast<double>(name.size()) > across - 2;
+             return kMapLetter * static_cast<double>(name.size()) > across - 2;
            });
   }
 };
@@ -145,7 +145,8 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
   const HeatMap& map = panel.map;
   const ColourScale scale(map);
   pugi::xml_node root = drawing.root();
-  const double x = x0 + panel.names, y = y0 + kTop + panel.room_for_names(), cell = panel.cell, across = panel.across;
+  const double x = x0 + panel.names, y = y0 + kMapTop + panel.room_for_names(), cell = panel.cell,
+               across = panel.across;
   pugi::xml_node title = Drawing::text(root, x, y0 + 20, map.title);
   title.append_attribute("font-size") = "14";
   title.append_attribute("font-weight") = "bold";
@@ -177,7 +178,7 @@ void draw_panel(Drawing& drawing, const Panel& panel, double x0, double y0) {
     }
   }
   draw_bar(root, map, x + panel.map_width() + kGap, y, panel.inner_height());
-  if (!map.note.empty()) Drawing::text(root, x0 + kAxisTitle, y + panel.inner_height() + kBottom + 10, map.note);
+  if (!map.note.empty()) Drawing::text(root, x0 + kAxisTitle, y + panel.inner_height() + kMapBottom + 10, map.note);
 }
 
 }  // namespace

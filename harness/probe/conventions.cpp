@@ -115,7 +115,7 @@ struct ConventionProbe {
   std::string (*ask)(Backend&);
 };
 
-constexpr ConventionProbe kProbes[] = {
+constexpr ConventionProbe kConventionProbes[] = {
     {&Conventions::align, align},
     {&Conventions::window, window},
     {&Conventions::mask_true, mask_true},
@@ -130,7 +130,7 @@ constexpr ConventionProbe kProbes[] = {
 
 /// nullptr for a field without a probe.
 constexpr const ConventionProbe* probe_of(std::string Conventions::*field) {
-  for (const ConventionProbe& probe : kProbes) {
+  for (const ConventionProbe& probe : kConventionProbes) {
     if (probe.field == field) return &probe;
   }
   return nullptr;
@@ -140,7 +140,7 @@ constexpr bool every_field_has_a_probe() {
   for (const ConventionField& field : kConventionFields) {
     if (!probe_of(field.value)) return false;
   }
-  return std::size(kProbes) == kConventionFields.size();
+  return std::size(kConventionProbes) == kConventionFields.size();
 }
 static_assert(every_field_has_a_probe(), "a convention that nobody probes can be stated at will");
 

@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The whole matrix on five backends takes 20 MiB, one verdict with its map some kilobytes.
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 30;
-constexpr std::size_t kMaxLineBytes = 1 << 20;
+constexpr std::uintmax_t kMaxResultsBytes = std::uintmax_t{1} << 30;
+constexpr std::size_t kMaxResultsLineBytes = 1 << 20;
 
 ShrunkFailure shrunk_from(const OrderedJson& json) {
   return {text_of(json, "case"), text_of(json, "backend"), text_of(json, "smallest"), text_of(json, "reason"),
@@ -40,7 +40,7 @@ CheckResults read_check(std::istream& file, const std::string& path) {
   results.name = fs::path(path).filename().string();
   std::size_t number = 0;
   bool complete = false;
-  for (Line line; read_line(file, line, kMaxLineBytes);) {
+  for (Line line; read_line(file, line, kMaxResultsLineBytes);) {
     ++number;
     if (line.text.empty() && !line.too_long) continue;
     const OrderedJson json = OrderedJson::parse(line.text, nullptr, false);
@@ -73,9 +73,9 @@ CheckResults read_check(std::istream& file, const std::string& path) {
 }
 
 CheckResults read_check(const fs::path& path) {
-  std::ifstream file = open_text(path, kMaxFileBytes);
+  std::ifstream file = open_text(path, kMaxResultsBytes);
   Line first;
-  read_line(file, first, kMaxLineBytes);
+  read_line(file, first, kMaxResultsLineBytes);
   if (!is_run_header(OrderedJson::parse(first.text, nullptr, false)))
     throw UserError(path.string() + ": is no file of verdicts; `attest check --json` writes them");
   file.clear();

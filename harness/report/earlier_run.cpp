@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// More than any run writes: the whole matrix on five backends takes 20 MiB, the longest line some kilobytes.
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{4} << 30;
-constexpr std::size_t kMaxLineBytes = 1 << 20;
+constexpr std::uintmax_t kMaxEarlierRunBytes = std::uintmax_t{4} << 30;
+constexpr std::size_t kMaxEarlierLineBytes = 1 << 20;
 
 std::string key_of(const std::string& suite, const std::string& case_line, const std::string& content,
                    const std::string& backend) {
@@ -28,9 +28,9 @@ std::string key_of(const Verdict& v) { return key_of(v.suite, v.case_line, v.con
 EarlierRun::EarlierRun(const fs::path& path, Conditions now) : EarlierRun(std::move(now)) {
   std::error_code error;
   if (fs::exists(path, error) && fs::file_size(path, error) > 0) {
-    std::ifstream file = open_text(path, kMaxFileBytes);
+    std::ifstream file = open_text(path, kMaxEarlierRunBytes);
     Line first;
-    read_line(file, first, kMaxLineBytes);
+    read_line(file, first, kMaxEarlierLineBytes);
     if (!is_run_header(OrderedJson::parse(first.text, nullptr, false))) {
       throw UserError(path.string() + ": is no file of verdicts, so there is nothing to go on from; name another file");
     }
@@ -39,14 +39,14 @@ EarlierRun::EarlierRun(const fs::path& path, Conditions now) : EarlierRun(std::m
   }
   parts_ = unfinished_parts(path);
   for (const fs::path& part : parts_) {
-    std::ifstream file = open_text(part, kMaxFileBytes);
+    std::ifstream file = open_text(part, kMaxEarlierRunBytes);
     read(file, part.string());
   }
 }
 
 void EarlierRun::read(std::istream& file, const std::string& name) {
   bool header = false;
-  for (Line line; read_line(file, line, kMaxLineBytes);) {
+  for (Line line; read_line(file, line, kMaxEarlierLineBytes);) {
     const OrderedJson json = OrderedJson::parse(line.text, nullptr, false);
     if (!json.is_object()) continue;
     if (is_run_header(json)) {

@@ -61,11 +61,11 @@ class AppendedFile {
   bool fresh_ = false, written_ = false;
 };
 
-std::string text_of(const std::string& text) {
+std::string escaped(const std::string& text) {
   return markdown_text(text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "...");
 }
 
-std::string code_of(const std::string& text) { return "<code>" + text_of(text) + "</code>"; }
+std::string code_of(const std::string& text) { return "<code>" + escaped(text) + "</code>"; }
 
 /// Groups with a few cases of each, and how many more there are.
 std::string list_of(const char* title, const std::vector<CaseGroup>& groups, std::size_t most_cases) {
@@ -73,7 +73,7 @@ std::string list_of(const char* title, const std::vector<CaseGroup>& groups, std
   std::string text = fmt::format("\n### {}\n\n", title);
   for (std::size_t g = 0; g < std::min(groups.size(), kGroups); ++g) {
     const auto& [name, cases] = groups[g];
-    text += fmt::format("- {} x {}\n", cases.size(), text_of(name));
+    text += fmt::format("- {} x {}\n", cases.size(), escaped(name));
     for (std::size_t n = 0; n < std::min(cases.size(), most_cases); ++n) text += "  - " + code_of(cases[n]) + '\n';
     if (most_cases > 0 && cases.size() > most_cases)
       text += fmt::format("  - and {} more\n", cases.size() - most_cases);
@@ -88,9 +88,9 @@ std::string failures_of(const RunTally& tally) {
   std::string text = "\n### Failures by cause\n\n";
   for (std::size_t g = 0; g < std::min(failures.size(), kGroups); ++g) {
     const auto& [name, verdicts, small] = failures[g];
-    text += fmt::format("- {} x {}\n", verdicts.size(), text_of(name));
+    text += fmt::format("- {} x {}\n", verdicts.size(), escaped(name));
     for (std::size_t n = 0; n < std::min(verdicts.size(), kCases); ++n) {
-      text += "  - " + code_of(verdicts[n].repro) + ": " + text_of(verdicts[n].reason) + '\n';
+      text += "  - " + code_of(verdicts[n].repro) + ": " + escaped(verdicts[n].reason) + '\n';
     }
     if (verdicts.size() > kCases) text += fmt::format("  - and {} more\n", verdicts.size() - kCases);
     for (const Verdict& one : small) text += "  - smallest found: " + code_of(one.repro) + '\n';
@@ -110,12 +110,12 @@ class MarkdownSummary : public Report {
 
   void end(const Counts&, double seconds, const std::vector<std::string>& problems) override {
     const Answer answer = tally_.answer(ending_, problems.size());
-    std::string text = "## attest: " + text_of(answer.word) + "\n\n" + text_of(answer.rest) + "\n\n";
+    std::string text = "## attest: " + escaped(answer.word) + "\n\n" + escaped(answer.rest) + "\n\n";
     if (tally_.verdicts() > 0) text += tally_.backends().printed(TableFormat::markdown);
     for (const Unavailable& u : by_reason(unavailable_))
-      text += "\n" + text_of(u.name + " not available: " + u.reason) + '\n';
+      text += "\n" + escaped(u.name + " not available: " + u.reason) + '\n';
     if (!problems.empty()) text += "\n### Complaints about the run\n\n";
-    for (std::size_t n = 0; n < std::min(problems.size(), kGroups); ++n) text += "- " + text_of(problems[n]) + '\n';
+    for (std::size_t n = 0; n < std::min(problems.size(), kGroups); ++n) text += "- " + escaped(problems[n]) + '\n';
     if (problems.size() > kGroups) text += fmt::format("- and {} more\n", problems.size() - kGroups);
     text += failures_of(tally_);
     text += list_of("Mistrusted: bounds too wide to prove anything", tally_.mistrusted(), kCases);

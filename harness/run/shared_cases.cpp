@@ -24,7 +24,7 @@ constexpr char kFree = 'f', kVerdict = 'v', kProblem = 'p', kEnded = 'e', kInter
 constexpr char kCase = 'c', kNoMore = 'x';                                                     // from rank 0
 
 /// Open MPI's mpirun ends ranks by force a second after it has asked them to end. Files are to be written in that time.
-constexpr std::chrono::milliseconds kPatience{400};
+constexpr std::chrono::milliseconds kHandOutPatience{400};
 constexpr std::chrono::microseconds kLook{1000};
 
 std::string packed(const Verdict& verdict) {
@@ -127,7 +127,7 @@ bool lead(Ranks& ranks, const SharedCases& cases) {
   };
   std::optional<Clock::time_point> since;
   bool complete = false;
-  while (!complete && !(since && Clock::now() - *since > kPatience)) {
+  while (!complete && !(since && Clock::now() - *since > kHandOutPatience)) {
     desk->empty_into(cases);
     if (const auto message = ranks.receive(kLook)) answer(*message);
     if (cases.stop()) desk->close();
@@ -150,7 +150,7 @@ bool follow(Ranks& ranks, const SharedCases& cases) {
     while (!(next = ranks.receive(std::chrono::milliseconds(50)))) {
       if (!interrupted) continue;
       if (!since) since = Clock::now();
-      if (Clock::now() - *since > kPatience / 2) return false;
+      if (Clock::now() - *since > kHandOutPatience / 2) return false;
     }
     if (next->bytes.empty() || next->bytes.front() == kNoMore) break;
     cases.check(number_in(next->bytes), sink);

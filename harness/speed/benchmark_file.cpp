@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uintmax_t kMaxFileBytes = 256 << 20;  ///< a sample takes about a kilobyte
+constexpr std::uintmax_t kMaxBenchmarkBytes = 256 << 20;  ///< a sample takes about a kilobyte
 
 /// Google Benchmark's units; nothing for others.
 std::optional<double> milliseconds_of(const std::string& unit) {
@@ -159,7 +159,7 @@ std::pair<std::string, std::string> backend_and_case(const std::string& key) {
 }
 
 BenchmarkFile read_benchmark(const std::filesystem::path& path) {
-  std::ifstream file = open_text(path, kMaxFileBytes);
+  std::ifstream file = open_text(path, kMaxBenchmarkBytes);
   return read_benchmark(file, path.string());
 }
 

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kKind = "tuned";
 constexpr int kSchema = 1;
-constexpr std::uintmax_t kMostBytes = 4 << 20;
+constexpr std::uintmax_t kMaxTunedFileBytes = 4 << 20;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -98,7 +98,7 @@ TunedChoices read_tuned(const fs::path& path) {
   if (std::error_code error; !fs::exists(path, error)) return choices;
   const std::string what =
       path.string() + ": is no file of `attest tune`; remove it, or name another with $ATTEST_TUNED";
-  std::ifstream file = open_text(path, kMostBytes);
+  std::ifstream file = open_text(path, kMaxTunedFileBytes);
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || json.value("kind", Json()) != kKind) throw UserError(what);
   const JsonFields fields(json, path.string());

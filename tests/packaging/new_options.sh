@@ -49,7 +49,7 @@ put backends/example/example.cpp 'if (inputs_.blocks && !inputs_.blocks->visible
   "$(sed 's/\bp\./p_./g; s/inputs\./inputs_./g' <<<"$meaning")"
 
 # Compiled to be compiled fast: everything includes what was changed.
-cmake -S . -B build -G Ninja ${example_alone/-DATTEST_TESTS=OFF/} -DATTEST_PRECOMPILE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
+cmake -S . -B build -G Ninja ${example_alone/-DATTEST_TESTS=OFF/} -DATTEST_UNITY=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
 ninja -C build --quiet attest random_lines
 attest=build/bin/attest
 all='temperature=2 hidden_first=1,3 gate'

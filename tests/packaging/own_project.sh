@@ -14,8 +14,6 @@ guide=first/share/doc/attest/backends/README.md
 mkdir mine
 block "$guide" the-smallest-plan cpp >mine/check_mine.cpp
 block "$guide" in-a-project-of-your-own cmake >mine/CMakeLists.txt
-lines=$(sed -n '/^class MyPlan/,/^};/p' mine/check_mine.cpp | grep -c .)
-[ "$lines" -le 20 ] || { echo "the smallest plan has $lines lines" >&2; exit 1; }
 ln -s "$build" build
 run_commands log < <(commands "$guide" | awk -F '\t' '$2 == "in-a-project-of-your-own" { print "backends/README.md:" $1 "\t" $3 }')
 mine/build/check_mine check "seq=33x65 dim=40" | tail -n 1
