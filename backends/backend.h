@@ -22,13 +22,28 @@
 #include "backends/identity.h"
 #include "reference/arithmetic.h"
 #include "reference/call.h"
+#include "reference/names.h"
 #include "reference/tensors.h"
 
 namespace attest {
 
+/// Whose refusal it is. All but the first are the program's on behalf of a backend, which isn't asked.
+enum class RefusalCause : std::uint8_t {
+  backend,
+  younger_than_contract,  ///< an option came after the contract that the backend states
+  younger_than_header,    ///< an option came after the header that the plug-in was built with
+  no_plugin_member,       ///< the plug-in interface of this program can't carry an option
+};
+
+template <>
+inline constexpr auto kNames<RefusalCause> = name_table("backend", "younger than its contract",
+                                                        "younger than its attest_plugin.h",
+                                                        "not in the plug-in interface");
+
 /// Why a call is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
+  RefusalCause cause = RefusalCause::backend;
 };
 
 /// Thrown by any step of a backend that cannot go on. The verdict of the case becomes `fail` with this message.

@@ -14,7 +14,9 @@ inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& cal
   for (const Option* option : set_options(problem_of(call))) {
     if (option->since <= backend.contract()) continue;
     return Refusal{option->key + ": came with version " + std::to_string(option->since) +
-                   " of the contract, and the backend was written for version " + std::to_string(backend.contract())};
+                       " of the contract, and the backend was written for version " +
+                       std::to_string(backend.contract()),
+                   RefusalCause::younger_than_contract};
   }
   return backend.refuse(call);
 }

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cfenv>
-#include <string>
+#include <cstdint>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
 namespace attest {
+
+enum class FloatMode : std::uint8_t { none, rounding, flush_to_zero };
 
 /// Remembers rounding mode and flush-to-zero flags, and puts them back when it goes.
 class FloatEnvironment {
@@ -18,11 +20,10 @@ class FloatEnvironment {
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 
-  /// What is no longer as it was; empty when nothing is.
-  std::string changed() const {
-    if (std::fegetround() != rounding_) return "left the rounding mode changed";
-    if (control() != control_) return "left flush-to-zero switched on or off";
-    return "";
+  /// What is no longer as it was.
+  FloatMode changed() const {
+    if (std::fegetround() != rounding_) return FloatMode::rounding;
+    return control() != control_ ? FloatMode::flush_to_zero : FloatMode::none;
   }
 
  private:

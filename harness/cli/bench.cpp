@@ -130,7 +130,7 @@ class BenchProgress {
     ++progress_.done;
     for (const BenchLine& line : result.lines) {
       if (line.wrong.empty()) progress_.worst = std::max(progress_.worst.value_or(0), line.error_over_bound);
-      progress_.failed += !line.wrong.empty() && !line.wrong.starts_with("refused");
+      progress_.failed += !line.wrong.empty() && line.wrong.kind != NoSpeed::refused;
     }
   }
   void clear() { line_.clear(); }
@@ -156,7 +156,7 @@ int exit_code_of(const std::vector<BenchCase>& results) {
     for (const BenchLine& line : result.lines) {
       if (line.wrong.empty())
         ++timed_lines;
-      else if (!line.wrong.starts_with("refused"))
+      else if (line.wrong.kind != NoSpeed::refused)
         ++wrong_lines;
     }
   }

@@ -11,8 +11,23 @@ std::string milliseconds(double seconds) { return fmt::format("{:.6g}", seconds 
 
 std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) {
   if (!line.wrong.empty()) {
-    return {result.case_line,         line.backend, "", "", "", "", "", "", "", "", "", "", "", "", "", "",
-            "no speed: " + line.wrong};
+    return {result.case_line,
+            line.backend,
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "no speed: " + line.wrong.text};
   }
   const bool interval = line.interval.confidence > 0;
   return {result.case_line,

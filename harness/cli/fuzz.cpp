@@ -133,9 +133,9 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   print_answer(result, backend.identity().name, colored);
   fmt::print("{}\n", printable_line(description(identity_of(backend))));
   for (const Finding& finding : result.findings) {
-    fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause,
+    fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause.text(),
                printable_line(finding.small.verdict.repro), printable_line(finding.small.verdict.reason));
-    if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause << '\n';
+    if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause.text() << '\n';
   }
   if (file) file->finish();
   fmt::print("\n");

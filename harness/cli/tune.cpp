@@ -70,7 +70,7 @@ void print_step(const TuneStep& step) {
   if (step.wrong.empty())
     fmt::print("  {}={}: {:.3f} of the time{}\n", step.parameter, step.value, step.ratio, step.taken ? ", taken" : "");
   else
-    fmt::print("  {}={}: no speed: {}\n", step.parameter, step.value, printable_line(step.wrong));
+    fmt::print("  {}={}: no speed: {}\n", step.parameter, step.value, printable_line(step.wrong.text));
   std::fflush(stdout);
 }
 
@@ -91,7 +91,7 @@ void print_result(const TuneResult& result) {
 int exit_code_of(const TuneResult& result) {
   if (interrupted) return kInterrupted;
   if (!result.wrong.empty()) {
-    fmt::print(stderr, "attest: nothing was chosen: {}\n", printable_line(result.wrong));
+    fmt::print(stderr, "attest: nothing was chosen: {}\n", printable_line(result.wrong.text));
     return result.cases.empty() ? kNothingChecked : kFailed;
   }
   const bool any_wrong =

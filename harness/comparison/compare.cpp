@@ -6,12 +6,11 @@
 
 namespace attest {
 
-std::string Comparison::cause() const {
-  if (!failed()) return "";
-  if (worst_ && std::isnan(worst_->expected)) return worst_->output + ": visible NaN was lost";
-  if (worst_ && std::isinf(worst_->expected)) return worst_->output + ": an infinity was lost";
-  if (not_finite_ > 0) return worst_->output + ": NaN or infinity where a number is expected";
-  return worst_->output + ": outside the bound";
+FailureCause Comparison::cause() const {
+  if (!failed()) return {};
+  if (std::isnan(worst_->expected)) return {Cause::nan_lost, worst_->output};
+  if (std::isinf(worst_->expected)) return {Cause::infinity_lost, worst_->output};
+  return {not_finite_ > 0 ? Cause::not_finite : Cause::outside_bound, worst_->output};
 }
 
 std::string Comparison::describe() const {

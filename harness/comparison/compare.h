@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/comparison/cause.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/comparison/worst_element.h"
@@ -58,8 +59,8 @@ class Comparison {
   std::int64_t compared() const { return compared_; }
   /// "3 of 64 elements are wrong; the worst: o[0,0,3,2] = 0.5, expected 0.25 +- 1e-7".
   std::string describe() const;
-  /// Which kind of wrong: "NaN or infinity", "outside the bound", ...
-  std::string cause() const;
+  /// Which kind of wrong, and of which output.
+  FailureCause cause() const;
 
  private:
   void count_failure(double got, double expected) {

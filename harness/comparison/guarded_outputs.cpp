@@ -102,19 +102,21 @@ std::int64_t GuardedOutputs::Tensor::find_write_outside() const {
   return -1;
 }
 
-std::string GuardedOutputs::Tensor::inspect() const {
+OutputFault GuardedOutputs::Tensor::inspect() const {
   const std::int64_t written = elements_written();
   // No two elements of an output share storage: as many places as elements, and nothing was written outside.
   if (places_written() != written) {
     if (const std::int64_t at = find_write_outside(); at >= 0) {
-      return "wrote outside " + name + ": at element " + std::to_string(at - place.offset) + " of its storage";
+      return {{Cause::wrote_outside},
+              "wrote outside " + name + ": at element " + std::to_string(at - place.offset) + " of its storage"};
     }
   }
   std::int64_t elements = 0;
   for (std::int64_t b = 0; b < place.shape[0]; ++b) elements += place.shape[1] * place.rows(b) * place.shape[3];
   const std::int64_t unwritten = elements - written;
-  if (unwritten > 0) return "left " + std::to_string(unwritten) + " element(s) of " + name + " unwritten";
-  return "";
+  if (unwritten > 0)
+    return {{Cause::unwritten}, "left " + std::to_string(unwritten) + " element(s) of " + name + " unwritten"};
+  return {};
 }
 
 /// Calls visit for every tensor that exists, with its index.
@@ -207,8 +209,8 @@ const GuardedOutputs::Tensor& GuardedOutputs::tensor_of(Output stage) const {
   return stage == Output::raw ? raw_ : stage == Output::capped ? capped_ : stage == Output::biased ? biased_ : weights_;
 }
 
-std::string GuardedOutputs::inspect() const {
-  std::string first;
+OutputFault GuardedOutputs::inspect() const {
+  OutputFault first;
   each(*this, [&](const Tensor& tensor) {
     if (first.empty()) first = tensor.inspect();
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/cases/tensor_bytes.h"
+#include "harness/comparison/cause.h"
 #include "reference/call.h"
 #include "reference/tensor_place.h"
 #include "reference/tensors.h"
@@ -45,7 +46,7 @@ class GuardedOutputs {
   /// empty where they don't.
   std::string difference_from(const GuardedOutputs& other) const;
   /// Empty when only elements of the views were written and every one of them was; else a sentence.
-  std::string inspect() const;
+  OutputFault inspect() const;
 
  private:
   struct Tensor {
@@ -62,7 +63,7 @@ class GuardedOutputs {
       return load(bytes.data(), dtype, place.element(b, h, l, d));
     }
     void read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const;
-    std::string inspect() const;
+    OutputFault inspect() const;
     /// Of the elements, and of all that is stored, those that don't hold the pattern.
     std::int64_t elements_written() const;
     std::int64_t places_written() const;

@@ -101,12 +101,13 @@ Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) 
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
     worker_->end();
     worker_.reset();
-    throw CaseFault(Status::fail, reply.at("fault").get<std::string>(), reply.at("fault").get<std::string>());
+    throw CaseFault(Status::fail, cause_from_text(reply.at("fault").get<std::string>()),
+                    reply.at("reason").get<std::string>());
   }
   if (reply.contains("threw")) {
     const std::string reason = reply.at("threw").get<std::string>();
     if (reason == "std::bad_alloc")
-      throw CaseFault(Status::crashed, "crashed", "ran out of memory in " + step_of(what));
+      throw CaseFault(Status::crashed, {Cause::crashed}, "ran out of memory in " + step_of(what));
     throw BackendError(reason);
   }
   return reply;
@@ -145,16 +146,16 @@ void IsolatedBackend::expect_message(Received received, const std::string& what,
   if (received == Received::timeout) {
     worker_->end();
     worker_.reset();
-    throw CaseFault(Status::timeout, "took too long",
+    throw CaseFault(Status::timeout, {Cause::took_too_long},
                     step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
   }
   const int status = worker_->await();
   const std::string words = worker_->file().last_words();
   worker_.reset();
   if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
-    throw CaseFault(Status::fail, "touched memory outside its tensors", words + " in " + step);
+    throw CaseFault(Status::fail, {Cause::touched_outside}, words + " in " + step);
   }
-  throw CaseFault(Status::crashed, "crashed", text_of_end(status) + " in " + step);
+  throw CaseFault(Status::crashed, {Cause::crashed}, text_of_end(status) + " in " + step);
 }
 
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
@@ -174,7 +175,8 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
   try {
     const Json reply = ask({{"do", "refuse"}, {"case", answer.line}});
     if (reply.contains("refusal"))
-      answer.refusal = Refusal{reply.at("refusal").get<std::string>()};
+      answer.refusal = Refusal{reply.at("refusal").get<std::string>(),
+                               value_named<RefusalCause>(reply.at("refused_by").get<std::string>()).value()};
     else
       answer.arithmetic = reply.at("arithmetic").get<Arithmetic>();
   } catch (const CaseFault&) {
@@ -246,7 +248,7 @@ class IsolatedBackend::RemotePlan : public Plan {
       const std::byte* lead = file.pages(region);
       for (std::size_t at = 0; at < region.lead(); ++at) {
         if (lead[at] == std::byte{kLead}) continue;
-        throw CaseFault(Status::fail, "touched memory outside its tensors",
+        throw CaseFault(Status::fail, {Cause::touched_outside},
                         "wrote " + std::to_string(region.lead() - at) + " bytes before the start of " + views[n].first);
       }
       for (const ByteRange& range : used_ranges(views[n].second)) {

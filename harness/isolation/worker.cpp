@@ -27,6 +27,7 @@
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/tuning_json.h"
 #include "harness/plugin/foreign_backends.h"
+#include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
 
 namespace attest {
@@ -125,7 +126,8 @@ class Worker {
     }
     if (what == "refuse") {
       const Call call = call_of(request);
-      if (const auto refusal = backend_->refuse(call)) return {{"refusal", refusal->reason}};
+      if (const auto refusal = backend_->refuse(call))
+        return {{"refusal", refusal->reason}, {"refused_by", name_of(refusal->cause)}};
       return {{"arithmetic", backend_->arithmetic(call)}};
     }
     if (what == "run") return run(request);
@@ -196,7 +198,9 @@ class Worker {
     input_area = held.inputs.get();  // other plans may have been served since the upload
     const FloatEnvironment environment;
     held.plan->run();
-    if (const std::string changed = environment.changed(); !changed.empty()) reply["fault"] = changed;
+    if (const FailureCause cause{cause_of(environment.changed())}; !cause.empty()) {
+      reply["fault"] = reply["reason"] = cause.text();
+    }
     if (const auto time = held.plan->device_time()) reply["device_ns"] = time->count();
     return reply;
   }
@@ -237,7 +241,8 @@ class Worker {
       usleep(look == 0 ? 20 : 1000);
       for (const Kept& one : kept) {
         if (!one.bytes.empty() && std::memcmp(one.bytes.data(), one.at, one.bytes.size()) != 0) {
-          return {{"fault", "changed " + one.name + " after download had returned"}};
+          const FailureCause cause{Cause::changed_after_download, one.name};
+          return {{"fault", cause.text()}, {"reason", "changed " + one.name + " after download had returned"}};
         }
       }
     }

@@ -65,7 +65,7 @@ struct FailureGroup {
 
 /// Older files have no causes: the verdict and the first words of the reason stand for them.
 std::string cause_of(const Verdict& v) {
-  if (!v.cause.empty()) return v.cause;
+  if (!v.cause.empty()) return v.cause.text();
   if (v.status != Status::fail) return std::string(name_of(v.status));
   const std::string head = v.reason.substr(0, v.reason.find_first_of(":;"));
   return head.find(" elements are wrong") != std::string::npos ? "elements are wrong" : head.substr(0, 60);

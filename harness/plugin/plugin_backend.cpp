@@ -242,11 +242,13 @@ std::optional<Refusal> PluginBackend::refuse(const Call& call) const {
   const FlatCall flat(call, sizes().call_size);
   if ((flat.get()->features & ATTEST_HAS_OTHER) != 0) {
     return Refusal{*untold_option(call) + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
-                   " of the plug-in interface has no member for it"};
+                       " of the plug-in interface has no member for it",
+                   RefusalCause::no_plugin_member};
   }
   if (const std::uint64_t unknown = flat.get()->features & ~sizes().known_features) {
     return Refusal{std::string(attest_feature_name(unknown)) +
-                   ": younger than the attest_plugin.h that the plug-in was built with"};
+                       ": younger than the attest_plugin.h that the plug-in was built with",
+                   RefusalCause::younger_than_header};
   }
   Message message;
   const int code = functions_.refuse(instance_, flat.get(), message.get());

@@ -41,7 +41,7 @@ std::string exception_text(const nb::python_error& error) {
 void rethrow_for_verdict(const nb::python_error& error) {
   if (error.matches(PyExc_KeyboardInterrupt)) {
     interrupted = true;
-    throw CaseFault(Status::crashed, "interrupted", "interrupted");
+    throw CaseFault(Status::crashed, {Cause::ended_by_user}, "interrupted");
   }
   if (error.matches(PyExc_MemoryError)) throw std::bad_alloc();
   throw BackendError(exception_text(error));

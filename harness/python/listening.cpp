@@ -43,7 +43,7 @@ class ListeningReport : public Report {
 
 std::string verdict_text(const Verdict& verdict) {
   OrderedJson json = verdict_to_json(verdict);
-  json["cause"] = verdict.cause;
+  json["cause"] = verdict.cause.text();
   return text_of(json);
 }
 

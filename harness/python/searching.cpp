@@ -93,7 +93,7 @@ nb::dict fuzz_backend(const nb::object& asked, nb::object told) {
   result["failed"] = found.failed;
   nb::list findings;
   for (const Finding& finding : found.findings)
-    findings.append(nb::make_tuple(verdict_text(finding.small.verdict), finding.failure.cause, finding.count));
+    findings.append(nb::make_tuple(verdict_text(finding.small.verdict), finding.failure.cause.text(), finding.count));
   result["findings"] = findings;
   return result;
 }

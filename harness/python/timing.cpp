@@ -82,7 +82,8 @@ std::vector<BenchCase> run(const BenchRequest& request, const BackendSet& backen
 nb::dict line_of(const BenchLine& line) {
   nb::dict row;
   row["backend"] = line.backend;
-  row["wrong"] = line.wrong;
+  row["wrong"] = line.wrong.text;
+  row["no_speed"] = std::string(name_of(line.wrong.kind));
   row["seconds"] = line.seconds;
   row["upload"] = line.steps.upload;
   row["download"] = line.steps.download;

@@ -57,7 +57,7 @@ void EarlierRun::read(std::istream& file, const std::string& name) {
                         "; leave out --resume to begin anew, or name another file");
       }
     } else if (std::optional<Verdict> verdict = verdict_from_json(json); header && verdict) {
-      if (is_failure(*verdict) && verdict->cause.empty()) verdict->cause = "of the run before";
+      if (is_failure(*verdict) && verdict->cause.empty()) verdict->cause = {Cause::other, "of the run before"};
       const auto [place, fresh] = verdicts_.try_emplace(key_of(*verdict));
       if (fresh || !is_failure(place->second.verdict)) place->second.verdict = std::move(*verdict);
     }

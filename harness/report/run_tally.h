@@ -81,7 +81,7 @@ class RunTally {
   };
   using Groups = std::map<std::string, std::vector<std::string>>;
 
-  static std::string group_of(const Verdict& v) { return v.backend + ": " + v.cause; }
+  static std::string group_of(const Verdict& v) { return v.backend + ": " + v.cause.text(); }
   static std::vector<CaseGroup> groups(const Groups& map);
   void count_fact(const Verdict& v, const std::string& name, const std::optional<bool>& same);
 

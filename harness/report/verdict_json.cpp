@@ -95,6 +95,7 @@ class Writer {
 
  private:
   static bool is_empty(const std::string& text) { return text.empty(); }
+  static bool is_empty(const FailureCause& cause) { return cause.empty(); }
   static bool is_empty(std::int64_t number) { return number == 0; }
   template <class T>
   static bool is_empty(const std::optional<T>& value) {
@@ -110,6 +111,7 @@ class Writer {
   static void write(OrderedJson& json, std::int64_t number) { json = number; }
   static void write(OrderedJson& json, const Index4& index) { json = index; }
   static void write(OrderedJson& json, Status status) { json = name_of(status); }
+  static void write(OrderedJson& json, const FailureCause& cause) { json = cause.text(); }
   /// Three digits are enough for a picture; null where nothing was compared.
   static void write(OrderedJson& json, const std::vector<std::vector<double>>& cells) {
     json = OrderedJson::array();
@@ -182,6 +184,10 @@ class Reader {
     const auto found = json.is_string() ? value_named<Status>(json.get<std::string>()) : std::nullopt;
     if (found) status = *found;
     return found.has_value();
+  }
+  static bool read(const OrderedJson& json, FailureCause& cause) {
+    if (json.is_string()) cause = cause_from_text(json.get<std::string>());
+    return json.is_string();
   }
   static bool read(const OrderedJson& json, double& number) {
     if (json.is_number())

@@ -62,11 +62,11 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
       verdict.bitwise =
           bitwise_facts(backend, others, p, prepared.inputs(),
                         [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
-                            const std::string& how) { prepared.require_right(whose, call, inputs, outputs, how); });
+                            Cause cause) { prepared.require_right(whose, call, inputs, outputs, cause); });
     } else if (!others.empty()) {
       GuardedOutputs outputs(p);
       walk_once(*others.back(), p, prepared.inputs(), outputs);
-      prepared.require_right(*others.back(), p, prepared.inputs(), outputs, "with more threads than cores");
+      prepared.require_right(*others.back(), p, prepared.inputs(), outputs, Cause::more_threads_than_cores);
     }
   } catch (const CaseFault& fault) {
     verdict.status = fault.status();
@@ -74,11 +74,11 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
     verdict.reason = fault.what();
   } catch (const std::exception& error) {
     verdict.status = Status::fail;
-    verdict.cause = "threw";
+    verdict.cause = {Cause::threw};
     verdict.reason = std::string("threw when run again: ") + error.what();
   } catch (...) {
     verdict.status = Status::fail;
-    verdict.cause = "threw";
+    verdict.cause = {Cause::threw};
     verdict.reason = "threw something that is no std::exception when run again";
   }
 }
@@ -267,7 +267,7 @@ Backend* CheckRun::backend_named(const std::string& name) const {
 
 void CheckRun::record(Verdict verdict) {
   const auto& [list, source] = places_[static_cast<std::size_t>(verdict.number) - 1];
-  if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause] > kMostErrorMaps)
+  if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause.text()] > kMostErrorMaps)
     verdict.error_map.reset();
   counts_.add(verdict);
   if (is_failure(verdict)) {

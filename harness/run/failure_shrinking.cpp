@@ -19,7 +19,7 @@ std::filesystem::path place_in(const std::filesystem::path& folder, const Verdic
 
 void FailureShrinking::remember(const Case& source, Backend& backend, const Verdict& verdict) {
   if (failures_.size() >= kMaxShrunk) return;
-  failures_.try_emplace(verdict.backend + " " + verdict.cause, Failure{&source, &backend, verdict});
+  failures_.try_emplace(verdict.backend + " " + verdict.cause.text(), Failure{&source, &backend, verdict});
 }
 
 void FailureShrinking::shrink_all(int threads, const std::filesystem::path& folder,

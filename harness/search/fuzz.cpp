@@ -231,7 +231,7 @@ class Fuzzer {
   }
 
   void found(const Case& source, Verdict verdict) {
-    int& of_cause = causes_[verdict.cause];
+    int& of_cause = causes_[verdict.cause.text()];
     if (++of_cause > static_cast<int>(kMaxShrunkOfCause)) {
       // Enough of this cause were looked at closely; the rest are counted with its first.
       for (Finding& finding : result_.findings) {

@@ -176,8 +176,10 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.ulps = c.plan->ulps();
     line.steps = c.plan->steps();
     if (line.wrong.empty() && c.samples.empty()) {
-      line.wrong =
-          interrupted ? "interrupted before its first sample" : "Google Benchmark reported none of its samples";
+      if (interrupted)
+        line.wrong = {NoSpeed::ended_by_user, "interrupted before its first sample"};
+      else
+        line.wrong = {NoSpeed::unreported, "Google Benchmark reported none of its samples"};
     }
     if (line.wrong.empty()) {
       for (const Sample* sample : kept_samples(c, settings, line)) line.seconds.push_back(sample->seconds());

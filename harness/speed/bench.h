@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/ulps.h"
+#include "harness/speed/no_speed.h"
 #include "harness/speed/roof.h"
 #include "harness/speed/sample_interval.h"
 #include "harness/speed/step_samples.h"
@@ -32,10 +33,10 @@ struct GoogleRuns;  // google_runs.h
 /// Of the intervals in tables.
 inline constexpr double kConfidence = 0.95;
 
-/// What the tables show for one backend on one case. `wrong` is empty where every checked run was right and nothing
-/// says that the work was done anywhere but in run().
+/// What the tables show for one backend on one case.
 struct BenchLine {
-  std::string backend, wrong;
+  std::string backend;
+  NoSpeedReason wrong;          ///< none where every checked run was right and no work was done anywhere but in run()
   std::vector<double> seconds;  ///< one of each sample that counts, of run() alone
   SampleInterval interval;      ///< of their median
   std::string disturbed;        ///< what disturbed so many samples that the line can't be ranked; empty where few

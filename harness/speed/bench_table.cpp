@@ -104,7 +104,7 @@ void print_bench_table(const BenchCase& result, std::FILE* out) {
     print_steps(lines, out);
   }
   for (const BenchLine& line : result.lines) {
-    if (!line.wrong.empty()) fmt::print(out, "  {:<10} no speed: {}\n", line.backend, printable(line.wrong));
+    if (!line.wrong.empty()) fmt::print(out, "  {:<10} no speed: {}\n", line.backend, printable(line.wrong.text));
   }
   if (!lines.empty()) {
     fmt::print(

@@ -44,6 +44,10 @@ struct BenchmarkFile {
 /// first.
 inline constexpr int kBenchmarkSchema = 4;
 
+/// In the context: a list of who has no speed on which case, each with its cause by the names of NoSpeed and its
+/// reason. Older files have none.
+inline constexpr const char* kNoSpeedKey = "no_speed";
+
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
 /// leaves fewer than half of those asked for, or, where the file doesn't say how many, of all; as in the table. `name`
 /// stands in messages. Throws UserError for anything else, for a newer version, and where no sample is.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 namespace attest {
 namespace {
@@ -28,7 +29,7 @@ bool nearly_always(const std::vector<Entry>& entries, const Shows& shows) {
 
 }  // namespace
 
-std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
+NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   const double run = median(steps.run), upload = median(steps.upload), download = median(steps.download);
   const double shortest_run = y.peak > 0 ? y.operations / y.peak : 0;
   const double copy_out = y.copied_per_second > 0 ? kCopies * y.bytes_out / y.copied_per_second : 0;
@@ -40,16 +41,19 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
     return (y.host ? std::min(more.cpu, std::max(1, y.threads) * more.seconds) : more.seconds) > least;
   });
   if (waits) {
-    return fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
-                       milliseconds(steps.waited.back().seconds), milliseconds(run));
+    return {NoSpeed::first_download_works,
+            fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
+                        milliseconds(steps.waited.back().seconds), milliseconds(run))};
   }
   const double storing = std::max({0.5 * run, kConversion, y.bytes_out / kStored});
   const bool downloads = nearly_always(steps.fetched, [&](const StepSamples::Cost& one) {
     return (y.host ? one.cpu : one.seconds) - copy_out > storing;
   });
   if (downloads) {
-    return fmt::format("works outside run: download takes {}, {} copies of its bytes {}, run {}",
-                       milliseconds(steps.fetched.back().seconds), kCopies, milliseconds(copy_out), milliseconds(run));
+    return {
+        NoSpeed::download_works,
+        fmt::format("works outside run: download takes {}, {} copies of its bytes {}, run {}",
+                    milliseconds(steps.fetched.back().seconds), kCopies, milliseconds(copy_out), milliseconds(run))};
   }
   const bool caches = nearly_always(steps.repeated, [&](const StepSamples::Repeat& one) {
     const double fresh = y.host ? one.fresh.cpu : one.fresh.seconds, same = y.host ? one.same.cpu : one.same.seconds;
@@ -57,28 +61,29 @@ std::string worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   });
   if (caches) {
     const auto& [fresh, same] = steps.repeated.back();
-    return fmt::format("answers from a cache: the same inputs once more take {}, new ones {}",
-                       milliseconds(same.seconds), milliseconds(fresh.seconds));
+    return {NoSpeed::cached, fmt::format("answers from a cache: the same inputs once more take {}, new ones {}",
+                                         milliseconds(same.seconds), milliseconds(fresh.seconds))};
   }
   if (!steps.run.empty() && shortest_run > kAboveRoof * run) {
-    return fmt::format(
-        "works outside run: {:.1f} times the roof of its type and device (prepare {}, upload {}, run {}, download {})",
-        shortest_run / run, milliseconds(steps.prepare), milliseconds(upload), milliseconds(run),
-        milliseconds(download));
+    return {NoSpeed::above_roof, fmt::format("works outside run: {:.1f} times the roof of its type and device (prepare "
+                                             "{}, upload {}, run {}, download {})",
+                                             shortest_run / run, milliseconds(steps.prepare), milliseconds(upload),
+                                             milliseconds(run), milliseconds(download))};
   }
   // Where the roof is known, by what the run should take; and anywhere, by what it does take.
   const double converting = std::max(copy_in / kCopies, y.bytes_in / kConverted) + std::max(run, kHandedOver);
   const bool beyond_roof =
       copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run;
   if (beyond_roof || nearly_always(steps.upload, [&](double one) { return one > converting; })) {
-    return fmt::format("works outside run: upload takes {}, {} copies of its bytes {}, run {}", milliseconds(upload),
-                       kCopies, milliseconds(copy_in), milliseconds(run));
+    return {NoSpeed::upload_works,
+            fmt::format("works outside run: upload takes {}, {} copies of its bytes {}, run {}", milliseconds(upload),
+                        kCopies, milliseconds(copy_in), milliseconds(run))};
   }
   if (nearly_always(steps.threads, [&](double threads) { return threads > y.threads + kThreadsAbove; })) {
-    return fmt::format("more threads than given: {:.1f} at work during run, {} given", median(steps.threads),
-                       y.threads);
+    return {NoSpeed::more_threads, fmt::format("more threads than given: {:.1f} at work during run, {} given",
+                                               median(steps.threads), y.threads)};
   }
-  return "";
+  return {};
 }
 
 }  // namespace attest

@@ -1,8 +1,7 @@
 // Whether the work of a run was done somewhere else: in other steps, in more threads, after it returned.
 #pragma once
 
-#include <string>
-
+#include "harness/speed/no_speed.h"
 #include "harness/speed/step_samples.h"
 
 namespace attest {
@@ -22,6 +21,6 @@ namespace attest {
 /// What may be chance on a busy machine must show in three measurements of four. Where the device is the processor, the
 /// process's own time on it is compared and not the time on the wall, which neighbours share; of a first download the
 /// shorter of the two, for threads that turn in a circle beside it cost time, too.
-std::string worked_outside_run(const StepSamples& steps, const Yardstick& yardstick);
+NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick);
 
 }  // namespace attest

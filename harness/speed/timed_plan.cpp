@@ -22,10 +22,10 @@
 namespace attest {
 namespace {
 
+static_assert(kNames<NoSpeed>.size() == static_cast<std::size_t>(NoSpeed::unreported) + 1, "one name for each");
+
 /// Long enough for a result that is still being computed to come in.
 constexpr std::chrono::milliseconds kLater{50};
-constexpr const char* kChangesInputs = "changes its inputs";
-constexpr const char* kLate = "its output was not complete when run returned, and changed after it";
 /// Runs that get the data of the run before again: an answer from a cache shows.
 constexpr std::size_t kRepeats = 3;
 /// Walks without a probe, by which downloads are judged.
@@ -33,9 +33,33 @@ constexpr int kUnannounced = 2;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
-std::string failure_of(const Verdict& verdict) {
-  if (verdict.status == Status::pass || !verdict.waiver.empty()) return "";
-  return std::string(name_of(verdict.status)) + ": " + verdict.reason;
+/// Of a plan with this verdict.
+NoSpeed no_speed_of(Status status, const FailureCause& cause) {
+  switch (status) {
+    case Status::pass: return NoSpeed::none;
+    case Status::refused: return NoSpeed::refused;
+    case Status::mistrusted: return NoSpeed::unproven;
+    case Status::suspect: return NoSpeed::suspect;
+    case Status::crashed: return NoSpeed::crashed;
+    case Status::timeout: return NoSpeed::timeout;
+    case Status::fail: break;
+  }
+  switch (cause.kind) {
+    case Cause::threw: return NoSpeed::threw;
+    case Cause::rounding_mode_changed:
+    case Cause::flush_to_zero_changed: return NoSpeed::float_mode_changed;
+    default: return NoSpeed::wrong_result;
+  }
+}
+
+NoSpeedReason failure_of(const Verdict& verdict) {
+  if (verdict.status == Status::pass || !verdict.waiver.empty()) return {};
+  return {no_speed_of(verdict.status, verdict.cause), std::string(name_of(verdict.status)) + ": " + verdict.reason};
+}
+
+NoSpeedReason changes_inputs() { return {NoSpeed::changes_inputs, "changes its inputs"}; }
+NoSpeedReason late() {
+  return {NoSpeed::result_after_run, "its output was not complete when run returned, and changed after it"};
 }
 
 }  // namespace
@@ -45,9 +69,9 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
     guarded([&] {
       name_ = backend.identity().name;
       if (const auto refusal = refusal_of(backend, case_.problem())) {
-        wrong_ = "refused: " + refusal->reason;
+        wrong_ = {NoSpeed::refused, "refused: " + refusal->reason};
       } else if (resting_threads().left_by(name_)) {
-        wrong_ = "works after run: threads that it left in an earlier case still compute";
+        wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
       } else {
         producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
       }
@@ -72,7 +96,7 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
   Verdict verdict;
   guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
   if (wrong_.empty()) wrong_ = failure_of(verdict);
-  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = kLate;
+  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = late();
   if (!wrong_.empty()) return;
   error_over_bound_ = verdict.error_over_bound.value_or(0);
   case_.outputs().reset();
@@ -102,11 +126,11 @@ void TimedPlan::attempt(const Steps& steps) {
   try {
     steps();
   } catch (const CaseFault& fault) {
-    wrong_ = fault.what();
+    wrong_ = {no_speed_of(fault.status(), fault.cause()), fault.what()};
   } catch (const std::exception& error) {
-    wrong_ = std::string("threw: ") + error.what();
+    wrong_ = {NoSpeed::threw, std::string("threw: ") + error.what()};
   } catch (...) {
-    wrong_ = "threw something that is no std::exception";
+    wrong_ = {NoSpeed::threw, "threw something that is no std::exception"};
   }
 }
 
@@ -117,15 +141,18 @@ double TimedPlan::guarded(const Step& step) {
   const std::uint64_t before = reference_uses();
   const FloatEnvironment environment;
   const double seconds = timed(step);
-  if (wrong_.empty()) wrong_ = environment.changed();
-  if (reference_uses() != before && wrong_.empty()) wrong_ = "calls attest's own reference";
+  const FailureCause changed{cause_of(environment.changed())};
+  if (wrong_.empty() && !changed.empty()) wrong_ = {NoSpeed::float_mode_changed, changed.text()};
+  if (reference_uses() != before && wrong_.empty()) {
+    wrong_ = {NoSpeed::uses_reference, "calls attest's own reference"};
+  }
   return seconds;
 }
 
 /// Before the next plan reads them: whoever wrote to the inputs is told so here.
 void TimedPlan::check_inputs() {
   if (case_.changing().all_intact()) return;
-  wrong_ = kChangesInputs;
+  wrong_ = changes_inputs();
   case_.changing().restore();
 }
 
@@ -202,8 +229,9 @@ void TimedPlan::end_sample() {
 void TimedPlan::rest() {
   if (resting_threads().settle()) return;
   if (wrong_.empty()) {
-    wrong_ = fmt::format("works after run: its threads still compute {:.0f} ms after run returned",
-                         RestingThreads::kLongest * 1e3);
+    wrong_ = {NoSpeed::threads_after_run,
+              fmt::format("works after run: its threads still compute {:.0f} ms after run returned",
+                          RestingThreads::kLongest * 1e3)};
   }
   attempt([&] { guarded([&] { plan_.reset(); }); });  // which may end them
   resting_threads().blame(name_);
@@ -217,8 +245,11 @@ void TimedPlan::walk_in_full(Walk& walk) {
   check_inputs();
   case_.changing().restore();
   // Of data that were drawn nobody knows whether they can be judged: those of the case line were.
-  const std::string failure = verdict.status == Status::mistrusted ? "" : failure_of(verdict);
-  if (!failure.empty() && wrong_.empty()) wrong_ = "while it was timed, with other data, " + failure;
+  NoSpeedReason failure = verdict.status == Status::mistrusted ? NoSpeedReason{} : failure_of(verdict);
+  if (!failure.empty() && wrong_.empty()) {
+    if (failure.kind == NoSpeed::wrong_result) failure.kind = NoSpeed::wrong_while_timed;
+    wrong_ = {failure.kind, "while it was timed, with other data, " + failure.text};
+  }
   error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
   walk.upload = verdict.seconds.upload;
   walk.run = verdict.seconds.run;
@@ -280,7 +311,7 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   const double cpu = other_threads_cpu_seconds();
   const Stopwatch watch;
   if (!case_.changing().intact()) {
-    wrong_ = kChangesInputs;
+    wrong_ = changes_inputs();
     return;
   }
   // Of what the plan was given, wherever it may write.
@@ -296,9 +327,11 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   seen_.insert(fingerprint(outputs));
   // What changed with the upload and is right already was computed by somebody else than run.
   if (early.changed && !rows.compare(more).failed()) {
-    const bool late = early.seconds > walk.upload;
-    wrong_ = fmt::format("works outside run: its result was there before run, after {} of {:.3f} ms (run: {:.3f} ms)",
-                         late ? "a download" : "an upload", (late ? early.seconds : walk.upload) * 1e3, walk.run * 1e3);
+    const bool by_download = early.seconds > walk.upload;
+    wrong_ = {NoSpeed::result_before_run,
+              fmt::format("works outside run: its result was there before run, after {} of {:.3f} ms (run: {:.3f} ms)",
+                          by_download ? "a download" : "an upload", (by_download ? early.seconds : walk.upload) * 1e3,
+                          walk.run * 1e3)};
     return;
   }
   StepSamples::Cost again;
@@ -307,7 +340,9 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
     steps_.fetched.push_back({walk.download, walk.download_cpu});
     steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
   }
-  if (wrong_.empty() && !same_bits(outputs, more)) wrong_ = "its output changed after run had returned";
+  if (wrong_.empty() && !same_bits(outputs, more)) {
+    wrong_ = {NoSpeed::result_after_run, "its output changed after run had returned"};
+  }
   // Drawn after the run, so that nothing before it can tell.
   const bool repeats = steps_.repeated.size() < kRepeats && case_.random()() % 4 != 0;
   if (!repeats && !suspected_) return;
@@ -331,12 +366,12 @@ StepSamples::Cost TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& c
   return {seconds, after - before};
 }
 
-std::string TimedPlan::describe_wrong(const std::string& what, const SampleRows& rows) {
+NoSpeedReason TimedPlan::describe_wrong(const std::string& what, const SampleRows& rows) {
   GuardedOutputs& outputs = case_.outputs();
   const bool earlier = seen_.contains(fingerprint(outputs));
-  if (completed_later(rows)) return kLate;
-  if (earlier) return "run gave the result of earlier inputs: " + what;
-  return "right before the timing, wrong while it was timed: " + what;
+  if (completed_later(rows)) return late();
+  if (earlier) return {NoSpeed::earlier_result, "run gave the result of earlier inputs: " + what};
+  return {NoSpeed::wrong_while_timed, "right before the timing, wrong while it was timed: " + what};
 }
 
 bool TimedPlan::completed_later(const SampleRows& rows) {

@@ -18,6 +18,7 @@
 #include "backends/backend.h"
 #include "harness/comparison/ulps.h"
 #include "harness/speed/cold_caches.h"
+#include "harness/speed/no_speed.h"
 #include "harness/speed/sample_check.h"
 #include "harness/speed/step_samples.h"
 #include "harness/speed/thread_demand.h"
@@ -34,7 +35,7 @@ class TimedPlan {
 
   const std::string& name() const { return name_; }
   /// Why there is no speed; empty as long as there is one.
-  const std::string& wrong() const { return wrong_; }
+  const NoSpeedReason& wrong() const { return wrong_; }
   double error_over_bound() const { return error_over_bound_; }
   /// Of the check before the timing, whose data are the case line's: the same in every benchmark.
   const std::optional<UlpErrors>& ulps() const { return ulps_; }
@@ -83,7 +84,7 @@ class TimedPlan {
   bool is_late(const Inputs& inputs);
   /// Whether a download a little later gives what the rows want.
   bool completed_later(const SampleRows& rows);
-  std::string describe_wrong(const std::string& what, const SampleRows& rows);
+  NoSpeedReason describe_wrong(const std::string& what, const SampleRows& rows);
   template <class Step>
   double guarded(const Step& step);
   template <class Steps>
@@ -91,7 +92,8 @@ class TimedPlan {
 
   Backend& backend_;
   TimedCase& case_;
-  std::string name_, wrong_;
+  std::string name_;
+  NoSpeedReason wrong_;
   std::unique_ptr<Plan> plan_;
   Producer producer_;
   double error_over_bound_ = 0;

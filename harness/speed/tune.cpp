@@ -52,7 +52,7 @@ class Tuner {
     result_.tuning = backend->tuning();
     for (const Case& one : cases) {
       if (const auto refusal = refusal_of(*backend, one.problem)) {
-        refused_ = one.label + ": refused: " + refusal->reason;
+        refused_ = NoSpeedReason{NoSpeed::refused, "refused: " + refusal->reason}.on(one.label);
         continue;
       }
       cases_.push_back(one);
@@ -98,10 +98,10 @@ class Tuner {
   /// Whether the first variant, which is in use, got a speed everywhere: without one there is nothing to compare with.
   bool first_is_right(const std::vector<BenchCase>& results) {
     for (const BenchCase& one : results) {
-      const std::string& wrong = one.lines.front().wrong;
-      if (result_.wrong.empty() && !wrong.empty()) result_.wrong = one.case_line + ": " + wrong;
+      const NoSpeedReason& wrong = one.lines.front().wrong;
+      if (result_.wrong.empty() && !wrong.empty()) result_.wrong = wrong.on(one.case_line);
     }
-    if (interrupted) result_.wrong = "interrupted";
+    if (interrupted) result_.wrong = {NoSpeed::ended_by_user, "interrupted"};
     return result_.wrong.empty();
   }
 
@@ -127,7 +127,7 @@ class Tuner {
       for (const BenchCase& one : results) {
         const BenchLine& line = one.lines[n];
         if (!line.wrong.empty()) {
-          step.wrong = one.case_line + ": " + line.wrong;
+          step.wrong = line.wrong.on(one.case_line);
           break;
         }
         sum += std::log(line.median() / one.lines.front().median());
@@ -154,7 +154,7 @@ class Tuner {
     for (const BenchCase& one : results) {
       const BenchLine &before = one.lines[0], &now = one.lines[1];
       if (!now.wrong.empty()) {
-        result_.wrong = one.case_line + ": " + now.wrong;
+        result_.wrong = now.wrong.on(one.case_line);
         return;
       }
       result_.speeds.push_back(
@@ -170,7 +170,7 @@ class Tuner {
   const BenchSettings& settings_;
   const std::function<void(const TuneStep&)>& told_;
   std::vector<Case> cases_;  ///< that are not refused
-  std::string refused_;      ///< the last that is
+  NoSpeedReason refused_;    ///< of the last that is
   TuneResult result_;
 };
 

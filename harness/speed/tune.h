@@ -28,9 +28,9 @@ inline constexpr double kTuneConfidence = 0.99;
 struct TuneStep {
   std::string parameter;
   std::int64_t value = 0;
-  double ratio = 1;    ///< of its time to that of the value in use before, geometric mean of the cases
-  std::string wrong;   ///< why it got no speed on a case; empty where it got one
-  bool taken = false;  ///< and is in use from here on
+  double ratio = 1;     ///< of its time to that of the value in use before, geometric mean of the cases
+  NoSpeedReason wrong;  ///< why it got no speed on a case; none where it got one
+  bool taken = false;   ///< and is in use from here on
 };
 
 /// The choice against the standard parameters on one case.
@@ -43,7 +43,7 @@ struct TunedSpeed {
 struct TuneResult {
   Tuning tuning;        ///< with the values chosen; all standard where nothing is faster by kLeastGain and for sure
   RatioInterval ratio;  ///< of times, what came out over standard, over all cases
-  std::string wrong;    ///< why there is no result: the standard parameters are wrong or refused, or it was interrupted
+  NoSpeedReason wrong;  ///< why there is no result: the standard parameters are wrong or refused, or it was interrupted
   std::vector<TuneStep> steps;
   std::vector<TunedSpeed> speeds;  ///< empty where nothing else than the standard parameters was faster on the way
   std::vector<std::string> cases;  ///< that the backend did not refuse

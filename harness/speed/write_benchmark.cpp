@@ -39,12 +39,28 @@ std::string dumped(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+/// Who has no speed on which case, and why. No sample tells of them.
+nlohmann::ordered_json without_speed(const std::vector<BenchCase>& cases) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BenchCase& one : cases) {
+    for (const BenchLine& line : one.lines) {
+      if (line.wrong.empty()) continue;
+      list.push_back({{"case", one.case_line},
+                      {"backend", line.backend},
+                      {"cause", name_of(line.wrong.kind)},
+                      {"reason", line.wrong.text}});
+    }
+  }
+  return list;
+}
+
 /// Google Benchmark's context with ours at its end. Its own way to add to it, AddCustomContext, keeps the first value
 /// of a key for as long as the process lives.
-std::string with_context(const std::string& head, const std::vector<Text>& ours,
+std::string with_context(const std::string& head, const std::vector<Text>& ours, const std::vector<BenchCase>& cases,
                          const std::optional<SweptCurves>& sweep) {
   std::string text;
   for (const auto& [key, value] : ours) text += ",\n    " + dumped(key) + ": " + dumped(value);
+  text += ",\n    " + dumped(kNoSpeedKey) + ": " + dumped(without_speed(cases));
   if (sweep) text += ",\n    " + dumped(kSweepKey) + ": " + dumped(to_json(*sweep));
   std::string whole = head;
   return whole.insert(head.rfind("\n  },"), text);
@@ -79,7 +95,7 @@ void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, con
   json.SetOutputStream(&head);
   json.SetErrorStream(&head);
   json.ReportContext(benchmark::BenchmarkReporter::Context());
-  out << with_context(head.str(), ours, context.sweep);
+  out << with_context(head.str(), ours, cases, context.sweep);
   json.SetOutputStream(&out);
   json.SetErrorStream(&out);
   if (!runs.empty()) json.ReportRuns(runs);

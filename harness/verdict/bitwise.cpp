@@ -53,14 +53,14 @@ class Runs {
   Runs(const Call& call, const Inputs& inputs, std::vector<std::uint64_t> bits, const Differing& differing)
       : call_(call), inputs_(inputs), bits_(std::move(bits)), differing_(differing) {}
 
-  bool same(const Backend& backend, Plan& plan, const std::string& how) const {
+  bool same(const Backend& backend, Plan& plan, Cause cause) const {
     GuardedOutputs outputs(call_);
     walk(plan, inputs_, &outputs);
     if (bits_of(call_, outputs) == bits_) return true;
-    if (differing_) differing_(backend, call_, inputs_, outputs, how);
+    if (differing_) differing_(backend, call_, inputs_, outputs, cause);
     return false;
   }
-  bool same(Backend& backend, const std::string& how) const { return same(backend, *make_plan(backend, call_), how); }
+  bool same(Backend& backend, Cause cause) const { return same(backend, *make_plan(backend, call_), cause); }
 
  private:
   const Call& call_;
@@ -109,15 +109,15 @@ BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, c
   // All of them, also after one that differs: each may be wrong in its own way.
   facts.runs = true;
   const auto plan = make_plan(backend, p);
-  for (int run = 0; run < 5; ++run) facts.runs = whole.same(backend, *plan, "when run again") && *facts.runs;
+  for (int run = 0; run < 5; ++run) facts.runs = whole.same(backend, *plan, Cause::run_again) && *facts.runs;
   for (Backend* other : others) {
-    facts.threads = whole.same(*other, "with another number of threads") && facts.threads.value_or(true);
+    facts.threads = whole.same(*other, Cause::other_threads) && facts.threads.value_or(true);
   }
   for (std::int64_t b : {std::int64_t{0}, p.batch - 1}) {
     const auto one = one_sequence(p, inputs, b);
     if (!one || refusal_of(backend, one->call)) continue;
     const Runs alone(one->call, one->inputs, bits_of(p, outputs, b), differing);
-    facts.batch = alone.same(backend, "without the rest of the batch") && facts.batch.value_or(true);
+    facts.batch = alone.same(backend, Cause::without_batch) && facts.batch.value_or(true);
   }
   return facts;
 }

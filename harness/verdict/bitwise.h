@@ -15,10 +15,10 @@
 
 namespace attest {
 
-/// Told of results with other bits, of which backend and call, and how they came about: "when run again", "with another
-/// number of threads", "without the rest of the batch". May throw, as CaseFault.
+/// Told of results with other bits, of which backend and call, and the cause that they have where they are wrong: it
+/// says how they came about. May throw, as CaseFault.
 using Differing = std::function<void(const Backend& backend, const Call& call, const Inputs& inputs,
-                                     const GuardedOutputs& outputs, const std::string& how)>;
+                                     const GuardedOutputs& outputs, Cause cause)>;
 
 /// `others` are the same backend made for other numbers of threads. Throws what the backends and `differing` throw.
 BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs,

@@ -1,5 +1,7 @@
 #include "harness/verdict/judgement.h"
 
+#include <utility>
+
 namespace attest {
 
 Judgement judge(const Call& call, const Expectation& expectation, const Bounds& bounds, const GuardedOutputs& outputs,
@@ -9,10 +11,9 @@ Judgement judge(const Call& call, const Expectation& expectation, const Bounds& 
   const Comparison& comparison = judgement.comparison;
   if (mapped && comparison.failed())
     judgement.map = map_errors(call, expectation, bounds, outputs, *comparison.worst());
-  if (const std::string guards = outputs.inspect(); !guards.empty()) {
-    judgement.left_unwritten = guards.starts_with("left");
-    judgement.cause = judgement.left_unwritten ? "output left unwritten" : "wrote outside its output";
-    judgement.reason = guards;
+  if (OutputFault guards = outputs.inspect(); !guards.empty()) {
+    judgement.cause = std::move(guards.cause);
+    judgement.reason = std::move(guards.reason);
   } else if (comparison.failed()) {
     judgement.cause = comparison.cause();
     judgement.reason = comparison.describe();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/comparison/cause.h"
 #include "harness/comparison/compare.h"
 #include "harness/comparison/error_map.h"
 #include "harness/comparison/expectation.h"
@@ -14,8 +15,8 @@ namespace attest {
 
 struct Judgement {
   Comparison comparison;
-  std::string cause, reason;    ///< empty when nothing is wrong
-  bool left_unwritten = false;  ///< some elements hold what they held before the download
+  FailureCause cause;           ///< none when nothing is wrong
+  std::string reason;           ///< and the sentence for it
   std::optional<ErrorMap> map;  ///< where elements are wrong, if any are and it is wanted
   bool state_matters = false;   ///< the cause says already what the result depends on and mustn't
 

@@ -7,8 +7,8 @@ namespace attest {
 namespace {
 
 void refuse_change(const FloatEnvironment& environment) {
-  const std::string changed = environment.changed();
-  if (!changed.empty()) throw CaseFault(Status::fail, changed, changed);
+  const FailureCause cause{cause_of(environment.changed())};
+  if (!cause.empty()) throw CaseFault(Status::fail, cause, cause.text());
 }
 
 }  // namespace

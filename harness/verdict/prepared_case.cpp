@@ -19,7 +19,7 @@
 namespace attest {
 namespace {
 
-void set_failure(Verdict& verdict, std::string cause, std::string reason) {
+void set_failure(Verdict& verdict, FailureCause cause, std::string reason) {
   verdict.status = Status::fail;
   verdict.cause = std::move(cause);
   verdict.reason = std::move(reason);
@@ -38,7 +38,7 @@ Judgement judgement_of(const Walk& walk) {
   } catch (...) {
     thrown.reason = "threw something that is no std::exception";
   }
-  thrown.cause = "threw";
+  thrown.cause = {Cause::threw};
   return thrown;
 }
 
@@ -50,7 +50,7 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
   if (!(deviation->ratio > kSuspectDeviations)) return false;
   verdict.worst = deviation->element;
   verdict.status = Status::suspect;
-  verdict.cause = "further off than roundings explain";
+  verdict.cause = {Cause::beyond_roundings};
   const auto& [output, at, got, expected, bound] = deviation->element;
   verdict.reason = fmt::format(
       "within its bound, but {:.1f} standard deviations off where {} is suspect: {}[{},{},{},{}] = {:.9g}, expected "
@@ -59,9 +59,9 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
   return true;
 }
 
-void depends(Judgement& judgement, std::string cause, std::string reason) {
+void depends(Judgement& judgement, Cause cause, std::string reason) {
   judgement.state_matters = true;
-  judgement.cause = std::move(cause);
+  judgement.cause = {cause};
   judgement.reason = std::move(reason);
 }
 
@@ -116,7 +116,8 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
       verdict.reason = refusal->reason;
-      if (refusal->reason.empty()) set_failure(verdict, "refused without a reason", "refused without a reason");
+      verdict.cause = {cause_of(refusal->cause)};
+      if (refusal->reason.empty()) set_failure(verdict, {Cause::refused_without_reason}, "refused without a reason");
       return verdict;
     }
     const std::size_t producer = expectation_.number_of({backend.arithmetic(p), p.dtype});
@@ -148,9 +149,9 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     set_failure(verdict, fault.cause(), fault.what());
     verdict.status = fault.status();
   } catch (const std::exception& error) {
-    set_failure(verdict, "threw", std::string("threw: ") + error.what());
+    set_failure(verdict, {Cause::threw}, std::string("threw: ") + error.what());
   } catch (...) {
-    set_failure(verdict, "threw", "threw something that is no std::exception");
+    set_failure(verdict, {Cause::threw}, "threw something that is no std::exception");
   }
   return verdict;
 }
@@ -166,13 +167,13 @@ Judgement PreparedCase::judge_with_states(Backend& backend, std::size_t producer
     StateWalk walk(backend, source_.problem, data(), steps);
     seconds = walk.walk(outputs);
     Judgement first = judge_results(outputs, producer);
-    if (first.left_unwritten) return judge_unwritten(walk, producer, std::move(first));
+    if (first.cause.kind == Cause::unwritten) return judge_unwritten(walk, producer, std::move(first));
     return first.wrong() ? first : judge_again(walk, steps, producer, outputs, std::move(first));
   });
   if (judgement.state_matters || !judgement.wrong()) return judgement;
   const std::string state = state_that_matters(backend, steps, producer);
   if (state.empty()) return judgement;
-  judgement.cause = "right in a fresh plan only";
+  judgement.cause = {Cause::fresh_plan_only};
   judgement.reason = "right in a fresh plan, wrong " + state + ": " + judgement.reason;
   return judgement;
 }
@@ -184,7 +185,7 @@ Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size
   GuardedOutputs again(source_.problem);
   walk.download_again(again);
   if (const std::string difference = again.difference_from(outputs); !difference.empty()) {
-    depends(first, "second download differs", "a second download of the same result differs: " + difference);
+    depends(first, Cause::second_download, "a second download of the same result differs: " + difference);
     return first;
   }
   if (!steps.companions) return first;
@@ -197,7 +198,7 @@ Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size
     walk.require_companions();
     return first;
   }
-  depends(elsewhere, "wrong in another thread",
+  depends(elsewhere, Cause::another_thread,
           "right in the thread that made the plan, wrong in another: " + elsewhere.reason);
   return elsewhere;
 }
@@ -209,7 +210,7 @@ Judgement PreparedCase::judge_unwritten(StateWalk& walk, std::size_t producer, J
   walk.download_again(zeros);
   const Judgement on_zeros = judge_results(zeros, producer);
   if (!on_zeros.comparison.failed()) {
-    depends(first, "counts on zeros in its output",
+    depends(first, Cause::counts_on_zeros,
             "right only where the output held zeros before (added to, or never written): " + first.reason);
   }
   return first;
@@ -238,7 +239,7 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
 }
 
 void PreparedCase::require_right(const Backend& backend, const Call& call, const Inputs& inputs,
-                                 const GuardedOutputs& outputs, const std::string& how) const {
+                                 const GuardedOutputs& outputs, Cause cause) const {
   const Producer producer{backend.arithmetic(call), call.dtype};
   const auto& known = expectation_.producers;
   const bool own = call == static_cast<const Call&>(source_.problem) &&
@@ -247,7 +248,7 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
     const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
     return judge(call, other, other.bounds.front(), outputs, false);
   }();
-  if (judgement.wrong()) throw CaseFault(Status::fail, "wrong " + how, "wrong " + how + ": " + judgement.reason);
+  if (judgement.wrong()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + judgement.reason);
 }
 
 void PreparedCase::check_golden(Backend& backend, Verdict& verdict) const {
@@ -256,7 +257,7 @@ void PreparedCase::check_golden(Backend& backend, Verdict& verdict) const {
   if (!comparison.failed()) return;
   verdict.worst = comparison.worst();
   verdict.error_over_bound = comparison.error_over_bound();
-  set_failure(verdict, "differs from the file's results", "differs from the file: " + comparison.describe());
+  set_failure(verdict, {Cause::differs_from_file}, "differs from the file: " + comparison.describe());
 }
 
 Verdict PreparedCase::check_reference() const {
@@ -272,9 +273,9 @@ Verdict PreparedCase::check_reference() const {
   verdict.worst = comparison.worst();
   verdict.status = Status::pass;
   if (comparison.failed()) {
-    set_failure(verdict, "differs from the file's results", "the reference differs: " + comparison.describe());
+    set_failure(verdict, {Cause::differs_from_file}, "the reference differs: " + comparison.describe());
   } else if (comparison.compared() == 0) {
-    set_failure(verdict, "no known stage", "the file names no stage that is known here");
+    set_failure(verdict, {Cause::no_known_stage}, "the file names no stage that is known here");
   }
   return verdict;
 }

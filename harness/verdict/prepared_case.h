@@ -36,9 +36,9 @@ class PreparedCase {
   Verdict check(Backend& backend, Plan* plan = nullptr, const Inputs* elsewhere = nullptr) const;
 
   /// Holds results of a backend for a call, this case's or one made of it, against the bound. Throws CaseFault when
-  /// they are wrong; `how` they came about stands in its cause and reason: "run again", "with 3 threads".
+  /// they are wrong; `cause` says how they came about, as Cause::run_again.
   void require_right(const Backend& backend, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
-                     const std::string& how) const;
+                     Cause cause) const;
 
   /// From now on plans run once, with nothing before, beside or after them: for simulators and debuggers.
   void run_once() { once_ = true; }

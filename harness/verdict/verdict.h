@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/comparison/cause.h"
 #include "harness/comparison/error_map.h"
 #include "harness/comparison/worst_element.h"
 #include "reference/names.h"
@@ -22,14 +23,14 @@ inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "mi
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {
  public:
-  CaseFault(Status status, std::string cause, const std::string& reason)
+  CaseFault(Status status, FailureCause cause, const std::string& reason)
       : std::runtime_error(reason), status_(status), cause_(std::move(cause)) {}
   Status status() const { return status_; }
-  const std::string& cause() const { return cause_; }
+  const FailureCause& cause() const { return cause_; }
 
  private:
   Status status_;
-  std::string cause_;
+  FailureCause cause_;
 };
 
 /// Whether results have the same bits again; nothing where the question can't be put.
@@ -51,7 +52,7 @@ struct Verdict {
   DType dtype = DType::f32;  ///< the case's storage type
   Status status = Status::fail;
   std::string reason;  ///< empty for a pass
-  std::string cause;   ///< a short name by which failures are grouped
+  FailureCause cause;  ///< by which failures are grouped
   std::string waiver;  ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations

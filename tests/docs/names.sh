@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # names.sh ATTEST: every key, flag, fill and name that the case language has stands in harness/CASES.md, and every status of a verdict
-# and exit code in harness/VERDICTS.md.
+# and cause in harness/VERDICTS.md; why a backend has no speed, in results/SCHEMA.md.
 set -euo pipefail
 source "$(dirname "$0")/documents.sh"
 cd "$root"
@@ -19,6 +19,13 @@ for name in $("$1" list options | sed 's/[= [].*//') \
   expect harness/CASES.md "$name"
 done
 for name in $(names_of Status harness/verdict/verdict.h); do expect harness/VERDICTS.md "$name"; done
+for name in $(names_of NoSpeed harness/speed/no_speed.h); do expect results/SCHEMA.md "$name"; done
+# Causes are several words, each the first cell of a row.
+while IFS= read -r name; do
+  [ "$name" = other ] && continue # what this version doesn't know
+  names=$((names + 1))
+  grep -qF -- "| \`$name\` |" harness/VERDICTS.md || { echo "harness/VERDICTS.md does not say what \"$name\" is" >&2; missing=1; }
+done < <(sed -n '/kNames<Cause> *=/,/;/p' harness/comparison/cause.h | grep -oE '"[A-Za-z][^"]*"' | tr -d '"')
 [ "$names" -gt 60 ] || { echo "names.sh found $names names only" >&2; exit 1; }
 echo "names: $names, all described"
 exit $missing

@@ -54,8 +54,8 @@ TEST(Agreement, FactsMustBeTheSame) {
     const std::string message = message_of([&] {
       require_same(ranks, {{"cases", "1"}, {"words", std::to_string(ranks.rank())}}, {{"words", "say the same"}});
     });
-    EXPECT_NE(message.find("has other words than rank 0"), std::string::npos) << message;
-    EXPECT_NE(message.find("(1, 0); say the same"), std::string::npos) << message;
+    EXPECT_NE(message.find("(1, 0)"), std::string::npos) << "the values: " << message;
+    EXPECT_TRUE(message.ends_with("say the same")) << message;
   });
 }
 

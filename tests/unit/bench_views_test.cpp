@@ -183,7 +183,7 @@ TEST(Bench, ColdRunsAreCheckedAndCounted) {
   std::vector<std::string> told;
   settings.progress = [&](const std::string& what) { told.push_back(what); };
   const BenchCase result = bench_case(case_from_line("seq=16 dim=8"), set.all(), {100, 50, 10, 2}, settings);
-  EXPECT_EQ(result.lines.at(0).wrong, "");
+  EXPECT_EQ(result.lines.at(0).wrong.text, "");
   EXPECT_EQ(result.lines.at(0).steps.cold.size(), 5u);
   EXPECT_GE(result.evicted_bytes, 6e7);
   EXPECT_GE(told.size(), 4u);
@@ -194,7 +194,7 @@ TEST(Bench, TheTotalIsThatOfItsSteps) {
   const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
   const BenchCase result = bench_case(case_from_line("seq=16 dim=8"), set.all(), {100, 50, 10, 2}, {1, 3, 0.002, 9});
   const BenchLine& line = result.lines.at(0);
-  ASSERT_EQ(line.wrong, "");
+  ASSERT_EQ(line.wrong.text, "");
   EXPECT_DOUBLE_EQ(line.total_seconds, line.median() + median(line.steps.upload) + median(line.steps.download));
 }
 

@@ -28,10 +28,13 @@ class OfContract : public Backend {
 TEST(Contract, AnOptionThatCameLaterIsRefusedWithASentence) {
   const auto refusal = refusal_of(OfContract(0), parse_case("seq=4 dim=4 softcap=2"));
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->reason, "softcap: came with version 1 of the contract, and the backend was written for version 0");
+  EXPECT_EQ(refusal->cause, RefusalCause::younger_than_contract);
+  EXPECT_TRUE(refusal->reason.starts_with("softcap: ")) << refusal->reason;
   OfContract old(0);
   const Case source = case_from_line("seq=4 dim=4 causal");
-  EXPECT_EQ(PreparedCase(source, {&old}, 1).check(old).status, Status::refused);
+  const Verdict verdict = PreparedCase(source, {&old}, 1).check(old);
+  EXPECT_EQ(verdict.status, Status::refused);
+  EXPECT_EQ(verdict.cause.kind, Cause::younger_than_contract);
 }
 
 TEST(Contract, WhatEveryCallHasAndWhatItKnowsIsNot) {

@@ -13,7 +13,7 @@ Verdict failure(const std::string& line, const std::string& cause) {
   v.backend = "softcap_dropped";
   v.case_line = line;
   v.status = Status::fail;
-  v.cause = cause;
+  v.cause = cause_from_text(cause);
   return v;
 }
 

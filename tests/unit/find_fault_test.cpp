@@ -66,7 +66,8 @@ TEST(FindFault, OfLines) {
   for (const auto& [line, key] :
        {std::pair{"seq=4x8 dim=4 causal", "align"}, std::pair{"seq=4 dim=4 out.strides=16,16,1,1", "out.strides"},
         std::pair{"seq=4 dim=4 mask.dtype=f32", "mask.dtype"}, std::pair{"seq=4x5 dim=4 layout=qkv", "layout"},
-        std::pair{"op=linear seq=4 dim=4 softcap=1", "softcap"}}) {
+        std::pair{"op=linear seq=4 dim=4 softcap=1", "softcap"}, std::pair{"op=linear seq=4 dim=4 out=o,lse", "out"},
+        std::pair{"op=delta seq=8x9 dim=4", "keys"}, std::pair{"seq=4 dim=4 state", "state"}}) {
     try {
       parse_case(line);
       ADD_FAILURE() << line;

@@ -15,14 +15,14 @@ namespace {
 TEST(GuardedOutputs, NoticesWritesOutsideAndElementsLeftOut) {
   const Problem p = parse_case("seq=4 dim=4 out.strides=32,32,8,2");
   GuardedOutputs outputs(p);
-  EXPECT_NE(outputs.inspect().find("unwritten"), std::string::npos);
+  EXPECT_EQ(outputs.inspect().cause.kind, Cause::unwritten);
   const View<float> view = outputs.views().out.as<float>();
   for (int i = 0; i < 4; ++i) {
     for (int c = 0; c < 4; ++c) view(0, 0, i, c) = 1;
   }
-  EXPECT_EQ(outputs.inspect(), "");
+  EXPECT_EQ(outputs.inspect().reason, "");
   view.data[1] = 1;  // between two elements
-  EXPECT_NE(outputs.inspect().find("wrote outside"), std::string::npos);
+  EXPECT_EQ(outputs.inspect().cause.kind, Cause::wrote_outside);
 }
 
 TEST(GuardedOutputs, TellsAWriteOutsideFromAnElementLeftOut) {
@@ -31,14 +31,14 @@ TEST(GuardedOutputs, TellsAWriteOutsideFromAnElementLeftOut) {
   GuardedOutputs outputs(p);
   const View<std::uint16_t> view = outputs.views().out.as<std::uint16_t>();
   each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) { view(b, h, l, d) = 1; });
-  EXPECT_EQ(outputs.inspect(), "");
+  EXPECT_EQ(outputs.inspect().reason, "");
   outputs.reset();
   each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     if (h + l + d > 0) view(b, h, l, d) = 1;
   });
-  EXPECT_EQ(outputs.inspect(), "left 1 element(s) of o unwritten");
+  EXPECT_EQ(outputs.inspect().reason, "left 1 element(s) of o unwritten");
   view.data[1] = 1;
-  EXPECT_EQ(outputs.inspect(), "wrote outside o: at element 1 of its storage");
+  EXPECT_EQ(outputs.inspect().reason, "wrote outside o: at element 1 of its storage");
 }
 
 TEST(GuardedOutputs, ReadsRowsAsElements) {

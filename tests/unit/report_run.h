@@ -20,7 +20,7 @@ inline Verdict verdict_of(const std::string& backend, Status status, const std::
   v.case_line = case_line;
   v.backend = backend;
   v.status = status;
-  v.cause = cause;
+  v.cause = cause_from_text(cause);
   v.reason = reason;
   v.seconds.run = 0.25;
   v.repro = "attest check --backend " + backend + " '" + case_line + "'";

@@ -31,7 +31,7 @@ TEST(ResultFiles, AnyMixIsToldApart) {
   const CheckResults& check = results.checks.front();
   EXPECT_EQ(check.name, "a.jsonl");
   EXPECT_EQ(check.verdicts.size(), 4u);
-  EXPECT_EQ(check.verdicts[1].cause, "outside the bound");
+  EXPECT_EQ(check.verdicts[1].cause.kind, Cause::outside_bound);
   ASSERT_EQ(check.shrunk.size(), 1u);
   EXPECT_EQ(check.shrunk.front().smallest, "seq=1 dim=1");
   EXPECT_EQ(check.problems, (std::vector<std::string>{"good refuses what is not listed"}));
@@ -46,7 +46,7 @@ TEST(ResultFiles, AFileOfTheFirstSchemaIsRead) {
   text.replace(text.find("\"schema\":2"), 10, "\"schema\":1");
   for (std::size_t at; (at = text.find("\"cause\":\"outside the bound\",")) != std::string::npos;) text.erase(at, 28);
   const ResultFiles results = read_results({written(folder / "old.jsonl", text)});
-  EXPECT_EQ(results.checks.front().verdicts[1].cause, "");
+  EXPECT_TRUE(results.checks.front().verdicts[1].cause.empty());
   EXPECT_EQ(results.checks.front().verdicts.size(), 4u);
 }
 

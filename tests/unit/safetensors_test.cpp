@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/data_folder.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 
@@ -109,6 +110,16 @@ TEST(Safetensors, LargeFilesAreRefusedBeforeTheyAreRead) {
   refuses(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data, "trailing bytes");
   refuses(R"({"q":{"dtype":"U8","shape":[3221225472],"data_offsets":[0,3221225472]}})", data, "ATTEST_FILE_GIB");
   std::filesystem::remove(path);
+}
+
+TEST(Safetensors, AQuotaThatIsNoNumberIsTheUsersError) {
+  const std::filesystem::path path = data_folder("golden") / "walkthroughs" / "three_tokens.safetensors";
+  EXPECT_NO_THROW(read_safetensors(path));
+  for (const char* gib : {"nan", "0", "-1", "1 GiB", "1e-9"}) {  // the last is one, and too small
+    setenv("ATTEST_FILE_GIB", gib, 1);
+    EXPECT_THROW(read_safetensors(path), UserError) << gib;
+  }
+  unsetenv("ATTEST_FILE_GIB");
 }
 
 TEST(Safetensors, TheContentIsTheFilesBytes) {

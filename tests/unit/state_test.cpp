@@ -38,12 +38,14 @@ std::string large_line(const Wanted& wanted) {
 }
 
 struct Kept {
-  const char *backend, *line, *cause, *reason;
+  const char *backend, *line;
+  Cause cause;
+  const char* state = "";  ///< which of the states that a fresh plan is free of
 };
 
 TEST(State, EachKindIsFoundByItsName) {
-  const char *fresh = "right in a fresh plan only", *before = "in one that ran before with other data",
-             *beside = "beside other plans of this backend";
+  constexpr Cause fresh = Cause::fresh_plan_only;
+  const char *before = "in one that ran before with other data", *beside = "beside other plans of this backend";
   const char* line = "heads=2 seq=5x7 dim=4";
   for (const Kept& kept : {
            Kept{"packs_once_per_address", line, fresh, before},
@@ -57,19 +59,19 @@ TEST(State, EachKindIsFoundByItsName) {
            Kept{"wrong_the_second_time", line, fresh, before},
            Kept{"uses_last_plan", line, fresh, beside},
            Kept{"shared_result", line, fresh, beside},
-           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi", "o: outside the bound", ""},
-           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi=0.5,2", "o: outside the bound", ""},
-           Kept{"keeps_first_lengths", "batch=2 seq=5x7 dim=4 lengths=7,4", "o: outside the bound", ""},
-           Kept{"keeps_first_seed", "seq=5x7 dim=4 dropout=0.5 seed=3", "o: outside the bound", ""},
-           Kept{"adds_to_output", line, "counts on zeros in its output", "right only where the output held zeros"},
-           Kept{"scales_at_each_download", line, "second download differs", "o's storage is"},
-           Kept{"thread_of_prepare", line, "wrong in another thread", "right in the thread that made the plan"},
+           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi", Cause::outside_bound},
+           Kept{"keeps_first_slopes", "heads=2 seq=5 dim=4 alibi=0.5,2", Cause::outside_bound},
+           Kept{"keeps_first_lengths", "batch=2 seq=5x7 dim=4 lengths=7,4", Cause::outside_bound},
+           Kept{"keeps_first_seed", "seq=5x7 dim=4 dropout=0.5 seed=3", Cause::outside_bound},
+           Kept{"adds_to_output", line, Cause::counts_on_zeros},
+           Kept{"scales_at_each_download", line, Cause::second_download},
+           Kept{"thread_of_prepare", line, Cause::another_thread},
        }) {
     SCOPED_TRACE(std::string(kept.backend) + ": " + kept.line);
     const Verdict verdict = check(kept.line, kept.backend);
     EXPECT_EQ(verdict.status, Status::fail);
-    EXPECT_EQ(verdict.cause, kept.cause) << verdict.reason;
-    EXPECT_NE(verdict.reason.find(kept.reason), std::string::npos) << verdict.reason;
+    EXPECT_EQ(verdict.cause.kind, kept.cause) << verdict.reason;
+    EXPECT_NE(verdict.reason.find(kept.state), std::string::npos) << verdict.reason;
     // By itself the case is right: nothing else would find it.
     const BackendSet set(faulty::stateful_backends(), {kept.backend}, {1, ""});
     const Case source = case_from_line(kept.line);
@@ -78,7 +80,8 @@ TEST(State, EachKindIsFoundByItsName) {
     if (std::string(kept.backend) == "adds_to_output") outputs.reset_to_zeros();
     walk_once(*set.all().front(), source.problem, prepared.inputs(), outputs);
     if (std::string(kept.backend) == "adds_to_output") continue;  // its zeros are no guards
-    EXPECT_NO_THROW(prepared.require_right(*set.all().front(), source.problem, prepared.inputs(), outputs, "alone"));
+    EXPECT_NO_THROW(
+        prepared.require_right(*set.all().front(), source.problem, prepared.inputs(), outputs, Cause::run_again));
   }
 }
 
@@ -86,7 +89,7 @@ TEST(State, MemoryThatMustBeZeroIsFound) {
 #if defined(__GLIBC__)
   if (kSanitized) GTEST_SKIP() << "the sanitizer has an allocator of its own";
   const Verdict verdict = check("seq=5x7 dim=4", "needs_zeroed_memory");
-  EXPECT_EQ(verdict.cause, "right in a fresh plan only");
+  EXPECT_EQ(verdict.cause.kind, Cause::fresh_plan_only);
   EXPECT_NE(verdict.reason.find("in memory that held no zeros"), std::string::npos) << verdict.reason;
 #else
   GTEST_SKIP() << "only glibc fills memory on request";
@@ -100,7 +103,7 @@ TEST(State, LargeCasesAreARuleOfTheirLine) {
   for (const char* name : {"keeps_first_mask_of_large", "wrong_the_second_time_large"}) {
     for (const std::string& line : {rehearsed, accompanied}) {
       const Verdict verdict = check(line, name);
-      EXPECT_EQ(verdict.cause, "right in a fresh plan only") << name << " " << line << " " << verdict.reason;
+      EXPECT_EQ(verdict.cause.kind, Cause::fresh_plan_only) << name << " " << line << " " << verdict.reason;
       EXPECT_EQ(verdict.reason, check(line, name).reason);  // it repeats
     }
     EXPECT_EQ(check(plain, name).status, Status::pass);
@@ -251,7 +254,7 @@ TEST(Padding, ReadBesideAnInputIsNoOutputLeftUnwritten) {
     ReadsBeside backend;
     const Case source = case_from_line("seq=" + std::to_string(kQueries) + " dim=2 q.offset=5 dtype=" + type);
     const Verdict verdict = PreparedCase(source, {&backend}, 1).check(backend);
-    EXPECT_EQ(verdict.cause, "o: NaN or infinity where a number is expected") << verdict.reason;
+    EXPECT_EQ(verdict.cause, (FailureCause{Cause::not_finite, "o"})) << verdict.reason;
   }
 }
 
@@ -286,8 +289,7 @@ TEST(Threads, MoreThanCoresAreTried) {
     const std::vector<Verdict> verdicts = run(one, crowd, bitwise, "seq=5x7 dim=4");
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0].status, Status::fail);
-    EXPECT_EQ(verdicts[0].cause,
-              bitwise ? "wrong with another number of threads" : "wrong with more threads than cores");
+    EXPECT_EQ(verdicts[0].cause.kind, bitwise ? Cause::other_threads : Cause::more_threads_than_cores);
   }
   EXPECT_EQ(run(one, {}, false, "seq=5x7 dim=4")[0].status, Status::pass);
 }
@@ -338,7 +340,7 @@ TEST(Bitwise, ResultsThatDifferAreJudgedByTheBound) {
   EXPECT_FALSE(*within.bitwise->batch);
   const Verdict beyond = run(BackendSet(wrong, {}, {1, ""}), {}, true, line)[0];
   EXPECT_EQ(beyond.status, Status::fail);
-  EXPECT_EQ(beyond.cause, "wrong without the rest of the batch");
+  EXPECT_EQ(beyond.cause.kind, Cause::without_batch);
   EXPECT_NE(beyond.reason.find("o[0,0,0,0]"), std::string::npos) << beyond.reason;
 }
 

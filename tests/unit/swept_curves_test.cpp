@@ -13,13 +13,13 @@
 namespace attest {
 namespace {
 
-BenchCase timed(const std::string& line, double seconds, const std::string& wrong = "") {
+BenchCase timed(const std::string& line, double seconds, NoSpeed wrong = NoSpeed::none) {
   BenchCase one;
   one.case_line = line;
   BenchLine result;
   result.backend = "a";
   result.seconds = {seconds};
-  result.wrong = wrong;
+  result.wrong.kind = wrong;
   one.lines.push_back(result);
   return one;
 }
@@ -29,7 +29,7 @@ SweptCurves two_curves() {
   const Sweep sweep = parse_sweep("seq=16..64");
   return swept_curves(sweep, {"dim=8", "dim=4 seq=7"},
                       {timed("seq=16 dim=8", 1), timed("seq=32 dim=8", 4), timed("seq=64 dim=8", 16),
-                       timed("seq=16 dim=4", 1), timed("seq=32 dim=4", 1, "refused")});
+                       timed("seq=16 dim=4", 1), timed("seq=32 dim=4", 1, NoSpeed::refused)});
 }
 
 TEST(SweptCurves, SamplesAreFoundByTheirLabels) {

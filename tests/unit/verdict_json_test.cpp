@@ -108,7 +108,7 @@ Verdict sample(Status status, unsigned set, double number) {
   }
   if (has(9)) v.content = "0123456789abcdef0123456789abcdef";
   if (has(9)) v.number = 3468;
-  if (has(10)) v.cause = "o: outside the bound";
+  if (has(10)) v.cause = {Cause::outside_bound, "o"};
   if (has(11)) {
     v.error_map = ErrorMap{"o", ErrorGrid(2, 3), 0, 1, ErrorGrid(3, 40)};
     v.error_map->rows.add(1, 2, 0.5);

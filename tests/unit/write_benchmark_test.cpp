@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
@@ -13,13 +14,14 @@
 namespace attest {
 namespace {
 
-/// What is written about one case, timed on a correct backend.
-nlohmann::json written(const std::string& command) {
-  const BackendSet set(faulty::faulty_backends(), {"correct"}, {1, ""});
+/// What is written about one case, timed on these backends.
+nlohmann::json written(const std::string& command, const std::vector<std::string>& backends = {"correct"},
+                       const std::string& line = "seq=16 dim=8") {
+  const BackendSet set(faulty::faulty_backends(), backends, {1, ""});
   const BenchSettings settings{1, 3, 0.001, 9};
   const BenchmarkContext context{{100, 50, 10, 2}, settings, {command}, {}};
   std::ostringstream file;
-  write_benchmark(file, {bench_case(case_from_line("seq=16 dim=8"), set.all(), context.roof, settings)}, context);
+  write_benchmark(file, {bench_case(case_from_line(line), set.all(), context.roof, settings)}, context);
   return nlohmann::json::parse(file.str());
 }
 
@@ -47,6 +49,17 @@ TEST(WriteBenchmark, WhatClocksCanNotTellIsNotThere) {
   EXPECT_FALSE(sample.contains("other_processors")) << "a sample of a millisecond";
   EXPECT_FALSE(sample.contains("steal_processors"));
   EXPECT_TRUE(sample.contains("load"));
+}
+
+TEST(WriteBenchmark, WhoHasNoSpeedStandsInTheContext) {
+  EXPECT_EQ(written("bench")["context"]["no_speed"], nlohmann::json::array());
+  const nlohmann::json file = written("bench", {"correct", "softcap_dropped"}, "seq=16 dim=8 softcap=0.1");
+  const nlohmann::json& list = file["context"]["no_speed"];
+  ASSERT_EQ(list.size(), 1u) << list;
+  EXPECT_EQ(list[0]["case"], "seq=16 dim=8 softcap=0.1");
+  EXPECT_EQ(list[0]["backend"], "softcap_dropped");
+  EXPECT_EQ(list[0]["cause"], "wrong_result");
+  EXPECT_NE(list[0]["reason"], "");
 }
 
 }  // namespace

@@ -180,6 +180,7 @@ class Timing:
 
     backend: str
     wrong: str  #: why there is no speed; "" where there is one
+    no_speed: str  #: the same as one word for programs: "refused", "wrong_result", "more_threads", ...; "" with a speed
     seconds: Sequence[float]  #: of run alone, one for each sample that counts
     upload: Sequence[float]  #: seconds on the way in: a copy to another device, nothing on the host
     download: Sequence[float]  #: and on the way out

@@ -55,36 +55,36 @@ enum class Cheat {
 };
 
 struct Description {
-  std::string_view name, reason;
+  std::string_view name;
+  NoSpeed reason;
 };
 
-constexpr std::string_view kEarlier = "run gave the result of earlier inputs";
 constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescriptions = {{
-    {"works_in_prepare", kEarlier},
-    {"works_in_upload", "its result was there before run, after an upload"},
-    {"hides_work_in_upload", "times the roof of its type and device"},
-    {"works_in_download", "its result was there before run, after a download"},
-    {"hides_work_in_download", "the first download after a run takes"},
-    {"returns_early", "the first download after a run takes"},
-    {"never_waits", "was not complete when run returned"},
-    {"caches_by_pointer", kEarlier},
-    {"caches_by_content", "answers from a cache"},
-    {"counts_iterations", kEarlier},
-    {"nothing_the_second_time", kEarlier},
-    {"sloppy_while_timed", "right before the timing, wrong while it was timed"},
-    {"more_threads", "more threads than given"},
-    {"calls_the_reference", "calls attest's own reference"},
-    {"rounds_up", "left the rounding mode changed"},
-    {"flushes_to_zero", "left flush-to-zero switched on or off"},
-    {"rounds_up_in_download", "left the rounding mode changed"},
-    {"zeroes_its_values", "changes its inputs"},
-    {"changes_its_input", "changes its inputs"},
-    {"hides_work_in_unannounced_download", "the first download after a run takes"},
-    {"works_in_unannounced_download", "works outside run: download takes"},
-    {"works_in_upload_for_an_unknown_device", "works outside run: upload takes"},
-    {"throws_in_device_time", "threw: no clock"},
-    {"writes_beyond_its_output", "wrote"},
-    {"never_rests", "works after run: "},
+    {"works_in_prepare", NoSpeed::earlier_result},
+    {"works_in_upload", NoSpeed::result_before_run},
+    {"hides_work_in_upload", NoSpeed::above_roof},
+    {"works_in_download", NoSpeed::result_before_run},
+    {"hides_work_in_download", NoSpeed::first_download_works},
+    {"returns_early", NoSpeed::first_download_works},
+    {"never_waits", NoSpeed::result_after_run},
+    {"caches_by_pointer", NoSpeed::earlier_result},
+    {"caches_by_content", NoSpeed::cached},
+    {"counts_iterations", NoSpeed::earlier_result},
+    {"nothing_the_second_time", NoSpeed::earlier_result},
+    {"sloppy_while_timed", NoSpeed::wrong_while_timed},
+    {"more_threads", NoSpeed::more_threads},
+    {"calls_the_reference", NoSpeed::uses_reference},
+    {"rounds_up", NoSpeed::float_mode_changed},
+    {"flushes_to_zero", NoSpeed::float_mode_changed},
+    {"rounds_up_in_download", NoSpeed::float_mode_changed},
+    {"zeroes_its_values", NoSpeed::changes_inputs},
+    {"changes_its_input", NoSpeed::changes_inputs},
+    {"hides_work_in_unannounced_download", NoSpeed::first_download_works},
+    {"works_in_unannounced_download", NoSpeed::download_works},
+    {"works_in_upload_for_an_unknown_device", NoSpeed::upload_works},
+    {"throws_in_device_time", NoSpeed::threw},
+    {"writes_beyond_its_output", NoSpeed::wrong_result},
+    {"never_rests", NoSpeed::threads_after_run},
 }};
 
 /// All elements of a dense float tensor.
@@ -336,11 +336,11 @@ const auto kCheats = make_entries(std::make_index_sequence<static_cast<std::size
 
 std::span<const BackendEntry> cheating_backends() { return kCheats; }
 
-std::string_view reason_for_cheat(std::string_view name) {
+NoSpeed reason_for_cheat(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.reason;
   }
-  return "";
+  return NoSpeed::none;
 }
 
 }  // namespace attest::faulty

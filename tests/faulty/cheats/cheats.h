@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "backends/backend.h"
+#include "harness/speed/no_speed.h"
 
 namespace attest::faulty {
 
@@ -12,7 +13,7 @@ namespace attest::faulty {
 /// compute.
 std::span<const BackendEntry> cheating_backends();
 
-/// A piece of the reason that a benchmark must give for this cheat.
-std::string_view reason_for_cheat(std::string_view name);
+/// Why a benchmark must give this cheat no speed.
+NoSpeed reason_for_cheat(std::string_view name);
 
 }  // namespace attest::faulty
