@@ -11,7 +11,6 @@ elsewhere (--results). Let nothing else run meanwhile.
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import json
 import os
@@ -70,27 +69,24 @@ def as_attest_says(interpreter: Path, lines: list[str]) -> list[str]:
     return canonical
 
 
-def bench(interpreter: Path, words: list[str], threads: int) -> list[dict[str, str]]:
-    """Rows of `attest bench --format csv`; says which case is being timed."""
-    command = [str(interpreter), "-m", "attest", "bench", *words, "--format", "csv", "--progress"]
+def bench(interpreter: Path, words: list[str], threads: int) -> None:
+    """`attest bench`, whose file is named among the words; says which case is being timed."""
+    command = [str(interpreter), "-m", "attest", "bench", *words, "--progress"]
     started, at = time.monotonic(), ""
-    with tempfile.TemporaryFile("w+") as rows:
-        with subprocess.Popen(
-            command, env=surroundings(threads), cwd=HERE, stdout=rows, stderr=subprocess.PIPE, text=True
-        ) as running:
-            assert running.stderr
-            for line in running.stderr:
-                case, said, _ = line.rstrip().partition(": reference and bounds")
-                if said and case != at:
-                    at = case
-                    print(f"{time.monotonic() - started:6.0f} s  {case}", flush=True)
-                elif not re.search(r": (checking \w+|\w+, sample \d+|reference and bounds)$", line.rstrip()):
-                    print(line.rstrip(), file=sys.stderr)
-        # 1: a result was wrong, which the rows say
-        if running.returncode not in (0, 1):
-            sys.exit(f"speeds.py: attest bench ended with exit code {running.returncode}")
-        rows.seek(0)
-        return list(csv.DictReader(rows))
+    with subprocess.Popen(
+        command, env=surroundings(threads), cwd=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stderr
+        for line in running.stderr:
+            case, said, _ = line.rstrip().partition(": reference and bounds")
+            if said and case != at:
+                at = case
+                print(f"{time.monotonic() - started:6.0f} s  {case}", flush=True)
+            elif not re.search(r": (checking \w+|\w+, sample \d+|reference and bounds)$", line.rstrip()):
+                print(line.rstrip(), file=sys.stderr)
+    # 1: a result was wrong, which the file says
+    if running.returncode not in (0, 1):
+        sys.exit(f"speeds.py: attest bench ended with exit code {running.returncode}")
 
 
 def measure(interpreter: Path, suite: str, threads: int, repetitions: int, asked: argparse.Namespace) -> None:
@@ -106,7 +102,7 @@ def measure(interpreter: Path, suite: str, threads: int, repetitions: int, asked
     print(f"{suite}, {threads} thread(s), {len(cases)} cases", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples.json"
-        rows = bench(interpreter, [*cases, *words, "--json", str(samples)], threads)
+        bench(interpreter, [*cases, *words, "--json", str(samples)], threads)
         measured: dict[str, Any] = json.loads(samples.read_text())
     context = measured["context"]
     for place in ("host_name", "executable"):
@@ -118,11 +114,7 @@ def measure(interpreter: Path, suite: str, threads: int, repetitions: int, asked
         "peers": peers,
         "cases": [{"case": case, "weight": weight, "what": what} for case, (_, weight, what) in zip(cases, lines)],
     }
-    measured["no_speed"] = [
-        {"case": row["case"], "backend": row["backend"], "reason": row["remark"].removeprefix("no speed: ")}
-        for row in rows
-        if row["remark"].startswith("no speed: ")
-    ]
+    measured["no_speed"] = context.pop("no_speed")
     asked.results.mkdir(parents=True, exist_ok=True)
     with gzip.GzipFile(asked.results / f"{suite}.{threads}.json.gz", "wb", mtime=0) as packed:
         packed.write(json.dumps(measured, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")

@@ -55,6 +55,7 @@ class Measured:
     samples: dict[tuple[str, str], Samples] = field(default_factory=dict)  # ms, by backend and case
     disturbed: set[tuple[str, str]] = field(default_factory=set)  # of which fewer than half were undisturbed
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    causes: dict[tuple[str, str], str] = field(default_factory=dict)  # the same, as attest's NoSpeed names them
     at_work: dict[str, float] = field(default_factory=dict)  # the most threads in a case
     ulps: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)  # median and largest error of o
 
@@ -77,6 +78,13 @@ class Measured:
         return self.fastest(self.peers, case)
 
 
+def cause_of(row: dict[str, str]) -> str:
+    """Files of before have no causes: of these the first words of the reason tell what is asked for here."""
+    words = {"refused": "refused", "works after run": "threads_after_run", "more threads": "more_threads"}
+    found = (cause for begins, cause in words.items() if row["reason"].startswith(begins))
+    return row["cause"] if "cause" in row else next(found, "other")
+
+
 def measured(path: Path) -> Measured:
     """The file's samples, those that something disturbed left out as `attest compare` does."""
     with gzip.open(path, "rt") as file:
@@ -97,6 +105,7 @@ def measured(path: Path) -> Measured:
         worked = max(float(sample.get("threads_used", 0)) for sample in samples)
         made.at_work[key[0]] = max(made.at_work.get(key[0], 0), worked)
     made.reasons = {(row["backend"], row["case"]): row["reason"] for row in data["no_speed"]}
+    made.causes = {(row["backend"], row["case"]): cause_of(row) for row in data["no_speed"]}
     return made
 
 
@@ -149,8 +158,8 @@ def cell(data: Measured, column: str, case: str) -> str:
     backends = data.backends_of(column)
     backend = data.fastest(backends, case)
     if backend is None:
-        reasons = [data.reasons.get((each, case), "not timed") for each in backends]
-        return "refused" if all(reason.startswith("refused") for reason in reasons) else "no speed"
+        causes = {data.causes.get((each, case), "not timed") for each in backends}
+        return "refused" if causes == {"refused"} else "no speed"
     time = data.ms(backend, case)
     assert time is not None
     text = milliseconds(time) + "?" * ((backend, case) in data.disturbed)
@@ -271,18 +280,19 @@ def rerun(folder: Path) -> None:
     differ = []
     for path in sorted(folder.glob("*.json.gz")):
         now = measured(path)
-        before = measured(DATA / path.name).reasons if (DATA / path.name).exists() else {}
+        before = measured(DATA / path.name) if (DATA / path.name).exists() else None
         for case in now.cases:
             for backend in [*now.natives, *now.peers]:
                 key = backend, case["case"]
-                reason, written = now.reasons.get(key, "a speed"), before.get(key, "a speed")
+                reason, cause = now.reasons.get(key, "a speed"), now.causes.get(key)
                 told = f"{path.name}: {backend}: {case['case']}: {reason}"
-                refused, was_refused = reason.startswith("refused"), written.startswith("refused")
-                if before and (refused or was_refused) and reason != written:
+                written = before.reasons.get(key, "a speed") if before else reason
+                was_refused = before is not None and before.causes.get(key) == "refused"
+                if (cause == "refused" or was_refused) and reason != written:
                     differ.append(f"{told}; before: {written}")
-                elif reason.startswith(("works after run", "more threads")):
+                elif cause in ("threads_after_run", "more_threads"):
                     print(told)
-                elif reason != "a speed" and not refused:
+                elif cause not in (None, "refused"):
                     differ.append(told)
         print(f"{path.name}: {len(now.samples)} speeds, {len(now.reasons)} refusals")
         if not now.samples:

@@ -41,7 +41,7 @@ def test_what_a_callable_has_no_parameter_for_is_refused_and_not_ignored():
                    "blocks=2x2:random(0.5)"):  # fmt: skip
         found = verdict(attention, f"seq=5x7 dim=4 {option}")
         assert found.status == "refused", (option, str(found))
-        assert "attention has no parameter `" in found.reason, found.reason
+        assert "parameter `" in found.reason, found.reason
 
 
 def test_all_that_is_hidden_in_one_mask_where_other_keywords_can_not_say_it():
@@ -74,9 +74,9 @@ def test_keywords_of_another_name():
         return kernels.attention(q, k, v, causal=is_causal)
 
     assert verdict(attention, "seq=5 dim=4 causal", keywords={"causal": "is_causal"}).passed
-    with pytest.raises(TypeError, match="has no parameter `is_cuasal`"):
+    with pytest.raises(TypeError, match="is_cuasal"):
         attest.check(attention, LINE, keywords={"causal": "is_cuasal"})
-    with pytest.raises(ValueError, match='attest has no "kausal"'):
+    with pytest.raises(ValueError, match='kausal'):
         attest.check(attention, LINE, keywords={"kausal": "is_causal"})
 
 
@@ -85,21 +85,21 @@ def raises(q, k, v):
 
 
 @pytest.mark.parametrize(
-    "function, reason",
+    "function, part",
     [
-        (lambda q, k, v: kernels.attention(q, k, v)[..., :-1], "returned shape (1, 2, 5, 3), wanted is (1, 2, 5, 4)"),
-        (lambda q, k, v: kernels.attention(q, k, v).astype("f8"), "returned float64, wanted is float32"),
-        (lambda q, k, v: q[:], "returned a view of q"),
-        (lambda q, k, v: None, "returned None"),
-        (lambda q, k, v: "out", "returned str, which is no array"),
+        (lambda q, k, v: kernels.attention(q, k, v)[..., :-1], "(1, 2, 5, 3)"),
+        (lambda q, k, v: kernels.attention(q, k, v).astype("f8"), "float64"),
+        (lambda q, k, v: q[:], "q"),
+        (lambda q, k, v: None, "None"),
+        (lambda q, k, v: "out", "str"),
         (raises, "no tile for 4"),
         (lambda q, k, v: q.__setitem__(0, 0), "read-only"),
     ],
 )
-def test_what_is_no_result_fails_with_a_reason(function, reason):
+def test_what_is_no_result_fails_with_a_reason(function, part):
     found = verdict(function)
-    assert found.status == "fail"
-    assert reason in found.reason, found.reason
+    assert (found.status, found.cause) == ("fail", "threw")
+    assert part in found.reason, found.reason
     assert found.case == LINE
 
 
@@ -119,15 +119,15 @@ def test_an_exception_says_where(tmp_path):
 
 
 def test_statements_are_checked():
-    for arithmetic, reason in [
-        ({"exp_ulps": -1}, "exp_ulps is -1"),
-        ({"exp_ulp": 1}, "there is no exp_ulp"),
+    for arithmetic, part in [
+        ({"exp_ulps": -1}, "-1"),
+        ({"exp_ulp": 1}, "exp_ulp"),
         ({"accumulator": "f31"}, "f31"),
-        ({"base2": 1}, "of another type"),
+        ({"base2": 1}, "base2"),
     ]:
         found = verdict(kernels.attention, arithmetic=arithmetic)
-        assert found.status == "fail" and reason in found.reason, found.reason
-    with pytest.raises(attest.UserError, match="there is no diagonal"):
+        assert found.status == "fail" and part in found.reason, found.reason
+    with pytest.raises(attest.UserError, match="diagonal"):
         attest.check(kernels.attention, LINE, conventions={"diagonal": "left"})
 
 
@@ -137,7 +137,7 @@ def test_bad_requests_are_one_line():
             attest.check(kernels.attention, line)
     with pytest.raises(TypeError, match="no callable"):
         attest.check(3, LINE)
-    with pytest.raises(TypeError, match="needs `tile`"):
+    with pytest.raises(TypeError, match="tile"):
         attest.check(lambda q, k, v, tile: q, LINE)
 
 
@@ -154,7 +154,7 @@ def ends_the_process(q, k, v):
 
 def test_a_crash_is_a_verdict_with_isolation():
     found = verdict(ends_the_process, isolate=True)
-    assert found.status == "crashed", str(found)
+    assert (found.status, found.cause) == ("crashed", "crashed"), str(found)
 
 
 def test_ctrl_c_leaves_valid_results(tmp_path):

@@ -62,7 +62,7 @@ def test_the_page_says_what_the_samples_say(tmp_path):
     second = series("simd", CASES[1], 16) + series("torch_sdpa", CASES[1], 8)
     refused = [
         {"case": CASES[1], "backend": "onnxruntime", "reason": "refused: no such size"},
-        {"case": CASES[1], "backend": "onnxruntime_gqa", "reason": "refused: nor this"},
+        {"case": CASES[1], "backend": "onnxruntime_gqa", "cause": "refused", "reason": "refused: nor this"},
     ]
     write(tmp_path, first + second, refused)
     slower = [{**one, "real_time": 1.5 * one["real_time"]} for one in first]
@@ -83,7 +83,7 @@ def test_the_page_says_what_the_samples_say(tmp_path):
 def test_a_wrong_result_is_no_refusal_and_what_is_disturbed_is_left_out(tmp_path):
     samples = series("simd", CASES[0], 10) + [sample("simd", CASES[0], 99, disturbed=1)]
     samples += [sample("torch_sdpa", CASES[0], 20, disturbed=1) for _ in range(4)]
-    write(tmp_path, samples, [{"case": CASES[0], "backend": "onnxruntime", "reason": "fail: outside the bound"}])
+    write(tmp_path, samples, [{"case": CASES[0], "backend": "onnxruntime", "cause": "wrong_result", "reason": "fail"}])
     row = row_of(speeds_report.page(tmp_path), f"`{CASES[0]}`")
     assert row[2:5] == ["10.0", "20.0?", "no speed"]
 
