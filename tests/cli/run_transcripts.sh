@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run_transcripts.sh ATTEST: runs every transcript of transcripts.txt and compares exit code and output.
+# run_transcripts.sh ATTEST [TIER]: runs the transcripts of transcripts.txt and compares exit code and output; with TIER, main or slow,
+# those alone that stand behind a line "# tier: TIER".
 #
 # A transcript is "$ command", "= exit code", then lines that must stand in the output (stdout and stderr), in order;
 # "! text" must not stand there. {tmp} is a fresh folder, whose name has a space, and attest is the program under test.
@@ -15,10 +16,11 @@ attest() { "$attest_path" "$@"; }
 export attest_path=$attest tmp="$fresh/a folder"
 in_command='"$tmp"' # a word of its own for the shell, whatever it holds
 export -f attest
-passed=0 failed=0 command="" expected=0 wants=()
+passed=0 failed=0 command="" expected=0 wants=() wanted=${2:-} tier=""
 
 finish() {
   [ -z "$command" ] && return
+  [ -n "$wanted" ] && [ "$tier" != "$wanted" ] && return
   local output code at=1 found ok=1
   output=$(bash -c "$command" 2>&1)
   code=$?
@@ -36,6 +38,7 @@ finish() {
 
 while IFS= read -r line; do
   case $line in
+    "# tier: "*) finish; command="" tier=${line#\# tier: } ;;
     "" | "#"*) ;;
     '$ '*) finish; line=${line#\$ } expected=0 wants=(); command=${line//\{tmp\}/"$in_command"} ;;
     '= '*) expected=${line#= } ;;
