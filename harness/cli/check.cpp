@@ -317,7 +317,8 @@ void add_check(CLI::App& app, Invocation& invocation) {
   add_ranks_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--share", options->cases.share, "n/m: so much of each suite, drawn by --seed: 1/8 of matrix");
-  sub->add_option("--seed", options->cases.seed, "Of --share: the same seed draws the same cases");
+  sub->add_option("--seed", options->cases.seed,
+                  "Of --share and of generated suites: the same seed draws the same cases");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
   sub->add_option("--json", options->json,

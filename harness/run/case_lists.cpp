@@ -35,7 +35,7 @@ std::vector<CaseList> load_cases(const CaseNames& names) {
   const Share share(names.share);
   for (const std::string& name : names.suites) {
     const Suite suite = find_suite(name);
-    lists.push_back({name, true, load_suite(suite), suite.path});
+    lists.push_back({name, !suite.generated, load_suite(suite, names.seed), suite.path});
   }
   for (const std::string& path : names.suite_files) {
     lists.push_back({std::filesystem::path(path).stem().string(), false, load_case_file(path), path});

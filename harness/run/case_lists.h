@@ -17,12 +17,12 @@ struct CaseNames {
   std::vector<std::string> suite_files;  ///< paths of anyone's
   std::vector<std::string> arguments;    ///< case lines and .safetensors files; "-": lines from standard input
   std::string share{};                   ///< as Share reads it: of each suite and file, so much is taken
-  std::uint64_t seed = 0;                ///< draws the share
+  std::uint64_t seed = 0;                ///< of generated suites, and of the share
 };
 
 struct CaseList {
   std::string suite;       ///< empty for arguments
-  bool committed = false;  ///< found by name: its refusals are compared with the lists
+  bool committed = false;  ///< a file found by name: its refusals are compared with the lists
   std::vector<Case> cases;
   std::filesystem::path path{};  ///< of the file of case lines; empty for arguments
   std::size_t of_cases = 0;      ///< of which `cases` are a share; 0 where they are all
