@@ -263,9 +263,9 @@ class FaultyPlan : public Plan {
                                                    : -std::numeric_limits<Real>::infinity();
     const bool fast_path = fault_ == Fault::fast_path_nan && p_.key_length > 256;
     if (!any && fault_ != Fault::nan_on_empty_row && !fast_path) return;
-    if (fault_ == Fault::first_tile_minimum && static_cast<std::int64_t>(s.size()) > 2 * kTile &&
-        *std::max_element(s.begin(), s.begin() + 2 * kTile) < std::numeric_limits<Real>::lowest() / 2) {
-      return;
+    if (fault_ == Fault::first_tile_minimum && static_cast<std::int64_t>(s.size()) > 2 * kTile) {
+      const Real first = *std::max_element(s.begin(), s.begin() + 2 * kTile);
+      if (std::isfinite(first) && first < std::numeric_limits<Real>::lowest() / 2) return;
     }
     const bool first_tile_hidden = s.size() > 32 && std::find(seen.begin(), seen.begin() + 32, 1) == seen.begin() + 32;
     if (fault_ == Fault::unshifted_softmax) max = 0;
