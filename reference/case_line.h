@@ -49,5 +49,7 @@ struct FillName {
 const std::vector<FillName>& tensor_fills();
 const std::vector<FillName>& boolean_mask_fills();
 const std::vector<FillName>& additive_mask_fills();
+/// Of decay, beta and state.
+const std::vector<FillName>& input_fills();
 
 }  // namespace attest

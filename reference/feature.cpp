@@ -1,6 +1,8 @@
 #include "reference/feature.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <utility>
 
 namespace attest {
@@ -19,12 +21,31 @@ std::string range_text(const Range& range) {
 }
 
 std::int64_t number_in(const Range& range, std::uint64_t draw) {
-  // An open range is met where it begins: further on costs more and shows nothing else.
-  const std::int64_t last = range.last == Range::kOpen ? range.first + 9 : range.last;
-  // Half of the draws stay near the beginning, where cases are cheap.
-  const auto width = static_cast<std::uint64_t>(last - range.first) + 1;
-  const std::uint64_t near = draw % 2 == 0 ? width : std::min<std::uint64_t>(width, 9);
-  return range.first + static_cast<std::int64_t>(draw / 2 % near);
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 18;
+  const std::int64_t last = range.last == Range::kOpen ? std::max(kFarthest, range.first * 16) : range.last;
+  const auto pick = [](std::int64_t from, std::int64_t to, std::uint64_t n) {
+    return from + static_cast<std::int64_t>(n % (static_cast<std::uint64_t>(to - from) + 1));
+  };
+  if (draw % 2 == 0) return pick(range.first, std::min(last, range.first + 8), draw / 2);
+  // As many binary digits as any other number of the range may have.
+  const auto fewest = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(range.first))),
+             most = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(last)));
+  const std::int64_t digits = pick(fewest, most, draw / 2 % 64);
+  const std::int64_t smallest = digits == 0 ? 0 : std::int64_t{1} << (digits - 1),
+                     largest = digits == 0 ? 0 : 2 * smallest - 1;
+  return pick(std::max(range.first, smallest), std::min(last, largest), draw / 128);
+}
+
+double real_in(double low, double high, std::uint64_t draw) {
+  int least = 0, most = 0;
+  std::frexp(low, &least);
+  std::frexp(high, &most);
+  const int exponent = least + static_cast<int>(draw % static_cast<std::uint64_t>(most - least + 1));
+  // Few binary digits in half of the draws, which are easier to read.
+  const std::uint64_t steps = draw / 64 % 2 == 0 ? 16 : std::uint64_t{1} << 22;
+  const double part = static_cast<double>(draw / 128 % steps) / static_cast<double>(steps);
+  const double number = std::ldexp(0.5 + part / 2, exponent);
+  return number >= low && number < high ? number : low;
 }
 
 Feature size_feature(std::string name, std::span<const std::int64_t> cuts,
@@ -40,10 +61,11 @@ Feature size_feature(std::string name, std::span<const std::int64_t> cuts,
     }
     return std::nullopt;
   };
-  feature.meet = [ranges = feature.ranges, set = std::move(set)](Problem& p, std::size_t which, std::uint64_t draw) {
+  feature.meet = [ranges = feature.ranges, set](Problem& p, std::size_t which, std::uint64_t draw) {
     set(p, number_in(ranges[which], draw));
   };
   feature.value = std::move(value);
+  feature.set = std::move(set);
   feature.name = std::move(name);
   return feature;
 }

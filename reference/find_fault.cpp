@@ -125,6 +125,7 @@ std::optional<Fault> check_operator(const Problem& p) {
     return Fault{option->key, "op=" + op + " has no such option; leave it out"};
   }
   if (p.op == Op::attention) return std::nullopt;
+  if (p.data.state_fill && !p.initial_state) return Fault{"state.fill", "there is no state to fill; say state"};
   // Linear attention has no scores.
   if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
   if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};

@@ -134,7 +134,13 @@ std::vector<Feature> features_by_kind(const Option& option) {
         if (numbers.empty()) numbers = {"1"};
         std::string list;
         for (std::int64_t h = 0; h < p.query_heads; ++h) {
-          list += (h > 0 ? "," : "") + numbers[(draw + static_cast<std::uint64_t>(h)) % numbers.size()];
+          const std::uint64_t own =
+              (draw >> 3) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(h) * 0xbf58476d1ce4e5b9u;
+          const double sign = own >> 63 == 0 ? 1 : -1;
+          // Those of the row in half of the draws; else of any magnitude and sign.
+          list +=
+              (h > 0 ? "," : "") + (draw % 2 == 0 ? numbers[(draw / 2 + static_cast<std::uint64_t>(h)) % numbers.size()]
+                                                  : print_number(sign * real_in(0x1p-10, 64, own >> 8)));
         }
         set_to(p, list);
       };
@@ -188,6 +194,13 @@ std::vector<Feature> head_features() {
                 // Query heads stay where they can.
                 const bool divides = p.query_heads > 0 && p.query_heads % n == 0;
                 set_heads(p, divides ? p.query_heads / n : std::max<std::int64_t>(p.key_heads, 1), n);
+              }),
+          flag_feature(
+              "as many heads as sequences", [](const Problem& p) { return p.batch > 1 && p.batch == p.query_heads; },
+              [](Problem& p, std::uint64_t) {
+                p.batch = std::max<std::int64_t>({p.batch, p.query_heads, 2});
+                p.query_heads = p.batch;
+                if (p.key_heads == 0 || p.batch % p.key_heads != 0) p.key_heads = p.batch;
               })};
 }
 
@@ -208,6 +221,22 @@ std::vector<Feature> length_features() {
                 if (which == 0 && p.query_length >= p.key_length) p.key_length = p.query_length + more;
                 if (which == 1) p.query_length = p.key_length = std::max(p.query_length, p.key_length);
                 if (which == 2 && p.query_length <= p.key_length) p.query_length = p.key_length + more;
+              }),
+          flag_feature(
+              "keys a multiple of queries",
+              [](const Problem& p) {
+                return p.query_length > 1 && p.key_length > p.query_length && p.key_length % p.query_length == 0;
+              },
+              [](Problem& p, std::uint64_t draw) {
+                // Keys stay where a number of queries divides them.
+                for (std::int64_t q = 2 + static_cast<std::int64_t>(draw % 16); q > 1 && draw % 2 == 0; --q) {
+                  if (p.key_length <= q || p.key_length % q != 0) continue;
+                  p.query_length = q;
+                  return;
+                }
+                p.query_length = std::max<std::int64_t>(p.query_length, 2);
+                const std::int64_t times = std::max<std::int64_t>(p.key_length / p.query_length, 2);
+                p.key_length = p.query_length * times;
               })};
 }
 
@@ -217,18 +246,36 @@ std::vector<Feature> dim_features() {
           end_feature("end of key dim", &Call::key_dim, set_key_dim, kDimCuts),
           size_feature(
               "value dim", kDimCuts, [](const Problem& p) -> Number { return p.value_dim; }, set_value_dim),
-          end_feature("end of value dim", &Call::value_dim, set_value_dim, kDimCuts)};
+          end_feature("end of value dim", &Call::value_dim, set_value_dim, kDimCuts),
+          named_feature(
+              "key dim to value dim", {"smaller", "equal", "larger"},
+              [](const Problem& p) -> Index { return p.key_dim < p.value_dim    ? 0
+                                                     : p.key_dim == p.value_dim ? 1
+                                                                                : 2; },
+              [](Problem& p, std::size_t which, std::uint64_t draw) {
+                const auto more = static_cast<std::int64_t>(1 + draw % 40);
+                if (which == 0 && p.key_dim >= p.value_dim) p.value_dim = p.key_dim + more;
+                if (which == 1) p.value_dim = p.key_dim = draw % 2 == 0 ? p.key_dim : p.value_dim;
+                if (which == 2 && p.key_dim <= p.value_dim) p.key_dim = p.value_dim + more;
+              })};
 }
 
 std::vector<Feature> scale_features() {
   static constexpr std::array values = {-0.3, 0.0, 0.05, 1.0, 2.5};
+  // Half of the draws are these; the others are anywhere in the class, up to where scores stay numbers in every type.
   return {named_feature(
       "scale", {"below 0", "0", "0 to 1", "1", "above 1"},
       [](const Problem& p) -> Index {
         if (!p.scale) return std::nullopt;
         return *p.scale < 0 ? 0 : *p.scale == 0 ? 1 : *p.scale < 1 ? 2 : *p.scale == 1 ? 3 : 4;
       },
-      [](Problem& p, std::size_t which, std::uint64_t) { p.scale = values[which]; })};
+      [](Problem& p, std::size_t which, std::uint64_t draw) {
+        p.scale = values[which];
+        if (draw % 2 == 0) return;
+        if (which == 0) p.scale = -real_in(0x1p-12, 64, draw / 2);
+        if (which == 2) p.scale = real_in(0x1p-12, 1, draw / 2);
+        if (which == 4) p.scale = real_in(1.0625, 64, draw / 2);
+      })};
 }
 
 std::vector<Feature> align_features() {
@@ -319,7 +366,20 @@ std::vector<Feature> segment_features() {
         return static_cast<std::int64_t>(p.segments->key.size());
       },
       nullptr);
-  count.meet = [set](Problem& p, std::size_t which, std::uint64_t draw) { set(p, cuts[which], draw); };
+  // Of many documents most are empty: an open count stays near its beginning.
+  count.meet = [set](Problem& p, std::size_t which, std::uint64_t draw) {
+    set(p, which + 1 < cuts.size() ? cuts[which] : number_in({cuts[which], 40}, draw), draw);
+  };
+  count.set = [](Problem& p, std::int64_t n) {
+    p.query_length = std::max(p.query_length, n);
+    p.key_length = std::max(p.key_length, n);
+    const auto each_one = [n](std::int64_t total) {
+      std::vector<std::int64_t> list(static_cast<std::size_t>(n), 1);
+      list.back() = total - n + 1;
+      return list;
+    };
+    p.segments = LengthSpec{each_one(p.query_length), each_one(p.key_length)};
+  };
   const auto has_empty = [](const Problem& p) {
     return p.segments && std::find(p.segments->key.begin(), p.segments->key.end(), 0) != p.segments->key.end();
   };

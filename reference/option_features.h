@@ -46,6 +46,7 @@ std::vector<Feature> stride_features(TensorId tensor);
 std::vector<Feature> offset_features(TensorId tensor);
 std::vector<Feature> fill_features();
 std::vector<Feature> own_fill_features(TensorId tensor);
+std::vector<Feature> state_fill_features();
 std::vector<Feature> seed_features();
 
 }  // namespace attest

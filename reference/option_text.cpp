@@ -10,7 +10,7 @@ namespace {
 using Text = std::string_view;
 
 void check_fill_range(const OptionText& value, const Fill& fill) {
-  static const std::set<Text> probabilities = {"random", "rows", "neginf", "finitemin"};
+  static const std::set<Text> probabilities = {"random", "rows", "neginf", "finitemin", "padding"};
   if (probabilities.contains(fill.name) && !(fill.args[0] >= 0 && fill.args[0] <= 1)) {
     value.fail(fill.name + " takes a probability between 0 and 1");
   }
@@ -194,8 +194,14 @@ const std::vector<FillName>& boolean_mask_fills() {
 }
 
 const std::vector<FillName>& additive_mask_fills() {
-  static const std::vector<FillName> fills = {{"normal", 0}, {"neginf", 1}, {"finitemin", 1}, {"band", 1},
-                                              {"large", 0},  {"nan", 1},    {"nonfinite", 1}};
+  static const std::vector<FillName> fills = {{"normal", 0},    {"neginf", 1},  {"finitemin", 1},
+                                              {"band", 1},      {"large", 0},   {"nan", 1},
+                                              {"nonfinite", 1}, {"padding", 1}, {"wide", 0}};
+  return fills;
+}
+
+const std::vector<FillName>& input_fills() {
+  static const std::vector<FillName> fills = {{"uniform", 0}, {"wide", 0}};
   return fills;
 }
 

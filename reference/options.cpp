@@ -248,6 +248,22 @@ Option fill_of(TensorId tensor) {
   return option;
 }
 
+/// Of an input of linear attention.
+Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
+  Option option = composite(std::move(key), "uniform|wide", "of this input alone; wide: by magnitude");
+  option.files(InFiles::unsaid);
+  option.parse = [=](Problem& p, const OptionText& v) {
+    p.data.*fill = parse_fill(v, input_fills());
+    if (p.data.*fill == Fill{"uniform", {}}) (p.data.*fill).reset();
+  };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    if (!(p.data.*fill)) return std::nullopt;
+    return fill_text(*(p.data.*fill));
+  };
+  option.copy = [=](Problem& to, const Problem& from) { to.data.*fill = from.data.*fill; };
+  return option.tried({"wide"}).often(3);
+}
+
 Option poison() {
   static constexpr std::array<std::string_view, 6> kinds = {"hidden:k",  "hidden:v",  "hidden:kv",
                                                             "visible:k", "visible:v", "visible:kv"};
@@ -318,6 +334,9 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
+  rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));
+  rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(Call::rule_has_beta));
+  rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(is_linear));
   rows.push_back(poison());
   rows.push_back(seed().cut(seed_features()));
   for (Option& row : rows) {

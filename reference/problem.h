@@ -26,7 +26,8 @@ struct TestData {
   Fill fill;
   std::array<std::optional<Fill>, 3> own_fills{};  ///< of q, k, v where it is not `fill`
   Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
-  std::string poison;                              ///< empty, or "hidden:kv" and the like
+  std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
+  std::string poison;                                           ///< empty, or "hidden:kv" and the like
   std::uint64_t seed = 0;
 
   bool operator==(const TestData&) const = default;

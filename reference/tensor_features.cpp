@@ -31,7 +31,17 @@ Index place_in(const std::vector<std::string>& list, const std::string& wanted) 
   return static_cast<std::size_t>(found - list.begin());
 }
 
+/// Usual numbers in half of the draws, in the others anything that the fill takes.
 double number_of_fill(const std::string& name, std::uint64_t draw) {
+  if (draw % 2 == 1) {
+    const std::uint64_t own = draw / 2;
+    if (name == "spread") return real_in(1, 512, own);
+    if (name == "constant") return (own % 2 == 0 ? 1 : -1) * real_in(0x1p-8, 64, own / 2);
+    if (name == "band") return static_cast<double>(number_in({0, 2047}, own));
+    if (name == "blocks") return static_cast<double>(number_in({1, 1023}, own));
+    return real_in(0x1p-6, 1, own);
+  }
+  draw /= 2;
   if (name == "spread") return std::array{8.0, 88.0, 300.0}[draw % 3];
   if (name == "constant") return 0.25;
   if (name == "band") return std::array{3.0, 20.0, 40.0}[draw % 3];
@@ -162,7 +172,10 @@ std::vector<Feature> softcap_features() {
         if (!p.softcap) return std::nullopt;
         return *p.softcap < 1 ? 0 : *p.softcap < 10 ? 1 : *p.softcap < 100 ? 2 : 3;
       },
-      [](Problem& p, std::size_t which, std::uint64_t) { p.softcap = values[which]; })};
+      [](Problem& p, std::size_t which, std::uint64_t draw) {
+        static constexpr std::array firsts = {0x1p-6, 1.0, 10.0, 100.0, 0x1p20};
+        p.softcap = draw % 2 == 0 ? values[which] : real_in(firsts[which], firsts[which + 1], draw / 2);
+      })};
 }
 
 std::vector<Feature> dropout_features() {
@@ -173,7 +186,10 @@ std::vector<Feature> dropout_features() {
         if (p.dropout == 0) return std::nullopt;
         return p.dropout < 0.25 ? 0 : p.dropout < 0.75 ? 1 : 2;
       },
-      [](Problem& p, std::size_t which, std::uint64_t) { p.dropout = values[which]; })};
+      [](Problem& p, std::size_t which, std::uint64_t draw) {
+        static constexpr std::array firsts = {0x1p-8, 0.25, 0.75, 1.0};
+        p.dropout = draw % 2 == 0 ? values[which] : real_in(firsts[which], firsts[which + 1], draw / 2);
+      })};
 }
 
 std::vector<Feature> past_features() {
@@ -294,6 +310,15 @@ std::vector<Feature> own_fill_features(TensorId tensor) {
         const auto& fills = tensor_fills();
         p.data.own_fills[n] = make_fill(fills[draw % fills.size()], draw / fills.size());
         if (*p.data.own_fills[n] == p.data.fill) p.data.own_fills[n] = Fill{"constant", {0.5}};
+      })};
+}
+
+std::vector<Feature> state_fill_features() {
+  return {flag_feature(
+      "state.fill", [](const Problem& p) { return p.data.state_fill.has_value(); },
+      [](Problem& p, std::uint64_t) {
+        p.initial_state = true;
+        p.data.state_fill = Fill{"wide", {}};
       })};
 }
 

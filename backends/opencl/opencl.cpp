@@ -53,13 +53,14 @@ struct CpuTile {
   int rows, block, keys, lanes;
 
   /// The standard choice where vectors of the chosen one are too long for so large a head.
-  static CpuTile fitting(const Call& p, const OpenClDevice& device, const CpuChoice& choice, std::size_t element) {
+  /// nullopt where the smallest tile of so large a head doesn't fit, either.
+  static std::optional<CpuTile> fitting(const Call& p, const OpenClDevice& device, const CpuChoice& choice,
+                                        std::size_t element) {
     for (const CpuChoice& candidate : {choice, CpuChoice(device)}) {
       const CpuTile tile(p, device, candidate, element);
       if (tile.bytes(p, element) <= device.local_bytes()) return tile;
     }
-    throw BackendError("head dimension too large for the device's " + std::to_string(device.local_bytes()) +
-                       " bytes of local memory");
+    return std::nullopt;
   }
 
   CpuTile(const Call& p, const OpenClDevice& device, const CpuChoice& choice, std::size_t element)
@@ -254,7 +255,12 @@ class OpenClBackend : public Backend {
   int contract() const override { return 2; }
 
   std::optional<Refusal> refuse(const Call& problem) const override {
-    return support::refuse_on_device(problem, device_);
+    if (auto refusal = support::refuse_on_device(problem, device_)) return refusal;
+    if (!gpu_ && problem.op == Op::attention && !tile_of(problem)) {
+      return Refusal{"the head dimension is too large for the device's " + std::to_string(device_.local_bytes()) +
+                     " bytes of local memory"};
+    }
+    return std::nullopt;
   }
 
   Arithmetic arithmetic(const Call& problem) const override {
@@ -290,9 +296,10 @@ class OpenClBackend : public Backend {
       const cl::Program& program = built(kGpuSource, options);
       return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, choice); });
     }
-    const CpuTile tile = CpuTile::fitting(problem, device_, cpu_choice_, element);
-    const cl::Program& program = built(kCpuSource, build_options(problem, device_, tile.lanes));
-    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, tile); });
+    const std::optional<CpuTile> tile = tile_of(problem);
+    if (!tile) throw BackendError(refuse(problem)->reason);
+    const cl::Program& program = built(kCpuSource, build_options(problem, device_, tile->lanes));
+    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, *tile); });
   }
 
  private:
@@ -304,12 +311,13 @@ class OpenClBackend : public Backend {
         .first->second;
   }
 
+  std::optional<CpuTile> tile_of(const Call& problem) const {
+    return CpuTile::fitting(problem, device_, cpu_choice_, size_of(accumulator_of(problem.dtype)));
+  }
+
   std::int64_t key_block(const Call& problem) const {
-    try {
-      return CpuTile::fitting(problem, device_, cpu_choice_, size_of(accumulator_of(problem.dtype))).keys;
-    } catch (const BackendError&) {
-      return 8;  // prepare will say that the problem does not fit
-    }
+    const std::optional<CpuTile> tile = tile_of(problem);
+    return tile ? tile->keys : 8;  // of a problem that is refused
   }
 
   static constexpr int kGpuLanes = 4;  ///< that kernels for CPUs alone use

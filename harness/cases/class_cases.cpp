@@ -69,6 +69,12 @@ void make_room(Problem& p) {
   if (p.layout == Layout::qkv) p.query_length = wanted;
 }
 
+/// Lists that a line must spell out: longer ones are of no use, and take megabytes.
+bool has_long_list(const Problem& p) {
+  constexpr std::size_t kLongest = 70000;
+  return std::max({p.alibi_slopes.size(), p.sink_values.size(), p.lengths ? p.lengths->key.size() : 0}) > kLongest;
+}
+
 /// The problem as a case, with what it lacks: an alignment where one is needed, lengths for packed sequences.
 std::optional<Problem> as_case(Problem p) {
   if (p.layout == Layout::qkv) {
@@ -93,6 +99,7 @@ std::optional<Problem> as_case(Problem p) {
       for (std::size_t n = had; had > 0 && n < batch; ++n) list->push_back((*list)[n - had]);
     }
   }
+  if (has_long_list(p)) return std::nullopt;
   return canonical(p);
 }
 

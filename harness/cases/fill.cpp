@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/case_line.h"
+#include "reference/operator_tensors.h"
 #include "reference/tensor_place.h"
 
 namespace attest {
@@ -26,6 +27,13 @@ double normal_from(std::uint64_t seed, std::uint64_t stream, std::uint64_t index
   return (static_cast<double>(sum) + 6.0 - 6.0 * 65536.0) / 65536.0;
 }
 
+/// Of any magnitude from 2^-10 up to 2^`exponent`, all equally often, and of either sign.
+double wide_from(std::uint64_t bits, int exponent) {
+  const auto steps = static_cast<std::uint64_t>(exponent + 10);
+  const double size = std::ldexp(1 + hash_uniform(bits), static_cast<int>((bits >> 3 & 0xff) % steps) - 10);
+  return (bits & 1) == 0 ? size : -size;
+}
+
 std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
   return static_cast<std::uint64_t>(((a * shape[1] + b) * shape[2] + c) * shape[3] + d);
 }
@@ -37,6 +45,8 @@ Index4 logical_shape(const Problem& p, TensorId id) {
   return place_of(p, id).shape;
 }
 
+constexpr int kLargestExponent = 10;  ///< of what is spread by magnitude
+constexpr double kPadding = -10000;   ///< what models add where nothing is to be seen
 constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
 
 }  // namespace
@@ -54,11 +64,11 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
   kind_ = static_cast<Kind>(found - known.begin());
   // Subnormal, and as large as leaves room for a dozen standard deviations.
-  struct Range {
+  struct Extremes {
     double tiny, huge;
   };
-  constexpr Range ranges[] = {{0x1p-1050, 0x1p500}, {0x1p-140, 0x1p59}, {0x1p-19, 0x1p13}, {0x1p-130, 0x1p59}};
-  const Range range = ranges[static_cast<std::size_t>(problem.dtype)];
+  constexpr Extremes ranges[] = {{0x1p-1050, 0x1p500}, {0x1p-140, 0x1p59}, {0x1p-19, 0x1p13}, {0x1p-130, 0x1p59}};
+  const Extremes range = ranges[static_cast<std::size_t>(problem.dtype)];
   tiny_ = range.tiny;
   switch (kind_) {
     case Kind::spread: {
@@ -173,12 +183,26 @@ double MaskFill::additive_at(double probability, std::uint64_t index) const {
   const std::string& name = fill_.name;
   const double value = normal_from(seed_, kMaskStream + 1, index);
   if (name == "normal") return value;
+  if (name == "wide") return wide_from(hash_words(seed_, kMaskStream + 4, index), kLargestExponent);
   const double draw = uniform(3, index);
+  if (name == "padding") return draw < probability ? kPadding : 0;
   if (name == "large") return draw < 0.5 ? large_ : value;
   if (!(draw < probability)) return value;
   if (name == "nan") return kNaN;
   if (name == "nonfinite") return draw < probability / 2 ? kNaN : -kInfinity;
   return name == "neginf" ? -kInfinity : smallest_finite_;
+}
+
+double input_value(const Problem& p, const ExtraInput& spec, std::uint64_t stream, std::uint64_t index) {
+  const std::uint64_t bits = hash_words(p.data.seed, stream, index);
+  const std::optional<Fill>* own = spec.place == &Inputs::decay   ? &p.data.decay_fill
+                                   : spec.place == &Inputs::beta  ? &p.data.beta_fill
+                                   : spec.place == &Inputs::state ? &p.data.state_fill
+                                                                  : nullptr;
+  if (!own || !*own) return spec.low + (spec.high - spec.low) * hash_uniform(bits);
+  // A decay is no growth, and beyond 2 the delta rules diverge.
+  const double value = wide_from(bits, spec.place == &Inputs::beta ? 1 : kLargestExponent);
+  return spec.low >= 0 ? std::fabs(value) : spec.high <= 0 ? -std::fabs(value) : value;
 }
 
 std::vector<double> make_slopes(const Problem& p) {

@@ -11,6 +11,8 @@
 
 namespace attest {
 
+struct ExtraInput;
+
 /// 64 well-mixed bits from a counter (Steele, Lea and Flood's SplitMix64 finaliser, applied to each word).
 std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
@@ -57,6 +59,9 @@ class MaskFill {
   std::uint64_t seed_;
   double smallest_finite_, large_;
 };
+
+/// Element `index` of an input that only some operators have.
+double input_value(const Problem& problem, const ExtraInput& input, std::uint64_t stream, std::uint64_t index);
 
 /// ALiBi slopes and sink logits, one for each query head, as the accumulator's type holds them; empty without.
 std::vector<double> make_slopes(const Problem& problem);

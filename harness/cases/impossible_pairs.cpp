@@ -15,10 +15,11 @@ struct Rule {
   const char* reason;
 };
 
-constexpr std::string_view kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state",
-                           kMaskWithoutKeys =
-                               "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
-                               "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
+constexpr std::string_view
+    kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.fill|beta.fill|state.fill",
+    kMaskWithoutKeys =
+        "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
+        "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
 
 constexpr Rule kRules[] = {
     {"boolean mask=*", "additive mask=*|mask=add|mask.dtype=*", "a mask is boolean or additive"},
@@ -31,9 +32,18 @@ constexpr Rule kRules[] = {
      "stages and present need every key stored"},
     {"layout=thd", "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*",
      "thd has no strides to choose"},
-    {"layout=qkv", "queries to keys=fewer|queries to keys=more|align=*", "one packed tensor has one length"},
+    {"layout=qkv", "queries to keys=fewer|queries to keys=more|align=*|keys a multiple of queries",
+     "one packed tensor has one length"},
+    {"layout=qkv", "key dim to value dim=smaller|key dim to value dim=larger", "one packed tensor has one dimension"},
+    {"key dim=1", "key dim to value dim=larger", "no dimension is below 1"},
+    {"value dim=1", "key dim to value dim=smaller", "no dimension is below 1"},
+    {"batch=0|batch=1|query heads=0|query heads=1|key heads=0", "as many heads as sequences", "one of each is no many"},
+    {"keys=0|keys=1|keys=2|keys=3|queries=0|queries=1|queries to keys=equal|queries to keys=more",
+     "keys a multiple of queries", "two queries or more, and twice as many keys"},
+    {"keys=5|keys=17|keys=257", "keys a multiple of queries", "a prime is a multiple of itself alone"},
     {"queries to keys=equal", "align=*", "where the lengths are equal both corners are one"},
-    {kLinear, "queries to keys=fewer|queries to keys=more", "linear attention has one length"},
+    {kLinear, "queries to keys=fewer|queries to keys=more|keys a multiple of queries",
+     "linear attention has one length"},
     {kLinear, "out=lse|out=weights|out=raw|out=capped|out=biased", "linear attention has no scores"},
     {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
     {kLinear, "layout=thd", "packed sequences have lengths, which linear attention has not"},
@@ -132,9 +142,11 @@ const char* why_too_large(const TableClass& a, const TableClass& b) {
     }
     return 1.0;
   };
-  const double batch = least("batch"), heads = std::max(least("query heads"), least("key heads") * least("group"));
+  double batch = least("batch"), heads = std::max(least("query heads"), least("key heads") * least("group"));
   double queries = least("queries"), keys = std::max(least("keys"), std::max(least("prefix"), least("past")));
   const auto is_either = [&](std::string_view name) { return a.name() == name || b.name() == name; };
+  if (is_either("as many heads as sequences")) batch = heads = std::max(batch, heads);
+  if (is_either("keys a multiple of queries")) keys = std::max(keys, 2 * queries);
   if (is_either("queries to keys=more")) queries = std::max(queries, keys + 1);
   if (is_either("queries to keys=fewer")) keys = std::max(keys, queries + 1);
   if (is_either("queries to keys=equal") || is_either("layout=qkv")) queries = keys = std::max(queries, keys);

@@ -205,8 +205,7 @@ CaseInputs make_inputs(const Problem& p) {
     TensorStorage storage(dense_place(spec.shape), p.dtype);
     std::uint64_t index = 0;
     each_index(spec.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      storage.set(b, h, l, d,
-                  spec.low + (spec.high - spec.low) * hash_uniform(hash_words(p.data.seed, 6000 + n, index++)));
+      storage.set(b, h, l, d, input_value(p, spec, 6000 + n, index++));
     });
     inputs.extra.push_back(std::move(storage));
   }

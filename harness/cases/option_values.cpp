@@ -121,6 +121,7 @@ void fit_to_sizes(Problem& p) {
     p.data.mask_fill = {};
   }
   if (!p.blocks) p.data.block_fill = {};
+  if (!p.initial_state) p.data.state_fill.reset();
 }
 
 std::optional<Problem> with_option(const Problem& problem, const Option& option, const std::string& value) {

@@ -75,7 +75,8 @@ std::optional<std::string> draw_mask(const Problem&, Random& random) {
       {"bool:", "random(0.5)"}, {"bool:", "random(0.05)"}, {"bool:", "band(3)"},     {"bool:", "band(40)"},
       {"bool:", "blocks(16)"},  {"bool:", "rows(0.4)"},    {"bool:", "all"},         {"bool:", "none"},
       {"add:", "normal"},       {"add:", "neginf(0.3)"},   {"add:", "neginf(0.97)"}, {"add:", "finitemin(0.5)"},
-      {"add:", "band(20)"},     {"add:", "large"},         {"add:", "nan(0.02)"},    {"add:", "nonfinite(0.3)"}};
+      {"add:", "band(20)"},     {"add:", "large"},         {"add:", "nan(0.02)"},    {"add:", "nonfinite(0.3)"},
+      {"add:", "padding(0.5)"}, {"add:", "wide"}};
   std::string axes = "BHQK";
   for (char& axis : axes) {
     if (random.below(2) == 0) axis = '1';
@@ -100,6 +101,20 @@ std::optional<std::string> draw_strides(TensorId id, const Problem& p, Random& r
   return joined(s, integer_text);
 }
 
+/// A number of one of the option's classes, anywhere in it.
+std::optional<std::string> value_of_class(const Option& option, Problem p, Random& random) {
+  const Feature& feature = random.pick(option.features);
+  feature.meet(p, random.below(feature.classes.size()), random.below(std::size_t{1} << 40));
+  fit_to_sizes(p);
+  return option.print(p);
+}
+
+bool is_of_numbers(const Option& option) {
+  return option.kind == OptionKind::number || option.kind == OptionKind::integer ||
+         option.kind == OptionKind::numbers_per_head || option.key == "window" || option.key == "blocks" ||
+         option.key.ends_with("fill");
+}
+
 /// Values that are made for the problem rather than picked from a row's samples.
 std::optional<std::string> drawn_value(const std::string& key, const Problem& p, Random& random) {
   if (key == "lengths") return draw_lengths(p, random);
@@ -113,10 +128,16 @@ std::optional<std::string> drawn_value(const std::string& key, const Problem& p,
   return std::nullopt;
 }
 
+/// One of the list, or in a quarter of the draws any number up to its largest.
+std::int64_t size_of(const std::vector<std::int64_t>& list, std::int64_t least, Random& random) {
+  if (random.below(4) != 0) return random.pick(list);
+  return number_in({least, list.back()}, random.below(std::size_t{1} << 40));
+}
+
 /// Head dims, heads and batch; the lengths depend on the operator.
 void draw_other_sizes(Problem& p, const std::vector<std::int64_t>& dims, Random& random) {
-  p.key_dim = random.pick(dims);
-  p.value_dim = random.below(3) != 0 ? p.key_dim : random.pick(dims);
+  p.key_dim = size_of(dims, 1, random);
+  p.value_dim = random.below(3) != 0 ? p.key_dim : size_of(dims, 1, random);
   std::tie(p.query_heads, p.key_heads) = random.pick(kHeads);
   p.batch = random.pick(kBatches);
 }
@@ -125,13 +146,17 @@ void draw_other_sizes(Problem& p, const std::vector<std::int64_t>& dims, Random&
 
 std::optional<std::string> random_value(const Option& option, const Problem& problem, Random& random) {
   std::optional<std::string> value = drawn_value(option.key, problem, random);
-  return value ? value : random_sample(option, problem, random);
+  if (value) return value;
+  if (is_of_numbers(option) && !option.features.empty() && random.below(2) == 0) {
+    return value_of_class(option, problem, random);
+  }
+  return random_sample(option, problem, random);
 }
 
 Problem random_softmax_case(Random& random) {
   Problem p;
-  p.query_length = random.pick(kLengths);
-  p.key_length = random.below(3) == 0 ? p.query_length : random.pick(kLengths);
+  p.query_length = size_of(kLengths, 0, random);
+  p.key_length = random.below(3) == 0 ? p.query_length : size_of(kLengths, 0, random);
   draw_other_sizes(p, kDims, random);
   return with_random_options(p, random);
 }
@@ -139,7 +164,7 @@ Problem random_softmax_case(Random& random) {
 Problem random_linear_case(Random& random) {
   Problem p;
   p.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
-  p.query_length = p.key_length = random.pick(kLinearLengths);
+  p.query_length = p.key_length = size_of(kLinearLengths, 0, random);
   draw_other_sizes(p, kLinearDims, random);
   return with_random_options(p, random);
 }

@@ -1,7 +1,8 @@
 // Random cases over everything that this version computes, a function of a seed alone.
 //
-// Sizes stand at the edges of tiles and one beside them, at 0 and 1, and at primes; options come from the samples of
-// the table's rows, in a new order each time, where they can stand beside what was drawn before.
+// Most sizes stand at the edges of tiles and one beside them, at 0 and 1, and at primes, the others anywhere; options
+// come from the samples of the table's rows or, if they are numbers, from anywhere in their classes, in a new order
+// each time, where they can stand beside what was drawn before.
 #pragma once
 
 #include <optional>

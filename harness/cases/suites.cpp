@@ -11,6 +11,7 @@
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
+#include "reference/case_line.h"
 #include "reference/nearest.h"
 
 namespace attest {
@@ -31,12 +32,15 @@ std::vector<Suite> find_suites() {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       if (entry.path().extension() != ".cases") continue;
-      Suite suite{entry.path().stem().string(), entry.path(), ""};
+      Suite suite{entry.path().stem().string(), entry.path(), "", nullptr};
       std::ifstream file(entry.path());
       std::string line;
       if (std::getline(file, line) && line.starts_with("#")) suite.about = trimmed(line.substr(1));
       found.emplace(suite.name, suite);
     }
+  }
+  for (const GeneratedSuite& one : generated_suites()) {
+    found.emplace(one.name, Suite{std::string(one.name), {}, std::string(one.about), &one});
   }
   std::vector<Suite> suites;
   for (auto& [name, suite] : found) suites.push_back(std::move(suite));
@@ -45,11 +49,13 @@ std::vector<Suite> find_suites() {
 
 Suite find_suite(const std::string& name) {
   std::vector<std::string> names;
+  bool any_file = false;
   for (const Suite& suite : find_suites()) {
     if (suite.name == name) return suite;
     names.push_back(suite.name);
+    any_file = any_file || !suite.generated;
   }
-  if (names.empty()) throw UserError("no suites found in " + data_folder("cases").string());
+  if (!any_file) throw UserError("no suites found in " + data_folder("cases").string());
   throw UserError("unknown suite \"" + name + "\"; nearest: " + nearest_name(name, names) +
                   "; `attest list suites` shows all");
 }
@@ -86,6 +92,16 @@ std::vector<Case> load_case_file(const fs::path& path) {
   return load_case_lines(file, path.filename().string(), path.parent_path());
 }
 
-std::vector<Case> load_suite(const Suite& suite) { return load_case_file(suite.path); }
+std::vector<Case> load_suite(const Suite& suite, std::uint64_t seed) {
+  if (!suite.generated) return load_case_file(suite.path);
+  std::vector<Case> cases;
+  for (Problem& problem : suite.generated->problems(seed)) {
+    Case& one = cases.emplace_back();
+    one.label = print_case(problem);
+    one.problem = std::move(problem);
+    one.where = suite.name;
+  }
+  return cases;
+}
 
 }  // namespace attest

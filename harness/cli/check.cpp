@@ -143,6 +143,15 @@ int exit_code_of(const CheckOutcome& outcome) {
   return kNothingChecked;
 }
 
+/// What a share is of, so that it can be had again.
+void tell_share(const CheckOptions& options, const std::vector<CaseList>& lists) {
+  for (const CaseList& list : lists) {
+    if (list.of_cases == 0 || options.output.quiet) continue;
+    fmt::print(options.console(), "share {} of {}, seed {}: {} of {} cases\n", options.cases.share,
+               printable_line(list.suite), options.cases.seed, list.cases.size(), list.of_cases);
+  }
+}
+
 /// Prints the lines that a run would check, each once: what `attest check -` takes.
 int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, const BackendSet& backends) {
   const Filter filter(options.filter);
@@ -267,6 +276,7 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
     if (options.resume && leads) earlier = EarlierRun(options.json, settings.conditions);
     if (leads) reports = open_reports(options, parts->cases);
   });
+  if (leads) tell_share(options, parts->cases);
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
   std::optional<LastWord> last_word;
@@ -306,6 +316,9 @@ void add_check(CLI::App& app, Invocation& invocation) {
   add_require_option(*sub, options->backend);
   add_ranks_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
+  sub->add_option("--share", options->cases.share, "n/m: so much of each suite, drawn by --seed: 1/8 of matrix");
+  sub->add_option("--seed", options->cases.seed,
+                  "Of --share and of generated suites: the same seed draws the same cases");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
   sub->add_option("--json", options->json,

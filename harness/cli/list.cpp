@@ -30,6 +30,7 @@ struct ListOptions {
   std::string what;
   bool json = false, pairs = false;
   std::vector<std::string> suites;
+  std::uint64_t seed = 0;
   BackendOptions backend;
   OutputOptions output;
 };
@@ -182,7 +183,7 @@ int list_cases(const ListOptions& options) {
   if (suites.empty()) suites = find_suites();
   Table table({{"suite"}, {"case"}});
   for (const Suite& suite : suites) {
-    for (const Case& one : load_suite(suite)) {
+    for (const Case& one : load_suite(suite, options.seed)) {
       table.add({suite.name, one.label});
       if (options.output.for_programs()) continue;
       fmt::print("{}\n", printable_line(options.suites.size() == 1 ? one.label : suite.name + ": " + one.label));
@@ -230,6 +231,7 @@ void add_list(CLI::App& app, Invocation& invocation) {
       ->type_name("BACKEND");
   add_plugin_options(*sub, options->backend);
   sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show")->type_name("SUITE");
+  sub->add_option("--seed", options->seed, "Of the cases of generated suites");
   sub->add_flag("--pairs", options->pairs, "coverage of every pair of classes too");
   add_format_option(*sub, options->output, "Of all but semantics, which is Markdown, and coverage");
   sub->add_option("--device", options->backend.device, "Part of an OpenCL device's or platform's name");

@@ -146,6 +146,8 @@ class ConsoleReport : public Report {
     if (const Table table = tally_.distributions(); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
     if (const Table table = tally_.bits(longest); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
     print_groups("refused", tally_.refused(), verbose() ? most_per_group_ : 0);
+    for (const std::string& name : tally_.refusers())
+      say("\n{} refused most of it: attest fuzz --backend {} asks only what it does\n", shown(name), shown(name));
     print_groups("mistrusted, their bounds too wide to prove anything", tally_.mistrusted(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
     print_failures();

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kWorthDistribution = 5;  ///< cases
 constexpr std::size_t kNamedBackends = 8;
+constexpr std::size_t kFewCases = 8;  ///< of which no share is told
 
 /// "a, b and 3 more"
 std::string enumerated(const std::vector<std::string>& names) {
@@ -32,6 +33,12 @@ std::string counts_in_words(const Counts& counts) {
   words += fmt::format(", {} refused, {} mistrusted", counts.refused, counts.mistrusted);
   if (counts.waived > 0) words += fmt::format(", {} waived", counts.waived);
   return words;
+}
+
+/// Who refuses most of what is asked is right in little.
+bool ran_little(const Counts& counts) {
+  const std::size_t asked = counts.pass + counts.failures() + counts.skipped();
+  return asked > kFewCases && 2 * counts.refused > asked;
 }
 
 std::string shortened(const std::string& text, std::size_t longest) {
@@ -100,7 +107,11 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   std::vector<std::string> wrong, right;
   for (const auto& [name, line] : lines_) {
     if (line.counts.failures() > 0) wrong.push_back(name);
-    if (line.counts.failures() == 0 && line.counts.pass > 0) right.push_back(name);
+    if (line.counts.failures() > 0 || line.counts.pass == 0) continue;
+    const std::size_t asked = line.counts.pass + line.counts.skipped();
+    right.push_back(!ran_little(line.counts) ? name
+                                             : fmt::format("{} in the {} of {} cases that it does", name,
+                                                           asked - line.counts.refused, asked));
   }
   Answer answer;
   if (!wrong.empty()) {
@@ -126,6 +137,14 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   answer.rest += "; " + counts_in_words(counts_);
   if (ending.interrupted) answer.rest += fmt::format("; {} of {} verdicts", verdicts_, ending.verdicts_wanted);
   return answer;
+}
+
+std::vector<std::string> RunTally::refusers() const {
+  std::vector<std::string> names;
+  for (const auto& [name, line] : lines_) {
+    if (ran_little(line.counts)) names.push_back(name);
+  }
+  return names;
 }
 
 Table RunTally::backends(std::size_t longest) const {

@@ -50,6 +50,8 @@ class RunTally {
   std::optional<double> worst() const { return worst_; }
 
   Answer answer(const Ending& ending, std::size_t problems) const;
+  /// Backends that refused most of their cases: little is known of them.
+  std::vector<std::string> refusers() const;
   /// A row for each backend; a column more where something is waived. Cases longer than `longest` are cut.
   Table backends(std::size_t longest = std::string::npos) const;
   /// Medians and tails of the largest error/bound of each passing case, over suites with enough cases for them to say

@@ -14,17 +14,34 @@ namespace attest {
 
 namespace {
 constexpr const char* kStandardInput = "-";
+
+void leave_share(const Share& share, std::uint64_t seed, CaseList& list) {
+  if (share.is_all()) return;
+  std::vector<std::string> lines;
+  for (const Case& one : list.cases) lines.push_back(one.from_file ? one.content : one.label);
+  const std::vector<bool> own = share.cases_of(lines, seed);
+  std::vector<Case> left;
+  for (std::size_t n = 0; n < own.size(); ++n) {
+    if (own[n]) left.push_back(std::move(list.cases[n]));
+  }
+  list.of_cases = list.cases.size();
+  list.cases = std::move(left);
 }
+
+}  // namespace
 
 std::vector<CaseList> load_cases(const CaseNames& names) {
   std::vector<CaseList> lists;
+  const Share share(names.share);
   for (const std::string& name : names.suites) {
     const Suite suite = find_suite(name);
-    lists.push_back({name, true, load_suite(suite), suite.path});
+    lists.push_back({name, !suite.generated, load_suite(suite, names.seed), suite.path});
   }
   for (const std::string& path : names.suite_files) {
     lists.push_back({std::filesystem::path(path).stem().string(), false, load_case_file(path), path});
   }
+  for (CaseList& list : lists) leave_share(share, names.seed, list);
+  if (!share.is_all() && lists.empty()) throw UserError("--share is of suites: name one with --suite or --suite-file");
   if (std::count(names.arguments.begin(), names.arguments.end(), kStandardInput) > 1) {
     throw UserError("\"-\" stands for standard input, which can be read once");
   }

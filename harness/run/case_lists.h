@@ -1,6 +1,8 @@
 // The cases of a run, by where they were named.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,13 +16,16 @@ struct CaseNames {
   std::vector<std::string> suites;       ///< names of committed suites
   std::vector<std::string> suite_files;  ///< paths of anyone's
   std::vector<std::string> arguments;    ///< case lines and .safetensors files; "-": lines from standard input
+  std::string share{};                   ///< as Share reads it: of each suite and file, so much is taken
+  std::uint64_t seed = 0;                ///< of generated suites, and of the share
 };
 
 struct CaseList {
   std::string suite;       ///< empty for arguments
-  bool committed = false;  ///< found by name: its refusals are compared with the lists
+  bool committed = false;  ///< a file found by name: its refusals are compared with the lists
   std::vector<Case> cases;
   std::filesystem::path path{};  ///< of the file of case lines; empty for arguments
+  std::size_t of_cases = 0;      ///< of which `cases` are a share; 0 where they are all
 };
 
 /// Loaded in the order suites, files of suites, arguments; empty when nothing is named. Throws UserError, also where

@@ -7,8 +7,10 @@
 #include <functional>
 #include <numeric>
 #include <queue>
+#include <tuple>
 #include <utility>
 
+#include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -17,6 +19,21 @@ namespace {
 /// The library's parser of expressions, and its search with back-references, go a few frames deeper with each
 /// character. Without back-references a text may have any length.
 constexpr std::size_t kMaxExpression = 2000, kMaxTextOfBackReference = 4000;
+
+constexpr std::size_t kLargestWhole = 1'000'000;  ///< of a share: nothing has more cases
+
+using Fraction = std::pair<std::size_t, std::size_t>;
+
+/// "i/n" with 1 <= i <= n.
+std::optional<Fraction> fraction_in(const std::string& text) {
+  Fraction read{0, 0};
+  const char* end = text.data() + text.size();
+  const auto [slash, error] = std::from_chars(text.data(), end, read.first);
+  if (error != std::errc() || slash == end || *slash != '/') return std::nullopt;
+  const auto [stop, error_behind] = std::from_chars(slash + 1, end, read.second);
+  if (error_behind != std::errc() || stop != end || read.first < 1 || read.first > read.second) return std::nullopt;
+  return read;
+}
 
 std::string shown(const std::string& text) { return text.size() <= 80 ? text : text.substr(0, 77) + "..."; }
 
@@ -57,14 +74,9 @@ bool Filter::keeps(const std::string& text) const {
 
 Shard::Shard(const std::string& text) {
   if (text.empty()) return;
-  const char* end = text.data() + text.size();
-  const auto [slash, error] = std::from_chars(text.data(), end, index_);
-  bool good = error == std::errc() && slash != end && *slash == '/';
-  if (good) {
-    const auto [stop, error2] = std::from_chars(slash + 1, end, count_);
-    good = error2 == std::errc() && stop == end && count_ >= 1 && index_ >= 1 && index_ <= count_;
-  }
-  if (!good) throw UserError("--shard \"" + text + "\": i/n with 1 <= i <= n is wanted, as 1/4");
+  const std::optional<Fraction> read = fraction_in(text);
+  if (!read) throw UserError("--shard \"" + text + "\": i/n with 1 <= i <= n is wanted, as 1/4");
+  std::tie(index_, count_) = *read;
 }
 
 std::vector<bool> Shard::cases_of(const std::vector<double>& costs) const {
@@ -82,6 +94,31 @@ std::vector<bool> Shard::cases_of(const std::vector<double>& costs) const {
     own[number] = part == index_;
     parts.emplace(load + costs[number], part);
   }
+  return own;
+}
+
+Share::Share(const std::string& text) {
+  if (text.empty()) return;
+  const std::optional<Fraction> read = fraction_in(text);
+  if (!read || read->second > kLargestWhole) {
+    throw UserError(fmt::format("--share \"{}\": n/m with 1 <= n <= m <= {} is wanted, as 1/8", text, kLargestWhole));
+  }
+  std::tie(part_, whole_) = *read;
+}
+
+std::vector<bool> Share::cases_of(const std::vector<std::string>& lines, std::uint64_t seed) const {
+  if (is_all()) return std::vector<bool>(lines.size(), true);
+  std::vector<std::pair<std::string, std::size_t>> order;
+  order.reserve(lines.size());
+  for (const std::string& line : lines) {
+    Fingerprint drawn;
+    drawn.add(std::to_string(seed) + ' ' + line);
+    order.emplace_back(drawn.text(), order.size());
+  }
+  std::sort(order.begin(), order.end());
+  order.resize((part_ * lines.size() + whole_ - 1) / whole_);
+  std::vector<bool> own(lines.size());
+  for (const auto& [drawn, number] : order) own[number] = true;
   return own;
 }
 

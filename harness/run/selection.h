@@ -1,7 +1,8 @@
-// Which of the cases a run takes: its filter and its shard.
+// Which of the cases a run takes: its share of a suite, its filter and its shard.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <regex>
 #include <string>
@@ -37,6 +38,20 @@ class Shard {
 
  private:
   std::size_t index_ = 1, count_ = 1;
+};
+
+/// "n/m": so much of a list of cases, drawn by a seed. Empty is all of it.
+class Share {
+ public:
+  /// Throws UserError.
+  explicit Share(const std::string& text);
+  /// Which of the cases are in it: n * size / m of them, rounded up, so that some are wherever there is a case. A
+  /// function of the lines and the seed, the same on every machine; another seed gives another share.
+  std::vector<bool> cases_of(const std::vector<std::string>& lines, std::uint64_t seed) const;
+  bool is_all() const { return part_ == whole_; }
+
+ private:
+  std::size_t part_ = 1, whole_ = 1;
 };
 
 }  // namespace attest

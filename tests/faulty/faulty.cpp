@@ -47,6 +47,12 @@ enum class Fault {
   finite_math,
   zero_stride_batches,
   mask_index_wraps,
+  first_tile_minimum,
+  mask_on_the_diagonal_alone,
+  mask_by_key_head,
+  mask_as_length,
+  mask_of_eight_batches,
+  mask_clipped,
   count
 };
 
@@ -90,6 +96,12 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
     {"finite_math", "-inf in a mask compiled away: the key counts (28)"},
     {"zero_stride_batches", "keys with batch stride 0 are shifted by the batch (30)"},
     {"mask_index_wraps", "the mask's offset is a 32-bit number (12)"},
+    {"first_tile_minimum", "a first tile of the smallest finite number counts as hidden (70)"},
+    {"mask_on_the_diagonal_alone", "with causal, a mask counts in tiles on the diagonal alone (72)"},
+    {"mask_by_key_head", "a mask is read by key heads (75)"},
+    {"mask_as_length", "a mask of keys is taken for their number (78)"},
+    {"mask_of_eight_batches", "the ninth sequence has the first one's mask (80)"},
+    {"mask_clipped", "a mask's numbers are cut at 10"},
 }};
 
 template <class Real>
@@ -171,6 +183,17 @@ class FaultyPlan : public Plan {
     return p_.window_right == Call::kUnbounded || j - diagonal <= p_.window_right;
   }
 
+  static constexpr std::int64_t kTile = 64;
+
+  /// How many keys a boolean mask of keys shows.
+  std::int64_t keys_shown(std::int64_t b, std::int64_t h) const {
+    std::int64_t count = 0;
+    for (std::int64_t j = 0; j < p_.key_length; ++j) {
+      count += static_cast<const std::uint8_t*>(inputs_.mask->data)[inputs_.mask->offset(b, h, 0, j)] != 0;
+    }
+    return count;
+  }
+
   void attend(std::int64_t b, std::int64_t h, std::int64_t i, std::size_t row) {
     const auto q = inputs_.q.as<const Real>(), k = inputs_.k.as<const Real>(), v = inputs_.v.as<const Real>();
     std::int64_t g = fault_ == Fault::heads_tiled ? h % p_.key_heads : h / p_.heads_per_group();
@@ -189,14 +212,23 @@ class FaultyPlan : public Plan {
       if (!in_range(i, j)) continue;
       Real bias = 0;
       if (inputs_.mask && fault_ != Fault::ignored_mask) {
-        const std::int64_t mask_head = shift_heads_ ? (h + b) % p_.query_heads : h;
-        std::int64_t at = inputs_.mask->offset(b, mask_head, i, j);
+        std::int64_t mask_head = shift_heads_ ? (h + b) % p_.query_heads : h;
+        if (fault_ == Fault::mask_by_key_head) mask_head = h / p_.heads_per_group();
+        const std::int64_t sequence = fault_ == Fault::mask_of_eight_batches ? b % 8 : b;
+        std::int64_t at = inputs_.mask->offset(sequence, mask_head, i, j);
         if (fault_ == Fault::mask_index_wraps) at = static_cast<std::int64_t>(static_cast<std::uint32_t>(2 * at) / 2);
         if (!inputs_.mask->additive) {
-          if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) continue;
+          if (fault_ == Fault::mask_as_length && !p_.mask->kept[2]) {
+            if (j >= keys_shown(b, h)) continue;
+          } else if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) {
+            continue;
+          }
         } else {
           bias = static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, at));
           if (bias == kHidden && fault_ == Fault::finite_math) bias = 0;
+          if (fault_ == Fault::mask_clipped) bias = std::min(bias, Real{10});
+          if (fault_ == Fault::mask_on_the_diagonal_alone && p_.causal && i / kTile != j / kTile && bias != kHidden)
+            bias = 0;
           if (bias == kHidden && !(fault_ == Fault::cap_after_mask && p_.softcap)) continue;
           if (fault_ == Fault::finite_minimum_hides && bias <= Real(-3e38)) continue;
         }
@@ -231,6 +263,10 @@ class FaultyPlan : public Plan {
                                                    : -std::numeric_limits<Real>::infinity();
     const bool fast_path = fault_ == Fault::fast_path_nan && p_.key_length > 256;
     if (!any && fault_ != Fault::nan_on_empty_row && !fast_path) return;
+    if (fault_ == Fault::first_tile_minimum && static_cast<std::int64_t>(s.size()) > 2 * kTile) {
+      const Real first = *std::max_element(s.begin(), s.begin() + 2 * kTile);
+      if (std::isfinite(first) && first < std::numeric_limits<Real>::lowest() / 2) return;
+    }
     const bool first_tile_hidden = s.size() > 32 && std::find(seen.begin(), seen.begin() + 32, 1) == seen.begin() + 32;
     if (fault_ == Fault::unshifted_softmax) max = 0;
     Real sum = 0;

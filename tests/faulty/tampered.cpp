@@ -247,6 +247,46 @@ constexpr std::array kMistakes = {
             [](const Call&, ChangedInputs& c) { c.inputs.mask.reset(); }},
     Mistake{"given_scale_dropped", "scale=... is accepted and dropped, with every option (26)",
             [](Call& p) { p.scale.reset(); }},
+    Mistake{"packed_heads_share_keys", "packed sequences with grouped heads read the first key head alone (69)", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (p.packed_sequences() && p.query_heads != p.key_heads) c.inputs.k.strides[1] = 0;
+            }},
+    Mistake{"causal_lost_with_weights", "whoever asks for weights gets them without causal (71)",
+            [](Call& p) { p.causal = p.causal && !p.wants(Output::weights); }},
+    Mistake{"sink_by_key_head", "sinks are read by key heads (73)", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              for (std::size_t h = 0; h < c.inputs.sinks.size(); ++h) {
+                c.sinks.push_back(c.inputs.sinks[h / static_cast<std::size_t>(p.heads_per_group())]);
+              }
+              c.inputs.sinks = c.sinks;
+            }},
+    Mistake{"sink_capped", "the sink passes through the cap (74)", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (!p.softcap) return;
+              for (const double sink : c.inputs.sinks) c.sinks.push_back(*p.softcap * std::tanh(sink / *p.softcap));
+              c.inputs.sinks = c.sinks;
+            }},
+    Mistake{"alibi_without_offset", "ALiBi's distances begin at the first key, whatever the corner (76)",
+            [](Call& p) {
+              const bool window = p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded;
+              if (p.alibi && !p.causal && !window) p.align = Align::top_left;
+            }},
+    Mistake{"causal_by_fours", "in 16 bits the first four rows see four keys (77)",
+            [](Call& p) {
+              if (size_of(p.dtype) == 2 && p.causal) p.prefix = std::max(p.prefix, std::min<std::int64_t>(4, p.key_length));
+            }},
+    Mistake{"corner_of_padded_lengths", "bottom-right of as many queries as keys has no offset, whatever the lengths (79)",
+            [](Call& p) {
+              if (p.lengths && p.query_length == p.key_length) p.align = Align::top_left;
+            }},
+    Mistake{"last_page_dropped", "a multiple of 256 pages loses the last key (81)", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (p.page_size && (p.key_length + *p.page_size - 1) / *p.page_size % 256 == 0) hide_last_key(p, c);
+            }},
+    Mistake{"window_lost_in_paged_decode", "one query on pages sees beyond its window (82)",
+            [](Call& p) {
+              if (p.page_size && p.query_length == 1) p.window_left = p.window_right = Call::kUnbounded;
+            }},
     Mistake{"last_key_dropped", "the last key is never seen", nullptr, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
     Mistake{"last_feature_zero", "the last feature of the values is never added", nullptr, nullptr, zero_last_feature},
@@ -278,14 +318,16 @@ class TamperedPlan : public Plan {
   std::unique_ptr<Plan> plan_;
 };
 
+std::unique_ptr<Backend> example() {
+  for (const BackendEntry& entry : registered_backends()) {
+    if (entry.name == "example") return entry.make({1, ""});
+  }
+  throw BackendUnavailable("example was not built");
+}
+
 class TamperedBackend : public Backend {
  public:
-  explicit TamperedBackend(const Mistake& mistake) : mistake_(mistake) {
-    for (const BackendEntry& entry : registered_backends()) {
-      if (entry.name == "example") honest_ = entry.make({1, ""});
-    }
-    if (!honest_) throw BackendUnavailable("example was not built");
-  }
+  explicit TamperedBackend(const Mistake& mistake) : mistake_(mistake), honest_(example()) {}
   Identity identity() const override { return {std::string(mistake_.name), "deliberately wrong", "CPU"}; }
   int contract() const override { return honest_->contract(); }
   Arithmetic arithmetic(const Call& p) const override { return honest_->arithmetic(p); }
@@ -298,6 +340,25 @@ class TamperedBackend : public Backend {
  private:
   const Mistake& mistake_;
   std::unique_ptr<Backend> honest_;
+};
+
+class WrongWhere : public Backend {
+ public:
+  explicit WrongWhere(std::function<bool(const Call&)> such)
+      : such_(std::move(such)), right_(example()), wrong_(mistake_named("last_row_left_out")) {}
+  Identity identity() const override { return {"wrong_where", "deliberately wrong", "CPU"}; }
+  int contract() const override { return right_->contract(); }
+  Arithmetic arithmetic(const Call& p) const override { return right_->arithmetic(p); }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return such_(p) ? wrong_.prepare(p) : right_->prepare(p); }
+
+ private:
+  static const Mistake& mistake_named(std::string_view name) {
+    return *std::find_if(kMistakes.begin(), kMistakes.end(), [&](const Mistake& m) { return m.name == name; });
+  }
+
+  std::function<bool(const Call&)> such_;
+  std::unique_ptr<Backend> right_;
+  TamperedBackend wrong_;
 };
 
 template <std::size_t... N>
@@ -313,6 +374,10 @@ const auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>())
 }  // namespace
 
 std::span<const BackendEntry> tampered_backends() { return kEntries; }
+
+std::unique_ptr<Backend> wrong_where(std::function<bool(const Call&)> such) {
+  return std::make_unique<WrongWhere>(std::move(such));
+}
 
 std::string_view tampered_description(std::string_view name) {
   const auto found = std::find_if(kMistakes.begin(), kMistakes.end(), [&](const Mistake& m) { return m.name == name; });

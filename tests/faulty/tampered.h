@@ -3,6 +3,8 @@
 // kernel.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 
 #include "backends/backend.h"
@@ -10,6 +12,9 @@
 namespace attest::faulty {
 
 std::span<const BackendEntry> tampered_backends();
+
+/// `example` with the last row never written where the call is such a one: a kernel that is wrong at one odd number.
+std::unique_ptr<Backend> wrong_where(std::function<bool(const Call&)> such);
 
 /// What the mistake is, in a few words; empty for a name that is none of these.
 std::string_view tampered_description(std::string_view name);

@@ -43,6 +43,19 @@ TEST(CaseLists, OfNothingAreEmptyAndOfNonsenseAnError) {
   EXPECT_THROW(load_cases({{}, {}, {"seq=4"}}), UserError);
 }
 
+TEST(CaseLists, AShareIsOfSuitesAndNotOfArguments) {
+  const auto lists = load_cases({{"smoke"}, {}, {"seq=5 dim=2"}, "1/8", 5});
+  const auto whole = load_cases({{"smoke"}, {}, {"seq=5 dim=2"}});
+  ASSERT_EQ(lists.size(), 2u);
+  EXPECT_EQ(lists[0].of_cases, whole[0].cases.size());
+  EXPECT_EQ(lists[0].cases.size(), (whole[0].cases.size() + 7) / 8);
+  EXPECT_EQ(lists[1].cases.size(), 1u);
+  EXPECT_EQ(whole[0].of_cases, 0u);
+  EXPECT_EQ(fingerprint_of(lists), fingerprint_of(load_cases({{"smoke"}, {}, {"seq=5 dim=2"}, "1/8", 5})));
+  EXPECT_NE(fingerprint_of(lists), fingerprint_of(load_cases({{"smoke"}, {}, {"seq=5 dim=2"}, "1/8", 6})));
+  EXPECT_THROW(load_cases({{}, {}, {"seq=5 dim=2"}, "1/8"}), UserError);
+}
+
 TEST(CaseLists, ReadLinesFromStandardInput) {
   std::istringstream input("# mine\nseq=3 dim=2\n\nseq=4 dim=2  # why\n");
   std::streambuf* const before = std::cin.rdbuf(input.rdbuf());

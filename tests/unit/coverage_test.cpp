@@ -111,6 +111,29 @@ TEST(Classes, OfOptionsAreThoseTheLineSays) {
   for (const auto& [feature, name] : expected) EXPECT_EQ(class_of(line, feature), name) << feature;
 }
 
+/// Half of the draws lie near the beginning; the others reach every magnitude of the range, and of an open one far.
+TEST(Classes, NumbersLieAnywhereInTheirRange) {
+  std::set<std::int64_t> met;
+  std::int64_t near = 0, farthest = 0;
+  Random random(1);
+  const auto draw = [&] { return random.below(std::size_t{1} << 40); };
+  for (int n = 0; n < 4000; ++n) {
+    const std::int64_t number = number_in({1025, 2047}, draw());
+    ASSERT_TRUE(1025 <= number && number <= 2047);
+    met.insert(number);
+    near += number <= 1033;
+  }
+  EXPECT_GT(met.size(), 700u);
+  EXPECT_NEAR(static_cast<double>(near), 2000, 200);
+  for (int n = 0; n < 4000; ++n) farthest = std::max(farthest, number_in({128, Range::kOpen}, draw()));
+  EXPECT_GT(farthest, 100'000);
+  EXPECT_EQ(number_in({7, 7}, draw()), 7);
+  for (int n = 0; n < 4000; ++n) {
+    const double x = real_in(0x1p-6, 1, draw());
+    ASSERT_TRUE(0x1p-6 <= x && x < 1) << x;
+  }
+}
+
 /// Every class knows how to be met.
 TEST(Classes, KnowHowToBeMet) {
   Random random(3);

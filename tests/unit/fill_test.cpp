@@ -171,6 +171,14 @@ constexpr Pin kAdditivePins[] = {
     {"mask.dtype=f16 mask=add:BHQK:nonfinite(0.3)", "f0badc50c95b907d b7f0"},
     {"mask.dtype=bf16 mask=add:BHQK:nan(0.3)", "2b0a929c04b268aa befe"},
     {"mask.dtype=bf16 mask=add:BHQK:nonfinite(0.3)", "f775170437a02a2a befe"},
+    {"mask.dtype=f64 mask=add:BHQK:padding(0.3)", "08cf4c805574c196 0000000000000000"},
+    {"mask.dtype=f64 mask=add:BHQK:wide", "4ecd26da84afaa11 c017938449d16f52"},
+    {"mask.dtype=f32 mask=add:BHQK:padding(0.3)", "72cd8dccc218ffaf 00000000"},
+    {"mask.dtype=f32 mask=add:BHQK:wide", "967e8c03af0491f7 c0bc9c22"},
+    {"mask.dtype=f16 mask=add:BHQK:padding(0.3)", "997a333d9e143997 0000"},
+    {"mask.dtype=f16 mask=add:BHQK:wide", "650cca43e45c47c6 c5e5"},
+    {"mask.dtype=bf16 mask=add:BHQK:padding(0.3)", "35b6a00f9e40d38f 0000"},
+    {"mask.dtype=bf16 mask=add:BHQK:wide", "a07ff3c14b6874cd c0bd"},
 };
 
 TEST(Fill, EveryAdditiveMaskInEveryTypeKeepsItsBits) {
@@ -261,6 +269,9 @@ constexpr Pin kLinearPins[] = {
     {"dtype=f16", "4926c2cd0ad7beea 32c9 b22d 3b78 ad6d"},
     {"dtype=bf16", "f6681aba09b6dfaf 3e59 be46 3f6f bdae"},
     {"dtype=f32 decay=head beta=one fill=uniform", "34923db59c7784a9 bd8a4671 be4593ac 3f6f0987 bdadaf79"},
+    {"dtype=f64 decay.fill=wide beta.fill=wide state.fill=wide",
+     "b4b861fbd897debf 3fcb259c5376e5c8 bfdce9b14fc382b2 3ffef0987644662a 3fc7525086a0636c"},
+    {"dtype=bf16 decay.fill=wide beta.fill=wide state.fill=wide", "873198190248a5bb 3e59 bee7 3ff8 3e3b"},
 };
 
 /// Keys of about unit length, decay, beta and state.
@@ -273,6 +284,61 @@ TEST(Fill, TensorsOfLinearAttentionKeepTheirBits) {
     for (const TensorStorage& tensor : inputs.extra) tensors.push_back(tensor.view());
     EXPECT_EQ(pin_of(tensors), bits) << options;
   }
+}
+
+/// Values of an additive mask of 4,000 elements.
+std::vector<double> mask_values(const std::string& type, const std::string& fill) {
+  const Problem p = parse_case("dtype=" + type + " seq=1x4000 dim=1 mask=add:111K:" + fill);
+  const CaseInputs inputs = make_inputs(p);
+  std::vector<double> values;
+  for (std::int64_t j = 0; j < 4000; ++j) values.push_back(load(inputs.mask.view().data, p.mask_dtype(), j));
+  return values;
+}
+
+TEST(Fill, PaddingIsWhatModelsWrite) {
+  for (const char* type : {"f64", "f32", "f16"}) {
+    const std::vector<double> values = mask_values(type, "padding(0.25)");
+    EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{-10000, 0})) << type;
+    EXPECT_NEAR(static_cast<double>(std::count(values.begin(), values.end(), -10000)), 1000, 100) << type;
+  }
+}
+
+/// As many numbers below 1 as a magnitude that is spread evenly over its exponents gives, and as many of each sign.
+TEST(Fill, WideMasksHaveEveryMagnitudeAndBothSigns) {
+  const std::vector<double> values = mask_values("f32", "wide");
+  const auto share = [&](auto holds) {
+    return static_cast<double>(std::count_if(values.begin(), values.end(), holds)) / 4000;
+  };
+  EXPECT_NEAR(share([](double x) { return x > 0; }), 0.5, 0.05);
+  EXPECT_NEAR(share([](double x) { return std::fabs(x) < 1; }), 0.5, 0.05);
+  EXPECT_GT(share([](double x) { return x > 10; }), 0.1);
+  EXPECT_EQ(share([](double x) { return std::fabs(x) >= 1024 || std::fabs(x) < 0x1p-10; }), 0);
+}
+
+TEST(Fill, WideInputsOfLinearAttentionStayInTheirRange) {
+  const CaseInputs inputs = make_inputs(
+      parse_case("dtype=f64 op=gated_delta state seq=60 dim=8 decay.fill=wide beta.fill=wide state.fill=wide"));
+  ASSERT_EQ(inputs.extra.size(), 3u);
+  const auto bounds_of = [&](std::size_t n) {
+    double least = kInfinity, most = -kInfinity;
+    const ConstTensor view = inputs.extra[n].view();
+    each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const double x = load(view.data, view.dtype, view.offset(b, h, l, d));
+      least = std::min(least, x);
+      most = std::max(most, x);
+    });
+    return std::pair(least, most);
+  };
+  const auto [decay_least, decay_most] = bounds_of(0);
+  EXPECT_LT(decay_least, -200);
+  EXPECT_LT(decay_most, 0);
+  EXPECT_GT(decay_most, -0.01);
+  const auto [beta_least, beta_most] = bounds_of(1);
+  EXPECT_GT(beta_least, 0);
+  EXPECT_LT(beta_most, 2);
+  const auto [state_least, state_most] = bounds_of(2);
+  EXPECT_LT(state_least, -100);
+  EXPECT_GT(state_most, 100);
 }
 
 TEST(Fill, PoisonKeepsItsPlaces) {

@@ -43,6 +43,18 @@ TEST(RunTally, AnswersWhetherItIsRight) {
   EXPECT_EQ(tally.answer({}, 0).tone, Tone::bad);
 }
 
+/// A green word must not hide that hardly anything ran.
+TEST(RunTally, SaysWhatShareWasRunWhenItIsSmall) {
+  RunTally tally;
+  for (int n = 0; n < 2; ++n) tally.add(passing("narrow", "seq=4 dim=" + std::to_string(4 + n), 0.5));
+  for (int n = 0; n < 704; ++n) tally.add(verdict_of("narrow", Status::refused, "seq=1 dim=1", "", "no such option"));
+  for (int n = 0; n < 20; ++n) tally.add(passing("wide", "seq=4 dim=4", 0.5));
+  for (int n = 0; n < 10; ++n) tally.add(verdict_of("wide", Status::refused, "seq=1 dim=1", "", "no such option"));
+  EXPECT_EQ(tally.answer({}, 0).text(),
+            "right: narrow in the 2 of 706 cases that it does, wide; 22 pass, 0 fail, 714 refused, 0 mistrusted");
+  EXPECT_EQ(tally.refusers(), std::vector<std::string>{"narrow"});
+}
+
 /// As many columns of numbers as add up to the verdicts.
 TEST(RunTally, HasARowForEachBackend) {
   RunTally tally;

@@ -87,6 +87,56 @@ TEST(Shard, EveryCaseIsInOnePart) {
   EXPECT_EQ(Shard("1000000000/1000000000").cases_of(costs), std::vector<bool>(5)) << "and takes no memory";
 }
 
+std::vector<std::string> lines_of(std::size_t count) {
+  std::vector<std::string> lines;
+  for (std::size_t n = 0; n < count; ++n) lines.push_back("seq=" + std::to_string(n) + " dim=1");
+  return lines;
+}
+
+TEST(Share, IsAsLargeAsItSaysAndNeverEmpty) {
+  const auto taken = [](const std::string& share, std::size_t count, std::uint64_t seed) {
+    const std::vector<bool> own = Share(share).cases_of(lines_of(count), seed);
+    return std::count(own.begin(), own.end(), true);
+  };
+  EXPECT_EQ(taken("1/8", 800, 1), 100);
+  EXPECT_EQ(taken("3/8", 800, 1), 300);
+  EXPECT_EQ(taken("1/8", 801, 1), 101);
+  EXPECT_EQ(taken("1/1000", 3, 1), 1);
+  EXPECT_EQ(taken("1/8", 0, 1), 0);
+  EXPECT_EQ(taken("", 7, 1), 7);
+  EXPECT_EQ(taken("5/5", 7, 1), 7);
+}
+
+TEST(Share, OfOneSeedIsTheSameAndOfAnotherIsNot) {
+  const std::vector<std::string> lines = lines_of(1000);
+  const Share share("1/10");
+  EXPECT_EQ(share.cases_of(lines, 7), share.cases_of(lines, 7));
+  // 200 seeds: every case is met, by chance about 20 times.
+  std::vector<int> met(lines.size());
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::vector<bool> own = share.cases_of(lines, seed);
+    for (std::size_t n = 0; n < own.size(); ++n) met[n] += own[n];
+  }
+  EXPECT_GE(*std::min_element(met.begin(), met.end()), 1);
+  EXPECT_LE(*std::max_element(met.begin(), met.end()), 60);
+}
+
+/// Which lines are taken hangs on the lines, not on where they stand.
+TEST(Share, DoesNotHangOnTheOrder) {
+  std::vector<std::string> lines = lines_of(100);
+  const std::vector<bool> own = Share("1/4").cases_of(lines, 3);
+  std::reverse(lines.begin(), lines.end());
+  std::vector<bool> reversed = Share("1/4").cases_of(lines, 3);
+  std::reverse(reversed.begin(), reversed.end());
+  EXPECT_EQ(own, reversed);
+}
+
+TEST(Share, WhatIsNoneIsTheUsersError) {
+  for (const char* nonsense : {"0/4", "5/4", "1", "1/", "/4", "1/0", "-1/4", "1/4 ", "0.1", "1/9999999999"}) {
+    EXPECT_THROW(Share{nonsense}, UserError) << nonsense;
+  }
+}
+
 TEST(Shard, PartsOfSuitesCostTheSame) {
   for (const char* suite : {"matrix", "deep"}) {
     std::vector<double> costs;
