@@ -10,7 +10,7 @@
 namespace attest::probes {
 namespace {
 
-constexpr std::int64_t kPoints = 1024;
+constexpr std::int64_t kFunctionPoints = 1024;
 
 /// What many measurements prove of an error, each with what else it may hold.
 class Evidence {
@@ -93,7 +93,7 @@ Found log_error(const Asked& asked) {
 
 Found tanh_error(const Asked& asked) {
   // One key: lse is its score.
-  Probe p = asked.probe(fmt::format("seq={}x1 dim=1 scale=1 softcap=1 out=o,lse", kPoints));
+  Probe p = asked.probe(fmt::format("seq={}x1 dim=1 scale=1 softcap=1 out=o,lse", kFunctionPoints));
   const auto argument = [](std::int64_t i) { return rounded_to(DType::bf16, static_cast<double>(i + 1) / 128); };
   p.set_q([&](std::int64_t i, std::int64_t) { return argument(i); });
   p.set_k([](std::int64_t, std::int64_t) { return 1.0; });
@@ -101,7 +101,7 @@ Found tanh_error(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(p);
   const double u = unit_roundoff(a.accumulator), one = error_of_one(asked);
   Evidence evidence;
-  for (std::int64_t i = 0; i < kPoints; ++i) {
+  for (std::int64_t i = 0; i < kFunctionPoints; ++i) {
     const auto exact = std::tanh(static_cast<long double>(argument(i)));
     const auto error = static_cast<double>(std::fabs((p.lse(i) - exact) / exact));
     double others = (a.base2 ? 5 : 1) * 1.01 * u + lse_roundoff(asked, a) + one / static_cast<double>(exact);
