@@ -39,7 +39,9 @@ struct Arithmetic {
   bool base2 = false;                 ///< scores are kept in units of log 2 and exp2 is used
   ScalePlacement scale = ScalePlacement::score;
   Division division = Division::ieee;
-  std::int64_t key_block = 0;              ///< keys per step of the online softmax; 0: one pass over whole rows
+  /// Keys per step of an online softmax, in whatever order the steps walk over the keys; 0: one pass over whole rows.
+  /// States of steps (maximum, sum, output) that are merged without being divided count as steps, in any tree.
+  std::int64_t key_block = 0;
   double lazy_threshold = 0;               ///< nats by which the running maximum may lag; 0: never
   bool normalised_before_storage = false;  ///< P is divided by its sum before P*V
   DType stored_scores = DType::f32;  ///< type in which scores are kept between steps; the accumulator's when wider
@@ -53,6 +55,10 @@ struct Arithmetic {
   /// divided, and they are merged by their logsumexp in the accumulator's type, by exp and log as above; 0: not cut.
   std::int64_t parts = 0;
   DType stored_parts = DType::f32;  ///< type in which a part's result waits to be merged; the accumulator's when wider
+  /// Scores in base e enter exp2 through one fused multiply-add: exp2(fma(s, log2(e), -m*log2(e))). Not with base2.
+  bool fused_log2e = false;
+  bool no_maximum = false;        ///< weights are exp(s): nothing is subtracted. Not with key_block or parts
+  bool weights_from_lse = false;  ///< weights as an output are exp(s - lse), whatever P is in P*V
 
   bool operator==(const Arithmetic&) const = default;
 };

@@ -20,10 +20,13 @@ BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored)
   eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
   u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
   half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
-  const double in_base = a.base2 ? std::numbers::log2e : 1;  // scores are kept in these units
+  const double in_base = a.base2 || a.fused_log2e ? std::numbers::log2e : 1;  // scores are brought into these units
   largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;
   largest_step = scores_stored ? largest_score : kInfinity;
   lag = std::exp(a.lazy_threshold);
+  // The difference is rounded; a fused multiply-add rounds once, and so is the log2(e) in it. Without a maximum
+  // there is no difference, only the multiplication.
+  shift_roundings = a.fused_log2e ? 2 : a.no_maximum ? 0 : 1;
   blocks = blocks_of(a, p.key_length);
   if (p.sinks) blocks = std::max(blocks, 1.0);  // the sink enters like a block of its own
   scale_roundings = attest::scale_roundings(a);

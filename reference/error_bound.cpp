@@ -19,6 +19,8 @@ struct WeightErrors {
   double largest_exponent = 0;    ///< max t_j
   double reference_point = 0;     ///< E*: by how much the computed maximum may be off
   double largest_score = 0;       ///< max E_j
+  double highest = -kInfinity;    ///< max s_j + E_j: what the computed maximum is at most
+  double surest = -kInfinity;     ///< max s_j - E_j: and at least
 };
 
 /// Absolute errors of one score after each step.
@@ -93,13 +95,19 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores&
     t[j] = scores.of(j).biased;
     errors.largest_score = std::max(errors.largest_score, t[j]);
     errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
+    errors.highest = std::max(errors.highest, row.biased[j] + t[j]);
+    errors.surest = std::max(errors.surest, row.biased[j] - t[j]);
   }
   const bool has_sink = row.sink != -kInfinity;
   const double sink_error = has_sink && a.base2 ? c.gamma(2) * std::fabs(row.sink) : 0;
   if (has_sink) errors.reference_point = std::max(errors.reference_point, sink_error - (row.max - row.sink));
+  if (has_sink) errors.highest = std::max(errors.highest, row.sink + sink_error);
+  if (has_sink) errors.surest = std::max(errors.surest, row.sink - sink_error);
+  if (a.no_maximum) errors.reference_point = 0;
 
   const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
-  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * c.u * a.lazy_threshold + from_sum;
+  const double of_shift = c.shift_roundings * c.u;
+  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * of_shift * a.lazy_threshold + from_sum;
   // The logsumexp of a key's part lies between the key's score and the row's logsumexp, whichever part it is. It is
   // rounded, after a logarithm, and taken out of an exponential; each part passes one exponential for each part.
   const double log_part = std::log(static_cast<double>(row.visible_count) + 1) + a.lazy_threshold;
@@ -111,13 +119,21 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores&
     const double of_base = a.base2 ? 2 * (largest_lse + 2 * log_part) : 0;
     return c.e_log * log_part + c.u * (largest_lse + below_lse + of_base) + c.parts * c.e_exp;
   };
+  // The product of a maximum and log2(e) is rounded: within a row all have that error in common, but a rescaling takes
+  // the exact product for the rounded one.
+  const auto in_frames = [&](double score, double score_error) {
+    if (!a.fused_log2e || c.blocks + c.parts == 0) return 0.0;
+    const double largest = std::max(std::fabs(score), std::fabs(row.max)) + score_error + errors.reference_point;
+    return (c.blocks + c.parts) * c.u * (largest + a.lazy_threshold);
+  };
   const auto weight_error = [&](double score, double share, double score_error) {
     const double below_max = row.max - score;
     if (below_max == kInfinity)
       return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
     // Summed in this order: below_max may be the largest double there is.
-    const double exponent = score_error + c.u * below_max + c.u * (score_error + errors.reference_point) + per_key +
-                            in_merge(score, score_error);
+    const double shift = a.no_maximum ? std::fabs(score) : below_max;
+    const double exponent = score_error + of_shift * shift + of_shift * (score_error + errors.reference_point) +
+                            per_key + in_merge(score, score_error) + in_frames(score, score_error);
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
     return exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share;
@@ -226,6 +242,78 @@ bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFinit
   return false;
 }
 
+/// How far exp(s_j - lse) may be from the weight, whose score was computed for lse, and once more.
+double weight_from_lse(const Row& row, std::size_t j, double score_error, double lse_error, const BoundConstants& c) {
+  const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
+  const double below = row.lse - row.biased[j] + score_error + lse_error;
+  const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
+  const double exponent = score_error + lse_error + own * c.u * below + frame + c.e_exp;
+  const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
+                                  : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
+  return off * (1 + 8 * c.u) + c.eta;
+}
+
+/// The largest |m| that a step may take weights under: of the row, and of each block by itself.
+double largest_maximum(const Row& row, const BoundConstants& c) {
+  double largest = std::fabs(row.max);
+  if (c.arithmetic.key_block == 0) return largest;
+  const auto block = static_cast<std::size_t>(c.arithmetic.key_block);
+  for (std::size_t first = 0; first < row.seen.size(); first += block) {
+    double highest = -kInfinity;
+    for (std::size_t j = first; j < std::min(first + block, row.seen.size()); ++j) {
+      if (row.seen[j]) highest = std::max(highest, row.biased[j]);
+    }
+    if (highest != -kInfinity) largest = std::max(largest, std::fabs(highest));
+  }
+  return largest;
+}
+
+/// The sum of the weights as it is computed.
+struct ComputedSum {
+  double size;        ///< exactly: under the row's maximum, or under none
+  double most;        ///< how large a weight may be while the sum is made, over its size at last
+  double lost;        ///< relative, of what underflows on the way into it: more than what its roundings cover
+  bool out_of_range;  ///< it may become an infinity, or so small that its weights are lost
+};
+ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, const BoundConstants& c) {
+  if (!c.arithmetic.no_maximum) {
+    // Weights are taken under a maximum whose product with log2(e) was rounded: by this many nats.
+    const double frame = c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.reference_point) : 0;
+    // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
+    return {row.sum * std::exp(-frame), c.lag * std::exp(frame), c.lag > 1 ? c.eta * n * c.lag / row.sum : 0,
+            !(frame <= 1)};
+  }
+  const double size = std::exp(row.lse), heaviest = std::exp(weights.highest) * (1 + c.e_exp);
+  const double lightest = std::exp(weights.surest);
+  const double lost = (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest;
+  const bool too_large = !(heaviest * n <= c.half_range / 4) ||
+                         (c.u_weights > 0 && !(heaviest <= largest_held(c.arithmetic.stored_weights)));
+  // A reciprocal of less may be an infinity.
+  const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
+  return {size, heaviest, lost, too_large || too_small};
+}
+
+/// Of the accumulator's logsumexp, before it is stored.
+double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,
+                    const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
+  const double log_parts = c.parts > 0 ? std::log(c.parts) : 0;
+  // Of the sum under a maximum that lags, and of the parts' weights.
+  const double log_sum = std::max(std::fabs(std::log(sum.size)) + a.lazy_threshold, log_parts);
+  // What the sum may lose to underflow where it adds stored weights.
+  const double lost = (a.sum_of_stored ? n * c.eta_weights / sum.size : 0) + sum.lost;
+  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
+  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
+  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
+  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+  double bound = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
+                 (1 + 4 * c.u);
+  // The maximum is brought into units of log 2, and back.
+  const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+  if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
+  return bound;
+}
+
 /// Bounds of the scores' stages, hidden keys included, and of the weights.
 void bound_stages(const Row& row, const RowScores& scores, const BoundConstants& c, const NonFiniteScores& special,
                   const WeightErrors* weights, RowBound& bound) {
@@ -234,7 +322,8 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
   const double product_relative = (1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1;
   const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
-  const double underflow = c.eta * (2 + n + c.blocks) + c.eta_weights;
+  const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
+  const double underflow = (c.eta * (2 + n + c.blocks) + c.eta_weights) / std::min(1.0, sum.size);
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t j = 0; j < keys; ++j) {
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
@@ -255,13 +344,17 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
       continue;
     }
     if (!weights || std::isnan(row.weights[j])) continue;
-    // The output's bound with V the identity.
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
+    if (c.arithmetic.weights_from_lse) {
+      bound.weights[j] = c.storing.bound(w, weight_from_lse(row, j, scores.of(j).biased, bound.lse, c));
+      continue;
+    }
+    // The output's bound with V the identity.
     const double larger = std::max(w, 1 - w);
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
     const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
-    const double division = division_relative * w + in_two_passes;
+    const double division = division_relative * w + in_two_passes + sum.lost * w;
     bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
   }
 }
@@ -284,8 +377,10 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) {
-      const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log;
-      bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log) * (1 + std::fabs(row.sink));
+      const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log, of_frame = a.fused_log2e ? 3 * c.u : 0;
+      bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log + of_frame) * (1 + std::fabs(row.sink));
+      const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
+      if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
     }
     if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
     return;
@@ -293,19 +388,35 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
 
   if (special.spoil_row) {
     if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
-    return;  // NaN whatever the arithmetic: the class decides
+    // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
+    bool undefined = false;
+    for (std::size_t j = 0; j < row.seen.size(); ++j)
+      undefined = undefined || (row.seen[j] && std::isnan(row.biased[j]));
+    if (a.no_maximum && !undefined) {
+      bound.lse = kInfinity;
+      bound.output.assign(row.output.size(), kInfinity);
+      for (std::size_t j = 0; c.wants_scores && j < row.seen.size(); ++j) {
+        if (row.seen[j]) bound.weights[j] = kInfinity;
+      }
+    }
+    return;
   }
-  if (scores_may_overflow(row, scores, special, c)) {
+  const auto proves_nothing = [&] {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
     if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
-    return;
-  }
+  };
+  if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
   const WeightErrors weights = weight_errors(row, of_row, scores, c);
-  if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
-  const ColumnSums sums = column_sums(head, row, weights);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
-  const double lambda = a.normalised_before_storage ? 1 : row.sum;
+  const ComputedSum sum = computed_sum(row, weights, n, c);
+  if (sum.out_of_range) return proves_nothing();
+  bound.lse = bound_of_lse(row, weights, n, sum, c);
+  if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
+  // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
+  if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
+  const ColumnSums sums = column_sums(head, row, weights);
+  const double lambda = a.normalised_before_storage ? 1 : sum.size;
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
@@ -313,6 +424,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // Weights beyond 1 are those of a maximum that lags.
   const bool weights_overflow =
       c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
+  // What one that shrinks may lose more than once, of the values that it weighs.
+  const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
   // Weights that are divided before they are stored exist only when the online sum is complete: they are computed once
   // more, with errors that no longer cancel against those in the sum.
   const double in_two_passes = !two_passes(a) || convex_only ? 0 : 2 * weights.sum / (1 - weights.sum);
@@ -328,7 +441,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
-      const WeightRange range{-c.largest_score * (1 + c.u / 2), 4 * std::max(c.eta, c.eta_weights), weights.of_weight};
+      const WeightRange range{-c.largest_score * (1 + c.u / 2),
+                              4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight};
       const bool by_class = decides_output(head, row, column, c.half_range, range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
@@ -342,12 +456,13 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     const double products = product_relative * weighted;
     const double division = division_relative * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
-    double underflow = c.eta * of_row.absolute[column] / row.sum +
+    double underflow = c.eta * of_row.absolute[column] / sum.size +
                        c.eta_weights * (of_row.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
     const double before = second_order * (centred + products + division + underflow);
-    const bool may_overflow = !(n * of_row.largest[column] * c.lag <= c.half_range) || weights_overflow;
+    const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.half_range) || weights_overflow;
     const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
     const bool unbounded = may_overflow || part_may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
@@ -361,21 +476,6 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
                      c.storing.u * (magnitude + before) + c.storing.eta};
     }
   }
-
-  const double log_parts = c.parts > 0 ? std::log(c.parts) : 0;
-  // Of the sum under a maximum that lags, and of the parts' weights.
-  const double log_sum = std::max(std::fabs(std::log(row.sum)) + a.lazy_threshold, log_parts);
-  // What the sum may lose to underflow where it adds stored weights.
-  const double lost = a.sum_of_stored ? n * c.eta_weights / row.sum : 0;
-  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
-  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
-  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
-  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
-  bound.lse = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
-              (1 + 4 * c.u);
-  if (a.base2) bound.lse += 2 * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
-  // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
-  if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
 }
 
 }  // namespace attest

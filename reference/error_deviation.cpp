@@ -152,7 +152,9 @@ std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
     if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
     if (a.base2) variance += 2 * added * added;
     variance += stores * std::max(square(capped), square(biased)) + underflows;
-    variances.push_back(variance + square(row_.max - biased) + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
+    const double shift = a.no_maximum ? biased : row_.max - biased;
+    const double of_shift = (a.fused_log2e ? 2 : a.no_maximum ? 0 : 1) * square(shift);
+    variances.push_back(variance + of_shift + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
   }
   return variances;
 }
@@ -178,33 +180,84 @@ RowDeviation::Terms RowDeviation::terms_of(std::size_t n, double u) const {
   return terms;
 }
 
+/// A maximum that rises rescales everything before by one factor, whose error all those keys share. What comes before
+/// is an implementation's own choice: from either end, or in pairs of blocks, whichever is largest.
+double RowDeviation::rescaling_variance(const std::vector<double>& pulls, double of_sink, const Arithmetic& a) const {
+  if (a.key_block == 0) return 0;
+  const double of_factor = square(2 * a.exp_ulps) + 2;
+  // The factor is taken for the old maximum as it is, and sums were made for its rounded product.
+  const auto error = [&](double pulled, double max) {
+    if (max == -kInfinity) return 0.0;  // nothing that has a weight
+    return (of_factor + (a.fused_log2e ? square(max) : 0)) * square(pulled);
+  };
+  struct State {
+    double pulled, max;
+  };
+  const auto walk = [&](auto key_at) {
+    State before{of_sink, row_.sink};
+    double variance = 0;
+    for (std::size_t n = 0; n < pulls.size(); ++n) {
+      const std::size_t m = key_at(n);
+      if (row_.biased[keys_[m].j] > before.max) {
+        variance += error(before.pulled, before.max);
+        before.max = row_.biased[keys_[m].j];
+      }
+      before.pulled += pulls[m];
+    }
+    return variance;
+  };
+  const double forwards = walk([](std::size_t n) { return n; });
+  const double backwards = walk([&](std::size_t n) { return pulls.size() - 1 - n; });
+  std::vector<State> states;
+  if (row_.sink != -kInfinity) states.push_back({of_sink, row_.sink});
+  for (std::size_t m = 0, block = 0; m < pulls.size(); ++m) {
+    const std::size_t own = keys_[m].j / static_cast<std::size_t>(a.key_block);
+    if (m == 0 || own != block) states.push_back({0, -kInfinity});
+    block = own;
+    states.back().pulled += pulls[m];
+    states.back().max = std::max(states.back().max, row_.biased[keys_[m].j]);
+  }
+  double in_pairs = 0;
+  for (; states.size() > 1; states.resize((states.size() + 1) / 2)) {
+    for (std::size_t n = 0; 2 * n < states.size(); ++n) {
+      State one = states[2 * n];
+      if (2 * n + 1 < states.size()) {
+        const State& other = states[2 * n + 1];
+        const State& lower = one.max < other.max ? one : other;
+        in_pairs += error(lower.pulled, lower.max);
+        one = {one.pulled + other.pulled, std::max(one.max, other.max)};
+      }
+      states[n] = one;
+    }
+  }
+  return std::max({forwards, backwards, in_pairs});
+}
+
 /// sigma^2 over u^2/3, but for the storing of P and of the result.
 double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Arithmetic& a,
                                      const std::vector<double>& weights) const {
   const double o = row_.output[static_cast<std::size_t>(columns_[n])];
   const double in_product =
       (a.normalised_before_storage ? division_roundings(a.division) : 0) + (row_.factors.empty() ? 1 : 5);
-  const double rescaling = a.key_block > 0 ? square(2 * a.exp_ulps) + 2 : 0;
   double variance = terms.partials + o * o * terms.weight_partials;
-  double of_scale = 0, pulled = 0, highest = row_.sink;
+  double of_scale = 0, of_log2e = 0, pulled = 0;
   if (row_.sink != -kInfinity) {  // one more key, first of all, whose value is 0 and whose score is exact
     pulled = -std::exp(row_.sink - row_.lse) * o;
     variance += square(pulled) * (square(row_.max - row_.sink) + square(2 * a.exp_ulps) +
                                   4 * blocks_of(a, head_.call().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
   }
+  std::vector<double> pulls(keys_.size());
   for (std::size_t m = 0; m < keys_.size(); ++m) {
     const std::size_t j = keys_[m].j;
     const double weight = row_.weights[j], pull = weight * (terms.values[m] - o);
-    // A maximum that rises rescales everything before by one factor, whose error all those keys share.
-    if (row_.biased[j] > highest) {
-      variance += rescaling * square(pulled);
-      highest = row_.biased[j];
-    }
-    pulled += pull;
+    pulls[m] = pull;
     variance += in_product * square(weight * terms.values[m]) + pull * pull * weights[m];
     of_scale += row_.raw[j] * pull;
+    of_log2e += row_.biased[j] * pull;
   }
-  return variance + scale_roundings(a) * square(of_scale) + shared_[n] + (division_roundings(a.division) + 1) * o * o;
+  if (a.fused_log2e) variance += square(of_log2e);  // its rounded factor
+  return variance + rescaling_variance(pulls, pulled, a) + scale_roundings(a) * square(of_scale) + shared_[n] +
+         (division_roundings(a.division) + 1) * o * o;
 }
 
 /// What merging parts adds to sigma^2 over u^2/3. The errors of a part's weight are common to all of its keys, which
@@ -238,6 +291,9 @@ double RowDeviation::merge_variance(std::size_t n, const Terms& terms, const Ari
 std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
   std::vector<double> deviations(columns_.size(), kInfinity);
   if (!claims(a)) return deviations;
+  // Under no maximum weights keep their size, and are lost outside of this range.
+  const double in_range = a.stored_weights == DType::f16 ? 6 : a.accumulator == DType::f64 ? 600 : 60;
+  if (a.no_maximum && !(std::fabs(row_.lse) < in_range && std::fabs(row_.max) < in_range)) return deviations;
   const double u = unit_roundoff(a.accumulator), third = u * u / 3;
   const std::vector<double> weights = weight_variances(a);
   // Beyond this the error of a weight is no longer in proportion to that of its score.
@@ -249,7 +305,8 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
   const double of_stored = weights_stored ? square(unit_roundoff(a.stored_weights)) / 3 : 0;
   const double eta = underflow_unit(a.accumulator, a.flush_to_zero);
   const double eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
-  const double lambda = a.normalised_before_storage ? 1 : row_.sum;
+  const double sum = a.no_maximum ? std::exp(row_.lse) : row_.sum;
+  const double lambda = a.normalised_before_storage ? 1 : sum, lag = std::exp(a.lazy_threshold);
   double kept = 1;  // sum p_j * r_j, r_j the dropout factor
   if (!row_.factors.empty()) {
     kept = std::inner_product(row_.weights.begin(), row_.weights.end(), row_.factors.begin(), 0.0);
@@ -264,7 +321,7 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
       rounded += square(row_.weights[keys_[m].j] * (a.sum_of_stored ? terms.values[m] - o : terms.values[m]));
     }
     const double in_sum = a.sum_of_stored ? static_cast<double>(keys_.size()) * std::fabs(o) : 0;
-    double underflow = eta * absolute / row_.sum + eta_weights * (absolute + in_sum) / lambda +
+    double underflow = eta * lag * absolute / sum + eta_weights * (absolute + in_sum) / lambda +
                        eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
     if (a.flush_to_zero) underflow += eta * kept;
     const double in_sums = column_variance(n, terms, a, weights) + merge_variance(n, terms, a);

@@ -46,6 +46,7 @@ class RowDeviation {
   std::vector<double> weight_variances(const Arithmetic& arithmetic) const;
   double column_variance(std::size_t n, const Terms& terms, const Arithmetic& arithmetic,
                          const std::vector<double>& weights) const;
+  double rescaling_variance(const std::vector<double>& pulls, double of_sink, const Arithmetic& arithmetic) const;
   double merge_variance(std::size_t n, const Terms& terms, const Arithmetic& arithmetic) const;
   bool claims(const Arithmetic& arithmetic) const;
 

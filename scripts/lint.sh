@@ -4,7 +4,7 @@
 #   ./scripts/lint.sh                 all that a checkout allows
 #   ./scripts/lint.sh format          clang-format 14 on every C++ source
 #   ./scripts/lint.sh style           each test asserts, each source has a test, one definition of attention
-#   ./scripts/lint.sh names build     CASES.md and VERDICTS.md describe every name that the program of BUILD has
+#   ./scripts/lint.sh names build     the documents describe every name that the program of BUILD has
 #   ./scripts/lint.sh tidy build      clang-tidy 14 on the sources that changed
 #   ./scripts/lint.sh all build       all of it; ends with 77 where one of the tools is missing
 set -uo pipefail

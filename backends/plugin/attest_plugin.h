@@ -256,6 +256,11 @@ typedef struct attest_arithmetic {
   int32_t sum_of_stored;                /* the row sum adds the weights as stored */
   int32_t flush_to_zero;                /* subnormals may become 0 */
   int64_t state_chunk;                  /* linear attention: tokens that enter the state together; 0: one by one */
+  int64_t parts;                        /* keys cut into so many runs, whose divided results are merged; 0: not cut */
+  int32_t stored_parts;                 /* type in which a part's result waits; before: the accumulator's */
+  int32_t fused_log2e;                  /* exp2(fma(s, log2(e), -m*log2(e))) of scores in base e */
+  int32_t no_maximum;                   /* exp(s): no maximum is subtracted */
+  int32_t weights_from_lse;             /* weights as an output are exp(s - lse) */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

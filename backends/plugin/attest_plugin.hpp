@@ -260,6 +260,11 @@ inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic
     to->sum_of_stored = a.sum_of_stored;
     to->flush_to_zero = a.flush_to_zero;
     to->state_chunk = a.state_chunk;
+    to->parts = a.parts;
+    to->stored_parts = static_cast<std::int32_t>(a.stored_parts);
+    to->fused_log2e = a.fused_log2e;
+    to->no_maximum = a.no_maximum;
+    to->weights_from_lse = a.weights_from_lse;
     return ATTEST_OK;
   });
 }

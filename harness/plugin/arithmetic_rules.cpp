@@ -20,6 +20,10 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   if (a.score_stores < 0 || a.score_stores > 16)
     return fmt::format("score_stores is {}, and not from 0 to 16", a.score_stores);
   if (a.scale == ScalePlacement::folded_log2e && !a.base2) return "scale is folded_log2e without base2";
+  if (a.parts < 0) return fmt::format("parts is {}: it must not be negative", a.parts);
+  if (a.fused_log2e && a.base2) return "fused_log2e with base2: it takes scores in base e";
+  if (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0))
+    return "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged";
   return std::nullopt;
 }
 

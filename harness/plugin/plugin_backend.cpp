@@ -131,7 +131,8 @@ bool flag(const char* member, std::int32_t value) {
 
 void set_defaults(attest_arithmetic& a, const Call& call) {
   const Arithmetic plain;
-  a.accumulator = a.stored_weights = a.stored_scores = static_cast<std::int32_t>(accumulator_of(call.dtype));
+  a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts =
+      static_cast<std::int32_t>(accumulator_of(call.dtype));
   a.exp_ulps = plain.exp_ulps;
   a.log_ulps = plain.log_ulps;
   a.tanh_ulps = plain.tanh_ulps;
@@ -155,6 +156,11 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.sum_of_stored = flag("sum_of_stored", from.sum_of_stored);
   a.flush_to_zero = flag("flush_to_zero", from.flush_to_zero);
   a.state_chunk = from.state_chunk;
+  a.parts = from.parts;
+  a.stored_parts = enumerator<DType>("stored_parts", from.stored_parts);
+  a.fused_log2e = flag("fused_log2e", from.fused_log2e);
+  a.no_maximum = flag("no_maximum", from.no_maximum);
+  a.weights_from_lse = flag("weights_from_lse", from.weights_from_lse);
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

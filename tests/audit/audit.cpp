@@ -1,6 +1,6 @@
 // audit FILE: the oracle against MPFR. For each small line of a case file, everything is computed once more with 256
 // bits: the reference must lie within the bound it states for itself, and each backend within the bound derived for it,
-// of the exact value. Prints how far above the true error the bounds are. Exit code 1 at the first violation.
+// of the exact value. So must the emulator, with an arithmetic drawn for each line. Prints how far above the true error the bounds are. Exit code 1 at the first violation.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +20,7 @@
 #include "reference/linear_attention.h"
 #include "reference/work.h"
 #include "tests/audit/big_float.h"
+#include "tests/emulator/declarations.h"
 
 namespace attest::audit {
 namespace {
@@ -110,6 +111,11 @@ class Audit {
       if (backend->refuse(p)) continue;
       takers.push_back(backend);
       producers.push_back({backend->arithmetic(p), p.dtype});
+    }
+    emulator::EmulatorBackend emulated(emulator::random_declaration(random_, p.dtype));
+    if (!emulated.refuse(p)) {
+      takers.push_back(&emulated);
+      producers.push_back({emulated.arithmetic(p), p.dtype});
     }
     const Expectation e = expect(p, inputs, producers, 1, kInfinity);
     std::vector<GuardedOutputs> outputs;
@@ -235,6 +241,7 @@ class Audit {
   }
 
   const BackendSet& backends_;
+  Random random_{11};
   std::string line_;
   long long lines_ = 0, elements_ = 0, violations_ = 0;
   std::map<std::string, std::vector<double>> ratios_;

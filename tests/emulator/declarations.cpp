@@ -30,8 +30,11 @@ Emulated random_declaration(Random& random, DType dtype) {
   if (one_in(3)) a.scale = a.base2 && one_in(2) ? ScalePlacement::folded_log2e : ScalePlacement::split_root;
   a.division = random.pick(values_of<Division>());
   if (one_in(2)) a.key_block = random.pick(std::vector<std::int64_t>{1, 3, 8, 16, 64});
-  if (a.key_block > 0 && one_in(2)) a.lazy_threshold = random.pick(std::vector<double>{0.5, 2, 5.545, 8});
+  if (a.key_block > 0 && one_in(2)) a.lazy_threshold = random.pick(std::vector<double>{0.5, 2, 5.545, 8, 16, 40});
   a.normalised_before_storage = one_in(4);
+  a.fused_log2e = !a.base2 && one_in(3);
+  a.no_maximum = a.key_block == 0 && one_in(4);
+  a.weights_from_lse = one_in(4);
   const DType weights = random.pick(kNarrow), scores = random.pick(kNarrow);
   if (one_in(2) && narrower(weights, a.accumulator)) a.stored_weights = weights;
   if (one_in(3) && narrower(scores, a.accumulator)) {
@@ -105,6 +108,13 @@ std::vector<Statement> every_statement(DType dtype) {
       a.lazy_threshold = threshold;
     });
   }
+  add("fused_log2e", [](Arithmetic& a) { a.fused_log2e = true; });
+  add("fused_log2e key_block=8", [](Arithmetic& a) {
+    a.fused_log2e = true;
+    a.key_block = 8;
+  });
+  add("no_maximum", [](Arithmetic& a) { a.no_maximum = true; });
+  add("weights_from_lse", [](Arithmetic& a) { a.weights_from_lse = true; });
   add("normalised_before_storage", [](Arithmetic& a) { a.normalised_before_storage = true; });
   add("flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; });
   add(

@@ -117,6 +117,7 @@ class EmulatorPlan : public Plan {
     Steps steps(a_, e_.behaviour, e_.clamped_exp);
     steps.seed(e_.seed);
     steps.choose_order();
+    walk_ = a_.key_block > 0 ? static_cast<Walk>(e_.seed / 7 % (a_.lazy_threshold > 0 ? 2 : 3)) : Walk::forwards;
     Scores scores(p_, a_, steps);
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
@@ -139,9 +140,27 @@ class EmulatorPlan : public Plan {
     Number score, weight;
   };
 
+  /// Where the steps of an online softmax start, which nobody declares: from either end, or each by itself, and their
+  /// states are merged in pairs.
+  enum class Walk { forwards, backwards, tree };
+
+  /// What was summed over some keys, under their maximum.
+  struct State {
+    Number max = kHidden, sum = 0;
+    std::vector<Number> values;
+  };
+
+  /// exp(score - max), by whichever function is declared.
+  Number exp_below(Number score, Number max, int push, Steps& steps) const {
+    if (a_.no_maximum) max = 0;
+    if (!a_.fused_log2e) return steps.exp(a_.no_maximum ? score : steps.round(score - max, push), push);
+    const Number log2e = steps.nearest(std::numbers::log2e_v<Number>);
+    return steps.exp2(steps.round(std::fma(score, log2e, -steps.round(max * log2e)), push), push);
+  }
+
   /// Under a maximum of -inf nothing has been seen but scores that overflowed.
-  static Number weight_of(const Key& key, Number max, Steps& steps) {
-    return max == kHidden ? 0 : steps.exp(steps.round(key.score - max, key.push), key.push);
+  Number weight_of(const Key& key, Number max, Steps& steps) const {
+    return max == kHidden && !a_.no_maximum ? 0 : exp_below(key.score, max, key.push, steps);
   }
 
   /// Whether more of key j raises the output that the adversary wants large.
@@ -169,20 +188,28 @@ class EmulatorPlan : public Plan {
       keys_.push_back({j, push, scores.score(head.key_row(key), head.bias(i, key), push).biased, 0});
     }
     const int sum_push = exact_.output[column] < 0 ? 1 : -1;
-    Number max = sink, sum = has_sink ? 1 : 0;
+    Number max = sink, sum = !has_sink ? 0 : a_.no_maximum ? exp_below(sink, 0, 1, steps) : 1;
     sums_.assign(columns, 0);
-    const std::size_t block = a_.key_block > 0 ? static_cast<std::size_t>(a_.key_block) : exact_.seen.size();
-    for (std::size_t first = 0; first < keys_.size();) {
-      std::size_t last = first;
-      while (last < keys_.size() && keys_[last].j / block == keys_[first].j / block) ++last;
-      raise_maximum(first, last, max, sum, sum_push, steps);
+    const std::vector<Range> blocks = blocks_of_keys();
+    std::vector<State> states;
+    for (const auto& [first, last] : blocks) {
+      if (walk_ == Walk::tree) {
+        max = kHidden, sum = 0;
+        sums_.assign(columns, 0);
+      }
+      if (!a_.no_maximum) raise_maximum(first, last, max, sum, sum_push, steps);
       for (std::size_t n = first; n < last; ++n) {
         Key& key = keys_[n];
         key.weight = weight_of(key, max, steps);
       }
       sum = add_weights(first, last, sum, sum_push, steps);
       if (!a_.normalised_before_storage) add_values(head, first, last, steps, false);
-      first = last;
+      if (walk_ == Walk::tree) states.push_back({max, sum, sums_});
+    }
+    if (walk_ == Walk::tree) {
+      if (has_sink) states.push_back({sink, 1, std::vector<Number>(columns)});
+      State all = merged(states, 0, states.size(), sum_push, steps);
+      max = all.max, sum = all.sum, sums_ = std::move(all.values);
     }
     if (a_.normalised_before_storage) {
       for (Key& key : keys_) {
@@ -194,13 +221,45 @@ class EmulatorPlan : public Plan {
       const Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], sum, 1, true);
       out[c] = static_cast<double>(o);
     }
-    results_.lse[row] = natural(max + steps.log(sum, 1), steps, scores);
+    const Number logarithm = steps.log(sum, 1);
+    results_.lse[row] = natural(a_.no_maximum ? logarithm : max + logarithm, steps, scores);
   }
 
   /// The last steps of lse: its sum rounded, and back from units of log 2.
   double natural(Number lse, const Steps& steps, const Scores& scores) const {
     if (!a_.base2 || !std::isfinite(lse)) return static_cast<double>(steps.nearest(lse));
     return static_cast<double>(steps.nearest(steps.round(lse) * steps.round(1 / scores.log2e())));
+  }
+
+  using Range = std::pair<std::size_t, std::size_t>;
+  /// Of keys_, in the order in which they are taken.
+  std::vector<Range> blocks_of_keys() const {
+    const std::size_t block = a_.key_block > 0 ? static_cast<std::size_t>(a_.key_block) : exact_.seen.size();
+    std::vector<Range> blocks;
+    for (std::size_t first = 0; first < keys_.size();) {
+      std::size_t last = first;
+      while (last < keys_.size() && keys_[last].j / block == keys_[first].j / block) ++last;
+      blocks.emplace_back(first, last);
+      first = last;
+    }
+    if (walk_ == Walk::backwards) std::reverse(blocks.begin(), blocks.end());
+    return blocks;
+  }
+
+  /// States of neighbours, merged in pairs and not divided.
+  State merged(const std::vector<State>& states, std::size_t first, std::size_t last, int push, Steps& steps) const {
+    if (last - first == 1) return states[first];
+    const std::size_t middle = first + (last - first) / 2;
+    State a = merged(states, first, middle, push, steps), b = merged(states, middle, last, push, steps);
+    if (std::isnan(a.max) || !(b.max <= a.max)) std::swap(a, b);
+    // Under no maximum nothing is rescaled, but what is no number stays none.
+    // As where blocks follow each other, nothing is rescaled when the maximum stays.
+    const Number shrink = b.max == a.max || b.max == kHidden ? 1 : exp_below(b.max, a.max, 1, steps);
+    a.sum = steps.round(a.sum + steps.round(b.sum * shrink, push), push);
+    for (std::size_t c = 0; c < a.values.size(); ++c) {
+      a.values[c] = steps.round(a.values[c] + steps.round(b.values[c] * shrink));
+    }
+    return a;
   }
 
   /// Moves the running maximum on, unless it may lag, and shrinks what was summed under the old one.
@@ -214,7 +273,7 @@ class EmulatorPlan : public Plan {
     if (max == kHidden) {
       max = highest;
     } else if (!(highest <= max + lag)) {
-      const Number shrink = steps.exp(steps.round(max - highest), 1);
+      const Number shrink = exp_below(max, highest, 1, steps);
       sum = steps.round(sum * shrink, sum_push);
       for (Number& o : sums_) o = steps.round(o * shrink);
       max = highest;
@@ -270,6 +329,13 @@ class EmulatorPlan : public Plan {
     }
   }
 
+  /// exp(score - lse): without a maximum its sum is taken out in the same way.
+  Number from_lse(Number score, Number lse, Steps& steps) const {
+    if (!a_.fused_log2e) return steps.exp(steps.round(score - lse), 1);
+    const Number log2e = steps.nearest(std::numbers::log2e_v<Number>);
+    return steps.exp2(steps.round(std::fma(score, log2e, -steps.round(lse * log2e))), 1);
+  }
+
   void write_stage_row(const Head& head, std::int64_t i, std::size_t row, Steps& steps, Scores& scores) {
     scores.set_query(head.query_row(i));
     std::vector<Number> biased(exact_.seen.size(), kHidden);
@@ -288,13 +354,18 @@ class EmulatorPlan : public Plan {
     }
     if (!results_.stage_row(results_.weights, row)) return;
     terms_.clear();
-    if (exact_.sink != -kInfinity) terms_.push_back(steps.exp(steps.round(exact_.sink - max), 1));
+    if (exact_.sink != -kInfinity) terms_.push_back(exp_below(exact_.sink, max, 1, steps));
     std::vector<Number> weights(biased.size(), 0);
     for (std::size_t j = 0; j < biased.size(); ++j) {
-      if (exact_.seen[j]) terms_.push_back(weights[j] = steps.exp(steps.round(biased[j] - max), 1));
+      if (exact_.seen[j]) terms_.push_back(weights[j] = exp_below(biased[j], max, 1, steps));
     }
-    const Number sum = steps.sum(terms_, 1);
+    const Number sum = steps.sum(terms_, 1), logarithm = steps.log(sum, 1);
+    const Number lse = steps.round(a_.no_maximum ? logarithm : max + logarithm);
     for (std::size_t j = 0; j < biased.size(); ++j) {
+      if (exact_.seen[j] && a_.weights_from_lse) {
+        put(results_.weights, j, steps.nearest(from_lse(biased[j], lse, steps)));
+        continue;
+      }
       if (!exact_.seen[j]) {
         put(results_.weights, j, 0);
         continue;
@@ -311,6 +382,7 @@ class EmulatorPlan : public Plan {
   Row exact_;
   std::vector<Key> keys_;
   std::vector<Number> sums_, terms_;
+  Walk walk_ = Walk::forwards;
   support::HostResults<double> results_;
 };
 

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,12 @@ class Steps {
     // Nearly every exp(0) is 1, but that is not declared.
     if (x == 0 && (seed_ % 2 == 0 || behaviour_ == Behaviour::adversary)) return 1;
     return off(x, a_.base2 ? std::exp2(x) : std::exp(x), a_.exp_ulps, push);
+  }
+  /// The same of an argument in units of log 2.
+  Number exp2(Number x, int push) {
+    if (clamped_exp_) x = std::max(x, lowest_argument() * (a_.base2 ? 1 : std::numbers::log2e_v<Number>));
+    if (x == 0 && (seed_ % 2 == 0 || behaviour_ == Behaviour::adversary)) return 1;
+    return off(x, std::exp2(x), a_.exp_ulps, push);
   }
   Number log(Number x, int push) { return off(x, a_.base2 ? std::log2(x) : std::log(x), a_.log_ulps, push); }
   Number tanh(Number x, int push) { return off(x, std::tanh(x), a_.tanh_ulps, push); }

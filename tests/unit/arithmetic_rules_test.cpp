@@ -41,6 +41,20 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
   EXPECT_EQ(fault(a), "scale is folded_log2e without base2");
   a.base2 = true;
   EXPECT_EQ(fault(a), "sound");
+  a = {};
+  a.parts = -1;
+  EXPECT_EQ(fault(a), "parts is -1: it must not be negative");
+  a = {};
+  a.fused_log2e = true;
+  EXPECT_EQ(fault(a), "sound");
+  a.base2 = true;
+  EXPECT_EQ(fault(a), "fused_log2e with base2: it takes scores in base e");
+  a = {};
+  a.no_maximum = true;
+  EXPECT_EQ(fault(a), "sound");
+  a.key_block = 16;
+  EXPECT_EQ(fault(a),
+            "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged");
 }
 
 }  // namespace

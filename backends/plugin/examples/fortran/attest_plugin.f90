@@ -97,7 +97,8 @@ module attest_plugin
     integer(c_int64_t) :: key_block
     real(c_double) :: lazy_threshold
     integer(c_int32_t) :: stored_scores, score_stores, sum_of_stored, flush_to_zero
-    integer(c_int64_t) :: state_chunk
+    integer(c_int64_t) :: state_chunk, parts
+    integer(c_int32_t) :: stored_parts, fused_log2e, no_maximum, weights_from_lse
   end type
 
   type, bind(c) :: attest_conventions
