@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "harness/probe/arithmetic_probes.h"
 #include "harness/probe/probe.h"
+#include "harness/probe/restatement.h"
 
 namespace attest {
 namespace {
@@ -20,7 +23,9 @@ struct ArithmeticProbe {
 
 constexpr ArithmeticProbe kProbes[] = {
     {"accumulator", accumulator, true},
+    {"maximum", maximum, true},
     {"stored weights", stored_weights, true},
+    {"exponent", fused_log2e, true},
     {"stored scores", stored_scores, true},
     {"base", base_two, true},
     {"scale", scale_placement, true},
@@ -33,6 +38,7 @@ constexpr ArithmeticProbe kProbes[] = {
     {"key block", key_block, false, true},
     {"lazy threshold", lazy_threshold, false, true},
     {"flush to zero", flush_to_zero, false},
+    {"weights", weights_from_lse, false, true},
     {"state chunk", state_chunk, false},
 };
 
@@ -63,28 +69,195 @@ bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::
   });
   if (failure == "refused" || (failure.empty() && !found)) return true;
   ProbedStatement statement{fmt::format("{}, {}", name, name_of(asked.dtype)), "", failure, false};
+  statement.dtype = asked.dtype;
   if (found) {
     statement.stated = found->stated;
     statement.observed = found->observed;
     statement.holds = found->kind == Answer::Kind::holds;
     statement.too_wide = found->kind == Answer::Kind::too_wide;
+    if (!statement.holds) statement.shown = found->shown;
   }
   findings.push_back(statement);
   return statement.holds || statement.too_wide;
 }
 
+/// Every probe in one storage type; `until_one`: up to the first statement that doesn't hold.
+std::vector<ProbedStatement> ask_all(const Asked& asked, bool until_one = false) {
+  std::vector<ProbedStatement> findings;
+  if (!add("plain case", asked, plain_case, findings)) return findings;
+  const Probe plain = asked.probe("seq=4x8 dim=4");
+  const bool cut = !refusal_of(asked.backend, plain.problem()) && asked.arithmetic(plain).parts > 0;
+  for (const ArithmeticProbe& probe : kProbes) {
+    if (cut && probe.across_keys) continue;
+    if (!add(probe.name, asked, probe.ask, findings) && probe.structural) break;
+    if (until_one && !findings.empty() && !findings.back().holds) break;
+  }
+  return findings;
+}
+
+bool is_structural(const ProbedStatement& statement) {
+  return std::any_of(std::begin(kProbes), std::end(kProbes), [&](const ArithmeticProbe& probe) {
+    return probe.structural && statement.name.starts_with(std::string(probe.name) + ",") && !statement.holds;
+  });
+}
+
+bool all_hold(const std::vector<ProbedStatement>& findings) {
+  return std::all_of(findings.begin(), findings.end(), [](const ProbedStatement& s) { return s.holds; });
+}
+
+/// The answers of one backend under statements that it doesn't make.
+class Restated : public Backend {
+ public:
+  Restated(Backend& own, std::vector<const Restatement*> changes) : own_(own), changes_(std::move(changes)) {}
+  Identity identity() const override { return own_.identity(); }
+  int contract() const override { return own_.contract(); }
+  std::optional<Refusal> refuse(const Call& call) const override { return own_.refuse(call); }
+  Arithmetic arithmetic(const Call& call) const override {
+    Arithmetic a = own_.arithmetic(call);
+    for (const Restatement* change : changes_) change->make(a);
+    return a;
+  }
+  std::unique_ptr<Plan> prepare(const Call& call) override { return own_.prepare(call); }
+
+ private:
+  Backend& own_;
+  std::vector<const Restatement*> changes_;
+};
+
+/// One finding for all, where other statements in the place of one, two or three of them would leave nothing to say.
+/// Most of what can't be so falls with the first probe.
+std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vector<ProbedStatement>& findings) {
+  const Probe plain = asked.probe("seq=4x8 dim=4");
+  if (refusal_of(asked.backend, plain.problem())) return std::nullopt;
+  const Arithmetic stated = asked.arithmetic(plain);
+  const std::vector<Restatement> changes = restatements(stated);
+  const auto explains = [&](const std::vector<const Restatement*>& chosen) {
+    Restated restated(asked.backend, chosen);
+    if (fault_in(restated.arithmetic(plain.problem()))) return false;
+    return all_hold(ask_all({restated, asked.dtype, asked.sizes}, true));
+  };
+  std::vector<const Restatement*> found;
+  for (const Restatement& one : changes) {
+    if (found.empty() && explains({&one})) found = {&one};
+  }
+  for (std::size_t n = 0; n < changes.size() && found.empty(); ++n) {
+    for (std::size_t m = n + 1; m < changes.size() && found.empty(); ++m) {
+      if (changes[n].field == changes[m].field) continue;
+      if (explains({&changes[n], &changes[m]})) found = {&changes[n], &changes[m]};
+    }
+  }
+  // Of three only those that belong to P: its type, what divides it, and the scores that it comes from.
+  for (std::size_t n = 0; n < changes.size() && found.empty(); ++n) {
+    for (std::size_t m = n + 1; changes[n].of_weights && m < changes.size() && found.empty(); ++m) {
+      for (std::size_t k = m + 1; changes[m].of_weights && k < changes.size() && found.empty(); ++k) {
+        const bool apart = changes[n].field != changes[m].field && changes[m].field != changes[k].field &&
+                           changes[n].field != changes[k].field && changes[k].of_weights;
+        if (apart && explains({&changes[n], &changes[m], &changes[k]})) {
+          found = {&changes[n], &changes[m], &changes[k]};
+        }
+      }
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  ProbedStatement joint{"", "", "", false};
+  for (const Restatement* one : found) {
+    joint.name += (joint.name.empty() ? "" : " and ") + std::string(one->field);
+    joint.stated += (joint.stated.empty() ? "" : ", ") + one->stated;
+    joint.observed += (joint.observed.empty() ? "" : ", ") + one->other;
+  }
+  joint.name += fmt::format(", {}", name_of(asked.dtype));
+  joint.dtype = asked.dtype;
+  const auto first = std::find_if(findings.begin(), findings.end(), [](const ProbedStatement& s) { return !s.holds; });
+  joint.shown = first->shown;
+  return joint;
+}
+
+/// In one storage type and size, several findings that have one explanation told as one.
+void ask_and_join(const Asked& asked, std::vector<ProbedStatement>& all) {
+  std::vector<ProbedStatement> findings = ask_all(asked);
+  const auto complaint = [](const ProbedStatement& s) { return !s.holds; };
+  const bool is_false = std::any_of(findings.begin(), findings.end(),
+                                    [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
+  const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
+  // Where a step is false that others are seen through, nothing was asked of those.
+  const bool broken_off = is_false && is_structural(findings.back());
+  if (is_false && (complaints > 1 || broken_off)) {
+    if (auto joint = joint_finding(asked, findings)) {
+      // Its own probe tells a statement that explains the others best.
+      const auto same = std::find_if(findings.begin(), findings.end(),
+                                     [&](const ProbedStatement& s) { return complaint(s) && s.name == joint->name; });
+      if (same != findings.end()) joint = *same;
+      std::erase_if(findings, complaint);
+      findings.push_back(std::move(*joint));
+    }
+  }
+  for (ProbedStatement& one : findings) all.push_back(std::move(one));
+}
+
+/// Sizes of a call that may be why its arithmetic is another one, smaller changes first.
+std::vector<ProbeSizes> sizes_like(const Call& call) {
+  ProbeSizes heads, batch, features;
+  heads.heads = call.query_heads;
+  heads.key_heads = call.key_heads;
+  batch.batch = call.batch;
+  features.key_dim = call.key_dim;
+  features.value_dim = call.value_dim;
+  ProbeSizes both = heads, all = heads;
+  both.batch = all.batch = call.batch;
+  all.key_dim = call.key_dim;
+  all.value_dim = call.value_dim;
+  return {heads, batch, features, both, all};
+}
+
+std::string text_of(const ProbeSizes& sizes) {
+  std::string text = sizes.batch > 1 ? fmt::format(" batch={}", sizes.batch) : "";
+  if (sizes.heads > 1) {
+    text += fmt::format(" heads={}", sizes.heads);
+    if (sizes.key_heads != sizes.heads) text += fmt::format("/{}", sizes.key_heads);
+  }
+  if (sizes.key_dim > 0) text += fmt::format(" dim={}", sizes.key_dim);
+  if (sizes.key_dim > 0 && sizes.value_dim != sizes.key_dim) text += fmt::format("/{}", sizes.value_dim);
+  return text;
+}
+
+/// What the backend says of a call; nothing where it refuses or throws, which is for verdicts to tell.
+std::optional<Arithmetic> stated_for(Backend& backend, const Call& call) {
+  try {
+    if (refusal_of(backend, call)) return std::nullopt;
+    return backend.arithmetic(call);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+/// The same of a probe in these sizes.
+std::optional<Arithmetic> stated_in(Backend& backend, DType dtype, const ProbeSizes& sizes) {
+  const Asked asked{backend, dtype, sizes};
+  return stated_for(backend, asked.probe("seq=4x8 dim=4").problem());
+}
+
 }  // namespace
 
-std::vector<ProbedStatement> probe_arithmetic(Backend& backend) {
+std::vector<ProbedStatement> probe_arithmetic(Backend& backend) { return probe_arithmetic_of(backend, {}); }
+
+std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls) {
   std::vector<ProbedStatement> findings;
   for (DType dtype : values_of<DType>()) {
-    const Asked asked{backend, dtype};
-    if (!add("plain case", asked, plain_case, findings)) continue;
-    const Probe plain = asked.probe("seq=4x8 dim=4");
-    const bool cut = !refusal_of(backend, plain.problem()) && asked.arithmetic(plain).parts > 0;
-    for (const ArithmeticProbe& probe : kProbes) {
-      if (cut && probe.across_keys) continue;
-      if (!add(probe.name, asked, probe.ask, findings) && probe.structural) break;
+    ask_and_join({backend, dtype}, findings);
+    std::vector<Arithmetic> asked;
+    if (auto plain = stated_in(backend, dtype, {})) asked.push_back(*plain);
+    const auto is_new = [&](const Arithmetic& a) { return std::find(asked.begin(), asked.end(), a) == asked.end(); };
+    for (const Call& call : calls) {
+      if (call.dtype != dtype || call.op != Op::attention) continue;
+      const std::optional<Arithmetic> stated = stated_for(backend, call);
+      if (!stated || !is_new(*stated)) continue;
+      for (const ProbeSizes& sizes : sizes_like(call)) {
+        if (stated_in(backend, dtype, sizes) != stated) continue;
+        asked.push_back(*stated);
+        const std::size_t before = findings.size();
+        ask_and_join({backend, dtype, sizes}, findings);
+        for (std::size_t n = before; n < findings.size(); ++n) findings[n].name += text_of(sizes);
+        break;
+      }
     }
   }
   return findings;
@@ -92,8 +265,9 @@ std::vector<ProbedStatement> probe_arithmetic(Backend& backend) {
 
 std::string ProbedStatement::verdict() const {
   if (refused) return "refused";
-  if (too_wide) return "TOO WIDE: declares " + stated + ", shows " + observed;
-  if (!holds) return "FALSE: observed " + observed;
+  const std::string where = shown.empty() ? "" : "; " + shown;
+  if (too_wide) return "TOO WIDE: declares " + stated + ", shows " + observed + where;
+  if (!holds) return "FALSE: observed " + observed + where;
   return stated == observed ? "holds" : "holds: observed " + observed;
 }
 

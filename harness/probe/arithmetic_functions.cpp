@@ -15,7 +15,16 @@ constexpr std::int64_t kFunctionPoints = 1024;
 /// What many measurements prove of an error, each with what else it may hold.
 class Evidence {
  public:
-  void add(double measured, double others) { all_.push_back({others, std::isnan(measured) ? kInfinity : measured}); }
+  void add(double measured, double others, std::string shown) {
+    if (std::isnan(measured)) measured = kInfinity;
+    if (all_.empty() || measured - others > beyond_) {
+      beyond_ = measured - others;
+      shown_ = std::move(shown);
+    }
+    all_.push_back({others, measured});
+  }
+  /// The output that shows the largest error.
+  const std::string& shown() const { return shown_; }
   /// The error is at least this somewhere.
   double least() const {
     double least = 0;
@@ -32,6 +41,8 @@ class Evidence {
 
  private:
   std::vector<std::pair<double, double>> all_;
+  double beyond_ = 0;
+  std::string shown_;
 };
 
 double lse_roundoff(const Asked& asked, const Arithmetic& a) {
@@ -50,25 +61,27 @@ double error_of_one(const Asked& asked) {
   return std::fabs(p.lse(0));
 }
 
-Answer ulps(double stated, double least, double most) {
+Answer ulps(double stated, double least, double most, std::string shown) {
   const bool wide = stated > kFreeUlps && stated > kSlack * most;
   return {fmt::format("{:g} ulps", stated), fmt::format("{:.2f} ulps", std::max(least, 0.0)),
           least > stated * (1 + 1e-6) ? Answer::Kind::is_false
           : wide                      ? Answer::Kind::too_wide
-                                      : Answer::Kind::holds};
+                                      : Answer::Kind::holds,
+          std::move(shown)};
 }
 
 Found exp_error(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2 scale=1"));
+  if (rounds_maxima(a)) return std::nullopt;
   const PairWeights pairs(asked, small_scores(asked, a));
   const double ulp = 2 * unit_roundoff(a.accumulator);
   Evidence evidence;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const long double exact = pairs.exact(i);
     const auto error = static_cast<double>(std::fabs((pairs.weight(i) - exact) / exact));
-    evidence.add(error / ulp, pairs.others(i) / ulp);
+    evidence.add(error / ulp, pairs.others(i) / ulp, pairs.shown(i));
   }
-  return ulps(a.exp_ulps, evidence.least(), evidence.most());
+  return ulps(a.exp_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
 Found log_error(const Asked& asked) {
@@ -83,12 +96,12 @@ Found log_error(const Asked& asked) {
   for (std::int64_t i = 1; i < 512; ++i) {
     const auto exact = std::log(static_cast<long double>(i + 1));
     const auto error = static_cast<double>(std::fabs((p.lse(i) - exact) / exact));
-    double others = (a.base2 ? 3 : 1) * 1.01 * u + lse_roundoff(asked, a);
+    double others = (a.base2 || a.fused_log2e ? 3 : 1) * 1.01 * u + lse_roundoff(asked, a);
     // Weights that are not 1 make a sum that is rounded again and again.
     if (one > 0) others += (one + static_cast<double>(i + 1) * u) / static_cast<double>(exact);
-    evidence.add(error / (2 * u), others / (2 * u));
+    evidence.add(error / (2 * u), others / (2 * u), p.shown_lse(i));
   }
-  return ulps(a.log_ulps, evidence.least(), evidence.most());
+  return ulps(a.log_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
 Found tanh_error(const Asked& asked) {
@@ -104,21 +117,29 @@ Found tanh_error(const Asked& asked) {
   for (std::int64_t i = 0; i < kFunctionPoints; ++i) {
     const auto exact = std::tanh(static_cast<long double>(argument(i)));
     const auto error = static_cast<double>(std::fabs((p.lse(i) - exact) / exact));
-    double others = (a.base2 ? 5 : 1) * 1.01 * u + lse_roundoff(asked, a) + one / static_cast<double>(exact);
+    const auto exact_size = static_cast<double>(exact);
+    double others =
+        (a.base2 || a.fused_log2e ? 5 : 1) * 1.01 * u + lse_roundoff(asked, a) + one / static_cast<double>(exact);
     if (held_scores(a) != a.accumulator) {
       others += a.score_stores * (unit_roundoff(a.stored_scores) * 1.01 +
                                   underflow_unit(a.stored_scores, a.flush_to_zero) / static_cast<double>(exact));
     }
+    // lse is what log gives of exp of the score, or of what the product with log2(e) was rounded by.
+    if (a.no_maximum || a.fused_log2e) {
+      if (a.sum_of_stored) others += 1.01 * unit_roundoff(a.stored_weights) / exact_size;
+      others += (2 * u * (a.exp_ulps + 2) + (a.no_maximum ? 2 * u * a.log_ulps * exact_size : 0)) / exact_size;
+    }
     // Stores and a split scale move the argument, and that moves tanh by no more than as much.
     if (a.scale == ScalePlacement::split_root) others += 5 * u;
-    evidence.add(error / (2 * u), others / (2 * u));
+    evidence.add(error / (2 * u), others / (2 * u), p.shown_lse(i));
   }
-  return ulps(a.tanh_ulps, evidence.least(), evidence.most());
+  return ulps(a.tanh_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
 Found division(const Asked& asked) {
   // Scores of 0: the sum is the number of keys, and only key 0 has a value.
   double worst = 0;
+  std::string shown_by;
   Arithmetic a;
   for (std::int64_t keys : {3, 5, 7, 11, 13, 49}) {
     Probe p = asked.probe(fmt::format("seq=1x{} dim=1/96", keys));
@@ -131,6 +152,7 @@ Found division(const Asked& asked) {
     for (std::int64_t c = 0; c < 96; ++c) {
       const long double exact = static_cast<long double>(value(c)) / static_cast<long double>(keys);
       const auto error = static_cast<double>(std::fabs((p.out(0, c) - exact) / exact));
+      if (!(error / u <= worst)) shown_by = p.shown(0, c);
       worst = std::max(worst, std::isnan(error) ? kInfinity : error / u);
     }
   }
@@ -152,7 +174,7 @@ Found division(const Asked& asked) {
                             : wide                               ? Answer::Kind::too_wide
                                                                  : Answer::Kind::holds;
   const double shown = seen ? worst : std::max(0.0, worst - others);
-  return Answer{fmt::format("{:g} u", stated + (seen ? others : 0)), fmt::format("{:.2f} u", shown), kind};
+  return Answer{fmt::format("{:g} u", stated + (seen ? others : 0)), fmt::format("{:.2f} u", shown), kind, shown_by};
 }
 
 }  // namespace attest::probes

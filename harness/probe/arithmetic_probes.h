@@ -18,16 +18,18 @@ namespace attest::probes {
 struct Answer {
   std::string stated, observed;
   enum class Kind { holds, is_false, too_wide } kind;
+  std::string shown = {};  ///< the output that tells, and its call
 };
 using Found = std::optional<Answer>;
 
-/// A backend, asked in one storage type.
+/// A backend, asked in one storage type and in one size.
 struct Asked {
   Backend& backend;
   DType dtype;
+  ProbeSizes sizes = {};
 
   Probe probe(const std::string& options) const {
-    return Probe("dtype=" + std::string(name_of(dtype)) + " " + options);
+    return Probe("dtype=" + std::string(name_of(dtype)) + " " + options, sizes);
   }
   /// A backend owes no answer for what it refuses.
   Arithmetic arithmetic(const Probe& probe) const {
@@ -49,6 +51,9 @@ inline double rounded_to(DType type, double x) {
   store(&storage, type, 0, x);
   return load(&storage, type, 0);
 }
+/// Whether two keys are two steps whose maxima differ by more than a difference of scores tells: rounded apart, or
+/// one of them lags.
+inline bool rounds_maxima(const Arithmetic& a) { return a.key_block == 1 && (a.fused_log2e || a.lazy_threshold > 0); }
 /// How far exp(0) is from 1. Every other weight is seen relative to it.
 double error_of_one(const Asked& asked);
 
@@ -58,7 +63,7 @@ inline constexpr double kSlack = 4;
 inline constexpr double kFreeUlps = 5;
 
 /// `least` and `most` are what the answers prove and what they leave possible.
-Answer ulps(double stated, double least, double most);
+Answer ulps(double stated, double least, double most, std::string shown);
 
 Found exp_error(const Asked&);
 Found log_error(const Asked&);
@@ -73,6 +78,10 @@ Found scale_placement(const Asked&);
 Found accumulator(const Asked&);
 Found normalised(const Asked&);
 Found which_sum(const Asked&);
+
+Found maximum(const Asked&);
+Found fused_log2e(const Asked&);
+Found weights_from_lse(const Asked&);
 
 Found key_block(const Asked&);
 Found lazy_threshold(const Asked&);

@@ -11,15 +11,21 @@ namespace {
 
 using Kind = Answer::Kind;
 
-/// By how much the difference of two scores is off, beyond what everything but the scores explains: the largest.
-double score_error(const PairWeights& pairs, const Arithmetic& stated) {
+/// By how much the difference of two scores is off, beyond what everything but the scores explains: the largest, and
+/// the output that shows it.
+struct ScoreError {
+  double beyond = 0;
+  std::string shown;
+};
+ScoreError score_error(const PairWeights& pairs, const Arithmetic& stated) {
   const double e_exp = 2 * unit_roundoff(pairs.arithmetic().accumulator) * pairs.arithmetic().exp_ulps;
-  double worst = 0;
+  ScoreError worst{0, pairs.shown(0)};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto seen = static_cast<double>(std::log(pairs.weight(i)));
     const double error = std::fabs(seen - pairs.x(i));
     const double others = 2 * e_exp + 1.1 * pairs.rest(i) + pairs.scores(i, stated);
-    worst = std::max(worst, std::isfinite(error) ? error - others : kInfinity);
+    const double beyond = std::isfinite(error) ? error - others : kInfinity;
+    if (beyond > worst.beyond) worst = {beyond, pairs.shown(i)};
   }
   return worst;
 }
@@ -37,7 +43,7 @@ double hidden_below(const PairWeights& pairs) {
 /// Whether scores near 4/u are rounded to a grid as coarse as the type's. With a mask, either the score that it takes
 /// away again or the one that it makes.
 enum class Stage { plain, before_bias, after_bias };
-std::optional<bool> rounds_to(const Asked& asked, DType type, Stage stage) {
+std::optional<bool> rounds_to(const Asked& asked, DType type, Stage stage, std::string& shown) {
   constexpr std::int64_t kPoints = 64;
   const double large = 4 / unit_roundoff(type);
   const std::string mask = stage == Stage::plain ? "" : " mask=add:11QK:normal";
@@ -65,7 +71,9 @@ std::optional<bool> rounds_to(const Asked& asked, DType type, Stage stage) {
   double worst = 0;
   for (std::int64_t i = 0; i < kPoints; ++i) {
     const double seen = std::log(p.out(i, 1) / p.out(i, 0));
-    worst = std::max(worst, std::isfinite(seen) ? std::fabs(seen - x(i)) : kInfinity);
+    const double off = std::isfinite(seen) ? std::fabs(seen - x(i)) : kInfinity;
+    if (off > worst) shown = p.shown(i, 1);
+    worst = std::max(worst, off);
   }
   return worst > 1.75 + noise;  // two roundings of a type three bits finer stay below
 }
@@ -105,19 +113,21 @@ LargeScores exact_large_scores(const Asked& asked, const Arithmetic& a) {
 
 Found stored_scores(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2/2 scale=1 mask=add:11QK:normal"));
+  if (a.no_maximum) return std::nullopt;  // whose weights overflow at scores as large as this asks for
   const DType stated = held_scores(a);
   DType observed = a.accumulator;
+  std::string shown;
   bool seen = true;
   for (DType type : {DType::f32, DType::f16, DType::bf16}) {
     if (!narrower(type, a.accumulator)) continue;
-    const std::optional<bool> rounds = rounds_to(asked, type, Stage::plain);
+    const std::optional<bool> rounds = rounds_to(asked, type, Stage::plain, shown);
     if (!rounds && type == stated) seen = false;
     if (rounds && *rounds) observed = type;
   }
   int times = 0;
   if (observed != a.accumulator) {
     for (Stage stage : {Stage::before_bias, Stage::after_bias}) {
-      if (rounds_to(asked, observed, stage).value_or(false)) ++times;
+      if (rounds_to(asked, observed, stage, shown).value_or(false)) ++times;
     }
     times = std::max(times, 1);
   }
@@ -131,26 +141,33 @@ Found stored_scores(const Asked& asked) {
   const Kind kind = narrower(observed, stated) || (observed == stated && times > says) ? Kind::is_false
                     : narrower(stated, observed) || says > kMostStores                 ? Kind::too_wide
                                                                                        : Kind::holds;
-  return Answer{text(stated, says), text(observed, times), kind};
+  return Answer{text(stated, says), text(observed, times), kind, shown};
 }
 
 Found base_two(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(asked.probe("seq=96x2 dim=3/96 scale=1"));
+  if (a.no_maximum || rounds_maxima(a)) return std::nullopt;
   const LargeScores large = exact_large_scores(asked, a);
   const PairWeights pairs(asked, large.points, 1, large.factor);
   Arithmetic natural = a;
   natural.base2 = false;
   natural.scale = ScalePlacement::score;
-  const bool shown = score_error(pairs, natural) > 0;
+  const ScoreError error = score_error(pairs, natural);
+  const bool shown = error.beyond > 0;
   const double u = held_scores(a) == a.accumulator ? unit_roundoff(a.accumulator) : unit_roundoff(a.stored_scores);
   const bool seen = u * large.largest / 4 > hidden_below(pairs);
   if (!seen && !shown) return std::nullopt;
   const auto name = [](bool two) { return std::string(two ? "2" : "e"); };
-  return Answer{name(a.base2), name(shown), shown == a.base2 ? Kind::holds : shown ? Kind::is_false : Kind::too_wide};
+  return Answer{name(a.base2), name(shown),
+                shown == a.base2 ? Kind::holds
+                : shown          ? Kind::is_false
+                                 : Kind::too_wide,
+                error.shown};
 }
 
 Found scale_placement(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(asked.probe("seq=96x2 dim=3/96 scale=3"));
+  if (a.no_maximum || rounds_maxima(a)) return std::nullopt;
   const std::string stated(name_of(a.scale));
   if (a.base2) {
     // scale * log2(e) is beyond the range, scale * score is not.
@@ -171,21 +188,23 @@ Found scale_placement(const Asked& asked) {
     }
     const bool says_folded = a.scale == ScalePlacement::folded_log2e;
     return Answer{stated, right ? "not folded" : std::string(name_of(ScalePlacement::folded_log2e)),
-                  right || says_folded ? Kind::holds : Kind::is_false};
+                  right || says_folded ? Kind::holds : Kind::is_false, p.shown(1, 0)};
   }
   if (a.scale == ScalePlacement::folded_log2e) return Answer{stated, "base e", Kind::is_false};
   const LargeScores large = exact_large_scores(asked, a);
   const PairWeights pairs(asked, large.points, 3, large.factor);
   Arithmetic once = a;
   once.scale = ScalePlacement::score;
-  const bool shown = score_error(pairs, once) > 0, says = a.scale == ScalePlacement::split_root;
+  const ScoreError error = score_error(pairs, once);
+  const bool shown = error.beyond > 0, says = a.scale == ScalePlacement::split_root;
   const bool seen =
       held_scores(a) == a.accumulator && unit_roundoff(a.accumulator) * large.largest / 4 > hidden_below(pairs);
   if (!seen && !shown) return std::nullopt;
   return Answer{stated, std::string(name_of(shown ? ScalePlacement::split_root : ScalePlacement::score)),
                 shown == says ? Kind::holds
                 : shown       ? Kind::is_false
-                              : Kind::too_wide};
+                              : Kind::too_wide,
+                error.shown};
 }
 
 }  // namespace attest::probes

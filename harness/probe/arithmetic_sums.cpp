@@ -15,6 +15,7 @@ Found accumulator(const Asked& asked) {
   const bool half = asked.dtype == DType::f16;
   const double large = half ? 0x1p15 : 0x1p36, small = half ? 0x1p-20 : 1;
   bool wide = true;
+  std::string shown;
   Arithmetic a;
   constexpr std::int64_t kPlaces[][2] = {{0, 255}, {1, 128}, {100, 101}, {17, 250}};
   for (const auto& place : kPlaces) {
@@ -23,14 +24,17 @@ Found accumulator(const Asked& asked) {
     p.set_v([&](std::int64_t j, std::int64_t) { return j == place[0] ? large : j == place[1] ? -large : small; });
     p.run(asked.backend);
     a = asked.arithmetic(p);
-    wide = wide && std::fabs(p.out(0, 0) * kKeys / small - (kKeys - 2)) < 64;
+    const bool here = std::fabs(p.out(0, 0) * kKeys / small - (kKeys - 2)) < 64;
+    if (wide) shown = p.shown(0, 0);
+    wide = wide && here;
   }
   const bool says_wide = a.accumulator == DType::f64;
   const auto name = [](bool is_wide) { return std::string(is_wide ? "f64" : "f32"); };
   return Answer{name(says_wide), name(wide),
                 wide == says_wide ? Kind::holds
                 : says_wide       ? Kind::is_false
-                                  : Kind::too_wide};
+                                  : Kind::too_wide,
+                shown};
 }
 
 Found normalised(const Asked& asked) {
@@ -45,6 +49,7 @@ Found normalised(const Asked& asked) {
   // 3 * large - 2 * large - large + least
   const double large = asked.dtype == DType::f16 ? 0x1p13 : 0x1p20, least = large * u * 32;
   double worst = 0;
+  std::string shown_by;
   for (std::int64_t keys : {5, 7, 11, 13}) {
     Probe p = asked.probe(fmt::format("seq=1x{} dim=1", keys));
     p.set_q(zero);
@@ -53,34 +58,43 @@ Found normalised(const Asked& asked) {
     });
     p.run(asked.backend);
     const double exact = least / static_cast<double>(keys);
-    worst = std::max(worst, std::fabs(p.out(0, 0) - exact) / exact);
+    const double error = std::fabs(p.out(0, 0) - exact) / exact;
+    if (error >= worst) shown_by = p.shown(0, 0);
+    worst = std::max(worst, error);
   }
   const bool shown = !(worst <= (division_roundings(a.division) + 2) * u + 2 * asked.u_out());
   const auto name = [](bool before) { return std::string(before ? "before P*V" : "after P*V"); };
   return Answer{name(a.normalised_before_storage), name(shown),
                 shown == a.normalised_before_storage ? Kind::holds
                 : shown                              ? Kind::is_false
-                                                     : Kind::too_wide};
+                                                     : Kind::too_wide,
+                shown_by};
 }
 
 Found which_sum(const Asked& asked) {
-  // One key of weight 1, 15 of weight exp(x): lse tells whether their sum adds what was stored.
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=1x16 dim=1 scale=1 out=o,lse"));
+  // One key of weight 1, 15 of weight exp(x): lse tells whether their sum adds what was stored. All are taken in one
+  // step, for a later one may stand first.
+  Arithmetic a = asked.arithmetic(asked.probe("seq=1x16 dim=1 scale=1 out=o,lse"));
+  const std::int64_t keys = a.key_block > 0 ? std::min<std::int64_t>(a.key_block, 16) : 16;
+  if (keys < 4) return std::nullopt;
+  a = asked.arithmetic(asked.probe(fmt::format("seq=1x{} dim=1 scale=1 out=o,lse", keys)));
+  const auto light = static_cast<double>(keys - 1);
   const double u = unit_roundoff(a.accumulator), u_weights = unit_roundoff(a.stored_weights);
   if (!narrower(a.stored_weights, a.accumulator) || a.normalised_before_storage || error_of_one(asked) > 0) {
     return std::nullopt;
   }
   constexpr std::int64_t kRows = 64;
-  Probe p = asked.probe(fmt::format("seq={}x16 dim=1 scale=1 out=o,lse", kRows));
+  Probe p = asked.probe(fmt::format("seq={}x{} dim=1 scale=1 out=o,lse", kRows, keys));
   const auto score = [](std::int64_t i) { return -static_cast<double>(i + 1) / 32; };
   p.set_q([&](std::int64_t i, std::int64_t) { return score(i); });
   p.set_k([](std::int64_t j, std::int64_t) { return j == 0 ? 0.0 : 1.0; });
   p.run(asked.backend);
   const double lse_u = narrower(accumulator_of(asked.dtype), a.accumulator) ? unit_roundoff(DType::f32) : 0;
   int as_stored = 0, as_computed = 0;
+  std::string shown;
   for (std::int64_t i = 0; i < kRows; ++i) {
     const double weight = std::exp(score(i)), stored = rounded_to(a.stored_weights, weight);
-    const double computed_lse = std::log1p(15 * weight), stored_lse = std::log1p(15 * stored);
+    const double computed_lse = std::log1p(light * weight), stored_lse = std::log1p(light * stored);
     const double others = 2 * u * a.exp_ulps + 2 * u * a.log_ulps * (computed_lse + a.lazy_threshold) + 32 * u +
                           lse_u * computed_lse + (a.base2 ? 8 * u * (1 + std::fabs(score(i))) : 0) +
                           (a.scale == ScalePlacement::split_root ? 6 * u : 0) +
@@ -88,17 +102,29 @@ Found which_sum(const Asked& asked) {
                                ? a.score_stores * unit_roundoff(a.stored_scores) * std::fabs(score(i))
                                : 0);
     if (std::fabs(stored_lse - computed_lse) < 2.5 * (others + u * u_weights)) continue;
+    shown = p.shown_lse(i);
     if (std::fabs(p.lse(i) - stored_lse) <= others) ++as_stored;
     if (std::fabs(p.lse(i) - computed_lse) <= others) ++as_computed;
   }
   if (as_stored + as_computed < 4) return std::nullopt;
   const bool stored = as_stored > as_computed;
   const auto name = [](bool of_stored) { return std::string(of_stored ? "as stored" : "as computed"); };
-  return Answer{name(a.sum_of_stored), name(stored), stored == a.sum_of_stored ? Kind::holds : Kind::is_false};
+  return Answer{name(a.sum_of_stored), name(stored), stored == a.sum_of_stored ? Kind::holds : Kind::is_false, shown};
+}
+
+/// Where a weight is farthest from the exact one.
+std::size_t farthest(const PairWeights& pairs) {
+  std::size_t at = 0;
+  const auto error = [&](std::size_t i) { return std::fabs((pairs.weight(i) - pairs.exact(i)) / pairs.exact(i)); };
+  for (std::size_t i = 1; i < pairs.size(); ++i) {
+    if (!(error(i) <= error(at))) at = i;
+  }
+  return at;
 }
 
 Found stored_weights(const Asked& asked) {
   const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2 scale=1"));
+  if (a.key_block == 1) return std::nullopt;  // either key may come first, and its weight be 1
   // Down to exp(-9) every type here has all of its bits.
   std::vector<PairWeights::Point> points;
   for (int i = 0; i < 144; ++i) points.push_back({0, -static_cast<double>(i + 1) / 16});
@@ -152,7 +178,7 @@ Found stored_weights(const Asked& asked) {
   }
   if (observed == a.accumulator && narrower(stated, observed) && !seen) return std::nullopt;
   const Kind kind = observed == stated ? Kind::holds : narrower(observed, stated) ? Kind::is_false : Kind::too_wide;
-  return Answer{std::string(name_of(stated)), std::string(name_of(observed)), kind};
+  return Answer{std::string(name_of(stated)), std::string(name_of(observed)), kind, pairs.shown(farthest(pairs))};
 }
 
 }  // namespace attest::probes

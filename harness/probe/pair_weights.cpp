@@ -32,6 +32,7 @@ PairWeights::PairWeights(const Asked& asked, const std::vector<Point>& points, d
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::int64_t>(i);
     differences_.push_back(static_cast<long double>(p.out(at, at)) / value_);
+    shown_.push_back(p.shown(at, at));
     // difference = (weight - subtracted) / (1 + weight)
     weights_.push_back((differences_[i] + subtracted_[i]) / (1 - differences_[i]));
   }
@@ -47,7 +48,8 @@ double PairWeights::resolution(std::size_t i) const {
   if (u_out_ == unit_roundoff(DType::f16)) error += 2 * underflow_unit(DType::f16, false) / (value_ * e);
   // Two quotients that were rounded before they are subtracted.
   if (a_.normalised_before_storage) error += 2 * (division_roundings(a_.division) + 1) * u_;
-  if (error_of_one_ > 0) error += 2 * u_;  // products of a weight that is not 1 are rounded
+  if (error_of_one_ > 0 || a_.fused_log2e || a_.key_block == 1)
+    error += 2 * u_;  // products of a weight that is not 1 are rounded
   return error;
 }
 
@@ -55,7 +57,8 @@ double PairWeights::store(std::size_t i) const {
   if (!narrower(a_.stored_weights, a_.accumulator)) return 0;
   const auto e = static_cast<double>(exact(i));
   const double u_weights = unit_roundoff(a_.stored_weights);
-  const bool both = a_.normalised_before_storage || error_of_one_ > 0;
+  // Under a maximum whose product with log2(e) is rounded the heavier weight is not 1 either.
+  const bool both = a_.normalised_before_storage || error_of_one_ > 0 || a_.fused_log2e;
   return u_weights * (both ? 2.01 : 1) + underflow_unit(a_.stored_weights, a_.flush_to_zero) * (1 + e) / e;
 }
 
@@ -63,6 +66,11 @@ double PairWeights::scores(std::size_t i, const Arithmetic& stated) const {
   const double larger = std::fabs(points_[i].s) + std::fabs(points_[i].x);
   const bool exact_scores = !stated.base2 && stated.scale == ScalePlacement::score;
   double error = u_ * std::fabs(points_[i].x);
+  if (stated.no_maximum) error = 0;
+  if (stated.fused_log2e) {
+    error = 2 * u_ * (stated.no_maximum ? std::fabs(points_[i].s) + larger : std::fabs(points_[i].x));
+    if (blocks_of(stated, 2) > 1) error += 2 * u_ * larger;  // the maxima of two steps
+  }
   if (!exact_scores) {
     error += 1.01 * (scale_roundings(stated) + 3) * u_ * (std::fabs(points_[i].s) + larger);
     if (narrower(held_scores(stated), stated.accumulator)) {

@@ -36,12 +36,15 @@ class PairWeights {
   /// The column's result over its first value, and the second value over the first: as they are.
   long double difference(std::size_t i) const { return differences_[i]; }
   long double subtracted(std::size_t i) const { return subtracted_[i]; }
+  /// The output that weight(i) comes from.
+  const std::string& shown(std::size_t i) const { return shown_[i]; }
 
  private:
   std::vector<Point> points_;
   double u_ = 0, u_out_, error_of_one_, value_ = 1;
   Arithmetic a_;
   std::vector<long double> weights_, differences_, subtracted_;
+  std::vector<std::string> shown_;
 };
 
 /// Scores from just below 0 to where a weight is still a normal number in the type that P is held in, each of 8 bits.

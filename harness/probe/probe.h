@@ -1,6 +1,7 @@
 // Finds out whether what a backend says of itself is true, by running small problems whose answers tell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,11 @@ namespace attest {
 /// One statement: what the backend says, and what its answers show.
 struct ProbedStatement {
   std::string name, stated, observed;
-  bool holds;             ///< false also when it is too wide
-  bool refused = false;   ///< the backend refuses what would tell; no statement is false for that
-  bool too_wide = false;  ///< more is declared than is shown, beyond the documented slack: a way to pass
+  bool holds;                       ///< false also when it is too wide
+  bool refused = false;             ///< the backend refuses what would tell; no statement is false for that
+  bool too_wide = false;            ///< more is declared than is shown, beyond the documented slack: a way to pass
+  std::string shown = {};           ///< where it does not hold: the output that tells, and its case
+  std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was asked
 
   /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".
   std::string verdict() const;
@@ -27,6 +30,13 @@ std::vector<ProbedStatement> probe_conventions(Backend& backend);
 /// wide when they show something better by more than the slack that reference/ERROR_BOUNDS.md names: what is declared
 /// enters a bound. Each probe takes for granted what the other statements say. What the backend refuses is left out,
 /// and so is what can't be told apart beneath the other statements.
+///
+/// Where several statements don't hold in a type, and others in the place of up to three of them would leave nothing to
+/// say, these are named together: one finding.
 std::vector<ProbedStatement> probe_arithmetic(Backend& backend);
+
+/// The same, and once more for every other arithmetic that the backend states for one of these calls, where a probe of
+/// as many heads, batches or features gives it.
+std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls);
 
 }  // namespace attest

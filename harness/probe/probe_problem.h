@@ -1,6 +1,9 @@
 // A small problem with inputs that a probe sets at will.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -15,18 +18,32 @@ namespace attest {
 /// Thrown by a probe that the backend refuses.
 struct Refused {};
 
+/// What a probe's problem is enlarged to: some backends round otherwise in larger calls.
+struct ProbeSizes {
+  std::int64_t batch = 1, heads = 1, key_heads = 1;
+  std::int64_t key_dim = 0, value_dim = 0;  ///< at least
+
+  bool operator==(const ProbeSizes&) const = default;
+};
+
 /// One small problem with inputs that a probe sets at will.
 class Probe {
  public:
-  explicit Probe(const std::string& line)
-      : problem_(parse_case(line)), inputs_(make_inputs(problem_)), outputs_(problem_) {}
+  using Value = std::function<double(std::int64_t, std::int64_t)>;
+
+  explicit Probe(const std::string& line, const ProbeSizes& sizes = {})
+      : asked_(parse_case(line)),
+        problem_(in_sizes(asked_, sizes)),
+        inputs_(make_inputs(problem_)),
+        outputs_(problem_) {}
 
   const Problem& problem() const { return problem_; }
 
-  void set_q(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.q, value); }
-  void set_k(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.k, value); }
-  void set_v(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.v, value); }
-  void set_mask(const std::function<double(std::int64_t, std::int64_t)>& value) { set(inputs_.mask, value); }
+  /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
+  void set_q(const Value& value) { set(inputs_.q, asked_.key_dim, value); }
+  void set_k(const Value& value) { set(inputs_.k, asked_.key_dim, value); }
+  void set_v(const Value& value) { set(inputs_.v, asked_.value_dim, value); }
+  void set_mask(const Value& value) { set(inputs_.mask, problem_.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const auto mask = *inputs_.views().mask;
     return static_cast<const std::uint8_t*>(mask.data)[mask.offset(0, 0, i, j)] != 0;
@@ -38,6 +55,15 @@ class Probe {
   }
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
   double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }
+  double weight(std::int64_t i, std::int64_t j) const { return outputs_.stage(Output::weights, 0, 0, i, j); }
+
+  /// Names an output and the call, for who wants to see it.
+  std::string shown(std::int64_t i, std::int64_t c) const {
+    return fmt::format("o[0,0,{},{}] = {:.9g} of \"{}\"", i, c, out(i, c), line());
+  }
+  std::string shown_lse(std::int64_t i) const {
+    return fmt::format("lse[0,0,{}] = {:.9g} of \"{}\"", i, lse(i), line());
+  }
 
   /// With v the identity the outputs are the weights: how many keys row i sees.
   std::int64_t keys_seen(std::int64_t i) const {
@@ -47,13 +73,30 @@ class Probe {
   }
 
  private:
-  static void set(TensorStorage& tensor, const std::function<double(std::int64_t, std::int64_t)>& value) {
-    for (std::int64_t l = 0; l < tensor.shape()[2]; ++l) {
-      for (std::int64_t d = 0; d < tensor.shape()[3]; ++d) tensor.set(0, 0, l, d, value(l, d));
+  const std::string& line() const {
+    if (line_.empty()) line_ = print_case(problem_);
+    return line_;
+  }
+  static Problem in_sizes(Problem problem, const ProbeSizes& sizes) {
+    problem.batch = sizes.batch;
+    problem.query_heads = sizes.heads;
+    problem.key_heads = sizes.key_heads;
+    if (sizes.key_dim > problem.key_dim) {
+      problem.scale = problem.scale_value();  // of as many features as are asked for
+      problem.key_dim = sizes.key_dim;
     }
+    problem.value_dim = std::max(problem.value_dim, sizes.value_dim);
+    return problem;
   }
 
-  Problem problem_;
+  static void set(TensorStorage& tensor, std::int64_t features, const Value& value) {
+    each_index(tensor.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      tensor.set(b, h, l, d, d < features ? value(l, d) : 0);
+    });
+  }
+
+  Problem asked_, problem_;
+  mutable std::string line_;
   CaseInputs inputs_;
   GuardedOutputs outputs_;
 };

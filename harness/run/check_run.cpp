@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <future>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "backends/group.h"
@@ -282,12 +283,23 @@ void CheckRun::record(Verdict verdict) {
 std::vector<std::string> CheckRun::false_statements() const {
   std::vector<std::string> list;
   if (committed_.empty() || interrupted || !settings_.filter.empty() || !shard_.is_first()) return list;
+  std::vector<Call> calls;
+  for (const Place& place : places_) {
+    if (place.list->committed) calls.push_back(place.source->problem);
+  }
+  // Where cases fail a statement that doesn't hold says what the cases say, in other words.
+  std::set<std::pair<std::string, DType>> failing;
+  for (const Verdict& verdict : committed_) {
+    const Case& source = *places_[static_cast<std::size_t>(verdict.number) - 1].source;
+    if (is_failure(verdict)) failing.emplace(verdict.backend, source.problem.dtype);
+  }
   for (Backend* backend : backends_.all()) {
     const std::string name = backend->identity().name;
-    for (const ProbedStatement& f : probe_arithmetic(*backend)) {
-      if (f.holds) continue;
-      list.push_back(fmt::format("{} says of its {}: {}; observed: {} (attest list arithmetic --backend {})", name,
-                                 f.name, f.stated, f.observed, name));
+    for (const ProbedStatement& f : probe_arithmetic_of(*backend, calls)) {
+      if (f.holds || (f.dtype && failing.contains({name, *f.dtype}))) continue;
+      const std::string where = f.shown.empty() ? "" : "; " + f.shown;
+      list.push_back(fmt::format("{} says of its {}: {}; observed: {}{} (attest list arithmetic --backend {})", name,
+                                 f.name, f.stated, f.observed, where, name));
     }
   }
   return list;

@@ -109,6 +109,40 @@ TEST(CheckRun, AFilterSeesBackendAndLine) {
   EXPECT_THROW(run_on(example(), kLines, settings), UserError);
 }
 
+/// The example, which says that it adds up in float64: false of every type but f64, and f32 is what `smoke` has.
+class SaysWide : public Backend {
+ public:
+  Identity identity() const override { return {"says_wide", "a test", "CPU, 1 thread"}; }
+  int contract() const override { return own().contract(); }
+  std::optional<Refusal> refuse(const Call& call) const override { return own().refuse(call); }
+  Arithmetic arithmetic(const Call& call) const override {
+    Arithmetic a = own().arithmetic(call);
+    a.accumulator = a.stored_weights = a.stored_scores = DType::f64;
+    return a;
+  }
+  std::unique_ptr<Plan> prepare(const Call& call) override { return own().prepare(call); }
+
+ private:
+  Backend& own() const { return *set_.all().front(); }
+  BackendSet set_ = example();
+};
+
+TEST(CheckRun, SaysNothingOfStatementsWhereCasesFail) {
+  const BackendEntry entries[] = {{"says_wide", [](const Context&) { return std::make_unique<SaysWide>(); }, ""}};
+  const BackendSet backends(entries, {"says_wide"}, {1, ""});
+  CheckSettings settings;
+  settings.shrink = false;
+  const std::vector<BackendSet> no_others;
+  const CheckOutcome outcome = CheckRun(settings, load_cases({{"smoke"}, {}, {}}), backends, no_others, {}, {}).run();
+  ASSERT_GT(outcome.counts.fail, 0u);
+  int of_f16 = 0;
+  for (const std::string& problem : outcome.problems) {
+    EXPECT_EQ(problem.find("accumulator, f32"), std::string::npos) << problem;
+    of_f16 += problem.find("says of its accumulator, f16: f64; observed: f32; o[0,0,0,0] = ") != std::string::npos;
+  }
+  EXPECT_EQ(of_f16, 1) << "where no case speaks the probe does";
+}
+
 TEST(CheckRun, EndsAtTheFirstFailureWhenAsked) {
   const std::vector<std::string> lines = {"seq=3 dim=2", "seq=4 dim=8 softcap=0.1", "seq=5 dim=8 softcap=0.1"};
   CheckSettings settings;

@@ -87,7 +87,8 @@ std::vector<double> results(const Emulated& emulated, const std::string& line) {
 TEST(Emulator, EveryStatementChangesItsBits) {
   const std::vector<Statement> statements = every_statement(DType::f32);
   for (const Statement& statement : statements) {
-    if (statement.name == "plain") continue;
+    // The stage of weights is not among these bits.
+    if (statement.name == "plain" || statement.name == "weights_from_lse") continue;
     bool differs = false;
     for (const std::string line :
          {"seq=12x80 dim=16 scale=0.3 fill=spread(8) softcap=9 mask=add:11QK:normal out=o,lse",
@@ -174,6 +175,10 @@ const std::vector<Untruth>& left_out() {
        },
        [](Arithmetic& a) { a.sum_of_stored = false; }},
       {"flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; }, [](Arithmetic& a) { a.flush_to_zero = false; }},
+      {"fused_log2e", [](Arithmetic& a) { a.fused_log2e = true; }, [](Arithmetic& a) { a.fused_log2e = false; }},
+      {"no_maximum", [](Arithmetic& a) { a.no_maximum = true; }, [](Arithmetic& a) { a.no_maximum = false; }},
+      {"weights_from_lse", [](Arithmetic& a) { a.weights_from_lse = true; },
+       [](Arithmetic& a) { a.weights_from_lse = false; }},
   };
   return list;
 }
@@ -205,6 +210,9 @@ const std::vector<Untruth>& too_wide() {
       {"key block", [](Arithmetic& a) { a.key_block = 64; }, [](Arithmetic& a) { a.key_block = 8; }},
       {"lazy threshold", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.lazy_threshold = 8; }},
       {"divided", nothing, [](Arithmetic& a) { a.normalised_before_storage = true; }},
+      {"exponent", nothing, [](Arithmetic& a) { a.fused_log2e = true; }},
+      {"maximum", nothing, [](Arithmetic& a) { a.no_maximum = true; }},
+      {"weights", nothing, [](Arithmetic& a) { a.weights_from_lse = true; }},
       {"stored scores", nothing,
        [](Arithmetic& a) {
          a.stored_scores = DType::f16;
@@ -228,9 +236,111 @@ TEST(Emulator, AnyStatementThatIsTooWideIsFoundOut) {
       if (statement.name != std::string(untruth.name) + ", f32") continue;
       found = statement.too_wide;
       EXPECT_FALSE(statement.holds) << untruth.name;
-      EXPECT_EQ(statement.verdict(), "TOO WIDE: declares " + statement.stated + ", shows " + statement.observed);
+      EXPECT_EQ(statement.verdict(),
+                "TOO WIDE: declares " + statement.stated + ", shows " + statement.observed + "; " + statement.shown);
+      EXPECT_NE(statement.shown.find(" of \"seq="), std::string::npos) << statement.shown;
     }
     EXPECT_TRUE(found) << untruth.name;
+  }
+}
+
+/// Seeds for which the emulator walks from the first key on, from the last one, and merges states of blocks in pairs.
+constexpr std::uint64_t kWalks[] = {0, 7, 14};
+
+TEST(Emulator, MayTakeItsBlocksInAnyOrder) {
+  for (const std::uint64_t seed : kWalks) {
+    for (const std::int64_t block : {1, 24}) {
+      for (const double lag : {0.0, 5.545}) {
+        for (const bool fused : {false, true}) {
+          Emulated e;
+          e.does = plain_arithmetic(DType::f32);
+          e.does.key_block = block;
+          e.does.lazy_threshold = lag;
+          e.does.fused_log2e = fused;
+          e.says = e.does;
+          e.seed = seed;
+          std::vector<std::string> accusations = accused_by_probes(e);
+          for (std::string& one : accusations_on_lines(e, DType::f32)) accusations.push_back(std::move(one));
+          EXPECT_TRUE(accusations.empty()) << joined_lines(accusations);
+          if (block == 1) continue;
+          e.says.key_block = 4 * block;  // as many steps again and again
+          const std::vector<std::string> found = accused_by_probes(e);
+          EXPECT_TRUE(found.size() >= 1 && found[0].find("key block") != std::string::npos) << joined_lines(found);
+          EXPECT_TRUE(found.size() < 4) << "a block for each type, and nothing else\n" << joined_lines(found);
+        }
+      }
+    }
+  }
+}
+
+TEST(Emulator, MayStateABlockThatIsALittleSmallerThanItsOwn) {
+  for (const std::uint64_t seed : kWalks) {
+    for (const std::int64_t block : {24, 64}) {
+      Emulated e;
+      e.does = plain_arithmetic(DType::f32);
+      e.does.key_block = block;
+      e.says = e.does;
+      e.says.key_block = 16;
+      e.seed = seed;
+      const std::vector<std::string> accusations = accused_by_probes(e);
+      EXPECT_TRUE(accusations.empty()) << joined_lines(accusations);
+    }
+  }
+}
+
+TEST(Emulator, MayLoseWhatALaggingMaximumShrinks) {
+  for (const double lag : {5.545, 40.0}) {
+    for (const std::int64_t block : {8, 32}) {
+      for (const bool backwards : {false, true}) {
+        for (const bool flush : {false, true}) {
+          Emulated e;
+          e.does = plain_arithmetic(DType::f32);
+          e.does.key_block = block;
+          e.does.lazy_threshold = lag;
+          e.does.flush_to_zero = flush;
+          e.says = e.does;
+          e.seed = kWalks[backwards];
+          for (const char* line : {"seq=97x200 dim=16 scale=-0.3 fill=mixed seed=1387",
+                                   "seq=64x96 dim=4 fill=spread(88) v.fill=mixed out=o,lse"}) {
+            const Accusations found = accuse(e, line, false);
+            EXPECT_TRUE(found.list.empty()) << joined_lines(found.list);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Emulator, IsToldWhichStatementsTogetherWouldBeTrue) {
+  const std::vector<std::pair<Untruth, std::string>> list = {
+      {{"P divided and stored",
+        [](Arithmetic& a) {
+          a.stored_weights = DType::bf16;
+          a.normalised_before_storage = true;
+        },
+        [](Arithmetic& a) {
+          a.stored_weights = DType::f32;
+          a.normalised_before_storage = false;
+        }},
+       "stored weights and divided, f32: f32, after P*V; bf16, before P*V"},
+      {{"stored twice",
+        [](Arithmetic& a) {
+          a.stored_weights = DType::f16;
+          a.sum_of_stored = true;
+        },
+        [](Arithmetic& a) {
+          a.stored_weights = DType::f32;
+          a.sum_of_stored = false;
+        }},
+       "stored weights and row sum, f32: f32, as computed; f16, as stored"},
+  };
+  for (const auto& [untruth, told] : list) {
+    EmulatorBackend backend(emulated_with(untruth, 4));
+    std::vector<std::string> found;
+    for (const ProbedStatement& s : probe_arithmetic(backend)) {
+      if (s.dtype == DType::f32 && !s.holds) found.push_back(s.name + ": " + s.stated + "; " + s.observed);
+    }
+    EXPECT_EQ(found, std::vector<std::string>{told}) << untruth.name;
   }
 }
 

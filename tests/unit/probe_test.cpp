@@ -74,6 +74,44 @@ TEST(ProbeArithmetic, AsksNothingOfSumsThatAreMergedFromRuns) {
   EXPECT_EQ(false_statements(exact), (Names{"tanh, f64", "tanh, f32", "tanh, f16", "tanh, bf16"}));
 }
 
+/// States more of calls with several heads than it needs.
+class WideForHeads : public Liar {
+ public:
+  WideForHeads() : Liar("example", [](Arithmetic&) {}) {}
+  Arithmetic arithmetic(const Call& p) const override {
+    Arithmetic a = Liar::arithmetic(p);
+    if (p.query_heads > 1) a.exp_ulps = 500;
+    if (p.key_dim > 64) a.key_block = 16;
+    return a;
+  }
+};
+
+TEST(ProbeArithmetic, AsksForWhatIsStatedOfLargerCalls) {
+  WideForHeads backend;
+  EXPECT_EQ(false_statements(backend), Names{}) << "of one head it states the truth";
+  const std::vector<Call> calls = {parse_case("seq=4 dim=4"),
+                                   parse_case("heads=8/2 seq=33x65 dim=40 causal align=top-left"),
+                                   parse_case("seq=5 dim=128")};
+  Names names;
+  for (const ProbedStatement& s : probe_arithmetic_of(backend, calls)) {
+    if (!s.holds) names.push_back(s.name);
+  }
+  EXPECT_EQ(names, (Names{"exp, f32 heads=8/2", "key block, f32 dim=128"}));
+}
+
+TEST(ProbeArithmetic, NamesTheOutputThatShowsIt) {
+  Liar wide("example", [](Arithmetic& a) { a.accumulator = DType::f64; });
+  int told = 0;
+  for (const ProbedStatement& s : probe_arithmetic(wide)) {
+    if (s.holds) continue;
+    ++told;
+    EXPECT_TRUE(s.shown.starts_with("o[0,0,0,0] = ")) << s.shown;
+    EXPECT_NE(s.shown.find("seq=1x256 dim=1"), std::string::npos) << s.shown;
+    EXPECT_NE(s.verdict().find(s.shown), std::string::npos);
+  }
+  EXPECT_EQ(told, 3);
+}
+
 /// Has one storage type, and no answer for calls in others.
 class OneType : public Backend {
  public:
