@@ -40,8 +40,8 @@ if [ "$tier" != quick ]; then
 elif [ ! -f "$build/build.ninja" ]; then
   options+=(-DATTEST_MPI=OFF)
 fi
-attest_install
-attest_configure "$build" "${options[@]}"
+attest_install >&2
+attest_configure "$build" "${options[@]}" >&2
 
 # The tests of a tier or a part, a line each. Parts are filled with the longest tests first, each into the part that has
 # least so far, so that they take equally long.

@@ -36,19 +36,19 @@ NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   const double copy_in = y.copied_per_second > 0 ? kCopies * y.bytes_in / y.copied_per_second : 0;
 
   const double least = std::max(0.25 * run + copy_out, kShortest);
-  // Threads that turn in a circle beside it cost the process time, but they don't make the download longer.
-  const bool waits = nearly_always(steps.waited, [&](const StepSamples::Cost& more) {
-    return (y.host ? std::min(more.cpu, std::max(1, y.threads) * more.seconds) : more.seconds) > least;
-  });
+  // Threads that turn in a circle beside a download cost the process time, but they don't make the download longer.
+  const auto cost_of = [&](const StepSamples::Cost& step) {
+    return y.host ? std::min(step.cpu, std::max(1, y.threads) * step.seconds) : step.seconds;
+  };
+  const bool waits = nearly_always(steps.waited, [&](const StepSamples::Cost& more) { return cost_of(more) > least; });
   if (waits) {
     return {NoSpeed::first_download_works,
             fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
                         milliseconds(steps.waited.back().seconds), milliseconds(run))};
   }
   const double storing = std::max({0.5 * run, kConversion, y.bytes_out / kStored});
-  const bool downloads = nearly_always(steps.fetched, [&](const StepSamples::Cost& one) {
-    return (y.host ? one.cpu : one.seconds) - copy_out > storing;
-  });
+  const bool downloads =
+      nearly_always(steps.fetched, [&](const StepSamples::Cost& one) { return cost_of(one) - copy_out > storing; });
   if (downloads) {
     return {
         NoSpeed::download_works,

@@ -1,6 +1,7 @@
 // audit FILE: the oracle against MPFR. For each small line of a case file, everything is computed once more with 256
 // bits: the reference must lie within the bound it states for itself, and each backend within the bound derived for it,
-// of the exact value. So must the emulator, with an arithmetic drawn for each line. Prints how far above the true error the bounds are. Exit code 1 at the first violation.
+// of the exact value. So must the emulator, with an arithmetic drawn for each line. Prints how far above the true error
+// the bounds are. Exit code 1 at the first violation.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-constexpr const char* kLine = "heads=2 seq=192 dim=32";
+constexpr const char* kLine = "heads=2 seq=128 dim=32";
 
 /// One backend on one case, in few short samples.
 BenchLine bench_alone(Backend* backend, const std::string& line, std::uint64_t seed) {

@@ -85,6 +85,8 @@ TEST(OutsideRun, ADownloadThatAlwaysComputesIsFound) {
   EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::download_works);
   s.fetched = {{13e-3, 1e-3}, {13e-3, 1e-3}};  // a neighbour
   EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  s.fetched = {{4e-6, 13e-3}, {4e-6, 13e-3}};  // helpers that turn in a circle beside it
+  EXPECT_TRUE(worked_outside_run(s, kYardstick).empty());
   s.fetched = {{0.25e-3, 0.25e-3}, {0.25e-3, 0.25e-3}};  // as long as any download may take
   s.run = {1e-5, 1e-5};
   Yardstick tiny = kYardstick;
