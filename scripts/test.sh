@@ -55,6 +55,8 @@ if [ -n "$list" ]; then
   if [ "$tier" = quick ]; then
     sed 's/^share /quick, a share /; s/^all /--all /' "$build/tests/tiers.txt" |
       awk '{ name = $NF; cost = $(NF - 1); NF -= 2; printf "%-14s %5d s  %s\n", $0, cost, name }' | sort
+    ! grep -qs 'ATTEST_MPI:[A-Z]*=OFF' "$build/CMakeCache.txt" ||
+      echo "test.sh: this build is without MPI, whose tests are of --all: ./scripts/test.sh --all --list has them" >&2
   else
     chosen_tests
   fi

@@ -2,7 +2,7 @@
 # sanitized.sh WHAT: builds with sanitizers what the test needs, and runs it.
 #
 #   address smoke   the suite smoke on the host backends, with the address and undefined-behaviour sanitizers
-#   address unit    unit tests and the other small suites with the same
+#   address unit    unit tests and more suites with the same
 #   thread          the suites smoke and bugs on the host backends, with the thread sanitizer
 #
 # OpenCL is left out: its driver loads a compiler, whose allocations are not ours to judge.
@@ -16,10 +16,15 @@ echo "leak:libomp.so" >"$leaks"
 export LSAN_OPTIONS=suppressions=$leaks:print_suppressions=0
 host_backends=example,eigen,simd,xtensor
 check() { # FOLDER SUITE...
-  local folder=$1 suite
-  for suite in "${@:2}"; do
-    "$folder/bin/attest" check --suite "$suite" --backend $host_backends --require $host_backends --threads 2 --color never
-  done
+  local folder=$1 suites=()
+  for suite in "${@:2}"; do suites+=(--suite "$suite"); done
+  "$folder/bin/attest" check "${suites[@]}" --backend $host_backends --require $host_backends --threads 2 --color never
+}
+# The ways that backends take on other processors.
+check_other_ways() { # FOLDER SUITE...
+  ATTEST_SIMD_TARGET=avx2 host_backends=simd check "$@"
+  ATTEST_SIMD_TARGET=sse4 host_backends=simd check "$@"
+  OPENBLAS_CORETYPE=Haswell host_backends=xtensor check "$@"
 }
 case "$*" in
   "address smoke")
@@ -47,6 +52,7 @@ ChangePoints.*
 END
 )"
     check "$attest_build-asan" walkthroughs bugs
+    check_other_ways "$attest_build-asan" smoke
     ;;
   thread)
     # LLVM's OpenMP tells the sanitizer what its barriers order (archer); GCC's doesn't. OpenBLAS is not instrumented:
@@ -54,6 +60,7 @@ END
     export TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-14/lib/libarcher.so
     ATTEST_TARGETS=attest attest_make "$attest_build-tsan" --preset tsan
     check "$attest_build-tsan" smoke bugs
+    check_other_ways "$attest_build-tsan" smoke bugs
     ;;
   *) echo "sanitized.sh: address smoke, address unit or thread is wanted" >&2; exit 2 ;;
 esac
