@@ -116,15 +116,17 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores&
     const double largest_lse =
         std::max(std::fabs(score) + score_error, std::fabs(row.lse) + errors.reference_point) + log_part * c.e_log;
     const double below_lse = (row.lse - score) + score_error + errors.reference_point;
-    const double of_base = a.base2 ? 2 * (largest_lse + 2 * log_part) : 0;
-    return c.e_log * log_part + c.u * (largest_lse + below_lse + of_base) + c.parts * c.e_exp;
+    const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+    const double of_base = conversions * (largest_lse + 2 * log_part);
+    return c.e_log * log_part + c.u * (largest_lse + c.shift_roundings * below_lse + of_base) + c.parts * c.e_exp;
   };
   // The product of a maximum and log2(e) is rounded: within a row all have that error in common, but a rescaling takes
   // the exact product for the rounded one.
   const auto in_frames = [&](double score, double score_error) {
     if (!a.fused_log2e || c.blocks + c.parts == 0) return 0.0;
-    const double largest = std::max(std::fabs(score), std::fabs(row.max)) + score_error + errors.reference_point;
-    return (c.blocks + c.parts) * c.u * (largest + a.lazy_threshold);
+    // Summed in this order: a score may be the largest double.
+    const double largest = std::max(std::fabs(score), std::fabs(row.max));
+    return (c.blocks + c.parts) * (c.u * largest + c.u * (score_error + errors.reference_point + a.lazy_threshold));
   };
   const auto weight_error = [&](double score, double share, double score_error) {
     const double below_max = row.max - score;
@@ -245,9 +247,11 @@ bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFinit
 /// How far exp(s_j - lse) may be from the weight, whose score was computed for lse, and once more.
 double weight_from_lse(const Row& row, std::size_t j, double score_error, double lse_error, const BoundConstants& c) {
   const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
-  const double below = row.lse - row.biased[j] + score_error + lse_error;
+  const double below = row.lse - row.biased[j];
+  if (below == kInfinity) return c.eta;  // exp(-inf) is 0
   const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
-  const double exponent = score_error + lse_error + own * c.u * below + frame + c.e_exp;
+  const double exponent =
+      score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
   const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
                                   : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
   return off * (1 + 8 * c.u) + c.eta;
@@ -323,7 +327,12 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
   const double product_relative = (1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1;
   const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
   const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
-  const double underflow = (c.eta * (2 + n + c.blocks) + c.eta_weights) / std::min(1.0, sum.size);
+  // As for the output: a rescaling that underflows loses eta of weights up to exp(T), a sum of stored weights what they
+  // lost in storage.
+  const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
+  const double underflow = (c.eta * (2 + n + c.blocks) + c.eta_weights) / std::min(1.0, sum.size) + shrunk;
+  const bool adds_stored = c.arithmetic.sum_of_stored && !c.arithmetic.no_maximum;  // else it is in sum.lost
+  const double in_sum = adds_stored ? n * c.eta_weights / sum.size : 0;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t j = 0; j < keys; ++j) {
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
@@ -354,7 +363,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
     const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
-    const double division = division_relative * w + in_two_passes + sum.lost * w;
+    const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
     bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
   }
 }

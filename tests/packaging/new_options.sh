@@ -56,7 +56,8 @@ all='temperature=2 hidden_first=1,3 gate'
 printf '%s\n' "heads=2 seq=8x12 dim=4 $all" "heads=2/1 seq=5 dim=4 gate causal" "heads=2 seq=9x33 dim=4 hidden_first=0,7 out=o,lse" >"$work/new.cases"
 
 # list; one row each.
-for key in temperature hidden_first gate; do $attest list options | grep -q "^$key[ =]" || fail "list does not have $key"; done
+$attest list options >"$work/options"
+for key in temperature hidden_first gate; do grep -q "^$key[ =]" "$work/options" || fail "list does not have $key"; done
 # check, with and without isolation: the line comes back as it was.
 for how in "" --isolate; do
   $attest check --backend example --bitwise $how --suite-file "$work/new.cases" --json "$work/new.jsonl" >"$work/log" || { cat "$work/log" >&2; fail "check $how"; }
