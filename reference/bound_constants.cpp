@@ -35,7 +35,7 @@ BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored)
         a.accumulator == DType::f32 && static_cast<double>(static_cast<float>(*p.softcap)) != *p.softcap;
     scale_roundings += rounded ? 2 : 1;
     const double roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);  // but for tanh's
-    of_cap = (1 + e_tanh) * std::pow(1 + u, roundings) - 1;
+    of_cap = both(e_tanh, gamma(roundings));
   }
   division_roundings = attest::division_roundings(a.division);
   parts = static_cast<double>(a.parts) + (a.parts > 0 && p.sinks ? 1 : 0);  // a sink may be merged like a part

@@ -32,6 +32,8 @@ struct BoundConstants {
   bool wants_scores = false, has_sinks = false;
 
   double gamma(double k) const { return k * u / (1 - k * u); }
+  /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.
+  static double both(double a, double b) { return a + b + a * b; }
 };
 
 }  // namespace attest

@@ -324,7 +324,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
-  const double product_relative = (1 + c.gamma(n + c.blocks + c.division_roundings)) * (1 + c.u_weights) - 1;
+  const double product_relative = c.both(c.gamma(n + c.blocks + c.division_roundings), c.u_weights);
   const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
   const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
   // As for the output: a rescaling that underflows loses eta of weights up to exp(T), a sum of stored weights what they
@@ -443,8 +443,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
 
   // A part's result is divided, weighed, added, and shrunk with what was added before.
   const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
-  const double product_relative =
-      (1 + c.gamma(n + c.blocks + in_product + in_merge)) * (1 + u_weights) * (1 + c.u_parts) - 1;
+  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(u_weights, c.u_parts));
   const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {

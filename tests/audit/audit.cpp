@@ -22,6 +22,7 @@
 #include "reference/work.h"
 #include "tests/audit/big_float.h"
 #include "tests/emulator/declarations.h"
+#include "tests/emulator/emulator.h"
 
 namespace attest::audit {
 namespace {
@@ -124,7 +125,7 @@ class Audit {
       outputs.emplace_back(p);
       walk_once(*backend, p, inputs, outputs.back());
     }
-    line_ = source.label;
+    line_ = source.label + "\n    of the emulator: " + emulator::text_of(emulated.arithmetic(p));
     ++lines_;
     const auto compare = [&](const char* what, const Big& exact, double reference, double own, std::size_t n,
                              double got, double bound) {
