@@ -1,9 +1,11 @@
 #include "harness/cases/random_case.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
 #include "reference/tensor_place.h"
 #include "reference/work.h"
@@ -174,8 +176,9 @@ Problem random_case(Random& random) {
 }
 
 double random_case_cost(const Problem& p) {
-  if (p.op == Op::attention) return dense_multiply_adds(p);
-  return row_operations(p) * static_cast<double>(p.batch * p.query_heads * p.query_length);
+  const double elements = storage_bytes(p) / static_cast<double>(size_of(p.dtype));
+  if (p.op == Op::attention) return std::max(dense_multiply_adds(p), elements);
+  return std::max(row_operations(p) * static_cast<double>(p.batch * p.query_heads * p.query_length), elements);
 }
 
 }  // namespace attest

@@ -23,7 +23,7 @@ Problem random_case(Random& random);
 /// A value for the option that suits the problem, as text; nullopt where none is to be had.
 std::optional<std::string> random_value(const Option& option, const Problem& problem, Random& random);
 
-/// Multiply-adds of the reference, about.
+/// Multiply-adds of the reference, about; elements of the tensors where these are more.
 double random_case_cost(const Problem& problem);
 
 }  // namespace attest
