@@ -14,7 +14,7 @@ BenchLine bench_outside(const std::string& name, std::uint64_t seed) {
   const auto plugin = load_plugin(ATTEST_PLUGIN_FOLDER "/libfaulty_plugin.so");
   const auto backend = make_plugin_backend(plugin, name, {1, ""});
   const BenchSettings settings{1, 4, 0.02, seed};
-  return bench_case(case_from_line("heads=2 seq=96 dim=32"), {backend.get()}, roof, settings).lines.at(0);
+  return bench_case(case_from_line("heads=2 seq=128 dim=32"), {backend.get()}, roof, settings).lines.at(0);
 }
 
 TEST(PluginCheats, GetNoSpeedForTheRightReason) {
