@@ -29,7 +29,7 @@ double normal_from(std::uint64_t seed, std::uint64_t stream, std::uint64_t index
 
 /// Of any magnitude from 2^-10 up to 2^`exponent`, all equally often, and of either sign.
 double wide_from(std::uint64_t bits, int exponent) {
-  const auto steps = static_cast<std::uint64_t>(exponent + 10);
+  const std::uint64_t steps = static_cast<std::uint64_t>(exponent) + 10;
   const double size = std::ldexp(1 + hash_uniform(bits), static_cast<int>((bits >> 3 & 0xff) % steps) - 10);
   return (bits & 1) == 0 ? size : -size;
 }

@@ -135,6 +135,8 @@ def attention(
     wide = np.float64 if q.dtype == np.float64 else np.float32
     if page_table is not None:
         k, v = (from_pages(t, page_table, page_size, max(key_lengths, default=0)) for t in (k, v))
+    if past and past_k is None and page_table is None:  # without elements nothing is handed over
+        past_k, past_v = np.zeros((*k.shape[:2], past, k.shape[3])), np.zeros((*v.shape[:2], past, v.shape[3]))
     if past_k is not None:
         k, v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
     with np.errstate(all="ignore"):

@@ -2,7 +2,7 @@
 
 >>> import attest
 >>> sorted(attest.suites())[:2]
-['bugs', 'captures']
+['axes', 'basics']
 """
 
 import os
