@@ -7,6 +7,7 @@
 #include "backends/refusal.h"
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
+#include "harness/verdict/file_bounds.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/row_stages.h"
 #include "reference/head_reference.h"
@@ -86,11 +87,8 @@ class ReferenceStages {
         queries_(place_of(p_, TensorId::q)),
         inputs_(inputs),
         comparison_(comparison),
-        rows_(reference_rows(p_, inputs)) {
-    if (source.golden->producer) {
-      producer_ = Producer{*source.golden->producer, p_.dtype};
-    }
-  }
+        rows_(reference_rows(p_, inputs)),
+        bounds_(source, inputs) {}
 
   void compare() {
     each_row("raw", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
@@ -104,9 +102,12 @@ class ReferenceStages {
       return static_cast<double>(static_cast<float>(masked_scores(row)[j]));
     });
     masks();
-    compare_weights();
-    compare_output();
+    each_row("weights", p_.key_length, [](const Row& row, std::size_t j) { return row.weights[j]; });
+    each_row(
+        "output", p_.value_dim, [](const Row& row, std::size_t c) { return row.output[c]; }, true);
+    each_row("lse", 1, [](const Row& row, std::size_t) { return row.lse; });
     row_statistics();
+    input_statistics();
     projections();
   }
 
@@ -117,43 +118,45 @@ class ReferenceStages {
     expect_shape(source_, name, found->second, size);
     return &found->second;
   }
+  bool holds(const std::string& name) const { return source_.golden->stages.contains(name); }
 
   double tolerance(const std::string& stage, double value = 0) const {
     return tolerance_of(*source_.golden, stage, value);
   }
 
-  /// A file in 16 bits holds rounded results: the reference's are rounded alike before they are compared.
+  /// A file in 16 bits holds rounded results. The reference's are rounded alike before they are compared, unless the
+  /// bound of a stated producer has that rounding in it.
   double as_stored(double value) const {
-    if (size_of(p_.dtype) > 2) return value;
+    if (size_of(p_.dtype) > 2 || source_.golden->producer) return value;
     std::uint16_t bits = 0;
     store(&bits, p_.dtype, 0, value);
     return load(&bits, p_.dtype, 0);
   }
 
-  /// Copies exactly; what was computed, within the file's tolerance.
+  /// Copies exactly; what was computed, within the file's tolerance and its producer's bound.
   void present() {
     for (const PresentOutput& output : present_outputs(p_)) {
       const Index4& n = output.shape;
-      const FileTensor* tensor = stage(std::string(output.name), n[0] * n[1] * n[2] * n[3]);
+      const std::string name(output.name);
+      const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
       if (!tensor) continue;
       const PresentValues expected = expect_present(p_, inputs_, output, {{reference_arithmetic(), DType::f64}});
+      const std::vector<double> bounds = bounds_.of_present(output);
       std::size_t at = 0;
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         const double held = tensor->at(static_cast<std::int64_t>(at));
-        const double allowed = output.copied ? 0 : tolerance(std::string(output.name), held) + expected.bounds[0][at];
-        comparison_.element(std::string(output.name), {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
+        const double allowed = output.copied ? 0 : tolerance(name, held) + bounds[at];
+        comparison_.element(name, {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
         ++at;
       });
     }
   }
 
-  std::int64_t rows() const { return stored_rows(p_); }
-
   template <class Get>
-  void each_row(const std::string& name, std::int64_t columns, const Get& get,
-                const std::vector<double>* bounds = nullptr, bool follows_layout = false) {
-    const FileTensor* tensor = stage(name, rows() * columns);
+  void each_row(const std::string& name, std::int64_t columns, const Get& get, bool follows_layout = false) {
+    const FileTensor* tensor = stage(name, stored_rows(p_) * columns);
     if (!tensor) return;
+    const std::vector<double> bounds = bounds_.of_rows(name);
     std::size_t r = 0, at = 0;
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
@@ -161,62 +164,44 @@ class ReferenceStages {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, queries_, *tensor, b, h, i, c, columns, follows_layout));
             comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
-                                tolerance(name, held) + (bounds ? (*bounds)[at] : 0));
+                                tolerance(name, held) + (bounds.empty() ? 0 : bounds[at]));
           }
         }
       }
     }
   }
 
-  /// Bounds of the stated producer plus the reference's own, for every element of `problem`.
-  std::vector<double> producer_bounds(const Problem& problem, const Inputs& inputs) const {
-    const Expectation e = expect(problem, inputs, {*producer_}, 2, kInfinity);
-    std::vector<double> bounds = e.bounds_for(*producer_).out;
-    for (std::size_t n = 0; n < bounds.size(); ++n) bounds[n] += e.own.out[n];
-    return bounds;
-  }
-
-  void compare_weights() {
-    const auto get = [](const Row& row, std::size_t j) { return row.weights[j]; };
-    if (producer_ && source_.golden->stages.contains("weights")) {
-      const IdentityValues identity(p_);
-      const std::vector<double> bounds = producer_bounds(identity.problem, identity.inputs(inputs_));
-      each_row("weights", p_.key_length, get, &bounds);
-    } else {
-      each_row("weights", p_.key_length, get);
+  /// A list of numbers, each with what its producer may have got wrong.
+  struct Computed {
+    std::vector<double> values, bounds;
+    void add(double value, double bound) {
+      values.push_back(value);
+      bounds.push_back(bound);
     }
-  }
+  };
 
-  void compare_output() {
-    const auto get = [](const Row& row, std::size_t c) { return row.output[c]; };
-    if (producer_ && source_.golden->stages.contains("output")) {
-      const std::vector<double> bounds = producer_bounds(p_, inputs_);
-      each_row("output", p_.value_dim, get, &bounds, true);
-    } else {
-      each_row("output", p_.value_dim, get, nullptr, true);
-    }
-  }
-
-  void list(const std::string& name, const std::vector<double>& values) {
-    const FileTensor* tensor = stage(name, static_cast<std::int64_t>(values.size()));
-    for (std::size_t n = 0; tensor && n < values.size(); ++n) {
+  void list(const std::string& name, const Computed& computed) {
+    const FileTensor* tensor = stage(name, static_cast<std::int64_t>(computed.values.size()));
+    for (std::size_t n = 0; tensor && n < computed.values.size(); ++n) {
       const auto at = static_cast<std::int64_t>(n);
-      comparison_.element(name, {at, 0, 0, 0}, tensor->at(at), values[n], tolerance(name));
+      comparison_.element(name, {at, 0, 0, 0}, tensor->at(at), computed.values[n],
+                          tolerance(name) + computed.bounds[n]);
     }
   }
 
   /// Masks as examples print them: 1 for a hidden key, and what is added to the scores.
   void masks() {
-    const bool wanted = source_.golden->stages.contains("hidden") || source_.golden->stages.contains("added");
+    const bool wanted = holds("hidden") || holds("added");
     if (!wanted || p_.packed_sequences()) return;
-    std::vector<double> hidden, added;
+    Computed hidden, added;
     std::size_t r = 0;
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
         const Head head(p_, inputs_, b, h);
         for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
-          for (double value : hidden_keys(head, i, rows_[r])) hidden.push_back(value);
-          for (double value : added_scores(head, i, rows_[r])) added.push_back(value);
+          for (double value : hidden_keys(head, i, rows_[r])) hidden.add(value, 0);
+          const std::vector<double> row = added_scores(head, i, rows_[r]);
+          for (std::size_t j = 0; j < row.size(); ++j) added.add(row[j], added_bound(head, i, j, rows_[r]));
         }
       }
     }
@@ -224,34 +209,68 @@ class ReferenceStages {
     list("added", added);
   }
 
+  /// A mask is a copy; a slope times a distance rounds twice, and adding both once.
+  double added_bound(const Head& head, std::int64_t i, std::size_t j, const Row& row) const {
+    if (!row.seen[j]) return 0;
+    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    if (bias.alibi == 0 || !std::isfinite(bias.additive)) return 0;
+    const std::vector<double> parts = {bias.additive, bias.alibi}, errors = {0, bounds_.of_sum({{bias.alibi, 0}})};
+    return bounds_.of_sum(parts, errors);
+  }
+
   void row_statistics() {
-    std::vector<double> weight_sums, score_sums, column_sums(static_cast<std::size_t>(p_.key_length)), raw, scaled;
-    for (const Row& row : rows_) {
-      double weight_sum = 0, score_sum = 0;
-      for (std::size_t j = 0; j < row.raw.size(); ++j) {
-        weight_sum += row.weights[j];
-        score_sum += row.raw[j];
-        column_sums[j] += row.raw[j];
-        raw.push_back(row.raw[j] / p_.scale_value());
-        scaled.push_back(row.raw[j]);
+    const bool wanted = holds("row_sums") || holds("score_row_sums") || holds("score_column_sums") ||
+                        holds("variance_before") || holds("variance_after");
+    if (!wanted) return;
+    const auto keys = static_cast<std::size_t>(p_.key_length);
+    const std::vector<double> of_scores = bounds_.of_rows("raw"), of_weights = bounds_.of_rows("weights");
+    const auto part = [](const std::vector<double>& bounds, std::size_t first, std::size_t count) {
+      return bounds.empty() ? std::span<const double>() : std::span(bounds).subspan(first, count);
+    };
+    Computed weight_sums, score_sums, column_sums;
+    std::vector<double> scaled;
+    std::vector<std::vector<double>> columns(keys), column_bounds(keys);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const Row& row = rows_[r];
+      weight_sums.add(sum(row.weights), bounds_.of_sum(row.weights, part(of_weights, r * keys, keys)));
+      score_sums.add(sum(row.raw), bounds_.of_sum(row.raw, part(of_scores, r * keys, keys)));
+      scaled.insert(scaled.end(), row.raw.begin(), row.raw.end());
+      for (std::size_t j = 0; j < keys; ++j) {
+        columns[j].push_back(row.raw[j]);
+        if (!of_scores.empty()) column_bounds[j].push_back(of_scores[r * keys + j]);
       }
-      weight_sums.push_back(weight_sum);
-      score_sums.push_back(score_sum);
     }
+    for (std::size_t j = 0; j < keys; ++j) {
+      column_sums.add(sum(columns[j]), bounds_.of_sum(columns[j], column_bounds[j]));
+    }
+    std::vector<double> raw = scaled;
+    for (double& value : raw) value /= p_.scale_value();
+    const double count = static_cast<double>(scaled.size()) - 1;
     list("row_sums", weight_sums);
     list("score_row_sums", score_sums);
     list("score_column_sums", column_sums);
-    list("variance_before", {variance(raw)});
-    list("variance_after", {variance(scaled)});
-    if (!source_.golden->stages.contains("statistics")) return;
-    std::vector<double> statistics;
+    list("variance_before", {{variance(raw)}, {bounds_.of_variance(raw, count, bounds_.of_rows("raw_scores"))}});
+    list("variance_after", {{variance(scaled)}, {bounds_.of_variance(scaled, count, of_scores)}});
+  }
+
+  static double sum(const std::vector<double>& values) {
+    double total = 0;
+    for (double value : values) total += value;
+    return total;
+  }
+
+  void input_statistics() {
+    if (!holds("statistics")) return;
+    Computed statistics;
     for (const ConstTensor* tensor : {&inputs_.q, &inputs_.k, &inputs_.v}) {
       std::vector<double> values;
       each_index(tensor->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         values.push_back(load(tensor->data, tensor->dtype, tensor->offset(b, h, l, d)));
       });
-      statistics.insert(statistics.end(),
-                        {mean(values), population_variance(values), std::sqrt(population_variance(values))});
+      const double count = static_cast<double>(values.size());
+      statistics.add(mean(values), bounds_.of_mean(values));
+      statistics.add(population_variance(values), bounds_.of_variance(values, count));
+      statistics.add(std::sqrt(population_variance(values)), bounds_.of_deviation(values));
     }
     list("statistics", statistics);
   }
@@ -264,11 +283,15 @@ class ReferenceStages {
          {std::pair{"W_Q", &inputs_.q}, std::pair{"W_K", &inputs_.k}, std::pair{"W_V", &inputs_.v}}) {
       const auto w = source_.golden->stages.find(weight);
       if (w == source_.golden->stages.end()) continue;
-      const Matrix projected = project(matrix_of(x->second), matrix_of(w->second));
+      const Matrix left = matrix_of(x->second), right = matrix_of(w->second), projected = project(left, right);
       for (std::int64_t i = 0; i < projected.rows; ++i) {
         for (std::int64_t c = 0; c < projected.columns; ++c) {
+          std::vector<double> products;
+          for (std::int64_t k = 0; k < left.columns; ++k) products.push_back(left.at(i, k) * right.at(k, c));
+          products.push_back(0);  // each product rounds once beside the additions
           const double held = load(tensor->data, tensor->dtype, tensor->offset(0, 0, i, c));
-          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c), tolerance(weight));
+          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c),
+                              tolerance(weight) + bounds_.of_sum(products));
         }
       }
     }
@@ -288,7 +311,7 @@ class ReferenceStages {
   const Inputs& inputs_;
   Comparison& comparison_;
   std::vector<Row> rows_;
-  std::optional<Producer> producer_;
+  FileBounds bounds_;
 };
 
 }  // namespace

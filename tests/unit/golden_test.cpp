@@ -52,5 +52,91 @@ TEST(Walkthroughs, ATolerancePerStageIsChecked) {
   EXPECT_NE(with("weights=x"), "");
 }
 
+/// Activations of a real model.
+Case capture(const std::string& name) {
+  return case_from_file(data_folder("golden") / "captures" / (name + ".safetensors"));
+}
+
+bool holds(const Case& source) {
+  const CaseInputs inputs = *source.inputs;
+  return !GoldenCheck(source, inputs.views()).compare_reference().failed();
+}
+
+void change(FileTensor& tensor, std::int64_t at, float by) {
+  float value = 0;
+  std::memcpy(&value, tensor.bytes.data() + static_cast<std::size_t>(at) * sizeof value, sizeof value);
+  value += by;
+  std::memcpy(tensor.bytes.data() + static_cast<std::size_t>(at) * sizeof value, &value, sizeof value);
+}
+
+/// Every stage of a file with a producer has that producer's bound: the model's own float32 stages lie within it, and
+/// a change beyond it is seen.
+TEST(Captures, EveryStageHasTheBoundOfItsProducer) {
+  for (const std::string name : {"sentences_layer0", "chains_decoder_self", "chains_decoder_cross"}) {
+    const Case source = capture(name);
+    EXPECT_TRUE(source.golden->producer) << name;
+    EXPECT_TRUE(holds(source)) << name;
+    for (const auto& [stage, tensor] : source.golden->stages) {
+      Case changed = source;
+      change(changed.golden->stages.at(stage), 0, 2e-2f);
+      EXPECT_FALSE(holds(changed)) << name << " " << stage;
+    }
+  }
+}
+
+FileTensor floats(std::vector<std::int64_t> shape, const std::vector<float>& values) {
+  FileTensor tensor;
+  tensor.dtype = "F32";
+  tensor.shape = std::move(shape);
+  tensor.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+/// What is computed from the stages, in float32 as a model's code would: sums, variances, logsumexp and unscaled
+/// scores.
+TEST(Captures, WhatIsComputedFromStagesHasABoundToo) {
+  Case source = capture("chains_decoder_cross");
+  const FileTensor raw = source.golden->stages.at("raw"), weights = source.golden->stages.at("weights");
+  const std::int64_t rows = 8, keys = raw.size() / rows;
+  const auto at = [&](const FileTensor& tensor, std::int64_t r, std::int64_t j) {
+    return static_cast<float>(tensor.at(r * keys + j));
+  };
+  std::vector<float> row_sums, score_sums, column_sums(static_cast<std::size_t>(keys)), unscaled;
+  float total = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float weight_sum = 0, score_sum = 0;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      weight_sum += at(weights, r, j);
+      score_sum += at(raw, r, j);
+      column_sums[static_cast<std::size_t>(j)] += at(raw, r, j);
+      unscaled.push_back(at(raw, r, j) / static_cast<float>(source.problem.scale_value()));
+      total += at(raw, r, j);
+    }
+    row_sums.push_back(weight_sum);
+    score_sums.push_back(score_sum);
+  }
+  const float mean = total / static_cast<float>(rows * keys);
+  float squares = 0;
+  for (std::int64_t n = 0; n < rows * keys; ++n) {
+    const float distance = static_cast<float>(raw.at(n)) - mean;
+    squares += distance * distance;
+  }
+  auto& stages = source.golden->stages;
+  stages["row_sums"] = floats({rows}, row_sums);
+  stages["score_row_sums"] = floats({rows}, score_sums);
+  stages["score_column_sums"] = floats({keys}, column_sums);
+  stages["variance_after"] = floats({1}, {squares / static_cast<float>(rows * keys - 1)});
+  stages["raw_scores"] = floats(raw.shape, unscaled);
+  EXPECT_TRUE(holds(source));
+  for (const auto& [stage, by] :
+       {std::pair{"row_sums", 1e-2f}, std::pair{"score_row_sums", 1.0f}, std::pair{"score_column_sums", 1.0f},
+        std::pair{"variance_after", 0.5f}, std::pair{"raw_scores", 1e-2f}}) {
+    Case changed = source;
+    change(changed.golden->stages.at(stage), 0, by);
+    EXPECT_FALSE(holds(changed)) << stage;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,0 +1,128 @@
+#include "harness/verdict/file_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/error_bound.h"
+#include "reference/rounding.h"
+
+namespace attest {
+namespace {
+
+/// A bound is derived once for the producer and once for the reference, which computes in float64.
+std::vector<double> both(const std::vector<double>& producer, const std::vector<double>& own) {
+  std::vector<double> sum = producer;
+  for (std::size_t n = 0; n < sum.size(); ++n) sum[n] += own[n];
+  return sum;
+}
+
+double error_of(std::span<const double> errors, std::size_t n) { return errors.empty() ? 0 : errors[n]; }
+
+}  // namespace
+
+FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(source.problem), inputs_(inputs) {
+  if (!source.golden->producer) return;
+  producer_ = Producer{*source.golden->producer, problem_.dtype};
+  problem_.outputs = {Output::o};
+  const auto holds = [&](const char* name) { return source.golden->stages.contains(name); };
+  if (holds("raw") || holds("scores") || holds("raw_scores") || holds("score_row_sums") || holds("score_column_sums") ||
+      holds("variance_before") || holds("variance_after")) {
+    problem_.outputs.push_back(Output::raw);
+  }
+  if (holds("capped")) problem_.outputs.push_back(Output::capped);
+  if (holds("biased") || holds("masked_scores")) problem_.outputs.push_back(Output::biased);
+  if (holds("weights") || holds("row_sums")) problem_.outputs.push_back(Output::weights);
+  expected_ = expect(problem_, inputs, {*producer_}, 2, kInfinity);
+}
+
+std::vector<double> FileBounds::of_rows(const std::string& name) const {
+  if (!producer_) return {};
+  const Bounds &producer = expected_.bounds.front(), &own = expected_.own;
+  const auto stage = [&](Output wanted) {
+    const auto n =
+        static_cast<std::size_t>(std::find(kScoreStages.begin(), kScoreStages.end(), wanted) - kScoreStages.begin());
+    return both(producer.stages[n], own.stages[n]);
+  };
+  if (name == "output") return both(producer.out, own.out);
+  if (name == "lse") return both(producer.lse, own.lse);
+  if (name == "raw" || name == "scores") return stage(Output::raw);
+  if (name == "capped") return stage(Output::capped);
+  if (name == "biased" || name == "masked_scores") return stage(Output::biased);
+  if (name == "weights") return stage(Output::weights);
+  if (name == "raw_scores") {  // what the scale's own roundings add is part of the bound of a scaled score
+    std::vector<double> bounds = stage(Output::raw);
+    for (double& bound : bounds) bound /= std::fabs(problem_.scale_value());
+    return bounds;
+  }
+  return {};
+}
+
+std::vector<double> FileBounds::of_present(const PresentOutput& output) const {
+  std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
+  if (producer_) producers.push_back(*producer_);
+  const PresentValues values = expect_present(problem_, inputs_, output, producers);
+  return producer_ ? both(values.bounds[1], values.bounds[0]) : values.bounds[0];
+}
+
+double FileBounds::gamma(double roundings) const {
+  const double nu = roundings * unit_roundoff(producer_->arithmetic.accumulator);
+  return nu < 1 ? nu / (1 - nu) : kInfinity;
+}
+
+double FileBounds::stored(double value, double error) const {
+  return Storing(producer_->arithmetic, producer_->stored).bound(std::fabs(value), error) * kEvaluation;
+}
+
+double FileBounds::of_sum(std::span<const double> terms, std::span<const double> errors) const {
+  if (!producer_) return 0;
+  double sum = 0, sizes = 0, moved = 0;
+  for (std::size_t n = 0; n < terms.size(); ++n) {
+    sum += terms[n];
+    sizes += std::fabs(terms[n]) + error_of(errors, n);
+    moved += error_of(errors, n);
+  }
+  return stored(sum, moved + gamma(static_cast<double>(terms.size())) * sizes);
+}
+
+double FileBounds::of_mean(std::span<const double> values, std::span<const double> errors) const {
+  if (!producer_ || values.empty()) return 0;
+  double sum = 0, sizes = 0, moved = 0;
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    sum += values[n];
+    sizes += std::fabs(values[n]) + error_of(errors, n);
+    moved += error_of(errors, n);
+  }
+  const auto count = static_cast<double>(values.size());
+  return stored(sum / count, (moved + gamma(count + 1) * sizes) / count);
+}
+
+double FileBounds::of_variance(std::span<const double> values, double count, std::span<const double> errors) const {
+  if (!producer_ || values.empty() || count <= 0) return 0;
+  const double shift = of_mean(values, errors), u = unit_roundoff(producer_->arithmetic.accumulator);
+  double middle = 0, squares = 0, most = 0;
+  for (double value : values) middle += value / static_cast<double>(values.size());
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    const double distance = std::fabs(values[n] - middle);
+    const double moved = error_of(errors, n) + shift;
+    const double largest = distance + moved + u * (distance + moved);  // of the distance as computed
+    squares += distance * distance;
+    most += largest * largest;
+  }
+  // Each square, their sum and its division round.
+  const double error = (most - squares) + gamma(static_cast<double>(values.size()) + 2) * most;
+  return stored(squares / count, error / count);
+}
+
+double FileBounds::of_deviation(std::span<const double> values) const {
+  if (!producer_ || values.empty()) return 0;
+  const auto count = static_cast<double>(values.size());
+  double middle = 0, squares = 0;
+  for (double value : values) middle += value / count;
+  for (double value : values) squares += (value - middle) * (value - middle);
+  const double exact = squares / count, root = std::sqrt(exact), error = of_variance(values, count);
+  // |sqrt(a) - sqrt(b)| is at most |a - b| / sqrt(a), and at most sqrt(|a - b|) where a is small.
+  const double moved = root > 0 ? std::min(error / root, std::sqrt(error)) : std::sqrt(error);
+  return stored(root, moved + unit_roundoff(producer_->arithmetic.accumulator) * (root + moved));
+}
+
+}  // namespace attest
