@@ -67,9 +67,11 @@ double parse_number(const OptionText& value, const std::string& what) {
   return number;
 }
 
-std::vector<double> parse_numbers(const OptionText& value, const std::string& what) {
+std::vector<double> parse_numbers(const OptionText& value, const std::string& what, bool minus_infinity) {
   std::vector<double> list;
-  for (const OptionText& part : value.split(',')) list.push_back(parse_number(part, what));
+  for (const OptionText& part : value.split(',')) {
+    list.push_back(minus_infinity && part.text == "-inf" ? -kInfinity : parse_number(part, what));
+  }
   return list;
 }
 

@@ -33,7 +33,8 @@ std::string quoted(std::string_view text);
 
 std::int64_t parse_integer(const OptionText& value, std::int64_t min, const std::string& what);
 double parse_number(const OptionText& value, const std::string& what);
-std::vector<double> parse_numbers(const OptionText& value, const std::string& what);
+/// Separated by commas; with `minus_infinity`, "-inf" is one of them.
+std::vector<double> parse_numbers(const OptionText& value, const std::string& what, bool minus_infinity = false);
 /// "a" or "a<separator>b"; one number stands for both.
 std::pair<std::int64_t, std::int64_t> parse_pair(const OptionText& value, char separator, std::int64_t min,
                                                  const std::string& what);

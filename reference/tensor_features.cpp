@@ -205,6 +205,29 @@ std::vector<Feature> past_features() {
               [](Problem& p, std::uint64_t) { p.past = p.key_length; })};
 }
 
+std::vector<Feature> causal_prefix_features() {
+  return {flag_feature(
+      "prefix=causal", [](const Problem& p) { return p.prefix_causal; },
+      [](Problem& p, std::uint64_t) {
+        p.causal = p.prefix_causal = true;
+        p.prefix = std::max<std::int64_t>(p.prefix, 1);
+      })};
+}
+
+std::vector<Feature> slopes_per_batch_features() {
+  return {flag_feature(
+      "alibi per batch", [](const Problem& p) { return p.slopes_per_batch(); },
+      [](Problem& p, std::uint64_t draw) {
+        p.alibi = true;
+        p.alibi_slopes.clear();
+        p.batch = std::max<std::int64_t>(p.batch, 2);
+        for (std::int64_t n = 0; n < p.batch * p.query_heads; ++n) {
+          const std::uint64_t own = draw + static_cast<std::uint64_t>(n) * 0x9e3779b97f4a7c15u;
+          p.alibi_slopes.push_back(real_in(0x1p-10, 16, own >> 8));
+        }
+      })};
+}
+
 std::vector<Feature> output_features() {
   std::vector<Feature> features;
   for (Output output : values_of<Output>()) {

@@ -36,15 +36,16 @@ OPTIONS: dict[str, Option] = {
     "align": Option(("align=bottom-right",), lambda c: c.align if c.align != "top-left" else None),
     "window": Option(("window",), lambda c: c.window if c.window != (None, None) else None),
     "prefix": Option(("prefix",), lambda c: c.prefix or None),
+    "prefix_causal": Option(("prefix=causal",), lambda c: c.prefix_causal or None, needs=("prefix", "causal")),
     "key_lengths": Option(("lengths",), _key_lengths),
     "query_lengths": Option(("lengths of queries",), lambda c: c.query_lengths, needs=("key_lengths",)),
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),
-    "added": Option(("mask=add", "mask.dtype", "alibi")),
+    "added": Option(("mask=add", "mask.dtype", "alibi", "alibi per batch")),
     "visible": Option(
         ("causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
-         "blocks"),
+         "blocks", "prefix=causal"),
     ),
     "blocks": Option(("blocks",), needs=("block_size",)),
     "block_size": Option((), lambda c: c.block_size, needs=("blocks",)),
@@ -74,7 +75,7 @@ OPTIONS: dict[str, Option] = {
 PARTS = {
     "visible": (
         "causal", "align", "window", "prefix", "key_lengths", "query_lengths", "segments", "mask", "blocks",
-        "block_size",
+        "block_size", "prefix_causal",
     ),
     "added": ("bias", "alibi_slopes"),
 }  # fmt: skip
@@ -82,7 +83,7 @@ PARTS = {
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
     "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads",
-    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides",
+    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "alibi per batch",
 )  # fmt: skip
 
 
