@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "reference/field_words.h"
+
 namespace attest {
 namespace {
 
@@ -44,6 +46,14 @@ std::vector<OptionText> OptionText::split(char separator) const {
 }
 
 std::string quoted(Text text) { return "\"" + std::string(text) + "\""; }
+
+std::string said_here(std::string_view word, const std::vector<std::string>& names) {
+  if (const FieldWord* row = find_field_word(word)) {
+    const std::string about(row->about);
+    return row->here.empty() ? "there is none here: " + about : "here: " + std::string(row->here) + " (" + about + ")";
+  }
+  return "nearest: " + nearest_name(word, names);
+}
 
 std::int64_t parse_integer(const OptionText& value, std::int64_t min, const std::string& what) {
   std::int64_t number = 0;

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/example/linear.h"
+#include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
 #include "reference/philox.h"
 
@@ -169,7 +170,7 @@ class ExamplePlan : public Plan {
   support::HostResults<Real> results_;
 };
 
-class ExampleBackend : public Backend {
+class ExampleBackend : public Backend, public SideBySide {
  public:
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 

@@ -18,8 +18,8 @@ class FileBounds {
   /// Runs the reference over all rows of the case where its file states a producer.
   FileBounds(const Case& source, const Inputs& inputs);
 
-  /// Elements of a result of all rows in the order b, h, i, column. `name` as in FILES.md: output, lse, raw or scores,
-  /// raw_scores, capped, biased or masked_scores, weights. Empty for other names.
+  /// Elements of a result of all rows in the order b, h, i, column. `name` as in harness/FILES.md: output, lse, raw or
+  /// scores, raw_scores, capped, biased or masked_scores, weights. Empty for other names.
   std::vector<double> of_rows(const std::string& name) const;
   /// Elements of present_k, present_v or present_state.
   std::vector<double> of_present(const PresentOutput& output) const;

@@ -86,7 +86,7 @@ module attest_plugin
 
   type, bind(c) :: attest_identity
     integer(c_int64_t) :: size
-    integer(c_int32_t) :: contract, reserved
+    integer(c_int32_t) :: contract, side_by_side
     type(c_ptr) :: library, device
   end type
 
