@@ -2,7 +2,8 @@
 //
 // A Backend is made once for what the user asked (threads, device). For each Call that it accepts it makes a Plan,
 // which owns everything the call needs. The harness walks: upload, run, download; it may upload other data, at the same
-// places, and run the plan again, and it runs plans of several backends, or several of one, in turn, never two at once.
+// places, and run the plan again, and it runs plans of several backends, or several of one, in turn, and two of one at
+// once only where it promises that this is right (side_by_side.h).
 //
 // To add one, copy backends/example/ and read backends/README.md.
 #pragma once

@@ -39,7 +39,10 @@ bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h
   const Placement at = locate(p, b, i, j);
   if (!at.same_segment) return false;
   bool in_band = true;
-  if (p.causal && at.key > at.diagonal) in_band = false;
+  if (p.causal && at.key > at.diagonal) {
+    if (p.prefix_causal) return false;
+    in_band = false;
+  }
   if (p.window_left != Call::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
   if (p.window_right != Call::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
   if (!in_band && at.key >= p.prefix) return false;
@@ -70,7 +73,7 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
   if (!inputs_.slopes.empty()) {
     const Placement at = locate(call_, b_, i, j);
     const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
-    bias.alibi = -inputs_.slopes[static_cast<std::size_t>(h_)] * distance;
+    bias.alibi = -inputs_.slope(call_.query_heads, b_, h_) * distance;
   }
   return bias;
 }

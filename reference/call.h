@@ -69,6 +69,7 @@ struct Call {
   Align align = Align::top_left;
   std::int64_t window_left = kUnbounded, window_right = kUnbounded;
   std::int64_t prefix = 0;
+  bool prefix_causal = false;  ///< the prefix escapes the window, but not the diagonal of `causal`
   std::optional<LengthSpec> lengths, segments;
   std::optional<MaskSpec> mask;
   std::optional<DType> mask_type;  ///< of an additive mask; unset means the call's
@@ -107,6 +108,8 @@ struct Call {
   std::int64_t diagonal_offset(std::int64_t b) const;
   /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
   bool packed_sequences() const { return layout == Layout::thd; }
+  /// Whether `alibi_slopes` has a slope for each batch and query head, and not one for each query head.
+  bool slopes_per_batch() const { return static_cast<std::int64_t>(alibi_slopes.size()) > query_heads; }
   /// Any of raw, capped, biased, weights.
   bool wants_scores() const;
   DType mask_dtype() const;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "reference/find_fault.h"
-#include "reference/nearest.h"
 #include "reference/option_text.h"
 #include "reference/options.h"
 #include "reference/tensor_place.h"
@@ -52,7 +51,7 @@ class Parser {
     const std::string name(token.substr(0, equals));
     const Option* option = find_option(name);
     if (!option) {
-      throw CaseError(column, "unknown key " + quoted(name) + "; nearest: " + nearest_name(name, known_keys()));
+      throw CaseError(column, "unknown key " + quoted(name) + "; " + said_here(name, known_keys()));
     }
     if (!columns_.emplace(name, column).second) throw CaseError(column, name + " is given twice");
     if (sizes_given_ && option->in_files == InFiles::shown) {

@@ -168,12 +168,16 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (p.prefix > p.key_length) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
   }
+  if (p.prefix_causal && !p.causal) return Fault{"prefix", "N:causal needs causal, which it keeps for the prefix"};
   if (auto fault = check_operator(p)) return fault;
   if (auto fault = check_combinations(p)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
-    if (list.empty() || static_cast<std::int64_t>(list.size()) == p.query_heads) return std::nullopt;
-    return Fault{key, "one number per query head is needed: " + std::to_string(p.query_heads) + ", not " +
-                          std::to_string(list.size())};
+    const auto count = static_cast<std::int64_t>(list.size());
+    if (list.empty() || count == p.query_heads) return std::nullopt;
+    const bool by_batch = key == std::string_view("alibi");
+    if (by_batch && count == p.batch * p.query_heads) return std::nullopt;
+    return Fault{key, "one number per query head" + std::string(by_batch ? ", or per batch and query head," : "") +
+                          " is needed: " + std::to_string(p.query_heads) + ", not " + std::to_string(count)};
   };
   if (auto fault = per_head("alibi", p.alibi_slopes)) return fault;
   if (auto fault = per_head("sinks", p.sink_values)) return fault;

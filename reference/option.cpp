@@ -89,6 +89,11 @@ Option& Option::cut(std::vector<Feature> into) {
   return *this;
 }
 
+Option& Option::also_cut(std::vector<Feature> more) {
+  more_features = std::move(more);
+  return *this;
+}
+
 std::vector<std::string> Option::covered(const Problem& problem) const {
   const std::optional<std::string> text = print(problem);
   if (!text) return {};
@@ -156,12 +161,13 @@ Option number_option(std::string key, std::optional<double> Call::*member, bool 
   return option;
 }
 
-Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what) {
+Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what,
+                      bool minus_infinity) {
   Option option = option_of(std::move(key), OptionKind::numbers_per_head, member);
   option.stands_alone = alone != nullptr;
-  option.parse = [member, alone, what = std::move(what)](Problem& p, const OptionText& v) {
+  option.parse = [member, alone, minus_infinity, what = std::move(what)](Problem& p, const OptionText& v) {
     if (alone) p.*alone = true;
-    if (!v.text.empty()) p.*member = parse_numbers(v, what);
+    if (!v.text.empty()) p.*member = parse_numbers(v, what, minus_infinity);
   };
   option.print = [member, alone](const Problem& p) -> std::optional<std::string> {
     if (alone ? !(p.*alone) : (p.*member).empty()) return std::nullopt;

@@ -75,6 +75,8 @@ struct Option {
   std::function<std::vector<std::string>(const Problem&)> classes;
   /// How its values are cut into classes that a suite should meet; by kind where a row says nothing else.
   std::vector<Feature> features;
+  /// Features besides those of its kind.
+  std::vector<Feature> more_features;
   /// Makes it in `to` what it is in `from`.
   std::function<void(Problem& to, const Problem& from)> copy;
 
@@ -95,6 +97,7 @@ struct Option {
   Option& kept();
   Option& covers(std::function<std::vector<std::string>(const Problem&)> names);
   Option& cut(std::vector<Feature> into);
+  Option& also_cut(std::vector<Feature> more);
 };
 
 // Rows by kind. `what` names the value in messages.
@@ -107,7 +110,8 @@ Option number_option(std::string key, double Call::*member, bool (*valid)(double
 Option number_option(std::string key, std::optional<double> Call::*member, bool (*valid)(double),
                      std::string otherwise);
 /// With `alone`, a flag of the same name means numbers that come from elsewhere, and says so in that member.
-Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what);
+Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what,
+                      bool minus_infinity = false);
 Option tensor_option(std::string key, bool Call::*member, const InputTensor& input);
 
 /// One of `names`, in the order of the values of `Value`, which is an enumeration or bool.

@@ -40,6 +40,8 @@ std::vector<Feature> block_features();
 std::vector<Feature> softcap_features();
 std::vector<Feature> dropout_features();
 std::vector<Feature> past_features();
+std::vector<Feature> causal_prefix_features();
+std::vector<Feature> slopes_per_batch_features();
 std::vector<Feature> output_features();
 std::vector<Feature> layout_features(TensorId tensor);
 std::vector<Feature> stride_features(TensorId tensor);

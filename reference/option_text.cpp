@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "reference/field_words.h"
+
 namespace attest {
 namespace {
 
@@ -45,6 +47,14 @@ std::vector<OptionText> OptionText::split(char separator) const {
 
 std::string quoted(Text text) { return "\"" + std::string(text) + "\""; }
 
+std::string said_here(std::string_view word, const std::vector<std::string>& names) {
+  if (const FieldWord* row = find_field_word(word)) {
+    const std::string about(row->about);
+    return row->here.empty() ? "there is none here: " + about : "here: " + std::string(row->here) + " (" + about + ")";
+  }
+  return "nearest: " + nearest_name(word, names);
+}
+
 std::int64_t parse_integer(const OptionText& value, std::int64_t min, const std::string& what) {
   std::int64_t number = 0;
   const char* end = value.text.data() + value.text.size();
@@ -67,9 +77,11 @@ double parse_number(const OptionText& value, const std::string& what) {
   return number;
 }
 
-std::vector<double> parse_numbers(const OptionText& value, const std::string& what) {
+std::vector<double> parse_numbers(const OptionText& value, const std::string& what, bool minus_infinity) {
   std::vector<double> list;
-  for (const OptionText& part : value.split(',')) list.push_back(parse_number(part, what));
+  for (const OptionText& part : value.split(',')) {
+    list.push_back(minus_infinity && part.text == "-inf" ? -kInfinity : parse_number(part, what));
+  }
   return list;
 }
 

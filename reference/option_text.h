@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,11 +30,19 @@ struct OptionText {
 
 std::string quoted(std::string_view text);
 
+/// What to write for a word that is none of these names: as the field's word is said here, or the nearest name.
+std::string said_here(std::string_view word, const std::vector<std::string>& names);
+template <class Names>
+std::string said_here(std::string_view word, const Names& names) {
+  return said_here(word, std::vector<std::string>(std::begin(names), std::end(names)));
+}
+
 // Readers. `what` names the value in messages: "a batch size". All throw CaseError.
 
 std::int64_t parse_integer(const OptionText& value, std::int64_t min, const std::string& what);
 double parse_number(const OptionText& value, const std::string& what);
-std::vector<double> parse_numbers(const OptionText& value, const std::string& what);
+/// Separated by commas; with `minus_infinity`, "-inf" is one of them.
+std::vector<double> parse_numbers(const OptionText& value, const std::string& what, bool minus_infinity = false);
 /// "a" or "a<separator>b"; one number stands for both.
 std::pair<std::int64_t, std::int64_t> parse_pair(const OptionText& value, char separator, std::int64_t min,
                                                  const std::string& what);
@@ -53,7 +62,7 @@ std::size_t parse_name(const OptionText& value, const Names& names, const std::s
   for (std::size_t n = 0; n < std::size(names); ++n) {
     if (value.text == names[n]) return n;
   }
-  value.fail(quoted(value.text) + " is no " + what + "; nearest: " + nearest_name(value.text, names));
+  value.fail(quoted(value.text) + " is no " + what + "; " + said_here(value.text, names));
 }
 
 template <NamedEnum E>

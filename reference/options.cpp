@@ -282,6 +282,30 @@ Option poison() {
   return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v"}).only(is_softmax);
 }
 
+Option prefix() {
+  Option option =
+      integer_option("prefix", &Call::prefix, 0, "a count of keys")
+          .values("N or N:causal", "keys that every query sees; with `:causal`, those right of it are hidden still");
+  option.parse = [count = option.parse](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() > 2) v.fail("prefix=N or prefix=N:causal is wanted");
+    if (parts.size() == 2 && parts[1].text != "causal")
+      parts[1].fail(quoted(parts[1].text) + " is not causal, which may follow the count");
+    count(p, parts[0]);
+    p.prefix_causal = parts.size() == 2;
+  };
+  option.print = [count = option.print](const Problem& p) {
+    std::optional<std::string> text = count(p);
+    if (text && p.prefix_causal) *text += ":causal";
+    return text;
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.prefix = from.prefix;
+    to.prefix_causal = from.prefix_causal;
+  };
+  return option;
+}
+
 Option seed() {
   Option option = data_option("seed", "n", "of the data and of dropout, 64 bits");
   option.parse = [](Problem& p, const OptionText& v) { p.data.seed = parse_seed(v); };
@@ -308,7 +332,7 @@ std::vector<Option> make_table() {
     flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(is_softmax),
     align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(is_softmax),
     window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(is_softmax),
-    integer_option("prefix", &Call::prefix, 0, "a count of keys").values("N", "keys that every query sees").tried({"1", "5", "40"}).up_to(Axis::keys).only(is_softmax),
+    prefix().tried({"1", "5", "40"}).up_to(Axis::keys).also_cut(causal_prefix_features()).only(is_softmax),
     lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(is_softmax),
     lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(is_softmax),
     mask().often(2).covers(mask_covered).cut(mask_features()).only(is_softmax),
@@ -316,8 +340,8 @@ std::vector<Option> make_table() {
     blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(is_softmax),
 
     number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(is_softmax),
-    numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).only(is_softmax),
-    numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink").values("s,...", "one logit per query head; drawn by the seed where it stands alone").tried({"", "-2.5", "30"}).only(is_softmax),
+    numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(is_softmax),
+    numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(is_softmax),
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
     integer_option("past", &Call::past, 0, "a count of cached keys").values("n", "cached keys, at most Lk").tried({"1", "7", "64"}).cut(past_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
     integer_option("paged", &Call::page_size, 1, "a page size").values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
@@ -341,6 +365,7 @@ std::vector<Option> make_table() {
   rows.push_back(seed().cut(seed_features()));
   for (Option& row : rows) {
     if (row.features.empty()) row.features = features_by_kind(row);
+    row.features.insert(row.features.end(), row.more_features.begin(), row.more_features.end());
   }
   return rows;
 }

@@ -82,12 +82,14 @@ void give_blocks(Problem& p) {
   p.data.block_fill = Fill{"random", {0.5}};
 }
 
-/// Lets one of the axes that have more than one place step over 2^31 elements in all.
+/// Lets one of the axes that have more than one place step over 2^31 or 2^32 elements in all.
 void move_beyond(Index4& strides, const Index4& shape, std::uint64_t draw) {
   for (std::uint64_t turn = 0; turn < 4; ++turn) {
     const std::size_t axis = (draw + turn) % 4;
     if (shape[axis] < 2) continue;
-    strides[axis] = std::max(strides[axis], kFar / (shape[axis] - 1) + 5);
+    // Past 2^31 a signed index is too small, past 2^32 an unsigned one, too.
+    const std::int64_t far = draw / 4 % 2 == 0 ? kFar : 2 * kFar;
+    strides[axis] = std::max(strides[axis], far / (shape[axis] - 1) + 5);
     return;
   }
 }
@@ -205,6 +207,29 @@ std::vector<Feature> past_features() {
               [](Problem& p, std::uint64_t) { p.past = p.key_length; })};
 }
 
+std::vector<Feature> causal_prefix_features() {
+  return {flag_feature(
+      "prefix=causal", [](const Problem& p) { return p.prefix_causal; },
+      [](Problem& p, std::uint64_t) {
+        p.causal = p.prefix_causal = true;
+        p.prefix = std::max<std::int64_t>(p.prefix, 1);
+      })};
+}
+
+std::vector<Feature> slopes_per_batch_features() {
+  return {flag_feature(
+      "alibi per batch", [](const Problem& p) { return p.slopes_per_batch(); },
+      [](Problem& p, std::uint64_t draw) {
+        p.alibi = true;
+        p.alibi_slopes.clear();
+        p.batch = std::max<std::int64_t>(p.batch, 2);
+        for (std::int64_t n = 0; n < p.batch * p.query_heads; ++n) {
+          const std::uint64_t own = draw + static_cast<std::uint64_t>(n) * 0x9e3779b97f4a7c15u;
+          p.alibi_slopes.push_back(real_in(0x1p-10, 16, own >> 8));
+        }
+      })};
+}
+
 std::vector<Feature> output_features() {
   std::vector<Feature> features;
   for (Output output : values_of<Output>()) {
@@ -266,6 +291,8 @@ std::vector<Feature> stride_features(TensorId tensor) {
         const Index4 n = place_of(p, tensor).shape;
         const std::int64_t gap = n[3] + 1 + static_cast<std::int64_t>(draw % 4);
         Index4 s = {n[1] * n[2] * gap, n[2] * gap, gap, 1};
+        // Rows that are dense, and a gap behind each head.
+        if (which == 0 && draw / 4 % 2 == 1) s = {n[1] * (n[2] * n[3] + gap), n[2] * n[3] + gap, n[3], 1};
         if (which == beyond) move_beyond(s, n, draw);
         if (which == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};
         if (which == 2) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};

@@ -51,13 +51,19 @@ struct Inputs {
   ConstTensor past_k{}, past_v{};
   std::optional<PageTable> pages{};
   std::optional<BlockMask> blocks{};
-  std::span<const double> slopes{};    ///< ALiBi, one for each query head; exact in the accumulator's type
-  std::span<const double> sinks{};     ///< logits, likewise
+  std::span<const double> slopes{};  ///< ALiBi: Hq, or B,Hq where they differ by batch; exact in the accumulator's type
+  std::span<const double> sinks{};   ///< logits, likewise
   const std::uint8_t* keep = nullptr;  ///< dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (philox.h)
   // Linear attention (linear_attention.h), in the storage type; broadcast axes have stride 0.
   ConstTensor decay{};  ///< B,Hkv,L,Dk, logarithms of the factors
   ConstTensor beta{};   ///< B,Hkv,L,1
   ConstTensor state{};  ///< B,Hkv,Dk,Dv
+
+  /// The slope of query head h of `heads` in batch b.
+  double slope(std::int64_t heads, std::int64_t b, std::int64_t h) const {
+    const bool by_batch = slopes.size() > static_cast<std::size_t>(heads);
+    return slopes[static_cast<std::size_t>(by_batch ? b * heads + h : h)];
+  }
 };
 
 /// The same of a mask; a boolean one has a byte for each element.

@@ -15,7 +15,8 @@ std::int64_t count_in_band(const Call& p, std::int64_t b, std::int64_t i) {
   if (p.window_right < keys - diagonal) last = std::min(last, diagonal + p.window_right + 1);
   if (p.window_left != Call::kUnbounded) first = std::max(first, diagonal - p.window_left);
   last = std::max(first, last);
-  const std::int64_t prefix = std::min(p.prefix, keys);
+  std::int64_t prefix = std::min(p.prefix, keys);
+  if (p.prefix_causal) prefix = std::clamp<std::int64_t>(diagonal + 1, 0, prefix);
   const std::int64_t shared = std::max<std::int64_t>(std::min(last, prefix) - first, 0);
   return last - first + prefix - shared;
 }

@@ -100,7 +100,7 @@ __kernel void masked_softmax(COMMON, __global REAL* scores) {
   for (int n = 0; n < LANES; ++n) most = fmax(most, ((REAL*)&largest)[n]);
   lse[row] = sink;
   if (most == HIDDEN) {
-    int seen = p->has_sinks;
+    int seen = p->has_sinks && sink != HIDDEN;  // a sink of -inf is none
     for (long j = low; j < high; ++j) seen |= s[j] != HIDDEN;
     if (!seen) {
       for (long j = low; j < high; j += LANES) VECTOR(s + j) = (REALS)(0);

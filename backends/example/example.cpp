@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/example/linear.h"
+#include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
 #include "reference/philox.h"
 
@@ -61,6 +62,7 @@ class ExamplePlan : public Plan {
   /// Written from the definition, independently of reference/.
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Placement& at) const {
     if (i >= p_.query_count(b) || j >= p_.key_count(b) || !at.same_segment) return false;
+    if (p_.prefix_causal && at.key > at.diagonal) return false;
     if (at.key >= p_.prefix) {  // a prefix is seen by everyone in its segment
       if (p_.causal && at.key > at.diagonal) return false;
       if (p_.window_left != Call::kUnbounded && at.key < at.diagonal - p_.window_left) return false;
@@ -92,7 +94,7 @@ class ExamplePlan : public Plan {
       s.biased += static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, inputs_.mask->offset(b, h, i, j)));
     }
     if (!inputs_.slopes.empty()) {
-      const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);
+      const auto slope = static_cast<Real>(inputs_.slope(p_.query_heads, b, h));
       s.biased -= slope * static_cast<Real>(std::abs(at.diagonal - at.key));
     }
     return s;
@@ -106,8 +108,9 @@ class ExamplePlan : public Plan {
     support::read_row(inputs_.q, b, h, i, query_.data());
 
     // A separate flag, not the score's value, says whether a key is hidden: a visible score may overflow to -inf.
-    const bool has_sink = !inputs_.sinks.empty();
-    const Real sink = has_sink ? static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]) : kHidden<Real>;
+    const Real sink =
+        inputs_.sinks.empty() ? kHidden<Real> : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
+    const bool has_sink = sink != kHidden<Real>;
     bool any = has_sink;
     Real max = sink;
     seen_.assign(scores_.size(), 0);
@@ -167,7 +170,7 @@ class ExamplePlan : public Plan {
   support::HostResults<Real> results_;
 };
 
-class ExampleBackend : public Backend {
+class ExampleBackend : public Backend, public SideBySide {
  public:
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 

@@ -104,7 +104,7 @@ inline void bias_row(const Problem* p, REAL softcap, __global const uchar* mask,
   const int whole_vectors = !p->has_softcap && !p->block_rows && p->mask_kind <= 2 &&
                             (!p->mask_kind || p->mask[3] == 1) && far < (1 << 30) && far > -(1 << 30);
   const INTV lanes = CAT(convert_, INTV)(CAT(vload, VW)(0, lane_numbers));
-  const REALV slope = (REALV)(p->has_slopes ? small[h] : 0);
+  const REALV slope = (REALV)(p->has_slopes ? slope_of(p, small, b, h) : 0);
   int j = first;
   for (; whole_vectors && j + VW <= last; j += VW) {
     REALV score = VECTOR(row + j);

@@ -136,9 +136,11 @@ enum {
 #define ATTEST_HAS_PRESENT ATTEST_HAS(41)
 #define ATTEST_HAS_STRIDES ATTEST_HAS(42) /* a tensor is not dense in the order of its axes, or begins at an offset */
 #define ATTEST_HAS_PACKED ATTEST_HAS(43)  /* sequences one after another without padding (layout thd) */
-#define ATTEST_HAS_OTHER ATTEST_HAS(63)   /* something that this interface can't tell; such a call never comes */
+#define ATTEST_HAS_CAUSAL_PREFIX ATTEST_HAS(44)    /* the prefix escapes the window alone, not the diagonal */
+#define ATTEST_HAS_SLOPES_PER_BATCH ATTEST_HAS(45) /* slopes have shape B,H */
+#define ATTEST_HAS_OTHER ATTEST_HAS(63) /* something that this interface can't tell; such a call never comes */
 /* All that this header knows: stands in attest_plugin.known_features. */
-#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(44) - 1)
+#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(46) - 1)
 
 /* How the case asks a tensor to be stored. Views say it in full; few backends look here. */
 typedef struct attest_placement {
@@ -177,7 +179,7 @@ typedef struct attest_call {
   int32_t decay_per_head, beta_shared, initial_state;
   uint32_t outputs; /* ATTEST_OUT_... */
   int32_t layout;
-  int32_t reserved;
+  int32_t prefix_causal;          /* keys of the prefix right of the diagonal stay hidden */
   attest_placement placements[5]; /* q, k, v, mask, out */
 } attest_call;
 
@@ -194,8 +196,8 @@ typedef struct attest_inputs {
   const attest_tensor *past_k, *past_v;     /* B,G,past,D and V; k and v then hold the S - past new ones */
   const attest_tensor* page_table;          /* B,pages of a sequence: int32, -1 beyond its length */
   const attest_tensor* blocks;              /* B,H,rows,columns of blocks: uint8, 1 = visible; dense */
-  const attest_tensor* slopes;              /* H: float64, of ALiBi */
-  const attest_tensor* sinks;               /* H: float64, logits */
+  const attest_tensor* slopes;              /* H: float64, of ALiBi; B,H with SLOPES_PER_BATCH */
+  const attest_tensor* sinks;               /* H: float64, logits; -inf: that head has none */
   const attest_tensor* keep;                /* B,H,L,S: uint8, 1 = kept; dense. NULL: drawn by Philox, see README.md */
   const attest_tensor* decay;               /* B,G,L,D: logarithms */
   const attest_tensor* beta;                /* B,G,L,1 */
@@ -226,10 +228,10 @@ typedef struct attest_context {
 /* Strings are the plug-in's, and stay until the instance is destroyed. */
 typedef struct attest_identity {
   uint64_t size;
-  int32_t contract; /* version of attest's contract that the backend was written for, as a number: 2 */
-  int32_t reserved;
-  const char* library; /* name and version */
-  const char* device;  /* what it runs on */
+  int32_t contract;     /* version of attest's contract that the backend was written for, as a number: 2 */
+  int32_t side_by_side; /* 1: two plans may run at the same time, in two threads; 0: one at a time */
+  const char* library;  /* name and version */
+  const char* device;   /* what it runs on */
 } attest_identity;
 
 enum { ATTEST_SCALE_SCORE = 0, ATTEST_SCALE_FOLDED_LOG2E = 1, ATTEST_SCALE_SPLIT_ROOT = 2 };
@@ -361,7 +363,8 @@ static inline const char* attest_feature_name(uint64_t features) {
                                       "out=lse",        "out=weights",
                                       "out=raw",        "out=capped",
                                       "out=biased",     "out=present",
-                                      "strides",        "layout=thd"};
+                                      "strides",        "layout=thd",
+                                      "prefix=causal",  "alibi per batch"};
   unsigned n = 0;
   while (n < sizeof names / sizeof *names && !(features & ATTEST_HAS(n))) ++n;
   return n < sizeof names / sizeof *names ? names[n] : "an option that is younger than this plug-in";

@@ -21,6 +21,7 @@
 
 #include "backends/backend.h"
 #include "backends/plugin/attest_plugin.h"
+#include "backends/side_by_side.h"
 
 namespace attest::plugin {
 
@@ -51,6 +52,7 @@ inline Call call_from(const attest_call& from) {
   c.window_left = from.window_left;
   c.window_right = from.window_right;
   c.prefix = from.prefix;
+  c.prefix_causal = from.prefix_causal != 0;
   if (has(from, ATTEST_HAS_LENGTHS))
     c.lengths = LengthSpec{list_of(from.query_lengths, from.batch), list_of(from.key_lengths, from.batch)};
   if (has(from, ATTEST_HAS_SEGMENTS))
@@ -149,7 +151,9 @@ inline Inputs inputs_from(const attest_inputs& from, const Call& call) {
   }
   const auto numbers = [](const attest_tensor* tensor) -> std::span<const double> {
     if (!tensor) return {};
-    return {static_cast<const double*>(data_of(*tensor)), static_cast<std::size_t>(tensor->shape[0])};
+    std::int64_t count = 1;
+    for (int axis = 0; axis < tensor->ndim; ++axis) count *= tensor->shape[axis];
+    return {static_cast<const double*>(data_of(*tensor)), static_cast<std::size_t>(count)};
   };
   in.slopes = numbers(from.slopes);
   in.sinks = numbers(from.sinks);
@@ -228,6 +232,7 @@ inline int identity(void* instance, attest_identity* to, attest_text* message) {
   return guarded(message, [&] {
     const Instance& own = instance_of(instance);
     to->contract = own.backend->contract();
+    to->side_by_side = runs_side_by_side(*own.backend);
     to->library = own.identity.library.c_str();
     to->device = own.identity.device.c_str();
     return ATTEST_OK;

@@ -70,7 +70,9 @@ class Visibility {
     if (right < s.keys - diagonal) last = std::clamp<std::int64_t>(diagonal + right + 1, 0, s.keys);
     const std::int64_t end = p.key_count(b);
     row.band = KeyRange{s.first_key + first, s.first_key + last}.within(0, end);
-    row.prefix = KeyRange{s.first_key, s.first_key + std::min(p.prefix, s.keys)}.within(0, end);
+    std::int64_t prefix = std::min(p.prefix, s.keys);
+    if (p.prefix_causal) prefix = std::clamp<std::int64_t>(diagonal + 1, 0, prefix);
+    row.prefix = KeyRange{s.first_key, s.first_key + prefix}.within(0, end);
     if (row.band.empty() || row.prefix.last >= row.band.first) {  // one interval
       row.band.widen(row.prefix);
       row.prefix = {};
@@ -95,7 +97,7 @@ class Visibility {
   void apply(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t first, std::int64_t n,
              Real* scores) const {
     constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    if (!inputs_.slopes.empty()) add_alibi(h, row.diagonal - first, n, scores);
+    if (!inputs_.slopes.empty()) add_alibi(b, h, row.diagonal - first, n, scores);
     if (inputs_.mask) apply_mask(b, h, i, first, n, scores);
     if (inputs_.blocks) apply_blocks(b, h, i, first, n, scores);
     const auto fill = [&](std::int64_t from, std::int64_t to) {
@@ -133,8 +135,8 @@ class Visibility {
   };
 
   template <class Real>
-  void add_alibi(std::int64_t h, std::int64_t diagonal, std::int64_t n, Real* scores) const {
-    const auto slope = static_cast<Real>(inputs_.slopes[static_cast<std::size_t>(h)]);
+  void add_alibi(std::int64_t b, std::int64_t h, std::int64_t diagonal, std::int64_t n, Real* scores) const {
+    const auto slope = static_cast<Real>(inputs_.slope(problem_.query_heads, b, h));
     const auto add = [&]<class Index>(Index from) {
       for (Index j = 0; j < static_cast<Index>(n); ++j) scores[j] -= slope * static_cast<Real>(std::abs(from - j));
     };

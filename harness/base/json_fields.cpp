@@ -12,9 +12,9 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::optional<std::size_t> count_of(const Json& json) {
+std::optional<std::size_t> count_of(const OrderedJson& json) {
   constexpr double kMost = 1e15;
   if (!json.is_number()) return std::nullopt;
   const double value = json.get<double>();
@@ -24,18 +24,18 @@ std::optional<std::size_t> count_of(const Json& json) {
 
 }  // namespace
 
-JsonFields::JsonFields(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
+JsonFields::JsonFields(const OrderedJson& json, std::string place) : json_(json), place_(std::move(place)) {
   if (!json.is_object()) fail("is no object");
 }
 
 std::string JsonFields::text(const char* key) const {
-  const Json& value = at(key);
+  const OrderedJson& value = at(key);
   if (!value.is_string()) fail(fmt::format("has a \"{}\" that is no text", key));
   return printable_line(value.get<std::string>());
 }
 
 double JsonFields::number(const char* key) const {
-  const Json& value = at(key);
+  const OrderedJson& value = at(key);
   if (!value.is_number()) fail(fmt::format("has a \"{}\" that is no number", key));
   return value.get<double>();
 }
@@ -47,26 +47,26 @@ std::size_t JsonFields::count(const char* key) const {
 }
 
 bool JsonFields::flag(const char* key) const {
-  const Json& value = at(key);
+  const OrderedJson& value = at(key);
   if (!value.is_boolean()) fail(fmt::format("has a \"{}\" that is neither true nor false", key));
   return value.get<bool>();
 }
 
-const Json& JsonFields::list(const char* key) const {
-  const Json& value = at(key);
+const OrderedJson& JsonFields::list(const char* key) const {
+  const OrderedJson& value = at(key);
   if (!value.is_array()) fail(fmt::format("has a \"{}\" that is no list", key));
   return value;
 }
 
-const Json& JsonFields::object(const char* key) const {
-  const Json& value = at(key);
+const OrderedJson& JsonFields::object(const char* key) const {
+  const OrderedJson& value = at(key);
   if (!value.is_object()) fail(fmt::format("has a \"{}\" that is no object", key));
   return value;
 }
 
 std::vector<std::string> JsonFields::texts(const char* key) const {
   std::vector<std::string> all;
-  for (const Json& one : list(key)) {
+  for (const OrderedJson& one : list(key)) {
     if (!one.is_string()) fail(fmt::format("has a \"{}\" with what is no text", key));
     all.push_back(printable_line(one.get<std::string>()));
   }
@@ -75,7 +75,7 @@ std::vector<std::string> JsonFields::texts(const char* key) const {
 
 std::vector<std::size_t> JsonFields::counts(const char* key) const {
   std::vector<std::size_t> all;
-  for (const Json& one : list(key)) {
+  for (const OrderedJson& one : list(key)) {
     const auto value = count_of(one);
     if (!value) fail(fmt::format("has a \"{}\" with what is no count", key));
     all.push_back(*value);
@@ -83,7 +83,7 @@ std::vector<std::size_t> JsonFields::counts(const char* key) const {
   return all;
 }
 
-const Json& JsonFields::at(const char* key) const {
+const OrderedJson& JsonFields::at(const char* key) const {
   const auto found = json_.find(key);
   if (found == json_.end()) fail(fmt::format("has no \"{}\"", key));
   return *found;

@@ -1,17 +1,17 @@
 // Seconds on the steady clock.
 #pragma once
 
-#include <chrono>
+#include "harness/base/raw_clock.h"
 
 namespace attest {
 
 /// Runs from when it is made.
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double seconds() const { return steady_seconds() - start_; }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double start_ = steady_seconds();
 };
 
 /// Runs `step` and returns its seconds.

@@ -77,6 +77,18 @@ std::string join_texts(const std::vector<std::string>& texts, std::string_view b
   return all;
 }
 
+std::string number_words(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
+  std::string words = text;
+  std::size_t at = words.find('e');
+  if (at == std::string::npos || at + 1 == words.size()) return words;
+  if (words[++at] == '+') words.erase(at, 1);
+  if (words[at] == '-') ++at;
+  while (at + 1 < words.size() && words[at] == '0') words.erase(at, 1);
+  return words;
+}
+
 std::string shell_quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+") ==
           std::string::npos &&

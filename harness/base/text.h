@@ -18,6 +18,9 @@ inline constexpr std::size_t kMostOfName = 64;
 /// All of them, with `between` between two.
 std::string join_texts(const std::vector<std::string>& texts, std::string_view between);
 
+/// As people write it: 1.02e16 and 2.79e-5, where fmt's %g has 1.02e+16 and 2.79e-05.
+std::string number_words(double value, int digits);
+
 /// Quoted for a POSIX shell where it must be.
 std::string shell_quoted(const std::string& text);
 /// A command of these words.

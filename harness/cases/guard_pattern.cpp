@@ -25,7 +25,7 @@ struct Pattern {
 
 // They differ in the leading bits of their payloads, too: these survive a conversion to another type.
 constexpr Pattern kOutput{0x7fe5u, 0x7fe5a5a5u, 0x7ffca5a5a5a5a5a5u};
-constexpr Pattern kPadding{0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
+constexpr Pattern kPaddingPattern{0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
 
 void fill(std::span<std::byte> bytes, DType dtype, const Pattern& pattern) {
   pattern.with(dtype, [&](auto bits) {
@@ -45,7 +45,7 @@ Bits bits_at(const std::byte* bytes, std::int64_t element) {
 
 void fill_pattern(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kOutput); }
 
-void fill_padding(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kPadding); }
+void fill_padding(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kPaddingPattern); }
 
 bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element) {
   return count_written(bytes, dtype, static_cast<std::int64_t>(element), 1, 1) == 0;

@@ -10,7 +10,7 @@ namespace attest {
 namespace {
 
 std::vector<double> numbers_in(const std::string& text) {
-  return text.empty() ? std::vector<double>{} : parse_numbers({text, 1}, "a number");
+  return text.empty() ? std::vector<double>{} : parse_numbers({text, 1}, "a number", true);
 }
 
 /// Each number of a list towards 0, 1 or a whole one.
@@ -62,6 +62,9 @@ std::vector<std::string> simpler_values(const Option& option, const Problem& pro
     case OptionKind::integer:
       for (std::int64_t to : steps_towards(std::max<std::int64_t>(option.min, 1), std::stoll(*now))) {
         texts.push_back(integer_text(to));
+        if (const std::size_t colon = now->find(':'); colon != std::string::npos) {  // prefix=N:causal
+          texts.push_back(texts.back() + now->substr(colon));
+        }
       }
       break;
     case OptionKind::number:
@@ -100,6 +103,7 @@ void fit_to_sizes(Problem& p) {
     if (option.kind == OptionKind::numbers_per_head) {
       std::vector<double> list = numbers_in(*now);
       if (list.size() <= static_cast<std::size_t>(p.query_heads)) continue;
+      if (option.key == "alibi" && list.size() == static_cast<std::size_t>(p.batch * p.query_heads)) continue;
       list.resize(static_cast<std::size_t>(p.query_heads));
       option.drop(p);
       option.parse(p, {joined(list, print_number), 1});

@@ -28,6 +28,7 @@
 #include "harness/run/selection.h"
 #include "harness/speed/bench_table.h"
 #include "harness/speed/pinning.h"
+#include "harness/speed/processor_time.h"
 #include "harness/speed/profile.h"
 #include "harness/speed/sweep.h"
 #include "harness/speed/swept_curves.h"
@@ -42,6 +43,7 @@ namespace {
 
 struct BenchOptions {
   BackendOptions backend;
+  IsolationFlags isolation;
   CaseNames cases;
   OutputOptions output;
   std::string filter, json;
@@ -62,7 +64,8 @@ constexpr const char* kColumns = R"(Columns of the tables:
   GFLOP/s, of FMA  useful work in that time, and as a fraction of what fused multiply-adds could do here
   error/bound      largest error as a fraction of what rounding can explain: up to 1 is right
   ulps (largest)   median and largest error of o, in units in the last place of its type
-  ratio            to the fastest that nothing disturbed; ? where others disturbed the samples)";
+  ratio            of total to the fastest that nothing disturbed; ? where others disturbed the samples. Of a device that
+                   this machine is known to have, of run)";
 
 std::vector<Case> load(const BenchOptions& options) {
   CaseNames names = options.cases;
@@ -176,9 +179,10 @@ std::vector<Backend*> chosen_for(const Case& one, const BackendSet& backends, co
 }
 
 /// Throws UserError for what would only be found after other cases were timed.
-void check_before_timing(const std::vector<Case>& cases, const BackendSet& backends, const Filter& filter) {
+void check_before_timing(const std::vector<Case>& cases, const BackendSet& backends, const Filter& filter,
+                         bool isolated) {
   for (const Backend* backend : backends.all()) waivers_of(backend->identity().name);
-  for (const Case& one : cases) check_memory_to_time(one, chosen_for(one, backends, filter).size());
+  for (const Case& one : cases) check_memory_to_time(one, chosen_for(one, backends, filter).size(), isolated);
 }
 
 int run(const BenchOptions& options, const Invocation& invocation, const Ranks* ranks) {
@@ -206,15 +210,18 @@ int run(const BenchOptions& options, const Invocation& invocation, const Ranks* 
   if (options.pin && !pin_to_processors(context.threads)) {
     throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
   }
-  limit_thread_pools(context.threads);
-  const Plugins plugins(options.backend.sources(), invocation.registry);
-  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context);
+  const std::vector<std::string>& limits = limit_thread_pools(context.threads);
+  const std::optional<IsolationOptions> isolation = options.isolation.options(options.backend);
+  const Plugins plugins(options.backend.sources(), invocation.registry, options.backend.limits());
+  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());
-  check_before_timing(cases, backends, filter);
+  check_before_timing(cases, backends, filter, isolation.has_value());
   std::optional<OutputFile> file;
   if (!options.json.empty() && !options.json_on_stdout()) file.emplace(options.json);
   const Roof roof = measure_roof(settings.threads);
   print_machine(options.console(), settings.threads, roof, backends);
+  if (isolation) fmt::print(options.console(), "{}\n", limits_text(*isolation));
+  fmt::print(options.console(), "thread pools told {} by {}\n", context.threads, join_texts(limits, ", "));
   std::vector<BenchCase> results;
   for (const Case& one : cases) {
     const std::vector<Backend*> chosen = chosen_for(one, backends, filter);
@@ -257,7 +264,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->cases.arguments, "Case lines; - reads them from standard input")->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
   add_backend_options(*sub, options->backend);
-  add_plugin_options(*sub, options->backend, /*isolates=*/false);
+  add_plugin_options(*sub, options->backend);
+  add_isolation_options(*sub, options->backend, options->isolation);
   add_require_option(*sub, options->backend);
   add_ranks_option(*sub, options->backend);
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");

@@ -15,6 +15,7 @@
 #include "harness/base/fingerprint.h"
 #include "harness/base/last_word.h"
 #include "harness/base/output_file.h"
+#include "harness/base/run_words.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
@@ -24,6 +25,7 @@
 #include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
 #include "harness/run/run_conditions.h"
+#include "harness/verdict/plan_life.h"
 #include "harness/verdict/refusal_lists.h"
 
 namespace attest {
@@ -34,7 +36,7 @@ struct CheckOptions {
   IsolationFlags isolation;
   CaseNames cases;
   OutputOptions output;
-  std::string filter, shard, json, junit, shrunk, refusals, summary, annotations;
+  std::string steps, filter, shard, json, junit, shrunk, refusals, summary, annotations;
   bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false, list = false;
 
   bool json_on_stdout() const { return json == "-"; }
@@ -138,7 +140,7 @@ int exit_code_of(const CheckOutcome& outcome) {
   if (!outcome.unwritten.empty()) return kFailed;
   const Counts& counts = outcome.counts;
   if (counts.failures() > 0 || !outcome.problems.empty()) return kFailed;
-  if (counts.pass > 0) return kOk;
+  if (counts.passed() > 0) return kOk;
   fmt::print(stderr, "attest: {}\n", why_nothing_passed(counts));
   return kNothingChecked;
 }
@@ -182,12 +184,15 @@ struct Parts {
       : cases(load(options.cases)),
         context(options.backend.context()),
         isolation(options.isolation.options(options.backend)),
-        plugins(options.backend.sources(), invocation.registry),
+        plugins(options.backend.sources(), invocation.registry, options.backend.limits()),
         libraries(loaded_libraries()),
         backends(plugins.entries(), options.backend.list(plugins), context, isolation) {
     backends.require(options.backend.required());
+    if (!isolation) backends.isolate_fresh({});
     (void)Filter(options.filter);  // what can't be read is told before anything is opened
     (void)Shard(options.shard);
+    (void)steps_from_text(options.steps);
+    if (options.once) run_words().of_check = {"--once"};
     if (options.list) return;
     require_lists_of(backends, options);
     others = other_threads(options, plugins);
@@ -211,6 +216,8 @@ CheckSettings settings_of(const CheckOptions& options, const Parts& parts, const
   settings.fail_fast = options.fail_fast;
   settings.isolated = parts.isolation.has_value();
   settings.once = options.once;
+  settings.seed = options.cases.seed;
+  settings.steps = options.steps;
   settings.bitwise = options.bitwise;
   settings.shrink = !options.no_shrink;
   settings.shrunk_folder = options.shrunk;
@@ -221,6 +228,7 @@ CheckSettings settings_of(const CheckOptions& options, const Parts& parts, const
         run_conditions(parts.backends, parts.context, parts.isolation, options.bitwise, parts.libraries,
                        ranks ? ranks->libraries() : std::vector<std::filesystem::path>());
     if (options.once) settings.conditions["plans"] = "run once";
+    if (!options.steps.empty()) settings.conditions["steps"] = options.steps;
   }
   return settings;
 }
@@ -277,6 +285,8 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
     if (leads) reports = open_reports(options, parts->cases);
   });
   if (leads) tell_share(options, parts->cases);
+  if (leads && parts->isolation && !options.output.quiet)
+    fmt::print(options.console(), "{}\n", limits_text(*parts->isolation));
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
   std::optional<LastWord> last_word;
@@ -318,7 +328,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_option("--filter", options->filter, "ECMAScript expression searched in \"backend case-line\"");
   sub->add_option("--share", options->cases.share, "n/m: so much of each suite, drawn by --seed: 1/8 of matrix");
   sub->add_option("--seed", options->cases.seed,
-                  "Of --share and of generated suites: the same seed draws the same cases");
+                  "Of --share, of generated suites and of the steps of plans: the same seed draws the same");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
   sub->add_option("--json", options->json,
@@ -335,9 +345,10 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--fail-fast", options->fail_fast, "Stop at the first failure");
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");
-  add_isolation_options(*sub, options->isolation);
+  add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_flag("--once", options->once,
                 "Run each plan once, with nothing before, beside or after it: for simulators and debuggers");
+  add_steps_option(*sub, options->steps);
   sub->add_flag("--bitwise", options->bitwise,
                 "Also tell whether right results have the same bits in every run, with other threads, and without "
                 "the rest of the batch");

@@ -10,6 +10,7 @@
 
 #include "backends/backend.h"
 #include "harness/base/table.h"
+#include "harness/cases/case.h"
 #include "harness/cli/cli.h"
 #include "harness/isolation/isolation_options.h"
 #include "harness/isolation/plugins.h"
@@ -52,8 +53,13 @@ struct BackendOptions {
   std::string names;                 ///< comma separated; empty means all, or with plug-ins all of theirs
   std::vector<std::string> plugins;  ///< paths of shared libraries
   std::vector<std::string> objects;  ///< of Python: module:object, or a file with :object behind it
-  bool no_isolate = false;           ///< backends of both run in this process
-  std::string require;               ///< comma separated: those that must be there
+  struct Stated {                    ///< what is said of objects that don't say it themselves, as attest.check takes it
+    std::string name, tensors, keywords, refuses, arithmetic, conventions;
+  } stated;
+  bool no_isolate = false;      ///< backends of both run in this process
+  double timeout_seconds = 60;  ///< of one step of a backend in a process of its own
+  double memory_gib = 0;        ///< of one such process; 0: a share of what is free
+  std::string require;          ///< comma separated: those that must be there
   std::string device;
   int threads = 0;               ///< 0: every core
   int ranks_per_case = 1;        ///< of an MPI job
@@ -69,12 +75,19 @@ struct BackendOptions {
   /// The one backend that `command` looks at. Throws UserError unless exactly one is named, or there is one plug-in
   /// with one backend.
   std::vector<std::string> one(const std::string& command, const Plugins& loaded) const;
+  /// Of processes of their own, where backends have them.
+  IsolationOptions limits() const;
   /// Of commands without --isolate: with plug-ins, processes of their own unless --no-isolate says otherwise.
   std::optional<IsolationOptions> isolation() const;
+  /// Has printed commands repeat --threads, --device and --no-isolate where they are given.
+  void repeat_in_printed_commands() const;
 };
 void add_backend_options(CLI::App& app, BackendOptions& options);
-/// --plugin, --python, and --no-isolate but for a command that never isolates.
-void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates = true);
+/// --plugin, --python with what is said of its objects, and --no-isolate.
+void add_plugin_options(CLI::App& app, BackendOptions& options);
+/// The case that a command looks at. Throws UserError where the words are more than one.
+Case one_case(const std::vector<std::string>& words);
+
 /// --require, for commands that run all backends that can be had.
 void add_require_option(CLI::App& app, BackendOptions& options);
 
@@ -92,16 +105,22 @@ enum class Crowd : std::uint8_t { is_told, is_refused };
 int run_on_ranks(const Invocation& invocation, BackendOptions& options, Crowd crowd,
                  const std::function<int(Ranks*)>& command);
 
-/// --isolate and its limits.
+/// --isolate.
 struct IsolationFlags {
   bool isolate = false;
-  double timeout_seconds = 60, memory_gib = 0;  ///< of one step and of one worker
 
   /// Isolation is asked for, or is the way of plug-ins.
   bool wanted(const BackendOptions& backend) const { return isolate || backend.isolation().has_value(); }
+  /// Has printed commands repeat these and those of `backend`, too.
   std::optional<IsolationOptions> options(const BackendOptions& backend) const;
 };
-void add_isolation_options(CLI::App& app, IsolationFlags& flags);
+/// With the limits, --timeout and --memory. Behind add_plugin_options(), where the command takes plug-ins.
+void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlags& flags);
+/// How far backends may go, in a line.
+std::string limits_text(const IsolationOptions& limits);
+
+/// --steps: what three plans do besides (harness/verdict/plan_life.h).
+void add_steps_option(CLI::App& app, std::string& steps);
 
 /// --color, and where there is more or less to say -v and -q.
 struct OutputOptions {

@@ -12,17 +12,18 @@ namespace {
 
 struct ExplainOptions {
   BackendOptions backend;
-  std::string what;
+  IsolationFlags isolation;
+  std::vector<std::string> what;  ///< a case, which may have come as several words
   int elements = 3;
 };
 
 int run(const ExplainOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.sources(), registry);
+  const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
   const std::vector<std::string> names = options.backend.one("explain looks at", plugins);
-  const Case source = case_from_argument(options.what);
+  const Case source = one_case(options.what);
   announce_if_long(source.problem, source.label);
   const Context context = options.backend.context();
-  const BackendSet backends(plugins.entries(), names, context, options.backend.isolation());
+  const BackendSet backends(plugins.entries(), names, context, options.isolation.options(options.backend));
   const Verdict verdict = explain(source, *backends.all().front(), context.threads, options.elements);
   if (verdict.status == Status::refused) return kNothingChecked;
   return is_failure(verdict) ? kFailed : kOk;
@@ -38,6 +39,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->what, "A case line or a .safetensors file")->type_name("CASE")->required();
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
+  add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--elements", options->elements, "How many of the worst to show")->check(CLI::Range(1, 100));
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
 }

@@ -97,9 +97,11 @@ void print_answer(const FuzzResult& result, const std::string& backend, bool col
 /// The backend, and what its name needs to live.
 struct Searched {
   Searched(const FuzzOptions& options, std::span<const BackendEntry> registry)
-      : plugins(options.backend.sources(), registry),
+      : plugins(options.backend.sources(), registry, options.backend.limits()),
         backends(plugins.entries(), options.backend.one("fuzz looks at", plugins), options.backend.context(),
-                 options.isolation.options(options.backend)) {}
+                 options.isolation.options(options.backend)) {
+    if (!options.isolation.wanted(options.backend)) backends.isolate_fresh({});
+  }
 
   Plugins plugins;
   BackendSet backends;
@@ -120,6 +122,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   settings.budget = options.budget;
   settings.seed = options.seed;
   settings.threads = options.backend.context().threads;
+  settings.fresh = [&set = searched->backends, name = backend.identity().name] { return set.fresh(name); };
 
   const bool colored = options.output.colored(stdout);
   FuzzProgress progress(settings, colored);
@@ -135,9 +138,11 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   for (const Finding& finding : result.findings) {
     fmt::print("\n{} x  {}\n  {}\n  {}\n", finding.count, finding.failure.cause.text(),
                printable_line(finding.small.verdict.repro), printable_line(finding.small.verdict.reason));
-    if (file) file->stream() << finding.small.source.label << "  # " << finding.failure.cause.text() << '\n';
   }
-  if (file) file->finish();
+  if (file) {
+    write_findings(file->stream(), result.findings);
+    file->finish();
+  }
   fmt::print("\n");
   print_pairs(result);
   const auto alone = static_cast<std::size_t>(std::count_if(result.classes.begin(), result.classes.end(),
@@ -186,7 +191,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
   sub->add_option("--seed", options->seed, "The same seed, the same cases");
   sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file")
       ->type_name("FILE");
-  add_isolation_options(*sub, options->isolation);
+  add_isolation_options(*sub, options->backend, options->isolation);
   add_color_option(*sub, options->output);
   sub->callback([options, &invocation] {
     invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,

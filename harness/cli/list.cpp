@@ -17,6 +17,7 @@
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/parameters.h"
+#include "reference/field_words.h"
 #include "reference/nearest.h"
 #include "reference/options.h"
 
@@ -24,7 +25,7 @@ namespace attest {
 namespace {
 
 constexpr std::string_view kLists[] = {"backends", "conventions", "arithmetic", "parameters", "semantics",
-                                       "options",  "suites",      "cases",      "coverage"};
+                                       "options",  "words",       "suites",     "cases",      "coverage"};
 
 struct ListOptions {
   std::string what;
@@ -32,6 +33,7 @@ struct ListOptions {
   std::vector<std::string> suites;
   std::uint64_t seed = 0;
   BackendOptions backend;
+  IsolationFlags isolation;
   OutputOptions output;
 };
 
@@ -43,8 +45,9 @@ int print(const Table& table, const ListOptions& options) {
 }
 
 int list_backends(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.sources(), registry);
-  const BackendSet backends(plugins.entries(), {}, options.backend.context(), options.backend.isolation());
+  const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
+  const BackendSet backends(plugins.entries(), {}, options.backend.context(),
+                            options.isolation.options(options.backend));
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::json::array();
     for (const Backend* backend : backends.all()) {
@@ -80,9 +83,9 @@ int list_backends(const ListOptions& options, std::span<const BackendEntry> regi
 /// What each backend says and what probing it shows; exit code 1 when a statement does not hold.
 int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOptions& options,
                   std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.sources(), registry);
+  const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
-                            options.backend.isolation());
+                            options.isolation.options(options.backend));
   const bool for_programs = options.output.for_programs();
   bool all_hold = true;
   Table table({{"backend"}, {"statement"}, {"stated"}, {"verdict"}});
@@ -102,9 +105,9 @@ int list_findings(std::vector<ProbedStatement> (*probe)(Backend&), const ListOpt
 
 /// What may be chosen of each backend on its device, and what is in use.
 int list_parameters(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const Plugins plugins(options.backend.sources(), registry);
+  const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
-                            options.backend.isolation());
+                            options.isolation.options(options.backend));
   Table table({{"backend", false, 10}, {"parameter", false, 14}, {"in use", true}, {"standard", true}, {"choices"}});
   for (const Backend* backend : backends.all()) {
     for (const Parameter& p : backend->tuning().parameters) {
@@ -126,9 +129,9 @@ int list_semantics(const ListOptions& options, std::span<const BackendEntry> reg
   std::ifstream file(path);
   const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
   if (!field.is_object()) throw UserError(path.string() + ": can't be read");
-  const Plugins plugins(options.backend.sources(), registry);
+  const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), options.backend.context(),
-                            options.backend.isolation());
+                            options.isolation.options(options.backend));
   std::map<std::string, std::string> stated;
   for (const Backend* backend : backends.all()) {
     const Conventions conventions = backend->conventions();
@@ -165,6 +168,17 @@ int list_options(const ListOptions& options) {
     table.add({token, option.about});
   }
   return print(table, options);
+}
+
+/// What others call it, and how it is said here.
+int list_words(const ListOptions& options) {
+  Table table({{"here"}, {"meaning"}, {"called elsewhere"}});
+  for (const FieldWord& row : field_words()) {
+    const std::string here = row.here.empty() ? "-" : std::string(row.here);
+    table.add({here, std::string(row.about), std::string(row.words)});
+    if (!options.output.for_programs()) fmt::print("{:<38} {}\n    {}\n", here, row.about, row.words);
+  }
+  return options.output.for_programs() ? print(table, options) : kOk;
 }
 
 int list_suites(const ListOptions& options) {
@@ -208,6 +222,7 @@ int run(const ListOptions& options, std::span<const BackendEntry> registry) {
   if (options.what == "parameters") return list_parameters(options, registry);
   if (options.what == "semantics") return list_semantics(options, registry);
   if (options.what == "options") return list_options(options);
+  if (options.what == "words") return list_words(options);
   if (options.what == "suites") return list_suites(options);
   if (options.what == "cases") return list_cases(options);
   if (options.what == "coverage") return list_coverage(options);
@@ -222,14 +237,18 @@ void add_list(CLI::App& app, Invocation& invocation) {
   sub->add_option("what", options->what,
                   "backends, conventions and arithmetic (each statement probed), parameters (in use and to choose "
                   "from), semantics (beside other libraries), "
-                  "options (the case language), suites, cases or coverage (classes of values that suites meet)")
+                  "options (the case language), words (what others call them), suites, cases or coverage (classes of "
+                  "values that suites meet)")
       ->type_name("{" + CLI::detail::join(std::vector<std::string>(std::begin(kLists), std::end(kLists)), ",") + "}")
       ->required();
   sub->add_flag("--json", options->json, "backends as JSON, with the conventions they state");
   sub->add_option("--backend", options->backend.names,
                   "Only these, separated by commas (conventions, arithmetic, parameters, semantics)")
       ->type_name("BACKEND");
+  sub->add_option("--threads", options->backend.threads, "Threads of each backend; default: every core")
+      ->check(CLI::Range(1, 1024));
   add_plugin_options(*sub, options->backend);
+  add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--suite", options->suites, "Suites whose cases or coverage to show")->type_name("SUITE");
   sub->add_option("--seed", options->seed, "Of the cases of generated suites");
   sub->add_flag("--pairs", options->pairs, "coverage of every pair of classes too");

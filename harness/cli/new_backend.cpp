@@ -67,7 +67,7 @@ void write(const fs::path& path, const std::string& text) {
 void copy_example(const fs::path& from, const fs::path& to, const Words& words) {
   std::error_code error;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(from, error)) {
+  for (const auto& entry : fs::recursive_directory_iterator(from, error)) {
     if (entry.is_regular_file()) files.push_back(entry.path());
   }
   if (files.empty()) throw UserError("nothing to copy in " + from.string() + ": it comes with attest");
@@ -77,7 +77,9 @@ void copy_example(const fs::path& from, const fs::path& to, const Words& words) 
   for (const fs::path& path : files) {
     std::ostringstream text;
     text << std::ifstream(path, std::ios::binary).rdbuf();
-    write(to / replaced(path.filename().string(), words), replaced(text.str(), words));
+    const fs::path place = to / replaced(path.lexically_relative(from).string(), words);
+    fs::create_directories(place.parent_path(), error);
+    write(place, replaced(text.str(), words));
   }
 }
 
@@ -114,7 +116,7 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
   }
   if (options.python) {
     copy_example(data_folder("python"), options.name, {{"example_py", options.name}});
-    fmt::print("\ncd {}\npip install .\npytest\n", options.name);
+    fmt::print("\ncd {0}\npython -m pytest\npython -m attest check --suite smoke --python {0}:Kernel\n", options.name);
     return kOk;
   }
   copy_example(examples / "plugin" / "examples" / "c", options.name, {{"example_c", options.name}});

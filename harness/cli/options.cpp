@@ -1,17 +1,36 @@
 // Options that several commands take.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
+#include "harness/base/run_words.h"
 #include "harness/base/terminal.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case_arguments.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/isolation/memory_watch.h"
 
 namespace attest {
+
+namespace {
+
+/// In the order in which a printed command has them.
+constexpr std::pair<const char*, std::string BackendOptions::Stated::*> kStated[] = {
+    {"--name", &BackendOptions::Stated::name},
+    {"--tensors", &BackendOptions::Stated::tensors},
+    {"--keywords", &BackendOptions::Stated::keywords},
+    {"--refuses", &BackendOptions::Stated::refuses},
+    {"--arithmetic", &BackendOptions::Stated::arithmetic},
+    {"--conventions", &BackendOptions::Stated::conventions}};
+
+}  // namespace
 
 Context BackendOptions::context() const {
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -20,8 +39,28 @@ Context BackendOptions::context() const {
 
 std::vector<std::string> BackendOptions::sources() const {
   std::vector<std::string> all = plugins;
-  for (const std::string& object : objects) all.push_back(std::string(kPythonObject) + object);
+  std::vector<std::string> words;
+  for (const auto& [option, member] : kStated) {
+    const std::string& said = stated.*member;
+    if (said.empty()) continue;
+    if (objects.empty()) throw UserError(std::string(option) + " requires --python: it says something of its object");
+    if (said.find('\n') != std::string::npos) throw UserError(std::string(option) + ": one line is wanted");
+    words.insert(words.end(), {option, said});
+  }
+  for (const std::string& object : objects) {
+    if (object.empty() || object.find('\n') != std::string::npos)
+      throw UserError("--python: module:object or file.py:object is wanted, in one line");
+    all.push_back(python_source(object, words));
+  }
   return all;
+}
+
+void BackendOptions::repeat_in_printed_commands() const {
+  RunWords& words = run_words();
+  words = {};
+  if (threads > 0) words.of_every_command.insert(words.of_every_command.end(), {"--threads", std::to_string(threads)});
+  if (!device.empty()) words.of_every_command.insert(words.of_every_command.end(), {"--device", device});
+  if (no_isolate) words.of_every_command.emplace_back("--no-isolate");
 }
 
 std::vector<std::string> BackendOptions::list(const Plugins& loaded) const {
@@ -41,7 +80,11 @@ std::vector<std::string> BackendOptions::one(const std::string& command, const P
 std::optional<IsolationOptions> BackendOptions::isolation() const {
   if (no_isolate && sources().empty()) throw UserError("--no-isolate requires --plugin or --python");
   if (sources().empty() || no_isolate) return std::nullopt;
-  return IsolationOptions{};
+  return limits();
+}
+
+IsolationOptions BackendOptions::limits() const {
+  return {std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
 }
 
 void add_backend_options(CLI::App& app, BackendOptions& options) {
@@ -53,16 +96,33 @@ void add_backend_options(CLI::App& app, BackendOptions& options) {
   app.add_option("--device", options.device, "Part of an OpenCL device's or platform's name");
 }
 
-void add_plugin_options(CLI::App& app, BackendOptions& options, bool isolates) {
+void add_plugin_options(CLI::App& app, BackendOptions& options) {
   app.add_option("--plugin", options.plugins, "A shared library with backends; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);  // what follows is a case
   app.add_option("--python", options.objects,
                  "A callable or Backend as module:object or file.py:object, with `python -m attest`; may be repeated")
       ->allow_extra_args(false);
-  if (!isolates) return;
+  app.add_option("--name", options.stated.name, "What verdicts call the object of --python");
+  app.add_option("--tensors", options.stated.tensors,
+                 "What the object of --python is given: numpy, torch, dlpack, or a function from DLPack, as "
+                 "jax.dlpack:from_dlpack");
+  app.add_option("--keywords", options.stated.keywords,
+                 "attest's keywords and those of the object of --python: causal=is_causal,scale=sm_scale");
+  app.add_option("--refuses", options.stated.refuses,
+                 "Features that the object of --python can't do, comma separated: grouped heads,dtype=f64");
+  app.add_option("--arithmetic", options.stated.arithmetic,
+                 "How the object of --python rounds: stored_weights=bf16,exp_ulps=4");
+  app.add_option("--conventions", options.stated.conventions,
+                 "What the object of --python does where the field disagrees: empty_row=nan");
   app.add_flag("--no-isolate", options.no_isolate,
                "Run backends of plug-ins and of Python in this process, for debuggers");
+}
+
+Case one_case(const std::vector<std::string>& words) {
+  const std::vector<std::string> cases = joined_arguments(words);
+  if (cases.size() != 1) throw UserError("one case is wanted: \"" + cases.at(1) + "\" is another");
+  return case_from_argument(cases.front());
 }
 
 void add_require_option(CLI::App& app, BackendOptions& options) {
@@ -71,30 +131,52 @@ void add_require_option(CLI::App& app, BackendOptions& options) {
 }
 
 std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& backend) const {
+  backend.repeat_in_printed_commands();
+  std::vector<std::string>& words = run_words().of_every_command;
+  if (isolate) words.emplace_back("--isolate");
+  if (backend.timeout_seconds != BackendOptions().timeout_seconds)
+    words.insert(words.end(), {"--timeout", fmt::format("{}", backend.timeout_seconds)});
+  if (backend.memory_gib != BackendOptions().memory_gib)
+    words.insert(words.end(), {"--memory", fmt::format("{}", backend.memory_gib)});
   if (!wanted(backend)) return std::nullopt;
-  return IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
+  return backend.limits();
 }
 
-void add_isolation_options(CLI::App& app, IsolationFlags& flags) {
+std::string limits_text(const IsolationOptions& limits) {
+  const double seconds = static_cast<double>(limits.limit.count()) / 1000;
+  const std::string memory = limits.memory_gib > 0
+                                 ? gib_text(limits.memory_gib * 0x1p30) + " of memory each"
+                                 : gib_text(default_worker_memory()) + " of memory for all, a share of what is free";
+  return fmt::format("processes of their own: {:g} s for a step, {}", seconds, memory);
+}
+
+void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlags& flags) {
   auto* isolate = app.add_flag("--isolate", flags.isolate,
                                "Run each backend in a process of its own, its tensors between inaccessible pages");
-  auto* timeout = app.add_option("--timeout", flags.timeout_seconds,
-                                 "Seconds that one step may take (with --isolate); large cases get more")
+  const std::string with = " (with --isolate, --plugin or --python)";
+  auto* timeout = app.add_option("--timeout", backend.timeout_seconds,
+                                 "Seconds that one step may take" + with + "; large cases get more")
                       ->check(number_range(0.001, 86400.0));
-  auto* memory = app.add_option("--memory", flags.memory_gib, "GiB that a backend may take beyond what it starts with")
-                     ->check(number_range(0.001, 1e6));
+  auto* memory =
+      app.add_option("--memory", backend.memory_gib,
+                     "GiB that a backend may take beyond what it starts with; default: 0.8 of what is free, for all")
+          ->check(number_range(0.001, 1e6));
   const auto* plugin = app.get_option_no_throw("--plugin");
   const auto* python = app.get_option_no_throw("--python");
   const auto* here = app.get_option_no_throw("--no-isolate");
   if (here) isolate->excludes("--no-isolate");
   app.parse_complete_callback([=] {
     const bool foreign = (plugin && !plugin->empty()) || (python && !python->empty());
-    if (!isolate->empty() || (foreign && here->empty())) return;
+    if (!isolate->empty() || (foreign && (!here || here->empty()))) return;
     for (const CLI::Option* limit : {timeout, memory}) {
       if (!limit->empty()) throw CLI::RequiresError(limit->get_name(), "--isolate");
     }
     recommend_isolation_in_crashes();
   });
+}
+
+void add_steps_option(CLI::App& app, std::string& steps) {
+  app.add_option("--steps", steps, "Steps that three plans take besides, as a failure prints them: \"1:prepare ...\"");
 }
 
 namespace {

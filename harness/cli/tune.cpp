@@ -19,6 +19,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
+#include "harness/isolation/isolated_backend.h"
 #include "harness/run/case_lists.h"
 #include "harness/speed/thread_pools.h"
 #include "harness/speed/timed_case.h"
@@ -34,6 +35,7 @@ constexpr const char* kUsualCases[] = {"heads=8 seq=1024 dim=64", "heads=8 seq=1
 
 struct TuneOptions {
   BackendOptions backend;
+  IsolationFlags isolation;
   CaseNames cases;
   std::string cache;
   int repetitions = 5;
@@ -104,11 +106,12 @@ int run(const TuneOptions& options, const Invocation& invocation) {
   const Plugins plugins({}, invocation.registry);
   const std::vector<std::string> names = options.backend.one("tune works on", plugins);
   const Context context = options.backend.context();
-  limit_thread_pools(context.threads);
-  const BackendSet first(plugins.entries(), names, context);
+  const std::vector<std::string>& limits = limit_thread_pools(context.threads);
+  const std::optional<IsolationOptions> isolation = options.isolation.options(options.backend);
+  const BackendSet first(plugins.entries(), names, context, isolation);
   const Backend& backend = *first.all().front();
   const std::size_t most = most_choices(backend);
-  for (const Case& one : cases) check_memory_to_time(one, most);
+  for (const Case& one : cases) check_memory_to_time(one, most, isolation.has_value());
 
   const std::filesystem::path path =
       options.cache.empty() ? default_tuned_file() : std::filesystem::path(options.cache);
@@ -125,13 +128,18 @@ int run(const TuneOptions& options, const Invocation& invocation) {
   };
   const Roof roof = measure_roof(context.threads);
   fmt::print("{}\n", printable_line(description(backend.identity())));
+  if (isolation) fmt::print("{}\n", limits_text(*isolation));
+  fmt::print("thread pools told {} by {}\n", context.threads, join_texts(limits, ", "));
   const auto told = [&](const TuneStep& step) {
     line.clear();
     print_step(step);
   };
   const BackendEntry& entry = *std::find_if(invocation.registry.begin(), invocation.registry.end(),
                                             [&](const BackendEntry& e) { return e.name == names.front(); });
-  const TuneResult result = tune([&] { return entry.make(context); }, cases, roof, settings, told);
+  const auto make = [&] {
+    return isolation ? isolated_backend(names.front(), context, *isolation) : entry.make(context);
+  };
+  const TuneResult result = tune(make, cases, roof, settings, told);
   line.clear();
   const int exit_code = exit_code_of(result);
   if (interrupted || !result.wrong.empty()) return exit_code;
@@ -157,6 +165,7 @@ void add_tune(CLI::App& app, Invocation& invocation) {
       ->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
   add_backend_options(*sub, options->backend);
+  add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--cache", options->cache, "Keep the choice here; default: attest/tuned.json in the user's cache")
       ->type_name("FILE");
   sub->add_option("--repetitions", options->repetitions, "Interleaved samples per choice and case")

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "harness/cli/command.h"
+#include "harness/speed/timing_service.h"
 
 namespace attest {
 
@@ -15,8 +16,9 @@ void add_worker(CLI::App& app, Invocation& invocation) {
   sub->add_option("--plugin", options->plugin);
   sub->add_option("--threads", options->threads);
   sub->add_option("--device", options->device);
-  sub->add_option("--memory", options->memory_gib);
-  sub->callback([options, &invocation] { invocation.exit_code = run_worker(*options, invocation.registry); });
+  sub->callback([options, &invocation] {
+    invocation.exit_code = run_worker(*options, invocation.registry, make_timing_service);
+  });
 }
 
 }  // namespace attest

@@ -34,8 +34,14 @@ enum class Cause : std::uint8_t {
   run_again,
   other_threads,
   without_batch,
+  after_another_case,
+  fresh_worker_only,
+  among_steps,
+  at_the_same_time,
+  not_every_time,
   threw,
   crashed,
+  out_of_memory,
   took_too_long,
   ended_by_user,
   refused_without_reason,
@@ -54,9 +60,10 @@ inline constexpr auto kNames<Cause> = name_table(
     "changed after download had returned", "left the rounding mode changed", "left flush-to-zero switched on or off",
     "right in a fresh plan only", "counts on zeros in its output", "second download differs", "wrong in another thread",
     "wrong with more threads than cores", "wrong when run again", "wrong with another number of threads",
-    "wrong without the rest of the batch", "threw", "crashed", "took too long", "interrupted",
-    "refused without a reason", "younger than its contract", "younger than its attest_plugin.h",
-    "not in the plug-in interface", "other");
+    "wrong without the rest of the batch", "wrong after another case", "right in a fresh worker only",
+    "wrong among the steps of several plans", "wrong beside a plan in another thread", "not right every time", "threw",
+    "crashed", "out of memory", "took too long", "interrupted", "refused without a reason", "younger than its contract",
+    "younger than its attest_plugin.h", "not in the plug-in interface", "other");
 
 /// A cause and what it is about. Failures with the same of both are grouped.
 struct FailureCause {

@@ -31,7 +31,7 @@ void check_names(std::span<const BackendEntry> registry) {
 void check_known(const std::string& name, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   throw UserError("unknown backend \"" + name + "\"; nearest: " + nearest_name(name, known) +
-                  "; `attest list backends` shows all");
+                  "; `attest list backends` shows all, and --plugin or --python brings others");
 }
 
 std::unique_ptr<Backend> make_here(const BackendEntry& entry, const Context& context) {
@@ -55,7 +55,8 @@ std::unique_ptr<Backend> make_isolated(const BackendEntry& entry, const Context&
 }  // namespace
 
 BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names,
-                       const Context& context, const std::optional<IsolationOptions>& isolation) {
+                       const Context& context, const std::optional<IsolationOptions>& isolation)
+    : context_(context), fresh_isolation_(isolation) {
   check_names(registry);
   for (const BackendEntry& entry : registry) known_.emplace_back(entry.name);
   for (const std::string& name : names) check_known(name, known_);
@@ -68,6 +69,7 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
       try {
         backends_.push_back(isolation ? make_isolated(entry, context, *isolation) : make_here(entry, context));
         made.emplace_back(entry.name);
+        origins_.push_back({std::string(entry.name), std::string(entry.plugin), entry.make});
         continue;
       } catch (const std::exception& error) {
         reason = error.what();
@@ -105,6 +107,21 @@ std::vector<Backend*> BackendSet::all() const {
   std::vector<Backend*> pointers;
   for (const auto& backend : backends_) pointers.push_back(backend.get());
   return pointers;
+}
+
+std::unique_ptr<Backend> BackendSet::fresh(const std::string& name, int threads) const {
+  const auto origin = std::find_if(origins_.begin(), origins_.end(), [&](const Origin& o) { return o.name == name; });
+  if (origin == origins_.end()) return nullptr;
+  if (dynamic_cast<const GroupMember*>(backends_[static_cast<std::size_t>(origin - origins_.begin())].get()))
+    return nullptr;
+  Context context = context_;
+  if (threads > 0) context.threads = threads;
+  const BackendEntry entry{origin->name, origin->make, "", origin->plugin};
+  std::unique_ptr<Backend> made = fresh_isolation_
+                                      ? isolated_backend(origin->name, context, *fresh_isolation_, origin->plugin)
+                                      : make_here(entry, context);
+  give_parameters(*made);
+  return made;
 }
 
 std::vector<std::string> split_names(const std::string& list) {

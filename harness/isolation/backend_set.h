@@ -1,6 +1,7 @@
 // The backends that a command works with: those named, or all that can be had here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,9 +27,23 @@ class BackendSet {
   /// Throws UserError for the first of these names that is unknown, can't be had here or was not asked for.
   void require(const std::vector<std::string>& names) const;
   std::vector<Backend*> all() const;
+  /// One of these made anew, as the set made it, or for another number of threads: with isolation in a process of its
+  /// own. Null for a backend that spans ranks. Throws as a backend's factory.
+  std::unique_ptr<Backend> fresh(const std::string& name, int threads = 0) const;
+  /// From now on fresh() gives each a process of its own, which what the program keeps can't reach.
+  void isolate_fresh(const IsolationOptions& isolation) { fresh_isolation_ = isolation; }
   const std::vector<Unavailable>& unavailable() const { return unavailable_; }
 
  private:
+  /// A row of the registry that outlives it.
+  struct Origin {
+    std::string name, plugin;
+    std::function<std::unique_ptr<Backend>(const Context&)> make;
+  };
+
+  Context context_;
+  std::optional<IsolationOptions> fresh_isolation_;
+  std::vector<Origin> origins_;     ///< of backends_, in their order
   std::vector<std::string> known_;  ///< names of the registry
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<Unavailable> unavailable_;

@@ -9,13 +9,16 @@
 #include <exception>
 #include <thread>
 
+#include "backends/side_by_side.h"
 #include "harness/base/spoiled_memory.h"
+#include "harness/base/user_error.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/file_space.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/tuning_json.h"
 #include "harness/isolation/worker.h"
 #include "harness/isolation/worker_process.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
@@ -23,13 +26,14 @@
 namespace attest {
 namespace {
 
-class IsolatedBackend : public Backend {
+class IsolatedBackend : public Backend, public SideBySide {
  public:
   IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options, std::string plugin);
 
   Identity identity() const override { return identity_; }
   Conventions conventions() const override { return conventions_; }
   int contract() const override { return contract_; }
+  bool runs_side_by_side() const override { return side_by_side_; }
   std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
   Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
   Tuning tuning() const override { return tuning_; }
@@ -38,6 +42,8 @@ class IsolatedBackend : public Backend {
   void settle() const {
     if (worker_) ask({{"do", "identity"}});
   }
+  Json ask_service(Json request, const Call& call) const;
+  void end_worker() const;
   std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
 
  private:
@@ -49,13 +55,24 @@ class IsolatedBackend : public Backend {
     Arithmetic arithmetic;
     std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
   };
+  /// What happens while an answer is waited for.
+  struct Waiting {
+    Glance glance;
+    const bool* late;  ///< set when it is given up
+    std::chrono::milliseconds limit;
+  };
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
-  Json ask(const Json& request, std::chrono::milliseconds limit) const;
+  Json ask(const Json& request, std::optional<std::chrono::milliseconds> limit, const Waiting& waiting) const;
+  Json ask(const Json& request, std::chrono::milliseconds limit) const {
+    return ask(request, limit, {{}, nullptr, limit});
+  }
   Json ask(const Json& request) const { return ask(request, options_.limit); }
   /// Starts a worker where there is none. `what`: for the message when that fails.
   void need_worker(const std::string& what) const;
   /// Anything but a message ends the worker and throws CaseFault.
   void expect_message(Received received, const std::string& what, std::chrono::milliseconds limit) const;
+  /// Ends the worker and says why.
+  CaseFault fault_of(Received received, const std::string& what, std::chrono::milliseconds limit) const;
   std::string step_of(const std::string& what) const;
   const Answer& answer_for(const Call& call) const;
 
@@ -65,10 +82,14 @@ class IsolatedBackend : public Backend {
   Identity identity_;
   Conventions conventions_;
   int contract_ = 0;
+  bool side_by_side_ = false;
   Tuning tuning_;
   std::vector<std::int64_t> chosen_;  ///< given to each worker; empty as long as nothing was chosen
   mutable std::unique_ptr<WorkerProcess> worker_;
+  mutable std::int64_t requests_ = 0;   ///< made so far: an answer has the number of its request
   mutable int generation_ = 0;          ///< of workers; a plan belongs to one
+  mutable std::exception_ptr end_;      ///< of the last worker that ended
+  mutable int ended_generation_ = 0;    ///< and which it was
   mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
   int plans_ = 0;                       ///< made so far; each has its number
   FileSpace space_{page_size()};        ///< of the worker's file, behind its first page
@@ -82,6 +103,7 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
                  reply.at("device").get<std::string>(), plugin_};
     contract_ = reply.at("contract").get<int>();
+    side_by_side_ = reply.at("side_by_side").get<bool>();
     tuning_ = reply.at("tuning").get<Tuning>();
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
@@ -91,23 +113,33 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
   }
 }
 
-Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) const {
+Json IsolatedBackend::ask(const Json& request, std::optional<std::chrono::milliseconds> limit,
+                          const Waiting& waiting) const {
   const std::string what = request.at("do").get<std::string>();
   need_worker(what);
   Json reply;
-  const int socket = worker_->socket();
-  expect_message(send_message(socket, request) ? receive_message(socket, reply, limit) : Received::closed, what, limit);
+  Json numbered = request;
+  numbered["request"] = ++requests_;
+  const bool sent = worker_->send(numbered, options_.limit);
+  Received received = sent ? worker_->receive(reply, limit, waiting.glance) : Received::closed;
+  if (received == Received::closed && waiting.late && *waiting.late) received = Received::timeout;
+  expect_message(received, what, limit.value_or(waiting.limit));
+  if (!reply.contains("request") || reply.at("request") != requests_) {
+    // Whoever writes to the connection by itself is not listened to any more.
+    end_worker();
+    throw CaseFault(Status::crashed, {Cause::crashed}, "wrote to its connection to attest in " + what);
+  }
   if (reply.contains("fault")) {
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
-    worker_->end();
-    worker_.reset();
+    end_worker();
     throw CaseFault(Status::fail, cause_from_text(reply.at("fault").get<std::string>()),
                     reply.at("reason").get<std::string>());
   }
+  if (reply.contains("unusable")) throw UnusableBackend(reply.at("unusable").get<std::string>());
   if (reply.contains("threw")) {
     const std::string reason = reply.at("threw").get<std::string>();
     if (reason == "std::bad_alloc")
-      throw CaseFault(Status::crashed, {Cause::crashed}, "ran out of memory in " + step_of(what));
+      throw CaseFault(Status::crashed, {Cause::out_of_memory}, "ran out of memory in " + step_of(what));
     throw BackendError(reason);
   }
   return reply;
@@ -115,10 +147,11 @@ Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) 
 
 void IsolatedBackend::need_worker(const std::string& what) const {
   if (worker_) return;
-  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_.memory_gib, plugin_);
+  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_, plugin_);
   ++generation_;
   Json hello;
-  expect_message(receive_message(worker_->socket(), hello, options_.limit), what, options_.limit);
+  expect_message(worker_->receive(hello, options_.limit), what, options_.limit);
+  worker_->greeted();
   if (hello.contains("unavailable")) {
     worker_.reset();
     throw BackendUnavailable(hello.at("unavailable").get<std::string>());
@@ -127,35 +160,68 @@ void IsolatedBackend::need_worker(const std::string& what) const {
 }
 
 void IsolatedBackend::tune(const std::vector<std::int64_t>& values) {
-  chosen_.clear();  // a worker that is started now gets them below
+  chosen_ = values;  // kept where the worker ends over them: the next one must not take others for these
   ask({{"do", "tune"}, {"values", values}});
-  chosen_ = values;
   for (std::size_t n = 0; n < values.size(); ++n) tuning_.parameters.at(n).value = values[n];
   answers_.clear();
 }
 
 std::string IsolatedBackend::step_of(const std::string& what) const {
-  const std::string step = worker_->file().step();
+  const std::string step = worker_->file().step().name();
   return step.empty() ? what : step;
 }
 
 void IsolatedBackend::expect_message(Received received, const std::string& what,
                                      std::chrono::milliseconds limit) const {
   if (received == Received::message) return;
+  ended_generation_ = generation_;
+  end_ = std::make_exception_ptr(fault_of(received, what, limit));
+  std::rethrow_exception(end_);
+}
+
+CaseFault IsolatedBackend::fault_of(Received received, const std::string& what, std::chrono::milliseconds limit) const {
   const std::string step = step_of(what);
   if (received == Received::timeout) {
-    worker_->end();
-    worker_.reset();
-    throw CaseFault(Status::timeout, {Cause::took_too_long},
-                    step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
+    end_worker();
+    return CaseFault(Status::timeout, {Cause::took_too_long},
+                     step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
   }
   const int status = worker_->await();
   const std::string words = worker_->file().last_words();
+  const std::string end = worker_->text_of_end(), excess = worker_->memory_excess();
   worker_.reset();
   if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
-    throw CaseFault(Status::fail, {Cause::touched_outside}, words + " in " + step);
+    return CaseFault(Status::fail, {Cause::touched_outside}, words + " in " + step);
   }
-  throw CaseFault(Status::crashed, {Cause::crashed}, text_of_end(status) + " in " + step);
+  if (!excess.empty()) {
+    return CaseFault(Status::crashed, {Cause::out_of_memory, "killed"},
+                     "killed: out of memory in " + step + ": " + excess);
+  }
+  return CaseFault(Status::crashed, {Cause::crashed}, end + " in " + step);
+}
+
+void IsolatedBackend::end_worker() const {
+  if (worker_) worker_->end();
+  worker_.reset();
+}
+
+Json IsolatedBackend::ask_service(Json request, const Call& call) const {
+  need_worker("prepare");
+  request["service"] = true;
+  const std::chrono::milliseconds limit = request_limit(options_, call);
+  const StepNote note = worker_->file().step();
+  std::uint64_t seen = note.count();
+  auto since = std::chrono::steady_clock::now();
+  bool late = false;
+  const auto in_time = [&] {
+    const std::uint64_t now = note.count();
+    const auto moment = std::chrono::steady_clock::now();
+    if (now != seen || now % 2 == 0) since = moment;
+    seen = now;
+    late = moment - since > limit;
+    return !late;
+  };
+  return ask(request, std::nullopt, {in_time, &late, limit});
 }
 
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
@@ -192,7 +258,7 @@ const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) con
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
 /// case. The worker notes in shared memory which of them it is in. Each plan has parts of the shared file of its own:
 /// what it was given stays there while others take their steps.
-class IsolatedBackend::RemotePlan : public Plan {
+class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
  public:
   RemotePlan(IsolatedBackend& backend, int number, const Call& call)
       : backend_(backend),
@@ -204,7 +270,7 @@ class IsolatedBackend::RemotePlan : public Plan {
         outputs_range_(backend.space_) {}
   ~RemotePlan() override {
     if (backend_.worker_ && generation_ == backend_.generation_) {
-      send_message(backend_.worker_->socket(), {{"do", "drop"}, {"plan", number_}});  // no reply
+      backend_.worker_->send({{"do", "drop"}, {"plan", number_}}, backend_.options_.limit);  // no reply
     }
   }
 
@@ -228,6 +294,8 @@ class IsolatedBackend::RemotePlan : public Plan {
     line_.clear();
     if (reply.contains("device_ns")) device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
   }
+
+  void run_beside(Plan& other) override { ask("run_both", {{"other", dynamic_cast<RemotePlan&>(other).number_}}); }
 
   void download(const Outputs& outputs) override {
     RegionList sizes(0);
@@ -266,7 +334,11 @@ class IsolatedBackend::RemotePlan : public Plan {
   static constexpr unsigned char kLead = 0x5a;
 
   SharedFile& shared() const {
-    if (!backend_.worker_ || generation_ != backend_.generation_) throw BackendError("its worker has ended");
+    if (!backend_.worker_ || generation_ != backend_.generation_) {
+      // Somebody else, who only looked ahead, may have been the first to learn of it.
+      if (backend_.end_ && backend_.ended_generation_ == generation_) std::rethrow_exception(backend_.end_);
+      throw BackendError("its worker has ended");
+    }
     return backend_.worker_->file();
   }
   Json ask(const std::string& what, Json request = Json::object()) const {
@@ -301,12 +373,29 @@ std::unique_ptr<Backend> isolated_backend(std::string name, const Context& conte
   return std::make_unique<IsolatedBackend>(std::move(name), context, options, std::move(plugin));
 }
 
+namespace {
+
+const IsolatedBackend* isolated_part(const Backend& backend) {
+  if (const auto* other = dynamic_cast<const StandsFor*>(&backend)) return isolated_part(other->backend());
+  return dynamic_cast<const IsolatedBackend*>(&backend);
+}
+
+}  // namespace
+
+bool is_isolated(const Backend& backend) { return isolated_part(backend) != nullptr; }
+
+Json ask_service(const Backend& backend, Json request, const Call& call) {
+  return isolated_part(backend)->ask_service(std::move(request), call);
+}
+
+void end_worker(const Backend& backend) { isolated_part(backend)->end_worker(); }
+
 void settle(const Backend& backend) {
-  if (const auto* isolated = dynamic_cast<const IsolatedBackend*>(&backend)) isolated->settle();
+  if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->settle();
 }
 
 std::string worker_code(const Backend& backend) {
-  const auto* isolated = dynamic_cast<const IsolatedBackend*>(&backend);
+  const IsolatedBackend* isolated = isolated_part(backend);
   return isolated ? isolated->code() : "";
 }
 

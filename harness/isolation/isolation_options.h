@@ -9,7 +9,7 @@ namespace attest {
 
 struct IsolationOptions {
   std::chrono::milliseconds limit{60'000};  ///< of one request about a small call: request_limit adds for large ones
-  double memory_gib = 0;                    ///< of address space beyond what a worker starts with; 0: no limit
+  double memory_gib = 0;                    ///< beyond what a worker starts with; 0: a share of what is free
 };
 
 /// How long one request about this call may take. A limit that is generous to a small call is false alarm on millions

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -25,11 +26,16 @@ void from_json(const Json& json, E& value) {
   value = *found;
 }
 
-/// Sends one message. False when the other side is gone.
-bool send_message(int socket, const Json& message);
+/// Called again and again while nothing comes: whether there is still somebody to wait for. May throw.
+using Glance = std::function<bool()>;
 
 enum class Received { message, closed, timeout };
-/// Waits for one message; without `limit`, as long as it takes.
-Received receive_message(int socket, Json& message, std::optional<std::chrono::milliseconds> limit);
+
+/// Sends one message. False when the other side is gone; with a limit, also when it took nothing for so long.
+bool send_message(int socket, const Json& message, std::optional<std::chrono::milliseconds> limit = std::nullopt);
+
+/// Waits for one message; without `limit`, as long as it takes. What is no message of ours counts as closed.
+Received receive_message(int socket, Json& message, std::optional<std::chrono::milliseconds> limit,
+                         const Glance& glance = {});
 
 }  // namespace attest

@@ -61,6 +61,10 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
 
 template <class View>
 std::size_t InputParcel::add(const std::string& name, const View& view) {
+  // One memory for two tensors stays one.
+  for (std::size_t n = 0; n < sources_.size(); ++n) {
+    if (sources_[n].data == view.data && sources_[n].used == used_ranges(view)) return n;
+  }
   sources_.push_back({view.data, used_ranges(view)});
   return regions_.add(name, span_bytes(view));
 }

@@ -1,6 +1,6 @@
 #include "harness/isolation/plugins.h"
 
-#include <sys/wait.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,6 @@
 #include "harness/base/backend_source.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/isolation/isolation_options.h"
 #include "harness/isolation/messages.h"
 #include "harness/isolation/worker_process.h"
 
@@ -20,15 +19,22 @@ namespace {
 }
 
 /// Which backends it has, asked of a process that loads it.
-std::vector<std::string> names_in(const std::string& path) {
+std::vector<std::string> names_in(const std::string& path, const IsolationOptions& limits) {
   std::error_code error;
   if (python_object(path).empty() && !std::filesystem::exists(path, error)) fail(path, "there is no such file");
-  WorkerProcess worker("", {}, 0, path);
+  WorkerProcess worker("", {}, limits, path);
   Json hello;
-  switch (receive_message(worker.socket(), hello, IsolationOptions{}.limit)) {
+  switch (worker.receive(hello, limits.limit)) {
     case Received::message: break;
-    case Received::timeout: worker.end(); fail(path, "loading it took too long");
-    case Received::closed: fail(path, "loading it failed: " + text_of_end(worker.await()));
+    case Received::timeout:
+      worker.end();
+      fail(path, fmt::format("loading it took more than {:g} s; --timeout allows more",
+                             static_cast<double>(limits.limit.count()) / 1000));
+    case Received::closed: {
+      worker.await();
+      const std::string excess = worker.memory_excess();
+      fail(path, "loading it failed: " + (excess.empty() ? worker.text_of_end() : "killed: out of memory: " + excess));
+    }
   }
   if (!hello.contains("backends")) fail(path, hello.value("unavailable", "it gave no answer"));
   return hello.at("backends").get<std::vector<std::string>>();
@@ -36,11 +42,12 @@ std::vector<std::string> names_in(const std::string& path) {
 
 }  // namespace
 
-Plugins::Plugins(const std::vector<std::string>& paths, std::span<const BackendEntry> registry)
+Plugins::Plugins(const std::vector<std::string>& paths, std::span<const BackendEntry> registry,
+                 const IsolationOptions& limits)
     : entries_(registry.begin(), registry.end()) {
   for (const std::string& path : paths) {
     const std::string& kept = texts_.emplace_back(path);
-    for (const std::string& name : names_in(path)) {
+    for (const std::string& name : names_in(path, limits)) {
       const auto same =
           std::find_if(entries_.begin(), entries_.end(), [&](const BackendEntry& e) { return e.name == name; });
       if (same != entries_.end()) {

@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/isolation/isolation_options.h"
 
 namespace attest {
 
 class Plugins {
  public:
-  /// Each library is tried in a process of its own first: whatever its constructors do, this process goes on. Throws
+  /// Each library is tried in a process of its own first, within `limits`: whatever its constructors or a module's
+  /// statements do, this process goes on. Throws
   /// UserError, one line with the library's path as it is given here, where one can't be used or its backends are
   /// called as others.
-  Plugins(const std::vector<std::string>& paths, std::span<const BackendEntry> registry);
+  Plugins(const std::vector<std::string>& paths, std::span<const BackendEntry> registry,
+          const IsolationOptions& limits = {});
   Plugins(const Plugins&) = delete;
   Plugins& operator=(const Plugins&) = delete;
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +14,14 @@
 namespace attest {
 namespace {
 
-/// Of this process, where it has one.
-void move_address_limit(std::size_t bytes, bool up) {
+/// Of the file. Nothing maps so much at once.
+constexpr rlim_t kFileBytes = rlim_t{1} << 46;
+
+/// Where files of this process have a limit, it holds for those in memory, too.
+off_t file_bytes() {
   rlimit limit{};
-  if (bytes == 0 || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  limit.rlim_cur = up ? std::min<rlim_t>(limit.rlim_cur + bytes, limit.rlim_max) : limit.rlim_cur - bytes;
-  setrlimit(RLIMIT_AS, &limit);
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return static_cast<off_t>(kFileBytes);
+  return static_cast<off_t>(std::min(kFileBytes, limit.rlim_cur));
 }
 
 }  // namespace
@@ -38,8 +41,13 @@ std::size_t RegionList::add(const std::string& name, std::size_t bytes) {
   return regions_.size() - 1;
 }
 
-SharedFile::SharedFile() : descriptor_(memfd_create("attest", 0)) {
+SharedFile::SharedFile() : descriptor_(memfd_create("attest", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (descriptor_ < 0) throw std::runtime_error("no memory to share with a worker process");
+  if (ftruncate(descriptor_, file_bytes()) != 0 ||
+      fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    close(descriptor_);
+    throw std::runtime_error("memory to share with a worker process can't be sealed");
+  }
   reserve(page_size());
 }
 
@@ -53,10 +61,7 @@ void SharedFile::reserve(std::size_t bytes) {
   if (base_) munmap(base_, size_);
   base_ = nullptr;
   size_ = std::max(bytes, 2 * size_);
-  void* mapped = MAP_FAILED;
-  if (ftruncate(descriptor_, static_cast<off_t>(size_)) == 0) {
-    mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  }
+  void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (mapped == MAP_FAILED) throw std::runtime_error("no memory to share with a worker process");
   base_ = static_cast<std::byte*>(mapped);
 }
@@ -74,23 +79,21 @@ void SharedFile::fill(const Region& region, const void* source, const std::vecto
   }
 }
 
+double SharedFile::memory() const {
+  struct stat file {};
+  return fstat(descriptor_, &file) == 0 ? 512.0 * static_cast<double>(file.st_blocks) : 0;
+}
+
 std::string SharedFile::last_words() const {
   const char* text = reinterpret_cast<const char*>(base_);
   return {text, strnlen(text, kStepAt)};
-}
-
-std::string SharedFile::step() const {
-  const char* text = reinterpret_cast<const char*>(base_) + kStepAt;
-  return {text, strnlen(text, kStepBytes)};
 }
 
 GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable) {
   size_ = page_size();
   for (const Region& region : regions) {
     size_ += region.pages() + page_size();
-    if (region.bytes > kCompactBytes) allowance_ += region.pages();
   }
-  move_address_limit(allowance_, /*up=*/true);
   void* reserved = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) throw std::runtime_error("no address space for a case's tensors");
   base_ = static_cast<std::byte*>(reserved);
@@ -112,7 +115,6 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
 
 GuardedArea::~GuardedArea() {
   if (base_) munmap(base_, size_);
-  move_address_limit(allowance_, /*up=*/false);
 }
 
 bool GuardedArea::describe(const void* address, bool write, char* text, std::size_t size) const {
@@ -122,7 +124,9 @@ bool GuardedArea::describe(const void* address, bool write, char* text, std::siz
   for (const Place& place : places_) {
     // The page after a region is its own guard; the page before it is the guard of the one before.
     if (at >= place.end + page_size()) continue;
-    if (at >= place.end) {
+    if (at == place.end) {
+      std::snprintf(text, size, "%s just beyond the end of %s", verb, place.name);
+    } else if (at > place.end) {
       std::snprintf(text, size, "%s %td bytes beyond the end of %s", verb, at - place.end, place.name);
     } else if (at >= place.data) {
       std::snprintf(text, size, "%s its input %s", write ? "changed" : "can't read", place.name);

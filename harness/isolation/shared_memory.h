@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/cases/tensor_bytes.h"
+#include "harness/isolation/step_note.h"
 
 namespace attest {
 
@@ -21,9 +22,6 @@ struct Region {
   std::size_t pages() const;                            ///< bytes rounded up to whole pages; one page at least
   std::size_t lead() const { return pages() - bytes; }  ///< bytes before the data, in the first page
 };
-
-/// Where in the first page of the file a worker notes its step; its last words stand before.
-inline constexpr std::size_t kStepAt = 3072, kStepBytes = 64;
 
 /// Lays regions one after another, from `offset` on.
 class RegionList {
@@ -41,7 +39,10 @@ class RegionList {
 
 std::size_t page_size();
 
-/// The harness's side: a file in memory, mapped as a whole, growing when asked.
+/// The harness's side: a file in memory, of which it maps as much as was asked for.
+///
+/// The file is larger than anything will be and takes no memory where nobody wrote. It is sealed at that size: a
+/// worker, whose descriptor leads to the same file, could otherwise cut off what is mapped here.
 class SharedFile {
  public:
   SharedFile();
@@ -50,17 +51,20 @@ class SharedFile {
   SharedFile& operator=(const SharedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// Makes the file at least this large. Pointers from before are void.
+  /// Maps at least this much. Pointers from before are void.
   void reserve(std::size_t bytes);
   /// Copies those bytes of `source` that lie in `used` (harness/cases/tensor_bytes.h), counted from the start of the
   /// region's data; where they aren't all, the others become zeros that take no memory, and so does the region's lead.
   void fill(const Region& region, const void* source, const std::vector<ByteRange>& used);
   std::byte* data(const Region& region) const { return base_ + region.offset + region.lead(); }
   std::byte* pages(const Region& region) const { return base_ + region.offset; }
+  std::size_t mapped() const { return size_; }
+  /// Bytes of memory that the file takes by now, whoever wrote them.
+  double memory() const;
   /// What a worker wrote about its own end; empty when it wrote nothing.
   std::string last_words() const;
   /// In which step the worker is, by its own account.
-  std::string step() const;
+  StepNote step() const { return StepNote(base_); }
 
  private:
   int descriptor_;
@@ -71,8 +75,7 @@ class SharedFile {
 /// The worker's side: regions between inaccessible pages.
 class GuardedArea {
  public:
-  /// `writable` false: any write to a region is a fault. Regions beyond kCompactBytes don't count for this process's
-  /// limit of addresses: most of them is never touched.
+  /// `writable` false: any write to a region is a fault.
   GuardedArea(int descriptor, const std::vector<Region>& regions, bool writable);
   ~GuardedArea();
   GuardedArea(const GuardedArea&) = delete;
@@ -90,7 +93,6 @@ class GuardedArea {
   };
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
-  std::size_t allowance_ = 0;  ///< by which the limit of addresses is higher while this lives
   std::vector<std::string> names_;
   std::vector<Place> places_;
 };

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -20,13 +19,17 @@
 #include <thread>
 #include <vector>
 
+#include "backends/side_by_side.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/float_environment.h"
 #include "harness/base/spoiled_memory.h"
+#include "harness/base/user_error.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/isolation/parcels.h"
 #include "harness/isolation/tuning_json.h"
+#include "harness/isolation/watched_backend.h"
 #include "harness/plugin/foreign_backends.h"
+#include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
 #include "reference/case_line.h"
 
@@ -68,20 +71,10 @@ void catch_faults() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-void limit_memory(double gib) {
-  if (gib <= 0) return;
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t limit = pages * page_size() + static_cast<rlim_t>(gib * 0x1p30);
-  rlimit limits{};
-  getrlimit(RLIMIT_AS, &limits);
-  limits.rlim_cur = std::min(limit, limits.rlim_max);  // the hard one stays: a guarded area may raise this for a moment
-  setrlimit(RLIMIT_AS, &limits);
-}
-
 class Worker {
  public:
-  explicit Worker(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  Worker(std::unique_ptr<Backend> backend, int threads, const MakeService& make_service)
+      : backend_(std::move(backend)), watched_(*backend_, note()), service_(make_service(watched_, threads)) {}
 
   /// The reply; null when nobody waits for one. A request from elsewhere than the thread in which the harness made the
   /// plan is served by a new thread here.
@@ -113,6 +106,7 @@ class Worker {
         reply["conventions"][std::string(name)] = conventions.*value;
       }
       reply["tuning"] = backend_->tuning();
+      reply["side_by_side"] = runs_side_by_side(*backend_);
       return reply;
     }
     if (what == "code") {
@@ -131,6 +125,11 @@ class Worker {
       return {{"arithmetic", backend_->arithmetic(call)}};
     }
     if (what == "run") return run(request);
+    if (request.contains("service")) return service_->answer(request);
+    if (what == "run_both") {
+      run_side_by_side(*plans_.at(request.at("plan").get<int>()).plan, *plans_.at(request.at("other").get<int>()).plan);
+      return Json::object();
+    }
     if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));
     if (what == "drop") {
       plans_.erase(request.at("plan").get<int>());
@@ -157,9 +156,8 @@ class Worker {
     }
   };
 
-  static void note_step(const std::string& step) {
-    std::snprintf(last_words + kStepAt, kStepBytes, "%s", step.c_str());
-  }
+  static StepNote note() { return StepNote(last_words); }
+  static void note_step(const std::string& step) { note().write(step.c_str()); }
 
   void prepare(const Json& request) {
     note_step("prepare");
@@ -250,6 +248,8 @@ class Worker {
   }
 
   std::map<int, Held> plans_;
+  WatchedBackend watched_;
+  std::unique_ptr<WorkerService> service_;
 };
 
 Json threw(const std::string& what) { return {{"threw", what}}; }
@@ -281,7 +281,7 @@ std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& he
 
 }  // namespace
 
-int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry) {
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service) {
   for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
   signal(SIGPIPE, SIG_DFL);
   std::thread(end_with_the_harness).detach();
@@ -296,20 +296,22 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
   }
   if (!made && hello.empty()) hello["unavailable"] = "no such backend in this program";
   if (!send_message(kWorkerSocket, hello) || !made) return 0;
-  limit_memory(options.memory_gib);
   catch_faults();
 
-  Worker worker(std::move(made));
+  Worker worker(std::move(made), options.threads, make_service);
   Json request;
   while (receive_message(kWorkerSocket, request, std::nullopt) == Received::message) {
     Json reply;
     try {
       reply = worker.answer(request);
+    } catch (const UnusableBackend& error) {
+      reply = {{"unusable", error.what()}};
     } catch (const std::exception& error) {
       reply = threw(error.what());
     } catch (...) {
       reply = threw("something that is no std::exception");
     }
+    if (!reply.is_null()) reply["request"] = request.value("request", 0);
     if (!reply.is_null() && !send_message(kWorkerSocket, reply)) break;
   }
   return 0;

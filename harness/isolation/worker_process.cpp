@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -19,7 +22,19 @@
 
 namespace attest {
 
-WorkerProcess::WorkerProcess(const std::string& name, const Context& context, double memory_gib,
+namespace {
+
+/// A pipe or a terminal is opened anew for the worker: the flags of what is shared, such as O_NONBLOCK, would be this
+/// process's, too. A file stays shared, as two who write at places of their own would overwrite each other.
+int standard_error_for_worker() {
+  struct stat about {};
+  if (fstat(STDERR_FILENO, &about) != 0 || !(S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) return -1;
+  return open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                              const std::string& plugin) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
@@ -33,11 +48,17 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
   posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
+  const int words_go_to = standard_error_for_worker();
+  if (words_go_to >= 0) {
+    fcntl(words_go_to, F_SETFL, 0);
+    posix_spawn_file_actions_adddup2(&actions, words_go_to, STDERR_FILENO);
+  }
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerFile + 1);  // files of results among them
   std::vector<std::string> words = restart().words;
   if (words.empty()) words.push_back(program_path().string());
-  words.insert(words.end(),
-               {"worker", name, "--threads", std::to_string(context.threads), "--memory", std::to_string(memory_gib)});
+  words.insert(words.end(), {"worker", name, "--threads", std::to_string(context.threads)});
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
   if (!plugin.empty()) words.insert(words.end(), {"--plugin", seen_from_anywhere(plugin)});
   std::vector<char*> arguments;
@@ -56,43 +77,95 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, do
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);
+  if (words_go_to >= 0) close(words_go_to);
   if (error != 0) {
     close(socket_);
     throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
   }
+  memory_.emplace(process_, options.memory_gib);
 }
 
 WorkerProcess::~WorkerProcess() {
   close(socket_);
-  if (process_ <= 0) return;
   for (int tries = 0; tries < 50; ++tries) {
-    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
+    if (has_ended()) return;
     usleep(2000);
   }
   end();
 }
 
-int WorkerProcess::end() {
+void WorkerProcess::greeted() {
+  look_at_memory(/*only_if_due=*/false);
+  memory_->begin();
+}
+
+bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
+  file_at_request_ = file_.memory();
+  return send_message(socket_, request, limit);
+}
+
+Received WorkerProcess::receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance) {
+  const Received received = receive_message(socket_, message, limit, [&] {
+    look_at_memory(/*only_if_due=*/false);
+    return !has_ended() && (!glance || glance());
+  });
+  if (received != Received::message) return received;
+  look_at_memory(/*only_if_due=*/true);
+  // Whoever has taken too much by this very answer is told so here, and not at the next question.
+  return memory_->excess().empty() ? received : Received::closed;
+}
+
+void WorkerProcess::look_at_memory(bool only_if_due) {
+  if (process_ <= 0) return;
+  if (only_if_due && !memory_->due()) return;
+  const double file = file_.memory();
+  memory_->look(file, std::max(file - file_at_request_, file - static_cast<double>(file_.mapped())));
+}
+
+bool WorkerProcess::has_ended() {
+  if (process_ <= 0) return true;
   int status = 0;
-  kill(process_, SIGKILL);
-  waitpid(process_, &status, 0);
+  const pid_t ended = waitpid(process_, &status, WNOHANG);
+  if (ended == 0) return false;
+  if (ended == process_) status_ = status;
   process_ = -1;
-  return status;
+  return true;
+}
+
+int WorkerProcess::end() {
+  if (!has_ended()) {
+    had_to_be_ended_ = true;
+    kill(process_, SIGKILL);
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_ = status;
+    process_ = -1;
+  }
+  return status_;
 }
 
 int WorkerProcess::await() {
-  int status = 0;
   for (int tries = 0; tries < 500; ++tries) {
-    if (waitpid(process_, &status, WNOHANG) != 0) {
-      process_ = -1;
-      return status;
-    }
+    if (has_ended()) return status_;
     usleep(2000);
   }
   return end();
 }
 
-std::string text_of_end(int status) {
+std::string WorkerProcess::text_of_end() const {
+  if (had_to_be_ended_) return "gave up its connection to attest";
+  return text_of_status(status_);
+}
+
+std::string WorkerProcess::memory_excess() const {
+  if (!WIFSIGNALED(status_) || WTERMSIG(status_) != SIGKILL || !memory_) return "";
+  if (const std::string excess = memory_->excess(); !excess.empty()) return excess;
+  if (!had_to_be_ended_ && memory_->system_ended_one()) return "the system had no more for it";
+  return "";
+}
+
+std::string text_of_status(int status) {
   if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
   return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
 }

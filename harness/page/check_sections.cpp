@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -71,11 +72,13 @@ std::string cause_of(const Verdict& v) {
   return head.find(" elements are wrong") != std::string::npos ? "elements are wrong" : head.substr(0, 60);
 }
 
+/// Of a cause the smallest case that fails by it. Older files don't say by which it does.
 const ShrunkFailure* shrunk_of(const std::vector<CheckResults>& checks, const std::vector<const Verdict*>& failures) {
   for (const CheckResults& check : checks) {
     for (const ShrunkFailure& shrunk : check.shrunk) {
       for (const Verdict* v : failures) {
-        if (shrunk.backend == v->backend && shrunk.case_line == v->case_line) return &shrunk;
+        const bool alike = shrunk.cause.empty() || shrunk.cause == v->cause.text();
+        if (alike && shrunk.backend == v->backend && shrunk.case_line == v->case_line) return &shrunk;
       }
     }
   }
@@ -168,7 +171,8 @@ SectionJson verdict_matrix(const std::vector<CheckResults>& checks) {
       std::string text;
       for (const auto& [status, count] : found->second)
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counted(count), name_of(status));
-      const bool failed = failures.contains({backend, suite}), passed = found->second.contains(Status::pass);
+      const bool failed = failures.contains({backend, suite}),
+                 passed = found->second.contains(Status::pass) || found->second.contains(Status::convention);
       row["cells"].push_back({{"kind", failed   ? "bad"
                                        : passed ? "good"
                                                 : "none"},
@@ -191,7 +195,8 @@ SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks) {
   std::map<std::array<std::string, 2>, Aside> asides;  // verdict, reason: backends that say the same stand together
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
-      const bool beside = v.status == Status::refused || v.status == Status::mistrusted || v.status == Status::suspect;
+      const bool beside = v.status == Status::refused || v.status == Status::mistrusted ||
+                          v.status == Status::suspect || v.status == Status::convention;
       if (!beside) continue;
       const std::string why = v.waiver.empty() ? v.reason : v.reason + " Waived: " + v.waiver;
       Aside& aside = asides[{std::string(name_of(v.status)), why}];
@@ -259,7 +264,7 @@ SectionJson error_distributions(const std::vector<CheckResults>& checks, PageCon
       }
       chart.series.push_back(std::move(series));
     }
-    chart.bands.push_back({"beyond the bound", 1, 1.6, false});
+    chart.bands.push_back({"beyond the bound", 1, std::numeric_limits<double>::infinity(), false});
     list.push_back({{"svg", draw_chart(chart)}});
   }
   return list;

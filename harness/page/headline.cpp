@@ -27,6 +27,7 @@ std::string names_of(const std::set<std::string>& names, const char* none) {
 /// What a page is about in a line, and whether it is good news.
 struct Headline {
   std::string ran, found, worst;
+  std::vector<std::string> notes;  ///< complaints about the runs, and what would make failing backends right
   bool bad = false;
 };
 
@@ -40,6 +41,9 @@ void tell_checks(const std::vector<CheckResults>& checks, Headline& line) {
   const Verdict* worst = nullptr;
   for (const CheckResults& check : checks) {
     problems += check.problems.size();
+    for (const std::string& problem : check.problems) line.notes.push_back(printable_line(problem));
+    for (const RightIfTold& told : check.right_if)
+      line.notes.push_back(printable_line(told.backend + " " + told.sentence()));
     interrupted = interrupted || check.interrupted;
     for (const Verdict& v : check.verdicts) {
       ++results;
@@ -47,7 +51,7 @@ void tell_checks(const std::vector<CheckResults>& checks, Headline& line) {
       backends.insert(printable_line(v.backend));
       cases.insert(v.case_line);
       failed += is_failure(v);
-      passed += v.status == Status::pass;
+      passed += is_right(v);
       if (v.error_over_bound && (!worst || *v.error_over_bound > *worst->error_over_bound)) worst = &v;
     }
   }
@@ -108,12 +112,12 @@ void tell_comparisons(const std::vector<CompareResults>& comparisons, Headline& 
 }
 
 SectionJson to_json(const Headline& line) {
+  SectionJson notes = SectionJson::array();
+  for (const std::string& note : line.notes) notes.push_back({{"text", note}});
   return {{"mark", line.bad ? "\u2717" : "\u2713"},
 
-          {"kind", line.bad ? "bad" : "good"},
-          {"ran", line.ran},
-          {"found", line.found},
-          {"worst", line.worst}};
+          {"kind", line.bad ? "bad" : "good"},      {"ran", line.ran}, {"found", line.found}, {"worst", line.worst},
+          {"has_notes", !line.notes.empty()},       {"notes", notes}};
 }
 
 }  // namespace
@@ -154,7 +158,7 @@ std::string counted(std::size_t number, const std::string& what) {
 std::string shown(const std::optional<double>& number) {
   if (!number) return "\u2013";
   if (std::isnan(*number)) return "nan";
-  return std::isinf(*number) ? "inf" : fmt::format("{:.4g}", *number);
+  return std::isinf(*number) ? "inf" : number_words(*number, 4);
 }
 
 }  // namespace attest

@@ -54,7 +54,6 @@ SectionJson origin_of(const CheckResults& check) {
     for (const OrderedJson& b : *missing)
       facts.push_back(fact("not available: " + printable_line(text_of(b, "name")), text_of(b, "reason")));
   }
-  for (const std::string& problem : check.problems) facts.push_back(fact("complaint", problem));
   return origin_json(check.name, "check", facts);
 }
 

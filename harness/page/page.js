@@ -33,7 +33,13 @@
     if (value === null) return NaN;
     return value === "inf" ? Infinity : value === "-inf" ? -Infinity : value === "nan" ? NaN : value;
   }
-  function shown(value) { return value === null ? "–" : String(value); }
+  // As people write it: 1.02e16 and 2.79e-5, and neither 10220000000000000 nor 0.0000279.
+  function words(value) {
+    if (typeof value !== "number" || value === 0) return String(value);
+    var size = Math.abs(value);
+    return size >= 1e-3 && size < 1e6 ? String(value) : value.toExponential().replace("e+", "e");
+  }
+  function shown(value) { return value === null ? "–" : words(value); }
   function repro(row) {
     return row[REPRO_END] < 0 ? text[row[REPRO]] : text[row[REPRO]] + text[row[CASE]] + text[row[REPRO_END]];
   }
@@ -77,10 +83,10 @@
     detail(list, "reason", text[row[REASON]]);
     detail(list, "waiver", text[row[WAIVER]]);
     if (worst) {
-      detail(list, "worst element", text[worst[0]] + "[" + worst.slice(1, 5).join(",") + "] = " + worst[5] + ", expected " +
-             worst[6] + " within " + worst[7]);
+      detail(list, "worst element", text[worst[0]] + "[" + worst.slice(1, 5).join(",") + "] = " + words(worst[5]) +
+             ", expected " + words(worst[6]) + " within " + words(worst[7]));
     }
-    detail(list, "error over deviation", row[SIGMA]);
+    detail(list, "error over deviation", row[SIGMA] === null ? null : words(row[SIGMA]));
     detail(list, "rows compared", row[CHECKED] + " of " + row[ROWS]);
     detail(list, "repeat it", repro(row), true);
     cell.appendChild(list);

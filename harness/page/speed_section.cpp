@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/base/text.h"
 #include "harness/comparison/ulps.h"
 #include "harness/page/sections.h"
 #include "harness/page/speed_charts.h"
@@ -30,11 +31,11 @@ SectionJson rows_of(const std::vector<const Timing*>& timings) {
     std::string ratio = "1";
     if (t != &fastest) {
       const RatioInterval r = compare_samples(fastest.samples, t->samples, kRatioConfidence);
-      ratio = fmt::format("{:.3g} ({:.3g} to {:.3g})", r.ratio, r.low, r.high);
+      ratio = number_words(r.ratio, 3) + " (" + number_words(r.low, 3) + " to " + number_words(r.high, 3) + ")";
     }
     rows.push_back({{"backend", t->backend},
-                    {"run", fmt::format("{:.4g}", t->run)},
-                    {"interval", t->low ? fmt::format("{:.4g} to {:.4g}", *t->low, *t->high) : "\u2013"},
+                    {"run", shown(t->run)},
+                    {"interval", t->low ? shown(t->low) + " to " + shown(t->high) : "\u2013"},
                     {"total", shown(t->total)},
                     {"prepare", shown(t->prepare)},
                     {"gflops", shown(t->gflops)},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/base/text.h"
 #include "harness/plot/svg.h"
 
 namespace attest {
@@ -34,7 +35,7 @@ std::string number_text(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
   // Sizes are read as they are written: 10000 and not 1e+04.
   if (std::fabs(value) >= 1e4 && std::fabs(value) < 1e6) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.4g}", value);
+  return number_words(value, 4);
 }
 
 /// Axes end before numbers whose ratios leave a double's range; what lies beyond stands at their end.
@@ -110,7 +111,7 @@ std::vector<double> numbers_of(const Chart& chart, bool of_x) {
   for (const ChartBand& band : chart.bands) {
     if (band.across == of_x) continue;
     list.push_back(band.low);
-    list.push_back(band.high);
+    list.push_back(std::isinf(band.high) ? 1.6 * band.low : band.high);  // without an end: to that of the axis
   }
   return list;
 }
@@ -176,7 +177,7 @@ class ChartDrawing {
       }
       node.append_attribute("class") = "band";
       node.append_attribute("data-low") = band.low;
-      node.append_attribute("data-high") = band.high;
+      node.append_attribute("data-high") = std::isinf(band.high) ? "inf" : fmt::format("{:g}", band.high).c_str();
       Drawing::title(node, band.name);
     }
   }

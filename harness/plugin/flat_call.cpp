@@ -82,7 +82,8 @@ std::uint64_t features_of(const Call& c) {
          when(c.past != 0, ATTEST_HAS_PAST) | when(c.page_size.has_value(), ATTEST_HAS_PAGES) |
          when(c.decay_per_head, ATTEST_HAS_DECAY_PER_HEAD) | when(c.beta_shared, ATTEST_HAS_BETA_SHARED) |
          when(c.initial_state, ATTEST_HAS_STATE) | when(is_strided(c), ATTEST_HAS_STRIDES) |
-         when(c.packed_sequences(), ATTEST_HAS_PACKED) | when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
+         when(c.packed_sequences(), ATTEST_HAS_PACKED) | when(c.prefix_causal, ATTEST_HAS_CAUSAL_PREFIX) |
+         when(c.slopes_per_batch(), ATTEST_HAS_SLOPES_PER_BATCH) | when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
 }
 
 FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
@@ -106,6 +107,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.window_left = c.window_left;
   f.window_right = c.window_right;
   f.prefix = c.prefix;
+  f.prefix_causal = c.prefix_causal;
   if (c.lengths) {
     f.query_lengths = data_of(c.lengths->query);
     f.key_lengths = data_of(c.lengths->key);

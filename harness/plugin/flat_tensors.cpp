@@ -62,7 +62,10 @@ const attest_inputs* FlatInputs::set(const Inputs& in) {
     return list.empty() ? nullptr
                         : tensors_.add(list.data(), kDouble, 1, {static_cast<std::int64_t>(list.size())}, {1});
   };
-  flat.slopes = numbers(in.slopes);
+  const std::int64_t batch = in.q.shape[0], heads = in.q.shape[1];
+  const bool by_batch = static_cast<std::int64_t>(in.slopes.size()) > heads;
+  flat.slopes = by_batch ? tensors_.add(in.slopes.data(), kDouble, 2, {batch, heads, 0, 0}, {heads, 1, 0, 0})
+                         : numbers(in.slopes);
   flat.sinks = numbers(in.sinks);
   flat.keep = nullptr;
   if (in.keep) {

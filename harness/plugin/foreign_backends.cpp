@@ -24,7 +24,7 @@ std::vector<std::string> backends_in(const std::string& source) {
   const std::string object = python_object(source);
   if (object.empty()) return backends_of(*load_plugin(source));
   require_interpreter();
-  return python_objects().names(object);
+  return python_objects().names(python_words(source));
 }
 
 std::unique_ptr<Backend> make_foreign_backend(const std::string& source, const std::string& name,
@@ -32,7 +32,7 @@ std::unique_ptr<Backend> make_foreign_backend(const std::string& source, const s
   const std::string object = python_object(source);
   if (object.empty()) return make_plugin_backend(load_plugin(source), name, context);
   require_interpreter();
-  return python_objects().make(object, name, context);
+  return python_objects().make(python_words(source), name, context);
 }
 
 }  // namespace attest

@@ -13,8 +13,8 @@
 
 namespace attest {
 
-/// How an interpreter in this process loads objects. Both throw UserError with a sentence that doesn't name the object,
-/// and `make` BackendUnavailable.
+/// How an interpreter in this process loads objects, each told in python_words(). Both throw UserError with a sentence
+/// that doesn't name the object, and `make` BackendUnavailable.
 struct PythonObjects {
   std::function<std::vector<std::string>(const std::string& object)> names;
   std::function<std::unique_ptr<Backend>(const std::string& object, const std::string& name, const Context&)> make;

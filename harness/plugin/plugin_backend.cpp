@@ -6,7 +6,9 @@
 #include <cstring>
 #include <new>
 
+#include "harness/base/missing.h"
 #include "harness/base/text.h"
+#include "harness/base/user_error.h"
 #include "harness/plugin/arithmetic_rules.h"
 #include "harness/plugin/flat_call.h"
 #include "harness/plugin/flat_tensors.h"
@@ -42,6 +44,9 @@ class Message {
   if (code != ATTEST_FAILED)
     throw BackendError(broken(fmt::format("{} returned {}, which is no code for it", step, code)));
   const std::string sentence = message.sentence();
+  if (names_what_is_missing(sentence))
+    throw UnusableBackend("what the plug-in needs is not on this machine: " + sentence +
+                          "; install it, or leave it out");
   throw BackendError(sentence.empty() ? std::string(step) + " failed without a sentence" : sentence);
 }
 
@@ -213,6 +218,9 @@ void PluginBackend::read_identity() {
                            answer->contract, kContractVersion)));
   }
   contract_ = answer->contract;
+  if (answer->side_by_side != 0 && answer->side_by_side != 1)
+    throw BackendError(broken(fmt::format("identity: side_by_side is {}, and not 0 or 1", answer->side_by_side)));
+  side_by_side_ = answer->side_by_side == 1;
 }
 
 void PluginBackend::read_conventions() {

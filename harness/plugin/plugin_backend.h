@@ -6,13 +6,14 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "backends/side_by_side.h"
 #include "harness/plugin/plugin_table.h"
 
 namespace attest {
 
 /// An answer that breaks a rule is a BackendError, or BackendUnavailable while the backend is made, whose sentence says
 /// so: "breaks the plug-in interface: ...".
-class PluginBackend : public Backend {
+class PluginBackend : public Backend, public SideBySide {
  public:
   /// `index`: which of the plug-in's. Throws BackendUnavailable.
   PluginBackend(std::shared_ptr<const PluginTable> plugin, std::size_t index, const Context& context);
@@ -22,6 +23,7 @@ class PluginBackend : public Backend {
 
   Identity identity() const override { return identity_; }
   int contract() const override { return contract_; }
+  bool runs_side_by_side() const override { return side_by_side_; }
   /// Of a call that the plug-in's own header doesn't know, or that the interface can't tell, on its behalf.
   std::optional<Refusal> refuse(const Call& call) const override;
   Arithmetic arithmetic(const Call& call) const override;
@@ -38,6 +40,7 @@ class PluginBackend : public Backend {
   void* instance_ = nullptr;
   Identity identity_;
   int contract_ = 0;
+  bool side_by_side_ = false;
   Conventions conventions_;
 };
 

@@ -5,7 +5,8 @@
 
 #include "harness/probe/arithmetic_probes.h"
 #include "harness/probe/probe.h"
-#include "harness/probe/restatement.h"
+#include "harness/probe/restated.h"
+#include "harness/verdict/restatement.h"
 
 namespace attest {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using namespace probes;
 
 struct ArithmeticProbe {
-  const char* name;
+  const char* name;  ///< the member of Arithmetic that it is about
   Found (*ask)(const Asked&);
   bool structural;  ///< of the steps that others are seen through: where it is false, the rest says nothing
   /// Seen in how a row's keys are summed and divided, which looks otherwise where they are cut into runs whose results
@@ -23,23 +24,23 @@ struct ArithmeticProbe {
 
 constexpr ArithmeticProbe kProbes[] = {
     {"accumulator", accumulator, true},
-    {"maximum", maximum, true},
-    {"stored weights", stored_weights, true},
-    {"exponent", fused_log2e, true},
-    {"stored scores", stored_scores, true},
-    {"base", base_two, true},
+    {"no_maximum", maximum, true},
+    {"stored_weights", stored_weights, true},
+    {"fused_log2e", fused_log2e, true},
+    {"stored_scores", stored_scores, true},
+    {"base2", base_two, true},
     {"scale", scale_placement, true},
-    {"divided", normalised, true, true},
-    {"row sum", which_sum, false, true},
-    {"exp", exp_error, false},
-    {"log", log_error, false},
-    {"tanh", tanh_error, false},
+    {"normalised_before_storage", normalised, true, true},
+    {"sum_of_stored", which_sum, false, true},
+    {"exp_ulps", exp_error, false},
+    {"log_ulps", log_error, false},
+    {"tanh_ulps", tanh_error, false},
     {"division", division, false, true},
-    {"key block", key_block, false, true},
-    {"lazy threshold", lazy_threshold, false, true},
-    {"flush to zero", flush_to_zero, false},
-    {"weights", weights_from_lse, false, true},
-    {"state chunk", state_chunk, false},
+    {"key_block", key_block, false, true},
+    {"lazy_threshold", lazy_threshold, false, true},
+    {"flush_to_zero", flush_to_zero, false},
+    {"weights_from_lse", weights_from_lse, false, true},
+    {"state_chunk", state_chunk, false},
 };
 
 /// Whether the backend computes anything like attention in this type: no statement is to blame for what it doesn't.
@@ -84,45 +85,26 @@ bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::
 /// Every probe in one storage type; `until_one`: up to the first statement that doesn't hold.
 std::vector<ProbedStatement> ask_all(const Asked& asked, bool until_one = false) {
   std::vector<ProbedStatement> findings;
-  if (!add("plain case", asked, plain_case, findings)) return findings;
+  if (!add("plain case", asked, plain_case, findings)) {
+    findings.back().broken_off = true;
+    return findings;
+  }
   const Probe plain = asked.probe("seq=4x8 dim=4");
   const bool cut = !refusal_of(asked.backend, plain.problem()) && asked.arithmetic(plain).parts > 0;
   for (const ArithmeticProbe& probe : kProbes) {
     if (cut && probe.across_keys) continue;
-    if (!add(probe.name, asked, probe.ask, findings) && probe.structural) break;
+    if (!add(probe.name, asked, probe.ask, findings) && probe.structural) {
+      findings.back().broken_off = true;
+      break;
+    }
     if (until_one && !findings.empty() && !findings.back().holds) break;
   }
   return findings;
 }
 
-bool is_structural(const ProbedStatement& statement) {
-  return std::any_of(std::begin(kProbes), std::end(kProbes), [&](const ArithmeticProbe& probe) {
-    return probe.structural && statement.name.starts_with(std::string(probe.name) + ",") && !statement.holds;
-  });
-}
-
 bool all_hold(const std::vector<ProbedStatement>& findings) {
   return std::all_of(findings.begin(), findings.end(), [](const ProbedStatement& s) { return s.holds; });
 }
-
-/// The answers of one backend under statements that it doesn't make.
-class Restated : public Backend {
- public:
-  Restated(Backend& own, std::vector<const Restatement*> changes) : own_(own), changes_(std::move(changes)) {}
-  Identity identity() const override { return own_.identity(); }
-  int contract() const override { return own_.contract(); }
-  std::optional<Refusal> refuse(const Call& call) const override { return own_.refuse(call); }
-  Arithmetic arithmetic(const Call& call) const override {
-    Arithmetic a = own_.arithmetic(call);
-    for (const Restatement* change : changes_) change->make(a);
-    return a;
-  }
-  std::unique_ptr<Plan> prepare(const Call& call) override { return own_.prepare(call); }
-
- private:
-  Backend& own_;
-  std::vector<const Restatement*> changes_;
-};
 
 /// One finding for all, where other statements in the place of one, two or three of them would leave nothing to say.
 /// Most of what can't be so falls with the first probe.
@@ -130,9 +112,12 @@ std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vect
   const Probe plain = asked.probe("seq=4x8 dim=4");
   if (refusal_of(asked.backend, plain.problem())) return std::nullopt;
   const Arithmetic stated = asked.arithmetic(plain);
-  const std::vector<Restatement> changes = restatements(stated);
+  std::vector<Restatement> changes = restatements(stated);
+  std::erase_if(changes, [](const Restatement& one) { return one.measured; });  // their own probes tell the number
   const auto explains = [&](const std::vector<const Restatement*>& chosen) {
-    Restated restated(asked.backend, chosen);
+    Restated restated(asked.backend, [&](Arithmetic& a) {
+      for (const Restatement* one : chosen) one->make(a);
+    });
     if (fault_in(restated.arithmetic(plain.problem()))) return false;
     return all_hold(ask_all({restated, asked.dtype, asked.sizes}, true));
   };
@@ -142,7 +127,7 @@ std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vect
   }
   for (std::size_t n = 0; n < changes.size() && found.empty(); ++n) {
     for (std::size_t m = n + 1; m < changes.size() && found.empty(); ++m) {
-      if (changes[n].field == changes[m].field) continue;
+      if (changes[n].probe == changes[m].probe) continue;
       if (explains({&changes[n], &changes[m]})) found = {&changes[n], &changes[m]};
     }
   }
@@ -150,8 +135,8 @@ std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vect
   for (std::size_t n = 0; n < changes.size() && found.empty(); ++n) {
     for (std::size_t m = n + 1; changes[n].of_weights && m < changes.size() && found.empty(); ++m) {
       for (std::size_t k = m + 1; changes[m].of_weights && k < changes.size() && found.empty(); ++k) {
-        const bool apart = changes[n].field != changes[m].field && changes[m].field != changes[k].field &&
-                           changes[n].field != changes[k].field && changes[k].of_weights;
+        const bool apart = changes[n].probe != changes[m].probe && changes[m].probe != changes[k].probe &&
+                           changes[n].probe != changes[k].probe && changes[k].of_weights;
         if (apart && explains({&changes[n], &changes[m], &changes[k]})) {
           found = {&changes[n], &changes[m], &changes[k]};
         }
@@ -160,10 +145,17 @@ std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vect
   }
   if (found.empty()) return std::nullopt;
   ProbedStatement joint{"", "", "", false};
+  const auto add_to = [](std::string& list, const std::string& word) { list += (list.empty() ? "" : ", ") + word; };
+  const std::vector<StatedField> said = stated_fields(stated);
   for (const Restatement* one : found) {
-    joint.name += (joint.name.empty() ? "" : " and ") + std::string(one->field);
-    joint.stated += (joint.stated.empty() ? "" : ", ") + one->stated;
-    joint.observed += (joint.observed.empty() ? "" : ", ") + one->other;
+    joint.name += (joint.name.empty() ? "" : " and ") + std::string(one->probe);
+    for (const StatedField& other : one->fields) {
+      const auto now = std::find_if(said.begin(), said.end(), [&](const StatedField& f) { return f.key == other.key; });
+      // A member that goes with another is named beside it.
+      const std::string name = other.key == one->probe ? "" : std::string(other.key) + "=";
+      add_to(joint.stated, name + now->value);
+      add_to(joint.observed, name + other.value);
+    }
   }
   joint.name += fmt::format(", {}", name_of(asked.dtype));
   joint.dtype = asked.dtype;
@@ -180,7 +172,7 @@ void ask_and_join(const Asked& asked, std::vector<ProbedStatement>& all) {
                                     [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
   const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
   // Where a step is false that others are seen through, nothing was asked of those.
-  const bool broken_off = is_false && is_structural(findings.back());
+  const bool broken_off = is_false && findings.back().broken_off && !findings.back().name.starts_with("plain case");
   if (is_false && (complaints > 1 || broken_off)) {
     if (auto joint = joint_finding(asked, findings)) {
       // Its own probe tells a statement that explains the others best.
@@ -239,6 +231,8 @@ std::optional<Arithmetic> stated_in(Backend& backend, DType dtype, const ProbeSi
 
 std::vector<ProbedStatement> probe_arithmetic(Backend& backend) { return probe_arithmetic_of(backend, {}); }
 
+std::vector<ProbedStatement> probe_arithmetic_in(Backend& backend, DType dtype) { return ask_all({backend, dtype}); }
+
 std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls) {
   std::vector<ProbedStatement> findings;
   for (DType dtype : values_of<DType>()) {
@@ -261,6 +255,36 @@ std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::ve
     }
   }
   return findings;
+}
+
+std::vector<ProbedStatement> told_once(const std::vector<ProbedStatement>& findings) {
+  struct Told {
+    std::string subject;      ///< the name without its type, and which kind of complaint it is
+    std::size_t types_end{};  ///< in the name
+  };
+  std::vector<ProbedStatement> list;
+  std::vector<Told> told;
+  for (const ProbedStatement& f : findings) {
+    if (f.holds) continue;
+    const std::string type = f.dtype ? ", " + std::string(name_of(*f.dtype)) : "";
+    const std::size_t at = type.empty() ? std::string::npos : f.name.find(type);
+    if (at == std::string::npos) {
+      told.emplace_back();
+      list.push_back(f);
+      continue;
+    }
+    std::string subject = f.name;
+    subject.replace(at, type.size(), f.too_wide ? "too wide" : "false");
+    const auto same = std::find_if(told.begin(), told.end(), [&](const Told& one) { return one.subject == subject; });
+    if (same == told.end()) {
+      told.push_back({subject, at + type.size()});
+      list.push_back(f);
+    } else {  // the numbers of the first type stand for all
+      list[static_cast<std::size_t>(same - told.begin())].name.insert(same->types_end, type);
+      same->types_end += type.size();
+    }
+  }
+  return list;
 }
 
 std::string ProbedStatement::verdict() const {

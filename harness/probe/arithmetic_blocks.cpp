@@ -244,8 +244,8 @@ Found flush_to_zero(const Asked& asked) {
   p.run(asked.backend);
   const bool kept = weight_kept && p.out(0, 0) != 0, stated = a.flush_to_zero;
   // "May happen" is true of one that never does: whether it happens may be the device's or the compiler's choice.
-  return Answer{stated ? "may happen" : "never", kept ? "never" : "happens",
-                kept || stated ? Kind::holds : Kind::is_false, weight_kept ? p.shown(0, 0) : of_weight};
+  return Answer{stated ? "true" : "false", kept ? "false" : "true", kept || stated ? Kind::holds : Kind::is_false,
+                weight_kept ? p.shown(0, 0) : of_weight};
 }
 
 /// Token 0 puts a large number and its negative into the state, token 1 adds a one that vanishes beside it. A reader

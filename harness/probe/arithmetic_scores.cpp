@@ -157,7 +157,7 @@ Found base_two(const Asked& asked) {
   const double u = held_scores(a) == a.accumulator ? unit_roundoff(a.accumulator) : unit_roundoff(a.stored_scores);
   const bool seen = u * large.largest / 4 > hidden_below(pairs);
   if (!seen && !shown) return std::nullopt;
-  const auto name = [](bool two) { return std::string(two ? "2" : "e"); };
+  const auto name = [](bool two) { return std::string(two ? "true" : "false"); };
   return Answer{name(a.base2), name(shown),
                 shown == a.base2 ? Kind::holds
                 : shown          ? Kind::is_false

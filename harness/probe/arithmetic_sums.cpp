@@ -63,7 +63,7 @@ Found normalised(const Asked& asked) {
     worst = std::max(worst, error);
   }
   const bool shown = !(worst <= (division_roundings(a.division) + 2) * u + 2 * asked.u_out());
-  const auto name = [](bool before) { return std::string(before ? "before P*V" : "after P*V"); };
+  const auto name = [](bool before) { return std::string(before ? "true" : "false"); };
   return Answer{name(a.normalised_before_storage), name(shown),
                 shown == a.normalised_before_storage ? Kind::holds
                 : shown                              ? Kind::is_false
@@ -108,7 +108,7 @@ Found which_sum(const Asked& asked) {
   }
   if (as_stored + as_computed < 4) return std::nullopt;
   const bool stored = as_stored > as_computed;
-  const auto name = [](bool of_stored) { return std::string(of_stored ? "as stored" : "as computed"); };
+  const auto name = [](bool of_stored) { return std::string(of_stored ? "true" : "false"); };
   return Answer{name(a.sum_of_stored), name(stored), stored == a.sum_of_stored ? Kind::holds : Kind::is_false, shown};
 }
 

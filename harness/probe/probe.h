@@ -17,6 +17,7 @@ struct ProbedStatement {
   bool too_wide = false;            ///< more is declared than is shown, beyond the documented slack: a way to pass
   std::string shown = {};           ///< where it does not hold: the output that tells, and its case
   std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was asked
+  bool broken_off = false;          ///< others are seen through it, so that they weren't asked
 
   /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".
   std::string verdict() const;
@@ -25,6 +26,9 @@ struct ProbedStatement {
 /// What the backend does where the field disagrees. A probe that the backend refuses is observed as "refused"; one that
 /// throws, as "threw: ...".
 std::vector<ProbedStatement> probe_conventions(Backend& backend);
+
+/// The complaints among these findings, each once: what several storage types show alike is one of all of them.
+std::vector<ProbedStatement> told_once(const std::vector<ProbedStatement>& findings);
 
 /// How the backend rounds, in each storage type. A statement is false when the answers show something worse, and too
 /// wide when they show something better by more than the slack that reference/ERROR_BOUNDS.md names: what is declared
@@ -35,8 +39,11 @@ std::vector<ProbedStatement> probe_conventions(Backend& backend);
 /// say, these are named together: one finding.
 std::vector<ProbedStatement> probe_arithmetic(Backend& backend);
 
-/// The same, and once more for every other arithmetic that the backend states for one of these calls, where a probe of
-/// as many heads, batches or features gives it.
+/// The same in one storage type, each finding by itself: none are named together.
+std::vector<ProbedStatement> probe_arithmetic_in(Backend& backend, DType dtype);
+
+/// As probe_arithmetic, and once more for every other arithmetic that the backend states for one of these calls, where
+/// a probe of as many heads, batches or features gives it.
 std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls);
 
 }  // namespace attest

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/refusal.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
@@ -110,6 +111,8 @@ std::string observe(const Ask& ask) {
     return ask();
   } catch (const Refused&) {
     return "refused";
+  } catch (const UnusableBackend&) {
+    throw;
   } catch (const std::exception& error) {
     return std::string("threw: ") + error.what();
   }

@@ -19,7 +19,7 @@ AddedScores added_scores(const Call& call, const Inputs& inputs) {
     double sum = masked ? load(inputs.mask->data, inputs.mask->dtype, inputs.mask->offset(b, h, i, j)) : 0;
     if (!inputs.slopes.empty()) {
       const Placement place = locate(call, b, i, j);
-      sum -= inputs.slopes[static_cast<std::size_t>(h)] * std::fabs(static_cast<double>(place.diagonal - place.key));
+      sum -= inputs.slope(call.query_heads, b, h) * std::fabs(static_cast<double>(place.diagonal - place.key));
     }
     store(added.bytes.data(), added.dtype, at++, sum);
   });

@@ -11,6 +11,8 @@
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/listening.h"
+#include "harness/python/object_text.h"
+#include "harness/python/printed_text.h"
 #include "harness/report/verdict_json.h"
 #include "harness/run/check_run.h"
 
@@ -28,11 +30,10 @@ struct CheckRequest : Request {
 
   explicit CheckRequest(const nb::object& request)
       : Request(request),
-        cases{nb::cast<std::vector<std::string>>(request.attr("suites")),
-              nb::cast<std::vector<std::string>>(request.attr("suite_files")),
-              nb::cast<std::vector<std::string>>(request.attr("lines"))},
-        json(nb::cast<std::string>(request.attr("json"))),
-        junit(nb::cast<std::string>(request.attr("junit"))) {
+        cases{path_texts(request.attr("suites")), path_texts(request.attr("suite_files")),
+              path_texts(request.attr("lines"))},
+        json(path_text(request.attr("json"))),
+        junit(path_text(request.attr("junit"))) {
     settings.filter = nb::cast<std::string>(request.attr("filter"));
     settings.shard = nb::cast<std::string>(request.attr("shard"));
     settings.threads = threads;
@@ -55,7 +56,7 @@ std::vector<BackendSet> crowded(const ChosenBackends& chosen, const CheckRequest
   return sets;
 }
 
-CheckOutcome run(const CheckRequest& request, const ChosenBackends& chosen, Listener& listener) {
+CheckOutcome run(const CheckRequest& request, const ChosenBackends& chosen, Listener& listener, std::FILE* out) {
   std::vector<CaseList> cases = load_cases(request.cases);
   for (const CaseList& list : cases) {
     for (const Case& source : list.cases) check_memory(source.problem, source.label);
@@ -66,6 +67,10 @@ CheckOutcome run(const CheckRequest& request, const ChosenBackends& chosen, List
   if (!request.json.empty()) reports.push_back(json_lines_report(request.json));
   if (!request.junit.empty()) reports.push_back(junit_report(request.junit));
   reports.push_back(listening_report(listener));
+  ConsoleSettings console;
+  console.out = out;
+  console.progress = false;  // Python has a line of its own
+  reports.push_back(console_report(console));
   return CheckRun(request.settings, std::move(cases), backends, others, EarlierRun(), std::move(reports)).run();
 }
 
@@ -74,13 +79,15 @@ nb::dict check(const nb::object& asked, nb::object told) {
   const ChosenBackends chosen(asked, native_backends());
   Listener listener(std::move(told));
   CheckOutcome outcome;
+  std::string text;  // what the command prints
   {
     const nb::gil_scoped_release released;
-    outcome = run(request, chosen, listener);
+    text = printed_text([&](std::FILE* out) { outcome = run(request, chosen, listener, out); });
   }
   listener.require_no_error();
   nb::dict result;
   result["problems"] = outcome.problems;
+  result["text"] = path_object(text);
   result["notes"] = outcome.notes;
   result["unwritten"] = outcome.unwritten;
   result["interrupted"] = outcome.interrupted;
@@ -93,11 +100,10 @@ nb::list suites() {
   return rows;
 }
 
-std::vector<std::string> cases_of(const std::vector<std::string>& names, const std::vector<std::string>& files,
-                                  const std::vector<std::string>& lines) {
-  std::vector<std::string> labels;
-  for (const CaseList& list : load_cases({names, files, lines})) {
-    for (const Case& source : list.cases) labels.push_back(source.label);
+nb::list cases_of(const nb::object& names, const nb::object& files, const nb::object& lines) {
+  nb::list labels;
+  for (const CaseList& list : load_cases({path_texts(names), path_texts(files), path_texts(lines)})) {
+    for (const Case& source : list.cases) labels.append(path_object(source.label));
   }
   return labels;
 }

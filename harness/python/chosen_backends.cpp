@@ -1,13 +1,16 @@
 #include "harness/python/chosen_backends.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "harness/base/run_words.h"
 #include "harness/base/user_error.h"
 #include "harness/python/exception_text.h"
+#include "harness/python/object_text.h"
 #include "harness/python/python_backend.h"
 
 namespace attest {
@@ -33,10 +36,12 @@ std::shared_ptr<nb::object> shared(nb::object object) {
 
 Request::Request(const nb::object& request)
     : threads(nb::cast<int>(request.attr("threads"))), device(nb::cast<std::string>(request.attr("device"))) {
-  if (!nb::cast<bool>(request.attr("isolate"))) return;
+  run_words() = {path_texts(request.attr("run_words")), {}};
+  if (nb::cast<bool>(request.attr("once"))) run_words().of_check = {"--once"};
   const auto seconds = nb::cast<double>(request.attr("timeout"));
-  isolation = IsolationOptions{std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)),
-                               nb::cast<double>(request.attr("memory_gib"))};
+  limits = {std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)),
+            nb::cast<double>(request.attr("memory_gib"))};
+  if (nb::cast<bool>(request.attr("isolate"))) isolation = limits;
 }
 
 ChosenBackends::ChosenBackends(const nb::object& request, std::span<const BackendEntry> native)
@@ -44,7 +49,7 @@ ChosenBackends::ChosenBackends(const nb::object& request, std::span<const Backen
   std::vector<std::string> sources;
   for (const nb::handle row : request.attr("backends")) {
     const std::string& name = texts_.emplace_back(nb::cast<std::string>(row[nb::int_(0)]));
-    const std::string& source = texts_.emplace_back(nb::cast<std::string>(row[nb::int_(2)]));
+    const std::string& source = texts_.emplace_back(path_text(row[nb::int_(2)]));
     const nb::object object = row[nb::int_(1)];
     if (object.is_none() && !source.empty()) {
       sources.push_back(source);
@@ -59,8 +64,9 @@ ChosenBackends::ChosenBackends(const nb::object& request, std::span<const Backen
                          },
                          ""});
   }
+  const IsolationOptions limits = Request(request).limits;
   const nb::gil_scoped_release released;  // workers are asked which backends there are
-  plugins_.emplace(sources, registry_);
+  plugins_.emplace(sources, registry_, limits);
   for (const std::string& name : plugins_->names()) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
   }
@@ -82,6 +88,8 @@ std::unique_ptr<Backend> make_python_backend(const nb::object& object, const std
   try {
     return std::make_unique<PythonBackend>(object.attr("_made_for")(context.threads, context.device), source);
   } catch (const nb::python_error& error) {
+    const nb::object own = nb::module_::import_("attest._attest").attr("UserError");
+    if (error.matches(own)) throw BackendUnavailable(object_text(nb::borrow(error.value())));
     throw BackendUnavailable(exception_text(error));
   }
 }

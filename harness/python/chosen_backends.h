@@ -20,7 +20,8 @@ namespace attest {
 struct Request {
   int threads = 1;
   std::string device;
-  std::optional<IsolationOptions> isolation;
+  IsolationOptions limits;                    ///< of processes of their own
+  std::optional<IsolationOptions> isolation;  ///< the same, where backends have them
 
   explicit Request(const nanobind::object& request);
   Context context() const { return {threads, device}; }

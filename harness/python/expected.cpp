@@ -53,8 +53,12 @@ nb::dict inputs_of(const Inputs& in) {
     add("bias", {in.mask->data, in.mask->dtype, in.mask->shape, in.mask->strides, nullptr});
   if (in.mask && !in.mask->additive) all["mask"] = arrays.of(*in.mask).attr("copy")();
   const auto list = [&](const char* name, std::span<const double> values) {
-    if (!values.empty())
-      all[name] = numbers({values.begin(), values.end()}, {static_cast<std::int64_t>(values.size())});
+    const auto count = static_cast<std::int64_t>(values.size()), heads = in.q.shape[1];
+    if (count > heads) {
+      all[name] = numbers({values.begin(), values.end()}, {in.q.shape[0], heads});
+    } else if (!values.empty()) {
+      all[name] = numbers({values.begin(), values.end()}, {count});
+    }
   };
   list("alibi_slopes", in.slopes);
   list("sinks", in.sinks);

@@ -30,8 +30,16 @@ class ListeningReport : public Report {
   }
   void verdict(const Verdict& verdict) override { listener_.tell("verdict", verdict_text(verdict)); }
   void shrunk(const Verdict& failure, const Verdict& small) override {
-    const OrderedJson json = {{"case", failure.case_line}, {"backend", failure.backend}, {"smallest", small.case_line}};
+    const OrderedJson json = {{"case", failure.case_line},
+                              {"backend", failure.backend},
+                              {"smallest", small.case_line},
+                              {"reason", small.reason},
+                              {"repro", small.repro}};
     listener_.tell("shrunk", text_of(json));
+  }
+  void right_if(const RightIfTold& told) override {
+    const OrderedJson json = {{"backend", told.backend}, {"statement", told.statement}, {"code", told.code}};
+    listener_.tell("right_if", text_of(json));
   }
   void end(const Counts& /*counts*/, double /*seconds*/, const std::vector<std::string>& /*problems*/) override {}
 

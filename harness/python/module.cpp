@@ -5,6 +5,7 @@
 
 #include "backends/registry.h"
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
@@ -15,6 +16,16 @@ namespace nb = nanobind;
 NB_MODULE(_attest, module) {
   nb::exception<attest::UserError>(module, "UserError", PyExc_ValueError).attr("__doc__") =
       "A request that can't be carried out: what, where, what to do.";
+  // Asked first: names in a message may be no UTF-8, of which Python makes another exception.
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const attest::UserError& error) {
+          PyErr_SetString(static_cast<PyObject*>(type), attest::printable_line(error.what()).c_str());
+        }
+      },
+      module.attr("UserError").ptr());
   nb::exception<attest::OutputError>(module, "OutputError", PyExc_OSError).attr("__doc__") =
       "Results that could not be written, after work was done.";
   attest::set_native_backends(attest::registered_backends());

@@ -24,14 +24,15 @@ namespace {
 /// The attest.Backend that Python imports under this name. With the interpreter's lock.
 nb::object loaded(const std::string& object) {
   try {
-    return nb::module_::import_("attest._load").attr("load")(object);
+    return nb::module_::import_("attest._load").attr("load")(path_object(object));
   } catch (const nb::python_error& error) {
     const nb::object own = nb::module_::import_("attest._attest").attr("UserError");
     throw UserError(error.matches(own) ? object_text(nb::borrow(error.value())) : exception_text(error));
   }
 }
 
-int main(const std::vector<std::string>& words) {
+int main(const nb::object& given) {
+  const std::vector<std::string> words = path_texts(given);
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nb::gil_scoped_release released;

@@ -1,13 +1,19 @@
 #include "harness/python/python_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "harness/base/text.h"
+#include "harness/base/user_error.h"
 #include "harness/isolation/arithmetic_json.h"
 #include "harness/plugin/arithmetic_rules.h"
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
 #include "harness/python/python_plan.h"
+#include "harness/verdict/stated_conventions.h"
+#include "reference/case_line.h"
+#include "reference/nearest.h"
 
 namespace attest {
 
@@ -31,7 +37,7 @@ Json json_of(const std::string& field, const nb::handle& value) {
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   if (nb::isinstance<nb::int_>(value)) return nb::cast<std::int64_t>(value);
   if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
-  throw BackendError("arithmetic: " + field + " is no number, bool or str");
+  throw UserError("arithmetic: " + field + " is no number, bool or str");
 }
 
 /// What plain loops in the accumulator's type do: what holds where a backend states nothing.
@@ -47,8 +53,17 @@ Conventions conventions_from(const nb::dict& stated_ones) {
     const auto name = object_text(nb::borrow(key));
     const auto* field = std::find_if(kConventionFields.begin(), kConventionFields.end(),
                                      [&](const ConventionField& f) { return f.name == name; });
-    if (field == kConventionFields.end()) throw BackendError("conventions: there is no " + printable_line(name));
-    conventions.*(field->value) = stated(name.c_str(), nb::borrow(value));
+    if (field == kConventionFields.end()) {
+      std::vector<std::string_view> names;
+      for (const ConventionField& one : kConventionFields) names.push_back(one.name);
+      throw UserError("conventions: there is no \"" + printable_line(name) +
+                      "\"; nearest: " + nearest_name(name, names));
+    }
+    const std::string text = stated(name.c_str(), nb::borrow(value));
+    if (!is_convention_value(name, text)) {
+      throw UserError(fmt::format("conventions: {} is \"{}\"; it is one of {}", name, text, *convention_values(name)));
+    }
+    conventions.*(field->value) = text;
   }
   return conventions;
 }
@@ -59,19 +74,24 @@ Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
   Json fields = plain_arithmetic(call);
   for (const auto& [key, value] : stated) {
     const auto field = object_text(nb::borrow(key));
-    if (!fields.contains(field)) throw BackendError("arithmetic: there is no " + printable_line(field));
+    if (!fields.contains(field)) {
+      std::vector<std::string> names;
+      for (const auto& [name, value_of_it] : fields.items()) names.push_back(name);
+      throw UserError("arithmetic: there is no \"" + printable_line(field) +
+                      "\"; nearest: " + nearest_name(field, names));
+    }
     const Json given = json_of(field, value);
     const bool alike = fields[field].is_number() ? given.is_number() : fields[field].type() == given.type();
-    if (!alike) throw BackendError("arithmetic: " + field + " is " + given.dump() + ", of another type than wanted");
+    if (!alike) throw UserError("arithmetic: " + field + " is " + given.dump() + ", of another type than wanted");
     fields[field] = given;
   }
   Arithmetic arithmetic;
   try {
     arithmetic = fields.get<Arithmetic>();
   } catch (const std::exception& error) {  // a name that no enumeration has
-    throw BackendError(std::string("arithmetic: ") + error.what());
+    throw UserError(std::string("arithmetic: ") + error.what());
   }
-  if (const auto fault = fault_of(arithmetic)) throw BackendError("arithmetic: " + *fault);
+  if (const auto fault = fault_of(arithmetic)) throw UserError("arithmetic: " + *fault);
   return arithmetic;
 }
 
@@ -83,12 +103,29 @@ PythonBackend::PythonBackend(nb::object object, std::string source) {
                  stated("device", object_.attr("device")), std::move(source)};
     contract_ = nb::cast<int>(object_.attr("contract"));
     conventions_ = conventions_from(nb::cast<nb::dict>(object_.attr("conventions")()));
+    try_arithmetic();
   } catch (const nb::python_error& error) {
     throw BackendUnavailable(exception_text(error));
   } catch (const BackendError& error) {
     throw BackendUnavailable(error.what());
+  } catch (const UserError& error) {
+    throw BackendUnavailable(error.what());
   } catch (const nb::cast_error&) {
     throw BackendUnavailable("contract is no int, or conventions() gives no dict");
+  }
+}
+
+/// A misspelt member is told before any case, where usual calls show it.
+void PythonBackend::try_arithmetic() const {
+  for (const char* line : {"seq=4 dim=4", "dtype=f16 seq=4 dim=4", "dtype=bf16 seq=4 dim=4", "dtype=f64 seq=4 dim=4"}) {
+    const Call call = parse_case(line);
+    nb::object given;
+    try {
+      given = object_.attr("arithmetic")(call);
+    } catch (const nb::python_error&) {
+      return;  // for the verdict of a call that it is asked for in earnest
+    }
+    if (nb::isinstance<nb::dict>(given)) (void)arithmetic_from(nb::cast<nb::dict>(given), call);
   }
 }
 
@@ -112,11 +149,13 @@ std::optional<Refusal> PythonBackend::refuse(const Call& call) const {
 Arithmetic PythonBackend::arithmetic(const Call& call) const {
   const nb::gil_scoped_acquire lock;
   try {
-    return arithmetic_from(nb::cast<nb::dict>(object_.attr("arithmetic")(call)), call);
+    const nb::object given = object_.attr("arithmetic")(call);
+    if (!nb::isinstance<nb::dict>(given)) throw UserError("arithmetic() gave no dict");
+    return arithmetic_from(nb::cast<nb::dict>(given), call);
+  } catch (const UserError& error) {
+    throw UnusableBackend(identity_.name + ": " + error.what());
   } catch (const nb::python_error& error) {
     rethrow_for_verdict(error);
-  } catch (const nb::cast_error&) {
-    throw BackendError("arithmetic() gave no dict");
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace attest {
 
-/// What a dict of statements makes of the arithmetic that holds where nothing is stated. Throws BackendError for a name
+/// What a dict of statements makes of the arithmetic that holds where nothing is stated. Throws UserError for a name
 /// or value that there isn't. With the interpreter's lock.
 Arithmetic arithmetic_from(const nanobind::dict& stated, const Call& call);
 
@@ -34,6 +34,8 @@ class PythonBackend : public Backend {
   std::unique_ptr<Plan> prepare(const Call& call) override;
 
  private:
+  void try_arithmetic() const;
+
   nanobind::object object_;
   Identity identity_;
   int contract_ = 0;

@@ -93,6 +93,7 @@ void define_call(nb::module_& module) {
           "window", [](const Call& c) { return std::pair(side_of(c.window_left), side_of(c.window_right)); },
           "Keys beside the diagonal, left and right; None: all.")
       .def_ro("prefix", &Call::prefix, "Keys that every query sees.")
+      .def_ro("prefix_causal", &Call::prefix_causal, "Whether those right of the diagonal stay hidden.")
       .def_prop_ro(
           "query_lengths", [](const Call& c) { return lengths_of(c.lengths, &LengthSpec::query); },
           "Of each sequence; None: every one is query_length.")

@@ -168,8 +168,13 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
     const std::uint8_t* keep = in.keep ? in.keep : keep_.empty() ? nullptr : keep_.data();
     return keep ? flags(keep, pairs) : nb::none();
   }
-  if (name == "alibi_slopes")
+  if (name == "alibi_slopes") {
+    if (call_.slopes_per_batch()) {
+      const std::int64_t shape[] = {call_.batch, call_.query_heads}, strides[] = {call_.query_heads, 1};
+      return arrays_.of(in.slopes.data(), type_of(DType::f64), shape, strides);
+    }
     return in.slopes.empty() ? nb::none() : list(in.slopes.data(), type_of(DType::f64), in.slopes.size());
+  }
   if (name == "sinks")
     return in.sinks.empty() ? nb::none() : list(in.sinks.data(), type_of(DType::f64), in.sinks.size());
   if (name == "blocks") {

@@ -8,6 +8,7 @@
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/listening.h"
+#include "harness/python/object_text.h"
 #include "harness/python/printed_text.h"
 #include "harness/search/fuzz.h"
 #include "harness/search/shrink_case.h"
@@ -26,14 +27,15 @@ Case loaded(const std::string& what) {
 }
 
 /// The verdict as its JSON and what explain prints.
-nb::tuple explain_case(const nb::object& asked, const std::string& what, int elements, nb::object told) {
+nb::tuple explain_case(const nb::object& asked, const nb::object& what, int elements, nb::object told) {
   const Request request(asked);
+  const std::string line = path_text(what);
   const ChosenBackends chosen(asked, native_backends());
   Listener listener(std::move(told));
   std::string text, verdict;
   {
     const nb::gil_scoped_release released;
-    const Case source = loaded(what);
+    const Case source = loaded(line);
     const BackendSet backends = chosen.make(request.context(), request.isolation);
     text = printed_text([&](std::FILE* out) {
       verdict = verdict_text(explain(source, *backends.all().front(), request.threads, elements, out));
@@ -44,23 +46,25 @@ nb::tuple explain_case(const nb::object& asked, const std::string& what, int ele
 }
 
 /// The verdict before, the smallest case's (None where nothing fails), how many were tried, and whether to the end.
-nb::tuple shrink_line(const nb::object& asked, const std::string& what, double budget, const std::string& out,
+nb::tuple shrink_line(const nb::object& asked, const nb::object& what, double budget, const nb::object& out,
                       nb::object told) {
   const Request request(asked);
+  const std::string line = path_text(what), place = path_text(out);
   const ChosenBackends chosen(asked, native_backends());
   Listener listener(std::move(told));
   std::string before, small;
   ShrunkCase shrunk;
   {
     const nb::gil_scoped_release released;
-    const Case source = loaded(what);
+    const Case source = loaded(line);
     const BackendSet backends = chosen.make(request.context(), request.isolation);
     Backend& backend = *backends.all().front();
-    const Verdict first = check_line(source, backend, request.threads);
+    const Verdict first = diagnose_line(source, backend, request.threads);
     before = verdict_text(first);
     if (is_failure(first)) {
-      shrunk = shrink_case(source, backend, request.threads, budget, out);
-      small = verdict_text(shrunk.verdict);
+      const MakeFresh fresh = [&, name = backend.identity().name] { return backends.fresh(name); };
+      shrunk = shrink_case(source, backend, request.threads, budget, {place, {}, fresh, steps_from_text(first.steps)});
+      if (is_failure(shrunk.verdict)) small = verdict_text(shrunk.verdict);
     }
     listener.tell("verdict", before);
   }
@@ -81,6 +85,7 @@ nb::dict fuzz_backend(const nb::object& asked, nb::object told) {
   {
     const nb::gil_scoped_release released;
     const BackendSet backends = chosen.make(request.context(), request.isolation);
+    settings.fresh = [&, name = backends.all().front()->identity().name] { return backends.fresh(name); };
     found = fuzz(*backends.all().front(), settings,
                  [&](const FuzzResult& so_far) { listener.tell("fuzzed", std::to_string(so_far.cases)); });
   }

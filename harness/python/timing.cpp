@@ -13,6 +13,7 @@
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/listening.h"
+#include "harness/python/object_text.h"
 #include "harness/python/printed_text.h"
 #include "harness/run/case_lists.h"
 #include "harness/speed/bench_table.h"
@@ -34,10 +35,9 @@ struct BenchRequest : Request {
 
   explicit BenchRequest(const nb::object& request)
       : Request(request),
-        cases{nb::cast<std::vector<std::string>>(request.attr("suites")),
-              nb::cast<std::vector<std::string>>(request.attr("suite_files")),
-              nb::cast<std::vector<std::string>>(request.attr("lines"))},
-        json(nb::cast<std::string>(request.attr("json"))) {
+        cases{path_texts(request.attr("suites")), path_texts(request.attr("suite_files")),
+              path_texts(request.attr("lines"))},
+        json(path_text(request.attr("json"))) {
     settings.threads = threads;
     settings.repetitions = nb::cast<int>(request.attr("repetitions"));
     settings.min_seconds = nb::cast<double>(request.attr("min_seconds"));
@@ -47,12 +47,12 @@ struct BenchRequest : Request {
   }
 };
 
-std::vector<Case> loaded(const CaseNames& names, std::size_t backends) {
+std::vector<Case> loaded(const CaseNames& names, std::size_t backends, bool isolated) {
   std::vector<Case> all;
   for (CaseList& list : load_cases(names)) {
     for (Case& one : list.cases) {
       check_memory(one.problem, one.label);
-      check_memory_to_time(one, backends);
+      check_memory_to_time(one, backends, isolated);
       all.push_back(std::move(one));
     }
   }
@@ -67,7 +67,7 @@ std::vector<BenchCase> run(const BenchRequest& request, const BackendSet& backen
   limit_thread_pools(settings.threads);
   const Roof roof = measure_roof(settings.threads);
   std::vector<BenchCase> results;
-  for (const Case& one : loaded(request.cases, backends.all().size())) {
+  for (const Case& one : loaded(request.cases, backends.all().size(), request.isolation.has_value())) {
     if (!interrupted) results.push_back(bench_case(one, backends.all(), roof, settings));
   }
   if (file) {
@@ -104,7 +104,7 @@ nb::list bench(const nb::object& asked, nb::object told) {
   std::vector<BenchCase> cases;
   {
     const nb::gil_scoped_release released;
-    const BackendSet backends = chosen.make(request.context(), std::nullopt);
+    const BackendSet backends = chosen.make(request.context(), request.isolation);
     cases = run(request, backends, listener);
   }
   listener.require_no_error();

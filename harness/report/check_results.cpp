@@ -18,14 +18,19 @@ constexpr std::uintmax_t kMaxResultsBytes = std::uintmax_t{1} << 30;
 constexpr std::size_t kMaxResultsLineBytes = 1 << 20;
 
 ShrunkFailure shrunk_from(const OrderedJson& json) {
-  return {text_of(json, "case"), text_of(json, "backend"), text_of(json, "smallest"), text_of(json, "reason"),
-          text_of(json, "repro")};
+  return {text_of(json, "case"),     text_of(json, "backend"),
+          text_of(json, "smallest"), text_of(json, "reason"),
+          text_of(json, "repro"),    json.contains("cause") ? text_of(json, "cause") : std::string()};
 }
 
 void read_summary(const OrderedJson& json, CheckResults& results) {
   if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number())
     results.seconds = seconds->get<double>();
   results.interrupted = json.contains("interrupted");
+  if (const auto told = json.find("right_if"); told != json.end() && told->is_object()) {
+    for (const auto& [backend, one] : told->items())
+      results.right_if.push_back({backend, text_of(one, "statement"), text_of(one, "code")});
+  }
   if (const auto problems = json.find("problems"); problems != json.end() && problems->is_array()) {
     for (const OrderedJson& problem : *problems) {
       if (problem.is_string()) results.problems.push_back(problem.get<std::string>());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/report/report.h"
 #include "harness/report/verdict_json.h"
 #include "harness/verdict/verdict.h"
 
@@ -14,6 +15,7 @@ namespace attest {
 /// A small case that fails as a larger one does.
 struct ShrunkFailure {
   std::string case_line, backend, smallest, reason, repro;
+  std::string cause{};  ///< by which the small case fails; older files don't say
 };
 
 struct CheckResults {
@@ -24,6 +26,7 @@ struct CheckResults {
   double seconds = 0;
   bool interrupted = false;
   std::vector<std::string> problems;  ///< with the run as a whole
+  std::vector<RightIfTold> right_if;  ///< under which the failing cases of a backend would be right
 };
 
 /// Verdicts that were kept of an earlier run are left out. Throws UserError, in one line that begins with `path`, for a

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <map>
 
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/cases/long_case.h"
 #include "harness/report/report.h"
 #include "harness/report/run_tally.h"
+#include "harness/verdict/printed_command.h"
 
 namespace attest {
 namespace {
@@ -33,11 +35,13 @@ class ConsoleReport : public Report {
   explicit ConsoleReport(const ConsoleSettings& settings)
       : settings_(settings),
         most_per_group_(verbose() ? std::numeric_limits<std::size_t>::max() : kShownPerGroup),
-        most_groups_(verbose() ? std::numeric_limits<std::size_t>::max() : kShownGroups) {}
+        most_groups_(verbose() ? std::numeric_limits<std::size_t>::max() : kShownGroups),
+        line_(settings.progress ? ProgressLine() : ProgressLine(false)) {}
 
   void begin(const RunInfo& info) override {
     progress_.unit = "verdicts";
     progress_.wanted = info.verdicts;
+    for (const Identity& b : info.backends) identities_[b.name] = b;
     if (quiet()) return;
     // One case is one question: who answered stands in its table.
     if (info.cases > 1 || verbose()) {
@@ -82,6 +86,8 @@ class ConsoleReport : public Report {
 
   void shrunk(const Verdict& failure, const Verdict& small) override { tally_.add_small(failure, small); }
 
+  void right_if(const RightIfTold& told) override { tally_.add_right_if(told); }
+
   void ending(const Ending& ending) override { ending_ = ending; }
 
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
@@ -92,11 +98,15 @@ class ConsoleReport : public Report {
     if (!quiet()) print_details(counts);
     for (const std::string& problem : problems) say("\n{}\n", shown(problem));
     if (!quiet()) print_totals(counts, seconds);
-    say("{} passed, {} failed, {} skipped\n", counts.pass, counts.failures(), counts.skipped());
+    say("{} passed, {} failed, {} skipped\n", counts.passed(), counts.failures(), counts.skipped());
     std::fflush(settings_.out);
   }
 
  private:
+  std::string fuzz_command(const std::string& name) const {
+    const auto found = identities_.find(name);
+    return printed_command("fuzz", found == identities_.end() ? Identity{name, "", ""} : found->second);
+  }
   bool quiet() const { return settings_.detail == Detail::quiet; }
   bool verbose() const { return settings_.detail == Detail::verbose; }
 
@@ -147,8 +157,9 @@ class ConsoleReport : public Report {
     if (const Table table = tally_.bits(longest); table.rows() > 0) say("\n{}", table.printed(TableFormat::text));
     print_groups("refused", tally_.refused(), verbose() ? most_per_group_ : 0);
     for (const std::string& name : tally_.refusers())
-      say("\n{} refused most of it: attest fuzz --backend {} asks only what it does\n", shown(name), shown(name));
+      say("\n{} refused most of it: {} asks only what it does\n", shown(name), shown(fuzz_command(name)));
     print_groups("mistrusted, their bounds too wide to prove anything", tally_.mistrusted(), most_per_group_);
+    print_groups("convention, not as attest does it and as the backend states", tally_.convention(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
     print_failures();
     if (counts.suspect > 0) {
@@ -187,10 +198,12 @@ class ConsoleReport : public Report {
       for (const Verdict& one : small) say("    smallest found: {}\n      {}\n", shown(one.repro), shown(one.reason));
     }
     if (failures.size() > most_groups_) say("  ... and {} more causes (--verbose)\n", failures.size() - most_groups_);
+    for (const std::string& likeness : tally_.likenesses()) say("  {}\n", shown(likeness));
+    for (const RightIfTold& told : tally_.right_if()) say("  {} {}\n", shown(told.backend), shown(told.sentence()));
   }
 
   void print_totals(const Counts& counts, double seconds) const {
-    const std::size_t total = counts.pass + counts.failures() + counts.skipped();
+    const std::size_t total = counts.passed() + counts.failures() + counts.skipped();
     say("\n{} verdicts in {:.2f} s ({:.0f} a second)\n", total, seconds,
         seconds > 0 ? static_cast<double>(total) / seconds : 0);
     if (ending_.taken_over > 0) say("{} of them taken over from the earlier run\n", ending_.taken_over);
@@ -200,6 +213,7 @@ class ConsoleReport : public Report {
     if (ending_.interrupted) say("INTERRUPTED: {} of {} verdicts\n", total, ending_.verdicts_wanted);
   }
 
+  std::map<std::string, Identity> identities_;
   ConsoleSettings settings_;
   std::size_t most_per_group_, most_groups_;
   RunTally tally_;

@@ -10,6 +10,7 @@ void Counts::add(const Verdict& v) {
     case Status::timeout: ++timeout; break;
     case Status::refused: ++refused; break;
     case Status::mistrusted: ++mistrusted; break;
+    case Status::convention: ++convention; break;
     case Status::suspect:
       ++suspect;
       waived += !is_failure(v);

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "harness/base/output_file.h"
 #include "harness/report/report.h"
@@ -36,8 +37,11 @@ class JsonLinesReport : public Report {
           {"backend", failure.backend},
           {"smallest", small.case_line},
           {"reason", small.reason},
-          {"repro", small.repro}});
+          {"repro", small.repro},
+          {"cause", small.cause.text()}});
   }
+
+  void right_if(const RightIfTold& told) override { right_if_.push_back(told); }
 
   void verdict(const Verdict& v) override {
     if (std::exchange(out_of_order_, false)) {
@@ -67,11 +71,14 @@ class JsonLinesReport : public Report {
                            {"waived", counts.waived},
                            {"crashed", counts.crashed},
                            {"timeout", counts.timeout},
+                           {"convention", counts.convention},
                            {"seconds", seconds}};
     if (ending_.interrupted) summary["interrupted"] = true;
     if (ending_.taken_over > 0) summary["taken_over"] = ending_.taken_over;
     if (!ending_.left.empty()) summary["kept"] = ending_.left.size();
     if (!problems.empty()) summary["problems"] = problems;
+    for (const RightIfTold& one : right_if_)
+      summary["right_if"][one.backend] = {{"statement", one.statement}, {"code", one.code}};
     line(summary);
     if (file_) file_->finish();
   }
@@ -92,6 +99,7 @@ class JsonLinesReport : public Report {
   OrderedJson header_;
   bool out_of_order_ = false;  ///< what is in the file
   Ending ending_;
+  std::vector<RightIfTold> right_if_;
 };
 
 }  // namespace

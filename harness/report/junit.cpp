@@ -3,6 +3,9 @@
 
 #include <map>
 #include <pugixml.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
@@ -18,7 +21,7 @@ class JunitReport : public Report {
   }
 
   void verdict(const Verdict& v) override {
-    const std::string key = (v.suite.empty() ? "cases" : v.suite) + "." + v.backend;
+    const std::string key = printable((v.suite.empty() ? "cases" : v.suite) + "." + v.backend);
     auto [found, fresh] = groups_.try_emplace(key);
     Group& group = found->second;
     if (fresh) {
@@ -33,11 +36,24 @@ class JunitReport : public Report {
     test.append_attribute("name") = printable(v.case_line).c_str();
     test.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     if (v.status == Status::pass) return;
+    if (v.status == Status::convention) {  // a test that passed, and why it did
+      test.append_child("system-out").text().set(printable(v.reason).c_str());
+      return;
+    }
     const bool failed = is_failure(v);
     ++(failed ? group.failures : group.skipped);
     pugi::xml_node node = test.append_child(failed ? "failure" : "skipped");
     node.append_attribute("message") = printable(std::string(name_of(v.status)) + ": " + v.reason).c_str();
-    if (failed) node.text().set(printable(v.repro).c_str());
+    if (!failed) return;
+    node.text().set(printable(v.repro).c_str());
+    failures_.emplace_back(v.backend, node);
+  }
+
+  void right_if(const RightIfTold& told) override {
+    for (auto& [backend, node] : failures_) {
+      if (backend == told.backend)
+        node.text().set(printable(std::string(node.text().get()) + "\n" + backend + " " + told.sentence()).c_str());
+    }
   }
 
   void ending(const Ending& ending) override {
@@ -94,6 +110,7 @@ class JunitReport : public Report {
   pugi::xml_document document_;
   pugi::xml_node suites_;
   std::map<std::string, Group> groups_;
+  std::vector<std::pair<std::string, pugi::xml_node>> failures_;  ///< by backend
 };
 
 }  // namespace

@@ -96,6 +96,11 @@ std::string failures_of(const RunTally& tally) {
     for (const Verdict& one : small) text += "  - smallest found: " + code_of(one.repro) + '\n';
   }
   if (failures.size() > kGroups) text += fmt::format("- and {} more causes\n", failures.size() - kGroups);
+  for (const std::string& likeness : tally.likenesses()) text += "- " + escaped(likeness) + '\n';
+  for (const RightIfTold& told : tally.right_if()) {
+    text += "- " + escaped(told.backend + " would be right if it states " + told.statement) + ": " +
+            code_of(told.code) + '\n';
+  }
   return text;
 }
 
@@ -106,6 +111,7 @@ class MarkdownSummary : public Report {
   void begin(const RunInfo& info) override { unavailable_ = info.unavailable; }
   void verdict(const Verdict& v) override { tally_.add(v); }
   void shrunk(const Verdict& failure, const Verdict& small) override { tally_.add_small(failure, small); }
+  void right_if(const RightIfTold& told) override { tally_.add_right_if(told); }
   void ending(const Ending& ending) override { ending_ = ending; }
 
   void end(const Counts&, double seconds, const std::vector<std::string>& problems) override {
@@ -119,6 +125,7 @@ class MarkdownSummary : public Report {
     if (problems.size() > kGroups) text += fmt::format("- and {} more\n", problems.size() - kGroups);
     text += failures_of(tally_);
     text += list_of("Mistrusted: bounds too wide to prove anything", tally_.mistrusted(), kCases);
+    text += list_of("Convention: right by what the backend states", tally_.convention(), kCases);
     text += list_of("Waived: suspect, but right by their waivers", tally_.waived(), kCases);
     text += list_of("Refused", tally_.refused(), 0);
     text += fmt::format("\n{} verdicts in {:.2f} s\n\n", tally_.verdicts(), seconds);

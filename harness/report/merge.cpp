@@ -212,6 +212,30 @@ void find_dtype(Verdict& verdict) {
   }
 }
 
+/// Statements under which the failing cases of a backend are right in every part in which it fails.
+std::vector<RightIfTold> common_statements(const std::vector<Part>& parts) {
+  std::map<std::string, std::vector<const RightIfTold*>> told;  // by backend, a place for each part; null: it says none
+  for (const auto& [results, info] : parts) {
+    std::set<std::string> failing;
+    for (const Verdict& v : results.verdicts) {
+      if (is_failure(v)) failing.insert(v.backend);
+    }
+    for (const std::string& backend : failing) {
+      const auto found = std::find_if(results.right_if.begin(), results.right_if.end(),
+                                      [&](const RightIfTold& one) { return one.backend == backend; });
+      told[backend].push_back(found == results.right_if.end() ? nullptr : &*found);
+    }
+  }
+  std::vector<RightIfTold> common;
+  for (const auto& [backend, list] : told) {
+    const bool same = std::all_of(list.begin(), list.end(), [&, first = list.front()](const RightIfTold* one) {
+      return one && one->statement == first->statement;
+    });
+    if (same) common.push_back(*list.front());
+  }
+  return common;
+}
+
 }  // namespace
 
 MergedRun merge_runs(std::vector<CheckResults> files) {
@@ -252,6 +276,7 @@ MergedRun merge_runs(std::vector<CheckResults> files) {
       if (complaints.insert(problem).second) run.problems.push_back(problem);
     }
   }
+  run.right_if = common_statements(parts);
   put_in_order(run.verdicts, run.info.backends);
   std::map<std::string, int> maps;
   for (Verdict& v : run.verdicts) {
@@ -280,8 +305,10 @@ std::vector<std::string> tell(const MergedRun& run, const std::vector<std::uniqu
       small.backend = one.backend;
       small.reason = one.reason;
       small.repro = one.repro;
+      small.cause = cause_from_text(one.cause);
       report->shrunk(*failure->second, small);
     }
+    for (const RightIfTold& told : run.right_if) report->right_if(told);
     try {
       Ending ending;
       ending.verdicts_wanted = run.info.verdicts;

@@ -14,6 +14,7 @@ struct MergedRun {
   RunInfo info;                   ///< of all parts together; without conditions where these differ
   std::vector<Verdict> verdicts;  ///< each once, in the order of a run that was not split
   std::vector<ShrunkFailure> shrunk;
+  std::vector<RightIfTold> right_if;     ///< what every part says in which the backend fails
   std::vector<std::string> problems;     ///< of the parts, and a sentence where verdicts are missing
   std::vector<std::string> doubles;      ///< verdicts that several files hold: which, and in which files
   std::vector<std::string> differences;  ///< in what builds and machines differ, a sentence each

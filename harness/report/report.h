@@ -25,6 +25,15 @@ struct Ending {
   std::vector<Verdict> left;        ///< of the earlier run: not asked for, or not come to
 };
 
+/// A statement under which every failing case of a backend would be right (harness/probe/right_if.h).
+struct RightIfTold {
+  std::string backend;
+  std::string statement;  ///< "stored_weights=bf16 for calls in bf16"
+  std::string code;       ///< how it is written where the backend is
+  /// "would be right if it states stored_weights=bf16 for calls in bf16: arithmetic={"stored_weights": "bf16"}"
+  std::string sentence() const { return "would be right if it states " + statement + ": " + code; }
+};
+
 /// Receives every verdict of a run, in order. Of a run on several ranks it is told each when it comes, and all of them
 /// in order at the end.
 class Report {
@@ -46,6 +55,8 @@ class Report {
     (void)failure;
     (void)small;
   }
+  /// The failing cases of a backend would all be right if it stated something else of its arithmetic.
+  virtual void right_if(const RightIfTold&) {}
   /// Comes before end().
   virtual void ending(const Ending&) {}
   /// Throws OutputError when a file could not be written. `problems`: complaints about the run as a whole, such as
@@ -66,6 +77,7 @@ struct ConsoleSettings {
   std::FILE* table = stdout;               ///< where it goes when it is no text
   Detail detail = Detail::normal;          ///< quiet: failures and the answer; verbose: each verdict, all cases
   bool colored = false;
+  bool progress = true;  ///< on a terminal
 };
 
 /// Failures as they come, progress on a terminal; at the end the answer, a table of the backends, and all that isn't a

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/verdict/known_mistakes.h"
+
 namespace attest {
 namespace {
 
@@ -28,7 +30,9 @@ std::string counts_in_words(const Counts& counts) {
   tell(counts.suspect - counts.waived, "suspect");
   tell(counts.crashed, "crashed");
   tell(counts.timeout, "timeout");
-  std::string words = fmt::format("{} pass, {} fail", counts.pass, counts.failures());
+  std::string words = fmt::format("{} pass, ", counts.pass);
+  if (counts.convention > 0) words += fmt::format("{} convention, ", counts.convention);
+  words += fmt::format("{} fail", counts.failures());
   if (!kinds.empty()) words += " (" + kinds + ")";
   words += fmt::format(", {} refused, {} mistrusted", counts.refused, counts.mistrusted);
   if (counts.waived > 0) words += fmt::format(", {} waived", counts.waived);
@@ -37,7 +41,7 @@ std::string counts_in_words(const Counts& counts) {
 
 /// Who refuses most of what is asked is right in little.
 bool ran_little(const Counts& counts) {
-  const std::size_t asked = counts.pass + counts.failures() + counts.skipped();
+  const std::size_t asked = counts.passed() + counts.failures() + counts.skipped();
   return asked > kFewCases && 2 * counts.refused > asked;
 }
 
@@ -75,6 +79,7 @@ void RunTally::add(const Verdict& v) {
     line.worst = v.error_over_bound;
     line.worst_case = v.case_line;
   }
+  if (v.status == Status::convention) convention_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::refused) refused_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::mistrusted) mistrusted_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::suspect) waived_[v.backend + ": " + v.waiver].push_back(v.case_line);
@@ -103,12 +108,37 @@ std::vector<RunTally::Failures> RunTally::failures() const {
   return list;
 }
 
+std::vector<std::string> RunTally::likenesses() const {
+  std::map<std::string, std::pair<std::size_t, std::map<std::string, std::size_t>>> by_backend;
+  for (const auto& [name, verdicts] : failures_) {
+    for (const Verdict& v : verdicts) {
+      auto& [count, mistakes] = by_backend[v.backend];
+      ++count;
+      for (const std::string& mistake : v.mistakes) ++mistakes[mistake];
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [backend, found] : by_backend) {
+    const auto& [count, mistakes] = found;
+    std::size_t most = 0;
+    for (const auto& [mistake, times] : mistakes) most = std::max(most, times);
+    std::vector<std::string> names;
+    for (const KnownMistake& known : known_mistakes()) {
+      const auto times = mistakes.find(std::string(known.name));
+      if (times != mistakes.end() && times->second == most) names.push_back(times->first);
+    }
+    if (most > 0 && count > 1)
+      lines.push_back(fmt::format("{}, in {} of {} failing cases: {}", backend, most, count, mistakes_text(names)));
+  }
+  return lines;
+}
+
 Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   std::vector<std::string> wrong, right;
   for (const auto& [name, line] : lines_) {
     if (line.counts.failures() > 0) wrong.push_back(name);
-    if (line.counts.failures() > 0 || line.counts.pass == 0) continue;
-    const std::size_t asked = line.counts.pass + line.counts.skipped();
+    if (line.counts.failures() > 0 || line.counts.passed() == 0) continue;
+    const std::size_t asked = line.counts.passed() + line.counts.skipped();
     right.push_back(!ran_little(line.counts) ? name
                                              : fmt::format("{} in the {} of {} cases that it does", name,
                                                            asked - line.counts.refused, asked));
@@ -126,7 +156,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
     answer.tone = Tone::doubtful;
     answer.word = "interrupted";
     answer.rest = "nothing wrong until then";
-  } else if (counts_.pass == 0) {
+  } else if (counts_.passed() == 0) {
     answer.tone = Tone::doubtful;
     answer.word = "nothing proved";
     answer.rest = why_nothing_is_proved(counts_);
@@ -153,6 +183,8 @@ Table RunTally::backends(std::size_t longest) const {
                                         {"refused", true, 8},   {"mistrusted", true}, {"error/bound", true, 12},
                                         {"largest at"}};
   if (waived) columns.insert(columns.begin() + 5, {"waived", true});
+  const bool convention = counts_.convention > 0;
+  if (convention) columns.insert(columns.begin() + 2, {"convention", true});
   Table table(std::move(columns));
   for (const auto& [name, line] : lines_) {
     const Counts& c = line.counts;
@@ -164,6 +196,7 @@ Table RunTally::backends(std::size_t longest) const {
                                       line.worst ? fmt::format("{:.3g}", *line.worst) : "",
                                       shortened(line.worst_case, longest)};
     if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));
+    if (convention) cells.insert(cells.begin() + 2, std::to_string(c.convention));
     table.add(std::move(cells));
   }
   return table;

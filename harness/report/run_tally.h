@@ -18,6 +18,7 @@ namespace attest {
 /// What the columns of the table mean, a line each: for help and manual.
 inline constexpr const char* kColumnsOfCheck =
     R"(  pass         every element within its bound
+  convention   not as attest does it, and as the backend states (shown where there are any)
   fail         an element is wrong, or suspect without a waiver; crashes and time-outs, too
   refused      the backend says that it doesn't do this, and why
   mistrusted   bounds too wide to prove anything: neither right nor wrong
@@ -66,6 +67,12 @@ class RunTally {
     std::vector<Verdict> small;     ///< the smallest found that fail like them
   };
   std::vector<Failures> failures() const;
+  /// What failing cases have in common with known mistakes: of each backend those that give most of them.
+  std::vector<std::string> likenesses() const;
+  void add_right_if(const RightIfTold& told) { right_if_.push_back(told); }
+  const std::vector<RightIfTold>& right_if() const { return right_if_; }
+  /// Right by what their backends state.
+  std::vector<CaseGroup> convention() const { return groups(convention_); }
   std::vector<CaseGroup> refused() const { return groups(refused_); }
   std::vector<CaseGroup> mistrusted() const { return groups(mistrusted_); }
   /// Suspect cases that are right by their waivers.
@@ -92,7 +99,8 @@ class RunTally {
   std::optional<double> worst_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_, small_;
-  Groups refused_, mistrusted_, waived_;
+  Groups refused_, mistrusted_, waived_, convention_;
+  std::vector<RightIfTold> right_if_;
   std::map<std::pair<std::string, std::string>, Fact> facts_;  ///< by backend and question
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
       ratios_;  ///< by suite, backend, type

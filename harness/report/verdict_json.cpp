@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdlib>
@@ -67,6 +68,9 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
   walk("status", verdict.status);
   walk("reason", verdict.reason, Absent::null);
   walk("cause", verdict.cause, Absent::left_out);
+  walk("mistakes", verdict.mistakes, Absent::left_out);
+  walk("after", verdict.after, Absent::left_out);
+  walk("steps", verdict.steps, Absent::left_out);
   walk("error_over_bound", verdict.error_over_bound, Absent::null);
   walk("worst", verdict.worst, Absent::null);
   walk("error_map", verdict.error_map, Absent::left_out);
@@ -97,6 +101,7 @@ class Writer {
   static bool is_empty(const std::string& text) { return text.empty(); }
   static bool is_empty(const FailureCause& cause) { return cause.empty(); }
   static bool is_empty(std::int64_t number) { return number == 0; }
+  static bool is_empty(const std::vector<std::string>& texts) { return texts.empty(); }
   template <class T>
   static bool is_empty(const std::optional<T>& value) {
     return !value;
@@ -110,6 +115,7 @@ class Writer {
   static void write(OrderedJson& json, bool value) { json = value; }
   static void write(OrderedJson& json, std::int64_t number) { json = number; }
   static void write(OrderedJson& json, const Index4& index) { json = index; }
+  static void write(OrderedJson& json, const std::vector<std::string>& texts) { json = texts; }
   static void write(OrderedJson& json, Status status) { json = name_of(status); }
   static void write(OrderedJson& json, const FailureCause& cause) { json = cause.text(); }
   /// Three digits are enough for a picture; null where nothing was compared.
@@ -179,6 +185,11 @@ class Reader {
       if (!read(json[axis], index[axis])) return false;
     }
     return true;
+  }
+  static bool read(const OrderedJson& json, std::vector<std::string>& texts) {
+    if (!json.is_array()) return false;
+    return std::all_of(json.begin(), json.end(),
+                       [&](const OrderedJson& text) { return read(text, texts.emplace_back()); });
   }
   static bool read(const OrderedJson& json, Status& status) {
     const auto found = json.is_string() ? value_named<Status>(json.get<std::string>()) : std::nullopt;

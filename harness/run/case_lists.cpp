@@ -7,6 +7,7 @@
 
 #include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case_arguments.h"
 #include "harness/cases/case_cost.h"
 #include "harness/cases/suites.h"
 
@@ -47,7 +48,7 @@ std::vector<CaseList> load_cases(const CaseNames& names) {
   }
   if (!names.arguments.empty()) {
     CaseList own;
-    for (const std::string& text : names.arguments) {
+    for (const std::string& text : joined_arguments(names.arguments)) {
       if (text != kStandardInput) {
         own.cases.push_back(case_from_argument(text));
         continue;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <new>
-#include <set>
 #include <utility>
 
 #include "backends/group.h"
@@ -13,15 +13,18 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/parallel.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/isolation/isolated_backend.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
+#include "harness/verdict/long_repro.h"
 #include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
+#include "harness/verdict/printed_command.h"
 #include "harness/verdict/refusal_lists.h"
 #include "reference/case_line.h"
 
@@ -31,6 +34,9 @@ namespace {
 
 /// Of one backend and cause: the first few tell where it is wrong, and a run may have thousands.
 constexpr int kMostErrorMaps = 8;
+
+/// For each backend that fails, to find a statement under which it wouldn't.
+constexpr double kStatementSeconds = 5;
 
 /// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
 /// two sets of inputs and an output for each backend are in memory then.
@@ -49,30 +55,19 @@ std::vector<Backend*> made_for_others(const std::vector<BackendSet>& other_threa
   return others;
 }
 
-/// A right result again in other ways: for facts about its bits, and with more threads than cores. A backend that fails
-/// here was right before: that it fails now is its verdict.
-void run_again(const PreparedCase& prepared, Backend& backend, const std::vector<BackendSet>& other_threads, bool once,
-               bool bitwise, Verdict& verdict) {
-  const Problem& p = prepared.problem();
-  const bool crowded = !once && state_steps(p).companions;
-  if (!bitwise && !crowded) return;
-  const std::vector<Backend*> others = made_for_others(other_threads, verdict.backend);
+/// Looks at a right result once more. A backend that fails here was right before: that it fails now is its verdict.
+void look_again(Verdict& verdict, const std::function<void()>& look) {
   const WorkUnderWay work(verdict.backend, verdict.case_line);
   try {
-    if (bitwise) {
-      verdict.bitwise =
-          bitwise_facts(backend, others, p, prepared.inputs(),
-                        [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
-                            Cause cause) { prepared.require_right(whose, call, inputs, outputs, cause); });
-    } else if (!others.empty()) {
-      GuardedOutputs outputs(p);
-      walk_once(*others.back(), p, prepared.inputs(), outputs);
-      prepared.require_right(*others.back(), p, prepared.inputs(), outputs, Cause::more_threads_than_cores);
-    }
+    look();
   } catch (const CaseFault& fault) {
     verdict.status = fault.status();
     verdict.cause = fault.cause();
     verdict.reason = fault.what();
+  } catch (const UnusableBackend&) {
+    throw;
+  } catch (const BackendUnavailable&) {
+    return;  // with so many threads: that is no fault of the result
   } catch (const std::exception& error) {
     verdict.status = Status::fail;
     verdict.cause = {Cause::threw};
@@ -81,6 +76,22 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
     verdict.status = Status::fail;
     verdict.cause = {Cause::threw};
     verdict.reason = "threw something that is no std::exception when run again";
+  }
+}
+
+/// A right result again in other ways: for facts about its bits, and with more threads than cores.
+void run_again(const PreparedCase& prepared, Backend& backend, const std::vector<Backend*>& others, bool bitwise,
+               Verdict& verdict) {
+  const Problem& p = prepared.problem();
+  if (bitwise) {
+    verdict.bitwise =
+        bitwise_facts(backend, others, p, prepared.inputs(),
+                      [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
+                          Cause cause) { prepared.require_right(whose, call, inputs, outputs, cause); });
+  } else if (!others.empty() && state_steps(p).companions) {
+    GuardedOutputs outputs(p);
+    walk_once(*others.back(), p, prepared.inputs(), outputs);
+    prepared.require_right(*others.back(), p, prepared.inputs(), outputs, Cause::more_threads_than_cores);
   }
 }
 
@@ -102,6 +113,7 @@ CheckRun::CheckRun(CheckSettings settings, std::vector<CaseList> cases, const Ba
       cases_(std::move(cases)),
       backends_(backends),
       other_threads_(other_threads),
+      thread_checks_(backends, other_threads),
       earlier_(std::move(earlier)),
       reports_(std::move(reports)),
       filter_(settings_.filter),
@@ -223,10 +235,23 @@ void CheckRun::check(Task& task, const CaseSink& sink) const {
   }
   const auto tell = [&](Verdict verdict) {
     fill_in(verdict, task.number);
+    keep_long_lines(verdict);
     sink.verdict(std::move(verdict));
   };
   if (settings_.once) prepared->run_once();
+  prepared->draw_steps_by(settings_.seed);
+  prepared->take_these_steps(steps_from_text(settings_.steps));
   prepared->map_failures();
+  prepared->diagnose_failures([this](const std::string& backend) -> MistakeFinder& {
+    const std::lock_guard<std::mutex> lock(keeping_);
+    return finders_[backend];
+  });
+  prepared->keep_wrong_results([&, source = task.source](const Verdict& verdict, const Arithmetic& stated,
+                                                         std::shared_ptr<const GuardedOutputs> outputs) {
+    if (!may_be_of_statement(verdict)) return;
+    const std::lock_guard<std::mutex> lock(keeping_);
+    kept_[{verdict.backend, verdict.case_line}] = {source, stated, std::move(outputs)};
+  });
   if (task.reference) tell(prepared->check_reference());
   // Workers hardly use the cores that they have: most of a small case is waiting for one another.
   // Backends that span a group send through the same communicator, one at a time.
@@ -240,9 +265,16 @@ void CheckRun::check(Task& task, const CaseSink& sink) const {
     parallel_for(together, settings_.threads, [&](std::size_t n) {
       Backend& backend = *task.backends[first + n];
       verdicts[n] = prepared->check(backend);
-      if (verdicts[n].status == Status::pass) {
-        run_again(*prepared, backend, other_threads_, settings_.once, settings_.bitwise, verdicts[n]);
+      if (is_failure(verdicts[n])) blame_others(*prepared, verdicts[n]);
+      if (is_right(verdicts[n])) {
+        look_again(verdicts[n], [&] {
+          const std::vector<Backend*> others = made_for_others(other_threads_, verdicts[n].backend);
+          if (settings_.bitwise || !settings_.once)
+            run_again(*prepared, backend, others, settings_.bitwise, verdicts[n]);
+          if (!settings_.once) thread_checks_.look_at(*prepared, backend);
+        });
       }
+      note_met(*task.source, verdicts[n].backend);
     });
     for (Verdict& verdict : verdicts) {
       // Whoever interrupts may end workers, too: that is no verdict.
@@ -273,13 +305,42 @@ void CheckRun::record(Verdict verdict) {
   counts_.add(verdict);
   if (is_failure(verdict)) {
     failed_ = true;
+    const std::lock_guard<std::mutex> lock(keeping_);
+    const auto kept = kept_.find({verdict.backend, verdict.case_line});
+    if (kept != kept_.end() && may_be_of_statement(verdict))
+      wrong_[verdict.backend].add(std::move(kept->second));
+    else
+      wrong_[verdict.backend].add_unexplained();
+    if (kept != kept_.end()) kept_.erase(kept);
     if (Backend* backend = backend_named(verdict.backend)) failures_.remember(*source, *backend, verdict);
   }
   for (auto& report : reports_) report->verdict(verdict);
   if (list->committed) committed_.push_back(std::move(verdict));
 }
 
+/// Conventions by which results may be right, that the backend's own answers contradict.
+std::vector<std::string> CheckRun::false_conventions() const {
+  std::vector<std::string> list;
+  if (interrupted || !shard_.is_first()) return list;
+  for (Backend* backend : backends_.all()) {
+    const Conventions stated = backend->conventions(), own;
+    const bool differ = std::any_of(kConventionFields.begin(), kConventionFields.end(),
+                                    [&](const ConventionField& f) { return stated.*(f.value) != own.*(f.value); });
+    if (!differ) continue;
+    const std::string name = backend->identity().name;
+    for (const ProbedStatement& f : probe_conventions(*backend)) {
+      const auto field = std::find_if(kConventionFields.begin(), kConventionFields.end(),
+                                      [&](const ConventionField& one) { return one.name == f.name; });
+      if (f.holds || stated.*(field->value) == own.*(field->value)) continue;
+      list.push_back(fmt::format("{} states the convention {}={}; observed: {} (attest list conventions --backend {})",
+                                 name, f.name, f.stated, f.observed, name));
+    }
+  }
+  return list;
+}
+
 /// With a whole committed suite every backend's arithmetic is probed, by one of its shards: the bounds stand on it.
+/// Of a backend with failing cases nothing is said: what they say comes first, and it may be the reason.
 std::vector<std::string> CheckRun::false_statements() const {
   std::vector<std::string> list;
   if (committed_.empty() || interrupted || !settings_.filter.empty() || !shard_.is_first()) return list;
@@ -287,20 +348,25 @@ std::vector<std::string> CheckRun::false_statements() const {
   for (const Place& place : places_) {
     if (place.list->committed) calls.push_back(place.source->problem);
   }
-  // Where cases fail a statement that doesn't hold says what the cases say, in other words.
-  std::set<std::pair<std::string, DType>> failing;
-  for (const Verdict& verdict : committed_) {
-    const Case& source = *places_[static_cast<std::size_t>(verdict.number) - 1].source;
-    if (is_failure(verdict)) failing.emplace(verdict.backend, source.problem.dtype);
-  }
   for (Backend* backend : backends_.all()) {
     const std::string name = backend->identity().name;
-    for (const ProbedStatement& f : probe_arithmetic_of(*backend, calls)) {
-      if (f.holds || (f.dtype && failing.contains({name, *f.dtype}))) continue;
+    if (wrong_.contains(name)) continue;
+    for (const ProbedStatement& f : told_once(probe_arithmetic_of(*backend, calls))) {
       const std::string where = f.shown.empty() ? "" : "; " + f.shown;
-      list.push_back(fmt::format("{} says of its {}: {}; observed: {}{} (attest list arithmetic --backend {})", name,
-                                 f.name, f.stated, f.observed, where, name));
+      list.push_back(fmt::format("{} says of its {}: {}; observed: {}{} ({})", name, f.name, f.stated, f.observed,
+                                 where, printed_command("list arithmetic", identity_of(*backend))));
     }
+  }
+  return list;
+}
+
+std::vector<RightIfTold> CheckRun::statements_that_explain() const {
+  std::vector<RightIfTold> list;
+  for (const auto& [name, results] : wrong_) {
+    Backend* backend = backend_named(name);
+    if (!backend || interrupted) continue;
+    const auto found = results.right_if(*backend, settings_.threads, kStatementSeconds);
+    if (found) list.push_back({name, found->statement(), found->code(language_of(backend->identity().plugin))});
   }
   return list;
 }
@@ -348,14 +414,24 @@ CheckOutcome CheckRun::finish() {
   };
   if (settings_.shrink && !interrupted) {
     if (counts_.failures() > 0) stage("making the first failures small");
-    failures_.shrink_all(settings_.threads, settings_.shrunk_folder, [&](const Verdict& failure, const Verdict& small) {
-      for (auto& report : reports_) report->shrunk(failure, small);
-    });
+    failures_.shrink_all(
+        settings_.threads, settings_.shrunk_folder,
+        [&](const Verdict& failure, const Verdict& small) {
+          for (auto& report : reports_) report->shrunk(failure, small);
+        },
+        [&](const std::string& name) { return fresh_one(name); },
+        [&](const std::string& label) { return case_named(label); });
   }
   CheckOutcome outcome;
   outcome.counts = counts_;
+  if (!wrong_.empty()) stage("what backends would have to state to be right");
+  outcome.right_if = statements_that_explain();
+  for (const RightIfTold& told : outcome.right_if) {
+    for (auto& report : reports_) report->right_if(told);
+  }
   if (settings_.compare_refusals) outcome.problems = compare_refusals(committed_);
   stage("what the backends state, and what their last plans left");
+  for (std::string& lie : false_conventions()) outcome.problems.push_back(std::move(lie));
   for (std::string& lie : false_statements()) outcome.problems.push_back(std::move(lie));
   if (!interrupted) {
     for (std::string& fault : late_faults()) outcome.problems.push_back(std::move(fault));

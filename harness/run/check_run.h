@@ -8,19 +8,25 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/mpi/ranks.h"
+#include "harness/probe/right_if.h"
 #include "harness/report/earlier_run.h"
 #include "harness/report/report.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/failure_shrinking.h"
 #include "harness/run/selection.h"
 #include "harness/run/shared_cases.h"
+#include "harness/run/thread_checks.h"
+#include "harness/search/after_case.h"
+#include "harness/verdict/known_mistakes.h"
 
 namespace attest {
 
@@ -30,6 +36,8 @@ struct CheckSettings {
   bool fail_fast = false;               ///< stop at the first failure
   bool isolated = false;                ///< the backends run in processes of their own: small cases side by side
   bool once = false;                    ///< run every plan once, with nothing before, beside or after it
+  std::uint64_t seed = 0;               ///< of the steps that plans take in a share of the cases
+  std::string steps{};                  ///< that they take in every case instead (harness/verdict/plan_life.h)
   bool bitwise = false;                 ///< also ask whether right results have the same bits again
   bool shrink = true;                   ///< make the first failures small
   bool compare_refusals = true;         ///< hold those of committed suites against the lists
@@ -46,8 +54,9 @@ struct CheckOutcome {
   std::size_t unshrunk_files = 0;      ///< failing files that were left as they are for want of a folder
   std::vector<std::string> unwritten;  ///< reports that could not be written, a sentence each
   bool interrupted = false;
-  bool left_at_work = false;       ///< a thread or rank is: the run must live until the process ends
-  std::vector<Verdict> committed;  ///< of committed suites
+  std::vector<RightIfTold> right_if;  ///< statements under which all failing cases of a backend would be right
+  bool left_at_work = false;          ///< a thread or rank is: the run must live until the process ends
+  std::vector<Verdict> committed;     ///< of committed suites
 };
 
 class CheckRun {
@@ -93,10 +102,19 @@ class CheckRun {
   void record(Verdict verdict);
   std::vector<std::size_t> costly_first() const;
   void put_in_order(std::vector<Verdict>& verdicts) const;
+  std::vector<std::string> false_conventions() const;
   std::vector<std::string> false_statements() const;
+  /// What backends with failing cases would have to state for all of them to be right.
+  std::vector<RightIfTold> statements_that_explain() const;
   /// What workers do wrong when all cases are done: the last plans are given up.
   std::vector<std::string> late_faults() const;
   void count_wanted(RunInfo& info) const;
+  /// A backend that has met no case; null where there is none to be had.
+  std::unique_ptr<Backend> fresh_one(const std::string& name) const;
+  const Case* case_named(const std::string& label) const;
+  void note_met(const Case& source, const std::string& backend) const;
+  /// A failure that an earlier case caused says so.
+  void blame_others(const PreparedCase& prepared, Verdict& verdict) const;
   Backend* backend_named(const std::string& name) const;
   CheckOutcome finish();
 
@@ -104,6 +122,7 @@ class CheckRun {
   std::vector<CaseList> cases_;
   const BackendSet& backends_;
   const std::vector<BackendSet>& other_threads_;
+  mutable ThreadChecks thread_checks_;
   EarlierRun earlier_;
   std::vector<std::unique_ptr<Report>> reports_;
   Filter filter_;
@@ -112,12 +131,25 @@ class CheckRun {
   std::vector<bool> own_;      ///< which of them are of this shard
   std::chrono::steady_clock::time_point started_;
   std::vector<Verdict> committed_;  ///< of committed suites
+  /// What a backend has met, and what was run again for it.
+  struct Met {
+    EarlierCases cases;
+    std::map<std::string, int> again;  ///< by cause
+    int searches = 0;                  ///< for the earlier case
+    double seconds = 0;                ///< that this took
+  };
+  mutable std::mutex met_mutex_;
+  mutable std::map<std::string, Met> met_;  ///< by the name of the backend
   FailureShrinking failures_;
   Counts counts_;
   std::atomic<bool> failed_{false};        ///< and with fail_fast that is the end
   std::size_t wanted_ = 0;                 ///< verdicts, as many as an uninterrupted run has
   std::map<std::string, int> error_maps_;  ///< that were handed to the reports, by backend and cause
-  std::vector<std::string> unprepared_;    ///< cases for which there was no memory in the end, with the reason
+  mutable std::mutex keeping_;
+  mutable std::map<std::pair<std::string, std::string>, WrongResult> kept_;  ///< by backend and case, until recorded
+  mutable std::map<std::string, MistakeFinder> finders_;  ///< by backend, each used by one thread at a time
+  std::map<std::string, WrongResults> wrong_;             ///< by backend
+  std::vector<std::string> unprepared_;  ///< cases for which there was no memory in the end, with the reason
 };
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ class FailureShrinking {
   /// Failures of one backend with one cause look alike. Keeps references to both.
   void remember(const Case& source, Backend& backend, const Verdict& verdict);
 
-  /// A few seconds for each. `found` is told every failure with the smallest case that fails like it. A file's smallest
-  /// case is written to `folder`; without one files are left alone.
+  /// A few seconds for each. `found` is told every failure with the smallest case that fails like it, in a fresh
+  /// backend if `fresh` makes one. A file's smallest case is written to `folder`; without one files are left alone. One
+  /// that an earlier case caused shrinks with it; `case_named` finds that.
   void shrink_all(int threads, const std::filesystem::path& folder,
-                  const std::function<void(const Verdict& failure, const Verdict& small)>& found);
+                  const std::function<void(const Verdict& failure, const Verdict& small)>& found,
+                  const std::function<std::unique_ptr<Backend>(const std::string& name)>& fresh = {},
+                  const std::function<const Case*(const std::string& label)>& case_named = {});
 
   std::size_t unshrunk_files() const { return unshrunk_files_; }
   /// What could not be made smaller, a sentence each.

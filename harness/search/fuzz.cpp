@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
+#include <ostream>
 
 #include "backends/refusal.h"
 #include "harness/base/interrupted.h"
@@ -15,6 +17,7 @@
 #include "harness/search/accepted_part.h"
 #include "harness/search/edges.h"
 #include "harness/search/shrink.h"
+#include "harness/verdict/long_repro.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
@@ -25,10 +28,25 @@ namespace {
 constexpr std::uint64_t kStreams = 0x9e3779b97f4a7c15;  ///< seeds of parts lie so far apart
 constexpr std::size_t kPool = 64;                       ///< cases whose neighbours are tried
 constexpr double kShrinkSeconds = 2;                    ///< for one failure
+constexpr double kSearchSeconds = 2, kPairSeconds = 3;  ///< for the case that caused it, and for the two of them
+constexpr int kMostPairs = 3;                           ///< that are made small
+constexpr std::size_t kMostMet = 1024;                  ///< among which it is looked for
 constexpr int kMoreClasses = 12;                        ///< tried beside those that a case is made for
 constexpr std::size_t kDearest = 5;                     ///< a case may cost up to 2 to this times the usual
 constexpr double kMostBytes = 64.0 * (1 << 20);
 constexpr std::size_t kMaxShrunkOfCause = 8;  ///< failures with one cause that are made small to tell them apart
+
+/// One of the simpler problems; of a long line, which makes each of them long, one of the first.
+Problem simpler_than(const Problem& problem, Random& random) {
+  constexpr std::size_t kMostCharacters = 1 << 20;
+  const std::size_t most = std::max<std::size_t>(kMostCharacters / print_case(problem).size(), 4);
+  std::vector<Problem> simpler;
+  each_simpler_problem(problem, [&](const Problem& one) {
+    simpler.push_back(one);
+    return simpler.size() < most;
+  });
+  return simpler.empty() ? problem : simpler[random.below(simpler.size())];
+}
 
 /// A problem beside `from`: one size, option or type different. It may be no case.
 Problem neighbour(const Problem& from, Random& random) {
@@ -41,8 +59,7 @@ Problem neighbour(const Problem& from, Random& random) {
     return p;
   }
   if (random.below(4) == 0) {
-    const std::vector<Problem> simpler = simpler_problems(p);
-    return simpler.empty() ? p : simpler[random.below(simpler.size())];
+    return simpler_than(p, random);
   }
   const Option& option = random.pick(options());
   const std::optional<std::string> value = option.has(p.op) ? random_value(option, p, random) : std::nullopt;
@@ -173,10 +190,13 @@ class Fuzzer {
     count_new_edges();  // of what asked whether the backend accepts it
     try {
       verdict = check_line(source, backend_, settings_.threads);
+    } catch (const UnusableBackend&) {
+      throw;
     } catch (const UserError&) {
       return;  // data that the type can't hold
     }
     ++result_.cases;
+    if (verdict.status != Status::refused) remember_met(source);
     if (verdict.status == Status::refused) {
       ++result_.refused;
       return;
@@ -193,7 +213,7 @@ class Fuzzer {
       found(source, std::move(verdict));
       return;
     }
-    ++(verdict.status == Status::pass ? result_.pass : result_.mistrusted);
+    ++(is_right(verdict) ? result_.pass : result_.mistrusted);
     const double close = verdict.error_over_bound.value_or(0);
     if (verdict.status != Status::pass) return;
     if (close > result_.closest) {
@@ -241,8 +261,37 @@ class Fuzzer {
         }
       }
     }
-    ShrunkCase small = shrink_case(source, backend_, settings_.threads, kShrinkSeconds);
+    ShrunkCase small = made_small(source, verdict);
+    keep_long_lines(verdict);
+    if (!is_failure(small.verdict)) small = {source, verdict, small.tried, small.seconds, false};
     add_finding(result_.findings, {std::move(verdict), std::move(small), 1});
+  }
+
+  /// By itself, or with the earlier case that caused it; in the time that is left.
+  ShrunkCase made_small(const Case& source, Verdict& verdict) {
+    const auto budget = [&](double most) { return std::clamp(settings_.seconds - seconds(), 0.0, most); };
+    if (settings_.fresh) {
+      EarlierCases earlier;
+      for (const Case& one : met_cases_) {
+        if (one.label != source.label) earlier.push_back(&one);
+      }
+      blame_earlier_cases(verdict, PreparedCase(source, {&backend_}, settings_.threads), earlier, settings_.fresh,
+                          budget(kSearchSeconds));
+    }
+    const bool is_pair = verdict.cause.kind == Cause::after_another_case;
+    if (verdict.cause.kind == Cause::fresh_worker_only || (is_pair && ++pairs_ > kMostPairs))
+      return {source, verdict, 0, 0, false};
+    // Smaller cases, too, are cases that a backend has met: they would stand in nobody's list.
+    const std::unique_ptr<Backend> own = made_fresh(settings_.fresh);
+    if (!is_pair)
+      return shrink_case(source, own ? *own : backend_, settings_.threads, budget(kShrinkSeconds),
+                         {{}, {}, settings_.fresh, steps_from_text(verdict.steps)});
+    return shrink_pair(case_from_line(verdict.after), source, settings_.threads, budget(kPairSeconds), settings_.fresh);
+  }
+
+  void remember_met(const Case& source) {
+    if (met_cases_.size() == kMostMet) met_cases_.pop_front();
+    met_cases_.push_back(source);
   }
 
   Backend& backend_;
@@ -254,6 +303,8 @@ class Fuzzer {
   std::vector<std::pair<double, Problem>> pool_;
   std::vector<Problem> new_ways_;  ///< the last cases that ran through edges that none before had
   std::map<std::string, int> causes_;
+  int pairs_ = 0;               ///< of cases, made small
+  std::deque<Case> met_cases_;  ///< the last ones that the backend has met
   Coverage met_;
   std::vector<ClassPair> targets_;  ///< classes, each paired with itself, and pairs
   std::size_t target_ = 0;
@@ -272,6 +323,18 @@ void add_finding(std::vector<Finding>& findings, Finding found) {
     return;
   }
   findings.push_back(std::move(found));
+}
+
+void write_findings(std::ostream& out, const std::vector<Finding>& findings) {
+  std::set<std::string> written;
+  const auto write = [&](const std::string& line, const std::string& comment) {
+    if (written.insert(line).second) out << line << "  # " << comment << '\n';
+  };
+  for (const Finding& finding : findings) {
+    const Verdict& small = finding.small.verdict;
+    if (!small.after.empty()) write(small.after, "before the next line");
+    write(finding.small.source.label, small.cause.text());
+  }
 }
 
 std::vector<std::string> covered_classes(const Problem& problem) {

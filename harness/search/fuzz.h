@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <set>
 #include <string>
@@ -31,6 +32,7 @@ struct FuzzSettings {
   std::uint64_t part = 0, parts = 1;  ///< aims at this part of the classes and pairs, from 0, with draws of its own
   double max_operations = 4e6;        ///< of the reference, for one case
   std::function<void(const Problem&)> watch{};  ///< told each case before it runs
+  MakeFresh fresh{};                            ///< failures are run again in a fresh backend, if there is one
 };
 
 struct Finding {
@@ -52,6 +54,10 @@ struct FuzzResult {
 
 /// Counts a finding, or adds to one that looks alike: with the same cause, and a small case of the same kind.
 void add_finding(std::vector<Finding>& findings, Finding found);
+
+/// The smallest cases as lines of a file for --suite-file, each once and with its own cause behind it; before one that
+/// fails after another, that other.
+void write_findings(std::ostream& out, const std::vector<Finding>& findings);
 
 /// What a problem covers beyond the textbook, by the table of options: "causal", "dtype=f16", "Lq < Lk", ...
 std::vector<std::string> covered_classes(const Problem& problem);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "harness/base/fingerprint.h"
 #include "harness/cases/option_values.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
@@ -26,34 +27,24 @@ const std::vector<Fill>& plain_fills() {
   return fills;
 }
 
+/// As long as any line's, however long that is.
+std::string fingerprint_of(const Problem& problem) {
+  Fingerprint fingerprint;
+  fingerprint.add(print_case(problem));
+  return fingerprint.text();
+}
+
+/// Hands over one change after the other, until somebody has had enough.
 class Candidates {
  public:
-  explicit Candidates(const Problem& from) : from_(from), line_(print_case(from)) {}
+  explicit Candidates(const std::function<bool(const Simplification&)>& visit) : visit_(visit) {}
 
-  /// `change` edits a copy. Explicit strides that no longer fit the sizes are left to the layout.
-  template <class Change>
-  void add(const Change& change) {
-    for (const bool keep_strides : {true, false}) {
-      Problem p = from_;
-      change(p);
-      fit_to_sizes(p);
-      for (TensorSpec& spec : p.tensors) {
-        if (!keep_strides) spec.strides.reset();
-      }
-      if (take(p)) return;
-    }
-  }
-  std::vector<Problem> list;
+  void add(const Simplification& change) { wanted_ = wanted_ && visit_(change); }
+  bool wanted() const { return wanted_; }
 
  private:
-  bool take(const Problem& p) {
-    const std::optional<Problem> taken = canonical(p);
-    if (taken && print_case(*taken) != line_) list.push_back(*taken);
-    return taken.has_value();
-  }
-
-  const Problem& from_;
-  std::string line_;
+  const std::function<bool(const Simplification&)>& visit_;
+  bool wanted_ = true;
 };
 
 template <class Set>
@@ -123,7 +114,7 @@ void shrink_values(const Problem& now, Candidates& out) {
   const auto lists = [&](const std::optional<LengthSpec>& spec, const auto& of) {
     for (const bool keys : {false, true}) {
       const std::vector<std::int64_t> list = !spec ? std::vector<std::int64_t>{} : keys ? spec->key : spec->query;
-      for (std::size_t n = 0; n < list.size(); ++n) {
+      for (std::size_t n = 0; out.wanted() && n < list.size(); ++n) {
         towards(out, list[n], 0, [&](Problem& p, std::int64_t to) { (keys ? of(p).key : of(p).query)[n] = to; });
       }
     }
@@ -171,33 +162,63 @@ void plainer_data(const Problem& now, Candidates& out) {
 
 }  // namespace
 
+void each_simplification(const Problem& problem, const std::function<bool(const Simplification&)>& visit) {
+  Candidates out(visit);
+  for (const auto step : {drop_options, shrink_sizes, shrink_values, plainer_data}) {
+    if (out.wanted()) step(problem, out);
+  }
+}
+
+std::optional<Problem> simplified(const Problem& from, const Simplification& change) {
+  for (const bool keep_strides : {true, false}) {
+    Problem p = from;
+    change(p);
+    fit_to_sizes(p);
+    for (TensorSpec& spec : p.tensors) {
+      if (!keep_strides) spec.strides.reset();
+    }
+    if (std::optional<Problem> taken = canonical(p)) {
+      if (print_case(*taken) == print_case(from)) return std::nullopt;
+      return taken;
+    }
+  }
+  return std::nullopt;
+}
+
+void each_simpler_problem(const Problem& problem, const std::function<bool(const Problem&)>& visit) {
+  each_simplification(problem, [&](const Simplification& change) {
+    const std::optional<Problem> simpler = simplified(problem, change);
+    return !simpler || visit(*simpler);
+  });
+}
+
 std::vector<Problem> simpler_problems(const Problem& problem) {
-  Candidates out(problem);
-  drop_options(problem, out);
-  shrink_sizes(problem, out);
-  shrink_values(problem, out);
-  plainer_data(problem, out);
-  return std::move(out.list);
+  std::vector<Problem> list;
+  each_simpler_problem(problem, [&](const Problem& simpler) {
+    list.push_back(simpler);
+    return true;
+  });
+  return list;
 }
 
 Shrunk shrink(const Problem& failing, const std::function<bool(const Problem&)>& fails,
               const std::function<bool()>& go_on) {
   Shrunk result{failing, 0, true};
-  std::set<std::string> tried = {print_case(failing)};
-  for (bool smaller = true; smaller;) {
+  std::set<std::string> tried = {fingerprint_of(failing)};
+  for (bool smaller = true; smaller && result.finished;) {
     smaller = false;
-    for (const Problem& candidate : simpler_problems(result.problem)) {
-      if (!tried.insert(print_case(candidate)).second) continue;
-      if (!go_on()) {
-        result.finished = false;
-        return result;
-      }
+    const Problem now = result.problem;
+    each_simplification(now, [&](const Simplification& change) {
+      result.finished = go_on();
+      if (!result.finished) return false;
+      const std::optional<Problem> candidate = simplified(now, change);
+      if (!candidate || !tried.insert(fingerprint_of(*candidate)).second) return true;
       ++result.tried;
-      if (!fails(candidate)) continue;
-      result.problem = candidate;
+      if (!fails(*candidate)) return true;
+      result.problem = *candidate;
       smaller = true;
-      break;
-    }
+      return false;
+    });
   }
   return result;
 }

@@ -6,13 +6,27 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "reference/problem.h"
 
 namespace attest {
 
-/// Simpler problems in the order in which they are tried. Each is valid and in canonical form, and none is `problem`.
+/// A step towards something simpler: edits a problem, which may be no case afterwards.
+using Simplification = std::function<void(Problem&)>;
+
+/// Hands over what would make `problem` simpler, in the order in which it is tried, until `visit` says false. One at a
+/// time: a case with tens of thousands of lengths has as many steps, and each makes another such case.
+void each_simplification(const Problem& problem, const std::function<bool(const Simplification&)>& visit);
+
+/// The case that comes out, in canonical form; nullopt where it is none, or `from` itself. Strides that no longer fit
+/// the sizes are left to the layout.
+std::optional<Problem> simplified(const Problem& from, const Simplification& change);
+
+/// Simpler problems in that order, one at a time, until `visit` says false.
+void each_simpler_problem(const Problem& problem, const std::function<bool(const Problem&)>& visit);
+/// All of them, for small cases.
 std::vector<Problem> simpler_problems(const Problem& problem);
 
 struct Shrunk {
@@ -21,7 +35,7 @@ struct Shrunk {
   bool finished = true;  ///< false: `go_on` ended the search
 };
 
-/// `fails` runs a candidate; `go_on` is asked before each.
+/// `fails` runs a candidate; `go_on` is asked before each, and before one is made.
 Shrunk shrink(const Problem& failing, const std::function<bool(const Problem&)>& fails,
               const std::function<bool()>& go_on);
 

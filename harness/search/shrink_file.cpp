@@ -237,13 +237,13 @@ class FileShrinker {
       Problem problem = case_from_tensors(now(), "now").problem;
       problem.scale.reset();  // stands in the metadata of its own
       const std::string options = metadata_options(problem);
-      for (const Problem& simpler : simpler_problems(problem)) {
+      each_simpler_problem(problem, [&](const Problem& simpler) {
         TensorFile file = now();
         file.metadata["options"] = metadata_options(simpler);
-        if (file.metadata["options"] == options || !take(std::move(file))) continue;
+        if (file.metadata["options"] == options || !take(std::move(file))) return true;
         any = smaller = true;
-        break;
-      }
+        return false;
+      });
     }
     if (now().metadata.contains("scale")) {
       TensorFile file = now();

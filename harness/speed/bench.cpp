@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
+#include "harness/isolation/isolated_backend.h"
+#include "harness/speed/cold_caches.h"
 #include "harness/speed/google_samples.h"
-#include "harness/speed/resting_threads.h"
 #include "harness/speed/sample_interval.h"
+#include "harness/speed/thread_pools.h"
+#include "harness/speed/timed_in_worker.h"
 #include "reference/tensor_place.h"
-#include "reference/work.h"
 
 namespace attest {
 namespace {
@@ -40,7 +43,7 @@ BytesMoved bytes_moved(const Call& p) {
 
 /// Disturbed samples are taken again, of each candidate at most a third as many as were asked for.
 void repeat_disturbed(std::vector<Candidate>& candidates, const Case& source, const UsefulWork& work,
-                      const BenchSettings& settings, MachineWatch& watch) {
+                      const BenchSettings& settings) {
   bool any = false;
   for (Candidate& c : candidates) {
     const auto disturbed = std::count_if(c.samples.begin(), c.samples.end(),
@@ -48,17 +51,16 @@ void repeat_disturbed(std::vector<Candidate>& candidates, const Case& source, co
     c.wanted = std::min(static_cast<int>(disturbed), (settings.repetitions + 2) / 3);
     any = any || c.wanted > 0;
   }
-  if (any && !interrupted) take_samples(candidates, source.label, work, settings, watch);
+  if (any && !interrupted) take_samples(candidates, source.label, work, settings);
 }
 
 constexpr int kColdRuns = 5;
 
 void run_cold(std::vector<Candidate>& candidates, int threads, BenchCase& result) {
-  ColdCaches caches(threads);
-  result.evicted_bytes = static_cast<double>(caches.bytes());
+  result.evicted_bytes = static_cast<double>(ColdCaches(threads).bytes());
   for (int round = 0; round < kColdRuns; ++round) {
     for (Candidate& c : candidates) {
-      if (c.plan->wrong().empty() && !interrupted) c.plan->run_cold(caches);
+      if (c.plan->wrong().empty() && !interrupted) c.plan->run_cold(threads);
     }
   }
 }
@@ -134,30 +136,40 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   tell("reference and bounds");
   const auto runs = std::make_shared<GoogleRuns>();
   result.case_line = source.label;
-  TimedCase shared(source, backends, settings.threads, settings.seed);
-  const BytesMoved bytes = bytes_moved(source.problem);
-  const UsefulWork work{useful_operations(source.problem, shared.as_written().inputs()), bytes.in + bytes.out};
-  result.sets = shared.changing().sets();
-  result.set_bytes = shared.changing().set_bytes();
-
-  resting_threads().look_again();
-  if (!resting_threads().settle()) resting_threads().blame("");  // nobody's who could be named
+  // Whoever has a process of its own has the case there, too.
+  std::optional<TimedCase> shared;
+  MachineWatch watch;
+  LoadedPools pools(settings.threads);
+  if (std::any_of(backends.begin(), backends.end(), [](const Backend* b) { return !is_isolated(*b); })) {
+    shared.emplace(source, backends, settings.threads, settings.seed);
+    rest_before_timing();
+  }
+  TimedFacts facts;
+  if (shared) facts = facts_of(*shared);
   std::vector<Candidate> candidates(backends.size());
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
     const WorkUnderWay work_under_way(backends[n]->identity().name, source.label);
-    c.plan = std::make_unique<TimedPlan>(*backends[n], shared);
+    if (is_isolated(*backends[n])) {
+      auto timed = std::make_unique<TimedInWorker>(*backends[n], source, settings.seed);
+      facts = timed->facts().value_or(facts);
+      c.plan = std::move(timed);
+    } else {
+      c.plan = std::make_unique<TimedHere>(*backends[n], *shared, watch, pools);
+    }
     if (!c.plan->wrong().empty()) continue;
     c.runs = c.plan->warm_up(settings.min_seconds);
     c.wanted = settings.repetitions;
-    c.in_full = static_cast<int>(shared.random()() % static_cast<std::uint64_t>(settings.repetitions));
+    c.until_in_full = settings.repetitions;
   }
-  MachineWatch watch;
-  take_samples(candidates, source.label, work, settings, watch);
-  repeat_disturbed(candidates, source, work, settings, watch);
+  const BytesMoved bytes = bytes_moved(source.problem);
+  const UsefulWork work{facts.operations, bytes.in + bytes.out};
+  result.sets = facts.sets;
+  result.set_bytes = facts.set_bytes;
+  take_samples(candidates, source.label, work, settings);
+  repeat_disturbed(candidates, source, work, settings);
   if (settings.cold) run_cold(candidates, settings.threads, result);
-  result.calibration_spread = watch.calibration_spread();
 
   // A neighbour may have been there when the roof was measured: the higher of before and after counts.
   const bool doubles = source.problem.dtype == DType::f64;
@@ -167,11 +179,23 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     Candidate& c = candidates[n];
     BenchLine line;
     line.backend = c.plan->name();
-    line.roof_measured = roof_is_of(backends[n]->identity(), source.problem.dtype);
-    const double own_peak = line.roof_measured ? peak : 0;
-    const bool host = roof_is_of(backends[n]->identity(), DType::f32);
-    c.plan->judge({work.operations, own_peak, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads});
+    const Identity identity = backends[n]->identity();
+    line.stated = identity.device;
+    line.device = stated_device(identity);
+    // A device that nobody knows is judged as the processor.
+    const bool host = line.device != StatedDevice::accelerator;
+    const double factor = roof_factor(source.problem.dtype);
+    line.roof_measured = host && factor == 1;
+    const double own_peak = line.roof_measured ? peak : 0, limit = host ? factor * peak : 0;
+    c.plan->judge({work.operations, limit, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads,
+                   roof.convert_gbps * 1e9});
     line.wrong = c.plan->wrong();
+    result.calibration_spread = std::max(result.calibration_spread, c.plan->calibration_spread());
+    result.change_seconds = std::max(result.change_seconds, c.plan->change_seconds());
+    for (const std::string& pool : c.plan->lowered_pools()) {
+      if (std::find(result.lowered_pools.begin(), result.lowered_pools.end(), pool) == result.lowered_pools.end())
+        result.lowered_pools.push_back(pool);
+    }
     line.error_over_bound = c.plan->error_over_bound();
     line.ulps = c.plan->ulps();
     line.steps = c.plan->steps();

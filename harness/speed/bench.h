@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/ulps.h"
+#include "harness/speed/known_devices.h"
 #include "harness/speed/no_speed.h"
 #include "harness/speed/roof.h"
 #include "harness/speed/sample_interval.h"
@@ -46,8 +47,13 @@ struct BenchLine {
   double gflops = 0, gbps = 0, roof_fraction = 0, error_over_bound = 0;
   std::optional<UlpErrors> ulps;  ///< of o, in the check before the timing; nothing where no element can tell
   bool roof_measured = true;      ///< whether the measured roof is the one of its device and type
+  StatedDevice device = StatedDevice::host;
+  std::string stated{};  ///< the device, as the backend names it
 
   double median() const;
+  /// What it is ranked by: all three steps; on a device that this machine is known to have, where moving data is no
+  /// matter of the kernel, run() alone.
+  double ranked_seconds() const { return device == StatedDevice::accelerator ? median() : total_seconds; }
   /// Distance between the quartiles as a fraction of the median.
   double spread() const;
 };
@@ -59,6 +65,8 @@ struct BenchCase {
   double set_bytes = 0;                    ///< of one
   double evicted_bytes = 0;                ///< written before each cold run; 0 without
   double roof_after = 0;                   ///< GFLOP/s of the case's type, measured once more when all was done
+  std::vector<std::string> lowered_pools;  ///< of libraries that had more threads than were given
+  double change_seconds = 0;               ///< that changing one set took, outside of what is timed
   double calibration_spread = 0;           ///< of a fixed loop beside the samples
   std::shared_ptr<const GoogleRuns> runs;  ///< for its file (write_benchmark.h)
 };

@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-double run_of(const BenchLine& line) { return line.median(); }
+double ranked_of(const BenchLine& line) { return line.ranked_seconds(); }
 double total_of(const BenchLine& line) { return line.total_seconds; }
 
 /// The fastest of those that nothing disturbed, or of all where something disturbed each.
@@ -43,11 +43,18 @@ std::string interval_text(const SampleInterval& interval) {
   return fmt::format("{:.3f} to {:.3f}{}", interval.low * 1e3, interval.high * 1e3, covers_text(interval.confidence));
 }
 
+/// Samples are of run() alone: what the line is ranked by besides is added to each as its median.
+std::vector<double> ranked_samples(const BenchLine& line) {
+  std::vector<double> samples = line.seconds;
+  for (double& seconds : samples) seconds += line.ranked_seconds() - line.median();
+  return samples;
+}
+
 /// "1.06x (1.02 to 1.07)"; with too few samples for the interval, what it covers.
 std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
-  std::string ratio = fmt::format("{:>5.2f}x{}", run_of(line) / run_of(*fastest), mark_of(line));
+  std::string ratio = fmt::format("{:>5.2f}x{}", ranked_of(line) / ranked_of(*fastest), mark_of(line));
   if (&line == fastest) return ratio;
-  const RatioInterval interval = compare_samples(fastest->seconds, line.seconds, kConfidence);
+  const RatioInterval interval = compare_samples(ranked_samples(*fastest), ranked_samples(line), kConfidence);
   return fmt::format("{} ({:.2f} to {:.2f}{})", ratio, interval.low, interval.high, covers_text(interval.confidence));
 }
 
@@ -58,7 +65,7 @@ void print_speeds(const std::vector<const BenchLine*>& lines, std::FILE* out) {
   fmt::print(out, "  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11} {:>15}  {:>6} {}\n", "backend", "run ms",
              "spread", "total ms", "GFLOP/s", "of FMA", "GB/s", "error/bound", "ulps (largest)", "ratio",
              "to the fastest (95% interval)");
-  const BenchLine* fastest = fastest_by(run_of, lines);
+  const BenchLine* fastest = fastest_by(ranked_of, lines);
   for (const BenchLine* line : lines) {
     const std::string roof = line->roof_measured ? fmt::format("{:.2f}", line->roof_fraction) : "-";
     fmt::print(out, "  {:<10} {:>10.3f} {:>7.0f}% {:>10.3f} {:>7.1f} {:>8} {:>6.1f} {:>11.2g} {:>15}  {}\n",
@@ -98,7 +105,7 @@ void print_bench_table(const BenchCase& result, std::FILE* out) {
     if (line.wrong.empty()) lines.push_back(&line);
   }
   std::stable_sort(lines.begin(), lines.end(),
-                   [](const BenchLine* a, const BenchLine* b) { return a->median() < b->median(); });
+                   [](const BenchLine* a, const BenchLine* b) { return ranked_of(*a) < ranked_of(*b); });
   if (!lines.empty()) {
     print_speeds(lines, out);
     print_steps(lines, out);
@@ -108,12 +115,21 @@ void print_bench_table(const BenchCase& result, std::FILE* out) {
   }
   if (!lines.empty()) {
     fmt::print(
-        out, "  caches: warm, {} set(s) of {:.1f} MB in turn{}\n", result.sets, result.set_bytes / 1e6,
+        out, "  caches: warm, {} set(s) of {:.1f} MB in turn, each element changed before each run in {:.3f} ms{}\n",
+        result.sets, result.set_bytes / 1e6, result.change_seconds * 1e3,
         result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
   }
   if (!lines.empty() && result.roof_after > 0) {
     fmt::print(out, "  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n",
                result.roof_after, result.calibration_spread * 100);
+  }
+  for (const std::string& pool : result.lowered_pools)
+    fmt::print(out, "  threads: {}, and was told the number given\n", pool);
+  for (const BenchLine& line : result.lines) {
+    if (line.device == StatedDevice::unknown) {
+      fmt::print(out, "  {}: this machine is not known to have its device, {}: judged and ranked as its processor\n",
+                 line.backend, printable(line.stated));
+    }
   }
   for (const BenchLine* line : lines) {
     if (!line->disturbed.empty()) {

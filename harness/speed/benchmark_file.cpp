@@ -17,7 +17,7 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uintmax_t kMaxBenchmarkBytes = 256 << 20;  ///< a sample takes about a kilobyte
 
@@ -33,7 +33,7 @@ std::optional<double> milliseconds_of(const std::string& unit) {
 /// One run of a file; complaints name the file and the run.
 class Run {
  public:
-  Run(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
+  Run(const OrderedJson& json, std::string place) : json_(json), place_(std::move(place)) {
     if (!json.is_object()) fail("is no object");
   }
 
@@ -56,12 +56,12 @@ class Run {
   }
 
  private:
-  const Json& json_;
+  const OrderedJson& json_;
   std::string place_;
 };
 
 /// Every number beside a sample's time.
-std::map<std::string, double> numbers_of(const Json& run) {
+std::map<std::string, double> numbers_of(const OrderedJson& run) {
   std::map<std::string, double> numbers;
   for (const auto& [key, value] : run.items()) {
     if (value.is_number()) numbers[key] = value.get<double>();
@@ -70,7 +70,7 @@ std::map<std::string, double> numbers_of(const Json& run) {
 }
 
 /// What the context says, as text. Lists of Google Benchmark's own are left out.
-std::map<std::string, std::string> context_of(const Json& json) {
+std::map<std::string, std::string> context_of(const OrderedJson& json) {
   std::map<std::string, std::string> texts;
   const auto context = json.find("context");
   if (context == json.end() || !context->is_object()) return texts;
@@ -82,7 +82,7 @@ std::map<std::string, std::string> context_of(const Json& json) {
 }
 
 /// The sweep that the samples are points of, if they are.
-std::optional<SweptCurves> sweep_of(const Json& json, const std::string& name) {
+std::optional<SweptCurves> sweep_of(const OrderedJson& json, const std::string& name) {
   const auto context = json.find("context");
   if (context == json.end() || !context->is_object() || !context->contains(kSweepKey)) return std::nullopt;
   return swept_curves_from_json((*context)[kSweepKey], name);
@@ -98,10 +98,10 @@ std::string BenchmarkFile::text(const std::string& key) const {
 double BenchmarkFile::number(const std::string& key) const { return std::strtod(text(key).c_str(), nullptr); }
 
 BenchmarkFile read_benchmark(std::istream& file, const std::string& name) {
-  return benchmark_from_json(Json::parse(file, nullptr, false), name);
+  return benchmark_from_json(OrderedJson::parse(file, nullptr, false), name);
 }
 
-BenchmarkFile benchmark_from_json(const Json& json, const std::string& name) {
+BenchmarkFile benchmark_from_json(const OrderedJson& json, const std::string& name) {
   if (!json.is_object() || !json.contains("benchmarks") || !json["benchmarks"].is_array()) {
     throw UserError(name + ": no benchmark file; `attest bench --json FILE` writes one");
   }
@@ -112,7 +112,7 @@ BenchmarkFile benchmark_from_json(const Json& json, const std::string& name) {
   result.sweep = sweep_of(json, name);
   Samples undisturbed;
   std::size_t count = 0;
-  for (const Json& one : json["benchmarks"]) {
+  for (const OrderedJson& one : json["benchmarks"]) {
     const Run run(one, fmt::format("{}: number {} of \"benchmarks\"", name, ++count));
     if (run.text("run_type", "iteration") != "iteration") continue;
     const std::string benchmark = run.text("name"), unit = run.text("time_unit", "ns");

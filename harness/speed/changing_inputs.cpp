@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <string>
 
+#include "harness/base/stopwatch.h"
 #include "harness/cases/other_data.h"
 
 namespace attest {
@@ -27,6 +28,68 @@ double last_level_cache_bytes() {
   return largest;
 }
 
+namespace {
+
+/// The bits that change of one tensor's numbers, eight bytes at a time: none of run 0, which is the case as written.
+class Flips {
+ public:
+  struct Origin {
+    std::uint64_t seed, run, part;
+  };
+  explicit Flips(const Origin& origin)
+      : state_((origin.seed ^ origin.part * 0xbf58476d1ce4e5b9u) + origin.run),
+        used_(origin.run == 0 ? 0 : ~std::uint64_t{0}),
+        count_(origin.run % 4) {}
+
+  std::uint64_t drawn() {
+    state_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t bits = (state_ ^ (state_ >> 32)) * 0xd6e8feb86659fd93u;
+    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
+    return (bits ^ (bits >> 32)) & used_;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t state_, used_, count_;
+};
+
+/// `low` bits at the end of a number of this layout change, the two last by the count of runs.
+template <class Bits>
+void flip(TensorBytes& memory, Bits exponent, int low, Flips from, Flips to) {
+  constexpr int kWidth = 8 * sizeof(Bits), kLanes = 64 / kWidth;
+  const auto sign = static_cast<Bits>(Bits{1} << (kWidth - 1));
+  const auto drawn = static_cast<Bits>(sign | (((Bits{1} << low) - 1) & ~Bits{3}));
+  const auto count = static_cast<Bits>(from.count() ^ to.count());
+  for (const ByteRange& range : memory.used()) {
+    const std::size_t end = range.end / sizeof(Bits) * sizeof(Bits);
+    for (std::size_t at = range.first / sizeof(Bits) * sizeof(Bits); at < end; at += 8) {
+      const std::uint64_t flips = from.drawn() ^ to.drawn();
+      Bits lanes[kLanes] = {};
+      const std::size_t size = std::min<std::size_t>(8, end - at);
+      std::memcpy(lanes, memory.data() + at, size);
+      for (int n = 0; n < kLanes; ++n) {
+        const auto power = static_cast<Bits>(lanes[n] & exponent);
+        const bool whole = power != 0 && power != exponent;  // which no flip changes
+        const auto change = static_cast<Bits>((static_cast<Bits>(flips >> (n * kWidth)) & drawn) ^ count);
+        lanes[n] = static_cast<Bits>(lanes[n] ^ (whole ? change : Bits{0}));
+      }
+      std::memcpy(memory.data() + at, lanes, size);
+    }
+  }
+}
+
+void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flips::Origin& to) {
+  const Flips a(from), b(to);
+  switch (tensor.dtype()) {
+    case DType::f64: return flip<std::uint64_t>(tensor.memory(), 0x7ff0000000000000, 41, a, b);
+    case DType::f32: return flip<std::uint32_t>(tensor.memory(), 0x7f800000, 12, a, b);
+    case DType::f16: return flip<std::uint16_t>(tensor.memory(), 0x7c00, 3, a, b);
+    case DType::bf16: return flip<std::uint16_t>(tensor.memory(), 0x7f80, 2, a, b);
+  }
+}
+
+}  // namespace
+
 ChangingInputs::ChangingInputs(const CaseInputs& inputs, std::uint64_t seed) : random_(seed) {
   for (const TensorStorage* tensor : {&inputs.q, &inputs.k, &inputs.v, &inputs.past_k, &inputs.past_v}) {
     set_bytes_ += static_cast<double>(tensor->bytes());
@@ -40,13 +103,12 @@ ChangingInputs::ChangingInputs(const CaseInputs& inputs, std::uint64_t seed) : r
   }
 }
 
-const Inputs& ChangingInputs::next(bool keys) {
+const Inputs& ChangingInputs::next() {
   turn_ = (turn_ + 1) % sets_.size();
   Set& set = sets_[turn_];
-  change(set, &CaseInputs::q);
-  change(set, &CaseInputs::v);
-  if (set.shown.past_v.bytes() > 0) change(set, &CaseInputs::past_v);
-  if (keys) change(set, &CaseInputs::k);
+  const Draw draw{random_(), ++changes_};
+  seconds_ += timed([&] { redraw(set.shown, set.shown_as, draw); });
+  set.shown_as = draw;
   return set.views;
 }
 
@@ -60,8 +122,8 @@ const Inputs& ChangingInputs::stage(const CaseInputs& data) {
 const CaseInputs& ChangingInputs::kept() { return staged_ ? *staged_ : kept(sets_[turn_]); }
 
 const CaseInputs& ChangingInputs::kept(Set& set) {
-  for (const Change& change : set.pending) apply(change, set.kept);
-  set.pending.clear();
+  if (set.kept_as.run != set.shown_as.run) redraw(set.kept, set.kept_as, set.shown_as);
+  set.kept_as = set.shown_as;
   return set.kept;
 }
 
@@ -77,33 +139,16 @@ void ChangingInputs::restore() {
   for (Set& set : sets_) copy_data(kept(set), set.shown);
 }
 
-void ChangingInputs::change(Set& set, TensorStorage CaseInputs::*tensor) {
-  const std::int64_t features = (set.shown.*tensor).shape()[3];
-  if (features == 0) return;
-  const std::uint64_t bits = random_() | 1u;
-  const Change change{tensor, static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(features)), bits};
-  apply(change, set.shown);
-  // Signs follow the last change alone: what came before it needs no copying.
-  std::erase_if(set.pending, [&](const Change& earlier) {
-    return earlier.tensor == change.tensor && earlier.feature == change.feature;
-  });
-  set.pending.push_back(change);
-}
-
-void ChangingInputs::apply(const Change& change, CaseInputs& data) {
-  TensorStorage& tensor = data.*change.tensor;
-  const ConstTensor view = tensor.view();
-  for (std::int64_t b = 0; b < view.shape[0]; ++b) {
-    const std::int64_t rows = view.starts ? view.starts[b + 1] - view.starts[b] : view.shape[2];
-    for (std::int64_t h = 0; h < view.shape[1]; ++h) {
-      for (std::int64_t l = 0; l < rows; ++l) {
-        // A function of the place: where views overlap, the same element gets the same sign again.
-        const std::int64_t at = view.offset(b, h, l, change.feature);
-        const bool minus = (static_cast<std::uint64_t>(at + 1) * change.bits) >> 63;
-        const double value = std::fabs(load(view.data, view.dtype, at));
-        tensor.set(b, h, l, change.feature, minus ? -value : value);
-      }
-    }
+void ChangingInputs::redraw(CaseInputs& data, const Draw& from, const Draw& to) {
+  std::uint64_t part = 0;
+  const auto change = [&](TensorStorage& tensor) {
+    if (tensor.bytes() > 0) change_numbers(tensor, {from.seed, from.run, part}, {to.seed, to.run, part});
+    ++part;
+  };
+  for (TensorStorage* tensor : {&data.q, &data.k, &data.v, &data.past_k, &data.past_v}) change(*tensor);
+  // Numbers on both sides of 0 may change their signs: a state, but no decay.
+  for (std::size_t n = 0; n < data.extra.size(); ++n) {
+    if (data.extra_specs[n].low < 0 && data.extra_specs[n].high > 0) change(data.extra[n]);
   }
 }
 

@@ -1,8 +1,11 @@
-// The data of a benchmark: no two runs get the same, so that no answer can be kept.
+// The data of a benchmark: no two runs get the same, so that neither an answer can be kept nor a part of one.
 //
-// Before every run the signs of one feature of q, of v and (before a sample's first) of k are drawn anew, in place. A
-// sign changes no magnitude, tie, zero or NaN: whatever the case's fill is about stays. An output column follows the
-// feature of v, so that an earlier answer shows in every row.
+// Before every run each element of q, k, v, cached keys and values, and of a state that is carried over, changes in
+// place: its sign is drawn anew, and so are the last bits of its mantissa, two of which count the runs, so that no
+// element is what it was in the three runs before. Exponents, zeros, infinities and NaN stay: what the case's fill is
+// about does. Masks, decays and page tables stay as well: what they hide decides how much work there is.
+//
+// This is outside of what is timed and takes about a nanosecond an element. seconds_per_change() says what it took.
 //
 // Plans are shown addresses that they could write to, so what must lie there is kept a second time. The copy follows
 // only when somebody asks: changing it before each run would fill the caches with it.
@@ -22,9 +25,8 @@ class ChangingInputs {
   /// all, else one. `seed` draws every change.
   ChangingInputs(const CaseInputs& inputs, std::uint64_t seed);
 
-  /// Moves on to the next set, changes it and gives its views, valid until that set's turn comes again. With `keys`, k
-  /// changes as well.
-  const Inputs& next(bool keys);
+  /// Moves on to the next set, changes it and gives its views, valid until that set's turn comes again.
+  const Inputs& next();
   /// Moves on to the next set and puts `data`, made for the same call, in its place until restore(): other data at
   /// addresses that are not new. `data` outlives that.
   const Inputs& stage(const CaseInputs& data);
@@ -41,29 +43,29 @@ class ChangingInputs {
   std::size_t sets() const { return sets_.size(); }
   /// Bytes of q, k and v of one set.
   double set_bytes() const { return set_bytes_; }
+  /// On average.
+  double seconds_per_change() const { return changes_ > 0 ? seconds_ / static_cast<double>(changes_) : 0; }
 
  private:
-  /// New signs of one feature of one tensor.
-  struct Change {
-    TensorStorage CaseInputs::*tensor;
-    std::int64_t feature;
-    std::uint64_t bits;
+  /// Which numbers lie in a set: those of the case in run 0, else what `seed` makes of them.
+  struct Draw {
+    std::uint64_t seed = 0, run = 0;
   };
   struct Set {
     CaseInputs shown, kept;
-    Inputs views;                 ///< of what is shown
-    std::vector<Change> pending;  ///< that the copy still lacks, the last one of each feature
+    Inputs views;  ///< of what is shown
+    Draw shown_as, kept_as;
   };
 
-  static void apply(const Change& change, CaseInputs& data);
-  void change(Set& set, TensorStorage CaseInputs::*tensor);
+  static void redraw(CaseInputs& data, const Draw& from, const Draw& to);
   const CaseInputs& kept(Set& set);
 
   std::mt19937_64 random_;
   std::vector<Set> sets_;
   const CaseInputs* staged_ = nullptr;  ///< in the set of this turn
   std::size_t turn_ = 0;
-  double set_bytes_ = 0;
+  std::uint64_t changes_ = 0;
+  double set_bytes_ = 0, seconds_ = 0;
 };
 
 /// Of the largest cache that the system reports; 0 where it reports none.

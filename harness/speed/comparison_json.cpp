@@ -13,7 +13,7 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// The file itself, or the first of a folder.
 fs::path one_of(const fs::path& path) {
@@ -36,18 +36,18 @@ std::optional<SpeedVerdict> verdict_named(const std::string& name) {
   return std::nullopt;
 }
 
-Json to_json(const ComparisonSide& side) {
+OrderedJson to_json(const ComparisonSide& side) {
   return {{"name", side.name},       {"commit", side.commit}, {"cpu", side.cpu},
           {"threads", side.threads}, {"build", side.build},   {"date", side.date}};
 }
 
-ComparisonSide side_from(const Json& json, const std::string& place) {
+ComparisonSide side_from(const OrderedJson& json, const std::string& place) {
   const JsonFields fields(json, place);
   return {fields.text("name"),    fields.text("commit"), fields.text("cpu"),
           fields.text("threads"), fields.text("build"),  fields.text("date")};
 }
 
-ComparisonLine line_from(const Json& json, const std::string& place) {
+ComparisonLine line_from(const OrderedJson& json, const std::string& place) {
   const JsonFields fields(json, place);
   ComparisonLine line;
   line.backend = fields.text("backend");
@@ -91,11 +91,11 @@ ComparisonFile comparison_file(const SpeedComparison& comparison, const fs::path
   return file;
 }
 
-Json comparison_to_json(const ComparisonFile& file) {
-  Json json = {{"kind", kComparisonKind},       {"schema", kComparisonSchema},    {"attest", file.attest},
-               {"command", file.command},       {"paired", file.paired},          {"margin", file.margin},
-               {"confidence", file.confidence}, {"before", to_json(file.before)}, {"now", to_json(file.now)}};
-  json["cases"] = Json::array();
+OrderedJson comparison_to_json(const ComparisonFile& file) {
+  OrderedJson json = {{"kind", kComparisonKind},       {"schema", kComparisonSchema},    {"attest", file.attest},
+                      {"command", file.command},       {"paired", file.paired},          {"margin", file.margin},
+                      {"confidence", file.confidence}, {"before", to_json(file.before)}, {"now", to_json(file.now)}};
+  json["cases"] = OrderedJson::array();
   for (const ComparisonLine& line : file.lines) {
     json["cases"].push_back({{"backend", line.backend},
                              {"case", line.case_line},
@@ -114,7 +114,7 @@ Json comparison_to_json(const ComparisonFile& file) {
   return json;
 }
 
-ComparisonFile comparison_from_json(const Json& json, const std::string& name) {
+ComparisonFile comparison_from_json(const OrderedJson& json, const std::string& name) {
   const JsonFields fields(json, name + ": the comparison");
   require_schema(name, fields.at("schema").dump(), kComparisonSchema);
   ComparisonFile file;
@@ -126,7 +126,7 @@ ComparisonFile comparison_from_json(const Json& json, const std::string& name) {
   file.before = side_from(fields.at("before"), name + ": \"before\"");
   file.now = side_from(fields.at("now"), name + ": \"now\"");
   std::size_t number = 0;
-  for (const Json& one : fields.list("cases"))
+  for (const OrderedJson& one : fields.list("cases"))
     file.lines.push_back(line_from(one, fmt::format("{}: number {} of \"cases\"", name, ++number)));
   file.only_before = fields.texts("only_before");
   file.only_now = fields.texts("only_now");

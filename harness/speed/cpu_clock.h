@@ -1,15 +1,9 @@
 // Seconds of processor time, of the whole process and of the calling thread.
 #pragma once
 
-#include <time.h>
+#include "harness/base/raw_clock.h"
 
 namespace attest {
-
-inline double seconds_of_clock(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// Of every thread that this process has or had.
 inline double process_cpu_seconds() { return seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID); }

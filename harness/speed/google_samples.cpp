@@ -5,7 +5,6 @@
 
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
-#include "harness/speed/resting_threads.h"
 
 namespace attest {
 namespace {
@@ -46,7 +45,12 @@ void initialise_google_benchmark() {
 }
 
 /// One sample. Its number goes with it, since Google Benchmark reports them in another order than it takes them.
-void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchmark::State& state) {
+void take_one(Candidate& c, const UsefulWork& work, benchmark::State& state) {
+  TakenSample taken;
+  if (!interrupted && c.plan->wrong().empty()) {
+    taken = c.plan->sample(static_cast<std::int64_t>(state.max_iterations), c.until_in_full);
+    if (c.until_in_full > 0) c.until_in_full = taken.checked_in_full ? 0 : c.until_in_full - 1;
+  }
   if (interrupted || !c.plan->wrong().empty()) {
     // Within the loop, where a skipped sample still counts as many runs as the others: Google Benchmark ends the
     // program where they differ.
@@ -56,31 +60,20 @@ void take_one(Candidate& c, const UsefulWork& work, MachineWatch& watch, benchma
     }
     return;
   }
-  watch.begin();
-  c.plan->begin_sample(static_cast<std::int64_t>(state.max_iterations), static_cast<int>(c.taken.size()) == c.in_full);
-  while (state.KeepRunning()) {
-    state.SetIterationTime(c.plan->run_once());
-    if (interrupted || !c.plan->wrong().empty()) {
-      state.SkipWithError("no speed");
-      break;
-    }
-  }
-  c.plan->end_sample();
+  const double each = taken.seconds / static_cast<double>(state.max_iterations);
+  while (state.KeepRunning()) state.SetIterationTime(each);
   state.counters["sample"] = static_cast<double>(c.taken.size());
-  c.taken.push_back(watch.end());
-  c.taken.back().restless = static_cast<int>(resting_threads().restless().size());
-  c.plan->rest();
+  c.taken.push_back(taken);
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(work.operations / 1e9, rate);
   state.counters["GB/s"] = benchmark::Counter(work.bytes / 1e9, rate);
-  const double device = c.plan->device_seconds();
-  if (device > 0) state.counters["device_seconds"] = device / static_cast<double>(state.iterations());
+  if (taken.device > 0) state.counters["device_seconds"] = taken.device / static_cast<double>(state.iterations());
 }
 
 }  // namespace
 
 void take_samples(std::vector<Candidate>& candidates, const std::string& case_line, const UsefulWork& work,
-                  const BenchSettings& settings, MachineWatch& watch) {
+                  const BenchSettings& settings) {
   initialise_google_benchmark();
   benchmark::ClearRegisteredBenchmarks();
   const auto name_of_candidate = [&](const Candidate& c) { return c.plan->name() + "/" + case_line; };
@@ -95,7 +88,7 @@ void take_samples(std::vector<Candidate>& candidates, const std::string& case_li
             settings.progress(fmt::format("{}: {}, sample {}", case_line, c.plan->name(), c.taken.size() + 1));
           }
           const WorkUnderWay under_way(c.plan->name(), case_line);
-          take_one(c, work, watch, state);
+          take_one(c, work, state);
           state.SetLabel(case_line);
         })
         ->Iterations(static_cast<benchmark::IterationCount>(c.runs))
@@ -112,8 +105,9 @@ void take_samples(std::vector<Candidate>& candidates, const std::string& case_li
     for (const auto& run : collector.collected) {
       if (run.run_name.function_name != name_of_candidate(c)) continue;
       const auto number = static_cast<std::size_t>(run.counters.at("sample").value);
-      const Disturbance& disturbance = c.taken.at(number);
+      const Disturbance& disturbance = c.taken.at(number).disturbance;
       c.samples.push_back({run, disturbance, disturbed_by(disturbance, settings.threads, processors)});
+      c.samples.back().run.cpu_accumulated_time = c.taken.at(number).cpu;  // it measured itself, who waited
     }
   }
 }

@@ -8,7 +8,7 @@
 #include "harness/speed/bench.h"
 #include "harness/speed/google_runs.h"
 #include "harness/speed/machine_watch.h"
-#include "harness/speed/timed_plan.h"
+#include "harness/speed/timed.h"
 
 namespace attest {
 
@@ -21,14 +21,14 @@ struct Sample {
   double seconds() const { return run.real_accumulated_time / static_cast<double>(run.iterations); }
 };
 
-/// A backend's plan, how it is repeated, and what came of it.
+/// A backend under time, how it is repeated, and what came of it.
 struct Candidate {
-  std::unique_ptr<TimedPlan> plan;
+  std::unique_ptr<Timed> plan;
   std::int64_t runs = 1;  ///< of a sample
   int wanted = 0;         ///< samples to take next
-  int in_full = 0;        ///< the sample whose last run is checked whole, of those taken so far
+  int until_in_full = 0;  ///< samples among which the one whose last run is checked whole is drawn; 0 after it
   std::vector<Sample> samples;
-  std::vector<Disturbance> taken;  ///< of every sample, in the order in which they were taken
+  std::vector<TakenSample> taken;  ///< in the order in which they were taken
 };
 
 /// What one run is good for.
@@ -41,6 +41,6 @@ struct UsefulWork {
 /// How many runs a sample has is not left to Google Benchmark: its estimate would run the plan some more times, and
 /// would not count what changing, uploading and checking data take.
 void take_samples(std::vector<Candidate>& candidates, const std::string& case_line, const UsefulWork& work,
-                  const BenchSettings& settings, MachineWatch& watch);
+                  const BenchSettings& settings);
 
 }  // namespace attest

@@ -18,6 +18,7 @@ enum class NoSpeed : std::uint8_t {
   unproven,              ///< what was checked is mistrusted
   threw,                 ///< in any step
   crashed,               ///< its process ended
+  out_of_memory,         ///< its process took more than it might, or asked for more than there was
   timeout,               ///< a step took too long
   float_mode_changed,    ///< it left rounding or flush-to-zero otherwise than it found them
   changes_inputs,        ///< which are for reading
@@ -38,8 +39,8 @@ enum class NoSpeed : std::uint8_t {
 /// As they stand in files, by the table in results/SCHEMA.md: names are added, never altered.
 template <>
 inline constexpr auto kNames<NoSpeed> = name_table("", "refused", "wrong_result", "wrong_while_timed", "earlier_result",
-                                                   "suspect", "unproven", "threw", "crashed", "timeout",
-                                                   "float_mode_changed", "changes_inputs", "uses_reference",
+                                                   "suspect", "unproven", "threw", "crashed", "out_of_memory",
+                                                   "timeout", "float_mode_changed", "changes_inputs", "uses_reference",
                                                    "result_before_run", "result_after_run", "threads_after_run",
                                                    "first_download_works", "download_works", "upload_works",
                                                    "above_roof", "cached", "more_threads", "ended_by_user",

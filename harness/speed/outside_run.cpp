@@ -11,12 +11,14 @@ namespace {
 constexpr double kAboveRoof = 1.1;
 constexpr double kCopies = 4;           ///< of its bytes that upload may make
 constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one interrupt
-constexpr double kConversion = 200e-6;  ///< seconds that moving data may take whatever it is
-constexpr double kStored = 1e8;         ///< bytes a second that are stored one element after the other
-constexpr double kConverted = 5e8;      ///< bytes a second that are read and converted in the same way
+constexpr double kConversions = 2;      ///< of its bytes, one element after the other, that moving data may make
+constexpr double kConverted = 5e8;      ///< bytes a second of those where nobody measured them
+constexpr double kCalled = 200e-6;      ///< seconds that moving data may take whatever it is: queues, interpreters
 constexpr double kHandedOver = 1e-3;    ///< seconds that a device's driver may take to be given a call's tensors
-constexpr double kThreadsAbove = 0.75;  ///< a caller that hands work to a full pool computes a little, too
-constexpr std::size_t kFewest = 2;      ///< measurements that a rule needs
+constexpr double kThreadsAbove = 0.75;  ///< of threads counted by their turns: a fifth of the time makes one
+constexpr double kOverlap = 0.1;        ///< processors more than threads that clocks may tell
+constexpr double kHandOver = 100e-6;  ///< seconds a run in which a caller hands work to a full pool, and computes, too
+constexpr std::size_t kFewest = 2;    ///< measurements that a rule needs
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
 
@@ -46,7 +48,8 @@ NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
             fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",
                         milliseconds(steps.waited.back().seconds), milliseconds(run))};
   }
-  const double storing = std::max({0.5 * run, kConversion, y.bytes_out / kStored});
+  const double converted = y.converted_per_second > 0 ? y.converted_per_second : kConverted;
+  const double storing = std::max({0.25 * run, kCalled, kConversions * y.bytes_out / converted});
   const bool downloads =
       nearly_always(steps.fetched, [&](const StepSamples::Cost& one) { return cost_of(one) - copy_out > storing; });
   if (downloads) {
@@ -71,13 +74,21 @@ NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
                                              milliseconds(run), milliseconds(download))};
   }
   // Where the roof is known, by what the run should take; and anywhere, by what it does take.
-  const double converting = std::max(copy_in / kCopies, y.bytes_in / kConverted) + std::max(run, kHandedOver);
+  const double moving = std::max(copy_in, kConversions * y.bytes_in / converted);
+  const double allowed = moving + (y.host ? std::max(0.25 * run, kCalled) : std::max(run, kHandedOver));
   const bool beyond_roof =
       copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run;
-  if (beyond_roof || nearly_always(steps.upload, [&](double one) { return one > converting; })) {
+  if (beyond_roof ||
+      nearly_always(steps.uploaded, [&](const StepSamples::Cost& one) { return cost_of(one) > allowed; })) {
     return {NoSpeed::upload_works,
             fmt::format("works outside run: upload takes {}, {} copies of its bytes {}, run {}", milliseconds(upload),
                         kCopies, milliseconds(copy_in), milliseconds(run))};
+  }
+  const double overlap = kOverlap + std::min(kHandOver / std::max(run, 1e-9), kThreadsAbove - kOverlap);
+  if (y.host && nearly_always(steps.processors, [&](double busy) { return busy > y.threads + overlap; })) {
+    return {NoSpeed::more_threads, fmt::format("more threads than given: its threads and processes took {:.2f} "
+                                               "processors during run, {} given",
+                                               median(steps.processors), y.threads)};
   }
   if (nearly_always(steps.threads, [&](double threads) { return threads > y.threads + kThreadsAbove; })) {
     return {NoSpeed::more_threads, fmt::format("more threads than given: {:.1f} at work during run, {} given",

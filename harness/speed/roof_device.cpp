@@ -10,15 +10,17 @@ namespace attest {
 namespace {
 
 /// Instructions that multiply numbers of this type at more than the rate of floats.
-bool has_fast_halves(DType dtype) {
-  const std::string type = dtype == DType::bf16 ? "bf16" : "fp16";
+bool has_instructions(const char* set, DType dtype) {
+  const std::string name = std::string(set) + (dtype == DType::bf16 ? "bf16" : "fp16");
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("flags")) continue;
-    return line.find("amx_" + type) != std::string::npos || line.find("avx512_" + type) != std::string::npos;
+    return line.find(name) != std::string::npos;
   }
   return false;
 }
+
+bool has_fast_halves(DType dtype) { return has_instructions("amx_", dtype) || has_instructions("avx512_", dtype); }
 
 }  // namespace
 
@@ -30,6 +32,14 @@ bool roof_is_of(const Identity& identity, DType dtype) {
   const bool here = device.starts_with("CPU") || device.find("pthread-") != std::string::npos ||
                     device.find("cpu-") != std::string::npos || device.find(processor) != std::string::npos;
   return here && !(dtype == DType::bf16 && fast_bf16) && !(dtype == DType::f16 && fast_f16);
+}
+
+double roof_factor(DType dtype) {
+  if (dtype != DType::bf16 && dtype != DType::f16) return 1;
+  // Tiles make 32 times as many products as AVX-512, which may do twice as many as what the roof was built with;
+  // products in pairs twice, and the same again.
+  if (has_instructions("amx_", dtype)) return 64;
+  return has_instructions("avx512_", dtype) ? 4 : 1;
 }
 
 }  // namespace attest

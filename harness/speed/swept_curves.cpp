@@ -6,9 +6,9 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-SweptCurve curve_from(const Json& json, const std::string& place, std::size_t values) {
+SweptCurve curve_from(const OrderedJson& json, const std::string& place, std::size_t values) {
   const JsonFields fields(json, place);
   SweptCurve curve{fields.text("line"), fields.texts("cases"), {}};
   if (curve.cases.size() != values) fields.fail("has not a case for each value");
@@ -23,10 +23,11 @@ SweptCurve curve_from(const Json& json, const std::string& place, std::size_t va
 
 }  // namespace
 
-Json to_json(const SweptCurves& sweep) {
-  Json json = {{"key", sweep.key}, {"before", sweep.before}, {"values", sweep.values}, {"curves", Json::array()}};
+OrderedJson to_json(const SweptCurves& sweep) {
+  OrderedJson json = {
+      {"key", sweep.key}, {"before", sweep.before}, {"values", sweep.values}, {"curves", OrderedJson::array()}};
   for (const SweptCurve& curve : sweep.curves) {
-    Json growth = Json::object();
+    OrderedJson growth = OrderedJson::object();
     for (const auto& [backend, g] : curve.growth)
       growth[backend] = {{"exponent", g.exponent}, {"last", g.last}, {"from", g.from}, {"to", g.to}};
     json["curves"].push_back({{"line", curve.line}, {"cases", curve.cases}, {"growth", growth}});
@@ -34,7 +35,7 @@ Json to_json(const SweptCurves& sweep) {
   return json;
 }
 
-SweptCurves swept_curves_from_json(const Json& json, const std::string& name) {
+SweptCurves swept_curves_from_json(const OrderedJson& json, const std::string& name) {
   const JsonFields fields(json, name + ": the sweep");
   SweptCurves sweep{fields.text("key"), fields.text("before"), {}, {}};
   for (const std::size_t value : fields.counts("values")) {
@@ -43,7 +44,7 @@ SweptCurves swept_curves_from_json(const Json& json, const std::string& name) {
     sweep.values.push_back(static_cast<long>(value));
   }
   std::size_t number = 0;
-  for (const Json& one : fields.list("curves"))
+  for (const OrderedJson& one : fields.list("curves"))
     sweep.curves.push_back(curve_from(one, fields.place_in("curves", ++number), sweep.values.size()));
   return sweep;
 }

@@ -19,12 +19,13 @@ Case with_other_data(const Case& source, std::uint64_t seed) { return with_input
 
 }  // namespace
 
-void check_memory_to_time(const Case& one, std::size_t count) {
+void check_memory_to_time(const Case& one, std::size_t count, bool isolated) {
   // Two cases with inputs, of which memory_needed counts one; up to two sets of changing inputs, each kept twice; a
   // second set of outputs; and plans of all backends at once, each with inputs and outputs of its own, of which it
   // counts one.
   constexpr double kHere = 6;
-  check_memory(one.problem, one.label, kHere + static_cast<double>(count) - 1);
+  const auto all = static_cast<double>(count);
+  check_memory(one.problem, one.label, isolated ? kHere * all : kHere + all - 1);
 }
 
 TimedCase::TimedCase(const Case& source, const std::vector<Backend*>& backends, int threads, std::uint64_t seed)

@@ -14,7 +14,8 @@
 namespace attest {
 
 /// Throws UserError where the memory for timing `count` backends on the case isn't there, as check_memory does.
-void check_memory_to_time(const Case& one, std::size_t count);
+/// `isolated`: each has the case in a process of its own.
+void check_memory_to_time(const Case& one, std::size_t count, bool isolated = false);
 
 class TimedCase {
  public:

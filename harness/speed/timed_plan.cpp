@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <new>
 #include <thread>
 
 #include "backends/refusal.h"
 #include "harness/base/float_environment.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/raw_clock.h"
 #include "harness/base/stopwatch.h"
 #include "harness/speed/cpu_clock.h"
 #include "harness/speed/memory_peak.h"
@@ -30,13 +32,19 @@ constexpr std::chrono::milliseconds kLater{50};
 constexpr std::size_t kRepeats = 3;
 /// Walks without a probe, by which downloads are judged.
 constexpr int kUnannounced = 2;
+/// Runs of a sample that are looked at by chance, on average.
+constexpr std::uint64_t kLooks = 2;
+/// Where a run is shorter than this, so many are taken together that they aren't.
+constexpr double kBatch = 0.5e-3;
+constexpr int kMostInBatch = 32;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
 
 /// Of a plan with this verdict.
 NoSpeed no_speed_of(Status status, const FailureCause& cause) {
   switch (status) {
-    case Status::pass: return NoSpeed::none;
+    case Status::pass:
+    case Status::convention: return NoSpeed::none;
     case Status::refused: return NoSpeed::refused;
     case Status::mistrusted: return NoSpeed::unproven;
     case Status::suspect: return NoSpeed::suspect;
@@ -46,6 +54,7 @@ NoSpeed no_speed_of(Status status, const FailureCause& cause) {
   }
   switch (cause.kind) {
     case Cause::threw: return NoSpeed::threw;
+    case Cause::out_of_memory: return NoSpeed::out_of_memory;
     case Cause::rounding_mode_changed:
     case Cause::flush_to_zero_changed: return NoSpeed::float_mode_changed;
     default: return NoSpeed::wrong_result;
@@ -53,7 +62,7 @@ NoSpeed no_speed_of(Status status, const FailureCause& cause) {
 }
 
 NoSpeedReason failure_of(const Verdict& verdict) {
-  if (verdict.status == Status::pass || !verdict.waiver.empty()) return {};
+  if (is_right(verdict) || !verdict.waiver.empty()) return {};
   return {no_speed_of(verdict.status, verdict.cause), std::string(name_of(verdict.status)) + ": " + verdict.reason};
 }
 
@@ -108,7 +117,7 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
 
 /// Whether another run's output is wrong at once and right a little later.
 bool TimedPlan::is_late(const Inputs& inputs) {
-  const SampleRows rows(case_.problem(), case_.as_written().inputs(), producer_, case_.random()());
+  const SampleRows rows(case_.problem(), case_.as_written().inputs(), producer_, random_bits());
   try {
     guarded([&] { plan_->upload(inputs); });
     guarded([&] { plan_->run(); });
@@ -127,6 +136,8 @@ void TimedPlan::attempt(const Steps& steps) {
     steps();
   } catch (const CaseFault& fault) {
     wrong_ = {no_speed_of(fault.status(), fault.cause()), fault.what()};
+  } catch (const std::bad_alloc&) {
+    wrong_ = {NoSpeed::out_of_memory, "ran out of memory"};
   } catch (const std::exception& error) {
     wrong_ = {NoSpeed::threw, std::string("threw: ") + error.what()};
   } catch (...) {
@@ -160,7 +171,7 @@ std::int64_t TimedPlan::warm_up(double seconds) {
   double run = kInfinity, look = 0;
   for (int n = 0; n < 2 && wrong_.empty() && (n == 0 || run < seconds); ++n) {
     const Stopwatch watch;
-    begin_sample(1, false);
+    begin_sample(1, 0);
     run = std::min(run, run_once());
     end_sample();
     look = watch.seconds() - run;
@@ -170,7 +181,7 @@ std::int64_t TimedPlan::warm_up(double seconds) {
   double each = kInfinity;
   for (int n = 0; n < 2 && wrong_.empty(); ++n) {
     const Stopwatch watch;
-    attempt([&] { run = std::min(run, walk(true, Look::away).run); });
+    attempt([&] { run = std::min(run, walk(Look::away).run); });
     each = std::min(each, watch.seconds());
   }
   check_inputs();
@@ -182,15 +193,16 @@ std::int64_t TimedPlan::warm_up(double seconds) {
   return planned_;
 }
 
-void TimedPlan::begin_sample(std::int64_t runs, bool in_full) {
+void TimedPlan::begin_sample(std::int64_t runs, int in_full) {
   runs_ = runs;
   at_ = 0;
   in_full_ = in_full;
-  checked_ = static_cast<std::int64_t>(case_.random()() % static_cast<std::uint64_t>(runs)) + 1;
+  checked_in_full_ = false;
   // In turn at first, so that short benchmarks have some of both.
-  probed_ = sample_ < 4 ? sample_ % 2 == 0 : case_.random()() % 3 == 0;
+  probed_ = sample_ < 4 ? sample_ % 2 == 0 : random_bits() % 3 == 0;
   ++sample_;
-  device_ = cpu_ = own_cpu_ = wall_ = 0;
+  device_ = own_cpu_ = wall_ = 0;
+  cpu_.emplace();
   others_ = times_of_other_threads();
 }
 
@@ -198,14 +210,16 @@ double TimedPlan::run_once() {
   Walk walk;
   attempt([&] {
     const bool last = ++at_ == runs_;
-    const Look look = last && probed_ ? Look::with_probes : last || at_ == checked_ ? Look::at_rows : Look::away;
-    if (last && in_full_)
+    const Look look = last && probed_ ? Look::with_probes : last ? Look::at_rows : Look::by_chance;
+    checked_in_full_ = last && in_full_ > 0 && random_bits() % static_cast<std::uint64_t>(in_full_) == 0;
+    if (checked_in_full_)
       walk_in_full(walk);
     else
-      walk = this->walk(at_ == 1, look);
+      walk = this->walk(look);
   });
   if (!wrong_.empty()) return 0;
   steps_.upload.push_back(walk.upload);
+  if (!checked_in_full_) steps_.uploaded.push_back({walk.upload, walk.upload_cpu});
   steps_.run.push_back(walk.run);
   if (walk.download > 0) {
     steps_.download.push_back(walk.download);
@@ -222,8 +236,10 @@ void TimedPlan::end_sample() {
   std::set<int> others = which_work(others_, times_of_other_threads(), wall_);
   std::erase_if(others, [&](int thread) { return restless.contains(thread); });
   const double seen = own_cpu_ / wall_ + static_cast<double>(others.size());
-  // Of threads that have ended meanwhile the process's clock tells; and of those that another backend left running.
-  steps_.threads.push_back(restless.empty() ? std::max(cpu_ / wall_, seen) : seen);
+  const double busy = (cpu_->own() + cpu_->descendants()) / wall_;
+  // Of threads and processes that have ended meanwhile clocks tell; and of those that another backend left running.
+  steps_.threads.push_back(restless.empty() ? std::max(busy, seen) : seen);
+  if (restless.empty()) steps_.processors.push_back(busy);
 }
 
 void TimedPlan::rest() {
@@ -265,14 +281,20 @@ void TimedPlan::read_device_time() {
 
 void TimedPlan::run_cold(ColdCaches& caches) {
   attempt([&] {
-    const double seconds = walk(true, Look::at_rows, &caches).run;
+    const double seconds = walk(Look::at_rows, &caches).run;
     if (wrong_.empty()) steps_.cold.push_back(seconds);
   });
   check_inputs();
   rest();
 }
 
-TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
+/// Decided when the run is over.
+bool TimedPlan::is_looked_at(Look look) const {
+  if (look != Look::by_chance) return look != Look::away;
+  return random_bits() % static_cast<std::uint64_t>(std::max<std::int64_t>(runs_, 1)) < kLooks;
+}
+
+TimedPlan::Walk TimedPlan::walk(Look look, ColdCaches* evicted) {
   Walk walk;
   const bool probed = look == Look::with_probes;
   GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
@@ -280,8 +302,10 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
     outputs.reset();
     guarded([&] { plan_->download(outputs.views()); });
   }
-  const Inputs& inputs = case_.changing().next(keys);
+  const Inputs& inputs = case_.changing().next();
+  const double cpu_before = process_cpu_seconds();
   walk.upload = guarded([&] { plan_->upload(inputs); });
+  walk.upload_cpu = process_cpu_seconds() - cpu_before;
   Early early;
   if (probed) {
     more.reset();
@@ -289,15 +313,17 @@ TimedPlan::Walk TimedPlan::walk(bool keys, Look look, ColdCaches* evicted) {
     early.changed = !same_bits(outputs, more);
   }
   if (evicted) evicted->evict();
+  if (!cpu_) cpu_.emplace();
+  const double own = thread_cpu_seconds(), all = cpu_->own();
   const Stopwatch outer;
-  const double cpu = process_cpu_seconds(), own = thread_cpu_seconds();
+  cpu_->begin_run();
   walk.run = guarded([&] { plan_->run(); });
-  own_cpu_ += thread_cpu_seconds() - own;
-  walk.run_cpu = process_cpu_seconds() - cpu;
-  cpu_ += walk.run_cpu;
+  cpu_->end_run();
   wall_ += outer.seconds();
+  own_cpu_ += thread_cpu_seconds() - own;
+  walk.run_cpu = cpu_->own() - all;
   read_device_time();
-  if (look == Look::away || !wrong_.empty()) return walk;
+  if (!is_looked_at(look) || !wrong_.empty()) return walk;
 
   const StepSamples::Cost download = fetch(outputs, walk.fetched);
   walk.download = download.seconds;
@@ -315,7 +341,7 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
     return;
   }
   // Of what the plan was given, wherever it may write.
-  const SampleRows rows(case_.problem(), case_.changing().kept().views(), producer_, case_.random()());
+  const SampleRows rows(case_.problem(), case_.changing().kept().views(), producer_, random_bits());
   const Comparison comparison = rows.compare(outputs);
   steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
   steps_.after.push_back(watch.seconds());
@@ -344,13 +370,28 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
     wrong_ = {NoSpeed::result_after_run, "its output changed after run had returned"};
   }
   // Drawn after the run, so that nothing before it can tell.
-  const bool repeats = steps_.repeated.size() < kRepeats && case_.random()() % 4 != 0;
-  if (!repeats && !suspected_) return;
-  guarded([&] { plan_->upload(inputs); });
-  StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, {}};
-  const double before = process_cpu_seconds();
-  repeat.same.seconds = guarded([&] { plan_->run(); });
-  repeat.same.cpu = process_cpu_seconds() - before;
+  const bool repeats = steps_.repeated.size() < kRepeats && random_bits() % 4 != 0;
+  if (repeats || suspected_) time_the_same_again(inputs, walk);
+}
+
+/// New data and the same once more, in batches where one run is too short to tell.
+void TimedPlan::time_the_same_again(const Inputs& inputs, const Walk& walk) {
+  const auto run_on = [&](const Inputs& data) {
+    guarded([&] { plan_->upload(data); });
+    const double before = process_cpu_seconds();
+    const double seconds = guarded([&] { plan_->run(); });
+    return StepSamples::Cost{seconds, process_cpu_seconds() - before};
+  };
+  const auto add = [](StepSamples::Cost& sum, const StepSamples::Cost& one) {
+    sum.seconds += one.seconds;
+    sum.cpu += one.cpu;
+  };
+  StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, run_on(inputs)};
+  for (int n = 1; n < kMostInBatch && repeat.fresh.seconds < kBatch && wrong_.empty(); ++n) {
+    const Inputs& other = case_.changing().next();
+    add(repeat.fresh, run_on(other));
+    add(repeat.same, run_on(other));
+  }
   steps_.repeated.push_back(repeat);
 }
 
@@ -391,7 +432,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
   constexpr double kSeconds = 3;
   const Stopwatch watch;
   for (int n = 0; n < kUnannounced && steps_.fetched.size() < kUnannounced && wrong_.empty() && !interrupted; ++n) {
-    begin_sample(1, false);
+    begin_sample(1, 0);
     probed_ = false;
     run_once();
     end_sample();
@@ -399,7 +440,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
   }
   suspected_ = !worked_outside_run(steps_, yardstick).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
-    begin_sample(planned_, false);
+    begin_sample(planned_, 0);
     probed_ = n % 2 != 0;
     while (at_ < runs_ && wrong_.empty()) run_once();
     end_sample();

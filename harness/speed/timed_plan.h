@@ -1,11 +1,12 @@
 // A backend's plan under time: every sample is a result.
 //
-// Before each run the inputs change in place and are uploaded. The last run of a sample and one more, drawn at random,
-// are downloaded into spoiled outputs and checked on random rows; in one sample the last run has data that the backend
-// has never seen, and every row is checked as `attest check` does. Nothing tells the plan which run that will be. What
-// is expected comes from a copy of the inputs: a plan that writes to its own gets no speed, and no other plan reads
-// that. Some walks are probed as well: downloaded before the run, when the new result can't be there yet, and twice
-// after it.
+// Before each run the inputs change in place and are uploaded. The last run of a sample and others, two on average, are
+// downloaded into spoiled outputs and checked on random rows. Whether a run is looked at, and on which rows, is drawn
+// from the system's randomness when it is over: nothing in memory tells before, and each of the others may be looked at
+// as well. In one sample the last run has data that the backend has never seen, and every row is checked as
+// `attest check` does. What is expected comes from a copy of the inputs: a plan that writes to its own gets no speed,
+// and no other plan reads that. Some walks are probed as well: downloaded before the run, when the new result can't be
+// there yet, and twice after it.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "harness/comparison/ulps.h"
 #include "harness/speed/cold_caches.h"
 #include "harness/speed/no_speed.h"
+#include "harness/speed/processor_time.h"
 #include "harness/speed/sample_check.h"
 #include "harness/speed/step_samples.h"
 #include "harness/speed/thread_demand.h"
@@ -47,8 +49,11 @@ class TimedPlan {
   /// spent on what is not run().
   std::int64_t warm_up(double seconds);
 
-  /// A sample of `runs` runs begins; with `in_full` its last run is checked whole.
-  void begin_sample(std::int64_t runs, bool in_full);
+  /// A sample of `runs` runs begins. One of `in_full` such samples has its last run checked whole, none with 0; which
+  /// one is drawn when that run's turn comes.
+  void begin_sample(std::int64_t runs, int in_full);
+  /// Whether the sample's last run was.
+  bool checked_in_full() const { return checked_in_full_; }
   /// Uploads changed inputs and runs. Returns the seconds of run(), and 0 when something was wrong.
   double run_once();
   void end_sample();
@@ -63,18 +68,20 @@ class TimedPlan {
  private:
   struct Walk {
     double upload = 0, run = 0, download = 0;
-    double run_cpu = 0;  ///< of the process
+    double upload_cpu = 0, run_cpu = 0;  ///< of the process
     double download_cpu = 0;
     StepSamples::Cost fetched;  ///< from the run's return until its output was there
   };
-  enum class Look { away, at_rows, with_probes };
+  enum class Look { away, by_chance, at_rows, with_probes };
   /// A download between upload and run: whether it gave anything else than the run before had left.
   struct Early {
     bool changed = false;
     double seconds = 0;
   };
 
-  Walk walk(bool keys, Look look, ColdCaches* evicted = nullptr);
+  Walk walk(Look look, ColdCaches* evicted = nullptr);
+  bool is_looked_at(Look look) const;
+  void time_the_same_again(const Inputs& inputs, const Walk& walk);
   StepSamples::Cost fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
   void check_as_written(const Inputs& inputs);
   void check_inputs();
@@ -100,11 +107,13 @@ class TimedPlan {
   std::optional<UlpErrors> ulps_;
   StepSamples steps_;
   std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
-  std::int64_t planned_ = 1, runs_ = 0, at_ = 0, checked_ = 0, sample_ = 0;
-  bool in_full_ = false, probed_ = false, suspected_ = false;
+  std::int64_t planned_ = 1, runs_ = 0, at_ = 0, sample_ = 0;
+  int in_full_ = 0;
+  bool checked_in_full_ = false, probed_ = false, suspected_ = false;
   double device_ = 0;
-  double cpu_ = 0, own_cpu_ = 0, wall_ = 0;  ///< of the sample's runs: of the process, of this thread, and their time
-  std::map<int, ThreadTime> others_;         ///< when the sample began
+  double own_cpu_ = 0, wall_ = 0;     ///< of the sample's runs: of this thread, and their time
+  std::optional<ProcessorTime> cpu_;  ///< of everybody
+  std::map<int, ThreadTime> others_;  ///< when the sample began
 };
 
 }  // namespace attest

@@ -80,7 +80,7 @@ void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, con
                             {"commit", build_commit()},
                             {"cpu", machine.cpu},
                             {"build", machine.build},
-                            {"command", join_texts(context.command, " ")},
+                            {"command", shell_line(context.command)},
                             {"threads", std::to_string(context.settings.threads)},
                             {"repetitions", std::to_string(context.settings.repetitions)},
                             {"seed", std::to_string(context.settings.seed)},

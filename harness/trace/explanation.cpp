@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/base/text.h"
+#include "harness/base/user_error.h"
 #include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/probe/right_if.h"
 #include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
@@ -19,6 +23,9 @@
 
 namespace attest {
 namespace {
+
+/// To find a statement under which the case would be right.
+constexpr double kStatementSeconds = 10;
 
 struct Element {
   RowIndex row;
@@ -109,7 +116,13 @@ std::vector<Element> elements_of(const Problem& p, const Expectation& e, const A
 
 Verdict explain(const Case& source, Backend& backend, int threads, int elements, std::FILE* out) {
   const Problem& p = source.problem;
-  const PreparedCase prepared(source, {&backend}, threads);
+  PreparedCase prepared(source, {&backend}, threads);
+  prepared.diagnose_failures();
+  WrongResults wrong;
+  prepared.keep_wrong_results(
+      [&](const Verdict& v, const Arithmetic& stated, std::shared_ptr<const GuardedOutputs> kept) {
+        if (may_be_of_statement(v)) wrong.add({&source, stated, std::move(kept)});
+      });
   Verdict verdict = prepared.check(backend);
   const Identity identity = identity_of(backend);
   if (verdict.status == Status::refused) {
@@ -118,10 +131,18 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements,
   }
   fmt::print(out, "{}\n{}\n", printable_line(source.label), printable_line(description(identity)));
   fmt::print(out, "{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
+  if (is_failure(verdict)) {
+    if (const auto right_if = wrong.right_if(backend, threads, kStatementSeconds)) {
+      fmt::print(out, "this case would be right if {} states {}: {}\n", printable(identity.name), right_if->statement(),
+                 right_if->code(language_of(identity.plugin)));
+    }
+  }
 
   GuardedOutputs outputs(p);
   try {
     walk_once(backend, p, prepared.inputs(), outputs);
+  } catch (const UnusableBackend&) {
+    throw;
   } catch (const std::exception& error) {
     fmt::print(out, "nothing to explain: it threw: {}\n", printable(error.what()));
     return verdict;

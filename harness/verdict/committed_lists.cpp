@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kListsHere = "lists";
+
 bool is_file(const std::string& text) { return text.ends_with(".safetensors"); }
 
 bool matches_text(const std::string& pattern, const std::string& text) {
@@ -34,12 +36,12 @@ bool matches(const std::string& pattern, const Verdict& verdict) {
 }
 
 fs::path list_path(const std::string& backend, const std::string& file) {
-  if (const char* outside = std::getenv("ATTEST_LISTS")) {
-    const fs::path path = fs::path(outside) / backend / file;
-    std::error_code error;
-    if (fs::exists(path, error) || !fs::is_directory(data_folder("backends") / backend, error)) return path;
-  }
-  return data_folder("backends") / backend / file;
+  const char* outside = std::getenv("ATTEST_LISTS");
+  std::error_code error;
+  const bool own = fs::is_directory(data_folder("backends") / backend, error);
+  // What isn't attest's own has no place in an installation, which its author may not even write to.
+  const fs::path path = fs::path(outside ? outside : kListsHere) / backend / file;
+  return !own || (outside && fs::exists(path, error)) ? path : data_folder("backends") / backend / file;
 }
 
 std::vector<ListedCase> read_list(const fs::path& path) {

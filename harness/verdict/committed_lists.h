@@ -6,7 +6,7 @@
 // be waived: a result outside its bound is wrong.
 //
 // A list lies in backends/<name>/, installed with attest or in the source tree. Backends from elsewhere have theirs in
-// $ATTEST_LISTS/<name>/, which is looked in first.
+// $ATTEST_LISTS/<name>/, which is looked in first, or in lists/<name>/ where that isn't set: beside their own sources.
 #pragma once
 
 #include <filesystem>

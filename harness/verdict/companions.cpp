@@ -1,6 +1,9 @@
 #include "harness/verdict/companions.h"
 
+#include <algorithm>
+
 #include "reference/find_fault.h"
+#include "reference/tensor_place.h"
 
 namespace attest {
 namespace {
@@ -8,6 +11,40 @@ namespace {
 /// Lengths about half as long; an empty sequence gets a row. Packed and paged storage only shrinks by this.
 void change_lengths(std::vector<std::int64_t>& lengths, std::int64_t most) {
   for (std::int64_t& length : lengths) length = length > 1 ? length / 2 : most > 0 && length == 0 ? 1 : length;
+}
+
+/// Tensors that lie somehow become dense, dense ones get gaps behind their rows.
+void change_strides(Problem& p) {
+  constexpr std::int64_t kGap = 3;
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+    TensorSpec& spec = p.tensor(id);
+    if (spec != TensorSpec{}) {
+      spec = {};
+      continue;
+    }
+    const Index4 n = place_of(p, id).shape;
+    const std::int64_t row = n[3] + kGap, head = std::max<std::int64_t>(n[2], 1) * row;
+    spec.strides = Index4{std::max<std::int64_t>(n[1], 1) * head, head, row, 1};
+  }
+}
+
+/// A mask gets another axis or loses one; where there is none, one comes.
+void change_mask(Problem& p) {
+  p.tensor(TensorId::mask) = {};
+  if (!p.mask) {
+    p.mask = MaskSpec{false, {false, false, true, true}};
+    p.data.mask_fill = {"random", {0.5}};
+  } else {
+    bool& heads = p.mask->kept[p.query_heads > 1 ? 1 : 2];
+    heads = !heads;
+  }
+}
+
+void change_type(Problem& p) {
+  p.dtype = p.dtype == DType::f32 ? DType::f16 : p.dtype == DType::f16 ? DType::bf16 : DType::f32;
+  p.data.fill = {};
+  p.data.own_fills = {};
+  if (p.mask && p.mask->additive) p.data.mask_fill = {"normal", {}};
 }
 
 /// `change` on a copy that is kept if it still can be a call.
@@ -43,6 +80,19 @@ Problem same_sizes_other_values(const Problem& problem) {
   try_change(other, [](Problem& p) {
     for (double& sink : p.sink_values) sink = 1 - sink;
   });
+  return other;
+}
+
+std::optional<Problem> same_but_one_thing(const Problem& problem, OneThing thing) {
+  Problem other = problem;
+  // Other numbers, or what was computed for the one would do for the other.
+  if (other.dropout == 0) ++other.data.seed;
+  switch (thing) {
+    case OneThing::strides: change_strides(other); break;
+    case OneThing::mask: change_mask(other); break;
+    case OneThing::type: change_type(other); break;
+  }
+  if (find_fault(other)) return std::nullopt;
   return other;
 }
 

@@ -9,16 +9,20 @@
 #include "harness/comparison/error_map.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/verdict.h"
 #include "reference/call.h"
 
 namespace attest {
 
 struct Judgement {
   Comparison comparison;
-  FailureCause cause;           ///< none when nothing is wrong
-  std::string reason;           ///< and the sentence for it
-  std::optional<ErrorMap> map;  ///< where elements are wrong, if any are and it is wanted
-  bool state_matters = false;   ///< the cause says already what the result depends on and mustn't
+  FailureCause cause;            ///< none when nothing is wrong
+  std::string reason;            ///< and the sentence for it
+  std::optional<ErrorMap> map;   ///< where elements are wrong, if any are and it is wanted
+  std::string convention;        ///< where nothing is wrong only by what the backend states: the statements
+  Status status = Status::fail;  ///< where something is wrong
+  std::string steps{};           ///< among which the result is wrong, if it is right otherwise (plan_life.h)
+  bool state_matters = false;    ///< the cause says already what the result depends on and mustn't
 
   bool wrong() const { return !cause.empty(); }
 };

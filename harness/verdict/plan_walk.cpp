@@ -1,5 +1,9 @@
 #include "harness/verdict/plan_walk.h"
 
+#include <barrier>
+#include <exception>
+#include <thread>
+
 #include "harness/base/float_environment.h"
 #include "harness/base/stopwatch.h"
 
@@ -19,6 +23,35 @@ std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call) {
   if (!plan) throw BackendError("prepare returned no plan");
   refuse_change(environment);
   return plan;
+}
+
+void run_plan(Plan& plan) {
+  const FloatEnvironment environment;
+  plan.run();
+  refuse_change(environment);
+}
+
+void run_side_by_side(Plan& one, Plan& other) {
+  if (auto* elsewhere = dynamic_cast<RunsElsewhere*>(&one)) {
+    elsewhere->run_beside(other);
+    return;
+  }
+  std::barrier<> together(2);
+  std::exception_ptr failures[2];
+  const auto run = [&](Plan& plan, std::exception_ptr& failure) {
+    together.arrive_and_wait();
+    try {
+      plan.run();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  std::thread beside([&] { run(other, failures[1]); });
+  run(one, failures[0]);
+  beside.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
 }
 
 StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between) {

@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "backends/refusal.h"
-#include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
+#include "harness/base/stopwatch.h"
 #include "harness/base/text.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
 #include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
+#include "harness/verdict/printed_command.h"
+#include "harness/verdict/stated_conventions.h"
 #include "reference/case_line.h"
 #include "reference/options.h"
 
@@ -32,6 +37,8 @@ Judgement judgement_of(const Walk& walk) {
   try {
     return walk();
   } catch (const CaseFault&) {
+    throw;
+  } catch (const UnusableBackend&) {
     throw;
   } catch (const std::exception& error) {
     thrown.reason = std::string("threw: ") + error.what();
@@ -57,6 +64,22 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
       "{:.9g}",
       deviation->ratio, kSuspectDeviations, output, at[0], at[1], at[2], at[3], got, expected);
   return true;
+}
+
+/// Whether an output holds other numbers than it should: nothing else is wrong then.
+bool is_of_numbers(const FailureCause& cause) {
+  switch (cause.kind) {
+    case Cause::outside_bound:
+    case Cause::not_finite:
+    case Cause::nan_lost:
+    case Cause::infinity_lost: return true;
+    default: return false;
+  }
+}
+
+/// As a command takes it.
+std::string argument_of(const Case& source) {
+  return source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
 }
 
 void depends(Judgement& judgement, Cause cause, std::string reason) {
@@ -85,8 +108,16 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
 }
 
 std::string repro_command(const Case& source, const Identity& backend) {
-  const std::string what = source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
-  return parameters_prefix(backend) + check_command(backend.plugin) + " --backend " + backend.name + " " + what;
+  return printed_command("check", backend, argument_of(source), source.label);
+}
+
+std::string repro_with(const std::string& option, const Case& source, const std::string& command) {
+  const std::size_t at = command.rfind(argument_of(source));
+  return at == std::string::npos ? command : std::string(command).insert(at, option + " ");
+}
+
+std::string repro_after(const Case& earlier, const Case& source, const std::string& command) {
+  return repro_with(argument_of(earlier), source, command);
 }
 
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
@@ -120,14 +151,17 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       if (refusal->reason.empty()) set_failure(verdict, {Cause::refused_without_reason}, "refused without a reason");
       return verdict;
     }
-    const std::size_t producer = expectation_.number_of({backend.arithmetic(p), p.dtype});
-    GuardedOutputs outputs(p);
+    const Arithmetic arithmetic = backend.arithmetic(p);
+    const Standard standard{expectation_.number_of({arithmetic, p.dtype}), backend.conventions()};
+    const std::size_t producer = standard.producer;
+    const auto kept = std::make_shared<GuardedOutputs>(p);
+    GuardedOutputs& outputs = *kept;
     Judgement judgement;
     if (plan) {
       verdict.seconds = walk(*plan, elsewhere ? *elsewhere : views_, &outputs);
-      judgement = judge_results(outputs, producer);
+      judgement = judge_results(outputs, standard);
     } else {
-      judgement = judge_with_states(backend, producer, outputs, verdict.seconds);
+      judgement = judge_with_states(backend, standard, outputs, verdict.seconds);
     }
     verdict.rows_checked = static_cast<std::int64_t>(expectation_.rows.size());
 
@@ -138,16 +172,29 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     verdict.status = Status::pass;
     if (judgement.wrong()) {
       set_failure(verdict, judgement.cause, judgement.reason);
+      verdict.status = judgement.status;
+      verdict.steps = judgement.steps;
+      if (!verdict.steps.empty())
+        verdict.repro = repro_with("--steps " + shell_quoted(verdict.steps), source_, verdict.repro);
+      diagnose(outputs, producer, verdict);
+    } else if (!judgement.convention.empty()) {
+      verdict.status = Status::convention;
+      verdict.reason = "not as attest does it, and as the backend states: " + judgement.convention;
+      verdict.error_over_bound.reset();
+      verdict.worst.reset();
     } else if (is_suspect(expectation_, producer, outputs, verdict)) {
       apply_waiver(verdict);
     } else if (comparison.mistrusted()) {
       verdict.status = Status::mistrusted;
       verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
     }
-    if (has_golden() && !is_failure(verdict)) check_golden(backend, verdict);
+    if (keep_ && is_failure(verdict)) keep_(verdict, arithmetic, kept);
+    if (has_golden() && !is_failure(verdict) && judgement.convention.empty()) check_golden(backend, verdict);
   } catch (const CaseFault& fault) {
     set_failure(verdict, fault.cause(), fault.what());
     verdict.status = fault.status();
+  } catch (const UnusableBackend&) {
+    throw;
   } catch (const std::exception& error) {
     set_failure(verdict, {Cause::threw}, std::string("threw: ") + error.what());
   } catch (...) {
@@ -156,22 +203,42 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   return verdict;
 }
 
-Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, std::size_t producer) const {
-  return judge(source_.problem, expectation_, expectation_.bounds[producer], outputs, maps_);
+Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, const Standard& standard) const {
+  Judgement judgement = judge(source_.problem, expectation_, expectation_.bounds[standard.producer], outputs, maps_);
+  if (!judgement.wrong() || !is_of_numbers(judgement.cause)) return judgement;
+  judgement.convention = right_by_convention(standard.conventions, source_.problem, views_, expectation_,
+                                             standard.producer, outputs, threads_);
+  if (judgement.convention.empty()) return judgement;
+  judgement.cause = {};
+  judgement.reason.clear();
+  judgement.map.reset();
+  return judgement;
 }
 
-Judgement PreparedCase::judge_with_states(Backend& backend, std::size_t producer, GuardedOutputs& outputs,
+void PreparedCase::diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const {
+  if (!diagnoses_ || !verdict.worst || !is_of_numbers(verdict.cause)) return;
+  MistakeFinder own;
+  MistakeFinder& finder = finder_of_ ? finder_of_(verdict.backend) : own;
+  verdict.mistakes =
+      finder.find(source_.problem, views_, expectation_.producers[producer], outputs, *verdict.worst, threads_);
+  if (!verdict.mistakes.empty()) verdict.reason += "; " + mistakes_text(verdict.mistakes);
+}
+
+Judgement PreparedCase::judge_with_states(Backend& backend, const Standard& standard, GuardedOutputs& outputs,
                                           StepSeconds& seconds) const {
-  const StateSteps steps = once_ ? StateSteps{} : state_steps(source_.problem);
+  StateSteps steps = once_ ? StateSteps{} : state_steps(source_.problem, steps_seed_);
+  if (!given_steps_.empty()) steps.life = true;
+  const bool life = std::exchange(steps.life, false);
   Judgement judgement = judgement_of([&] {
     StateWalk walk(backend, source_.problem, data(), steps);
     seconds = walk.walk(outputs);
-    Judgement first = judge_results(outputs, producer);
-    if (first.cause.kind == Cause::unwritten) return judge_unwritten(walk, producer, std::move(first));
-    return first.wrong() ? first : judge_again(walk, steps, producer, outputs, std::move(first));
+    Judgement first = judge_results(outputs, standard);
+    if (first.cause.kind == Cause::unwritten) return judge_unwritten(walk, standard, std::move(first));
+    return first.wrong() ? first : judge_again(walk, steps, standard, outputs, std::move(first));
   });
+  if (life && !judgement.wrong()) return judge_life(backend, standard, std::move(judgement));
   if (judgement.state_matters || !judgement.wrong()) return judgement;
-  const std::string state = state_that_matters(backend, steps, producer);
+  const std::string state = state_that_matters(backend, steps, standard);
   if (state.empty()) return judgement;
   judgement.cause = {Cause::fresh_plan_only};
   judgement.reason = "right in a fresh plan, wrong " + state + ": " + judgement.reason;
@@ -179,7 +246,7 @@ Judgement PreparedCase::judge_with_states(Backend& backend, std::size_t producer
 }
 
 /// A right result once more: downloaded a second time, and computed in another thread.
-Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size_t producer,
+Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, const Standard& standard,
                                     const GuardedOutputs& outputs, Judgement first) const {
   if (!steps.rehearsal) return first;
   GuardedOutputs again(source_.problem);
@@ -192,7 +259,7 @@ Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size
   again.reset();
   Judgement elsewhere = judgement_of([&] {
     walk.walk_in_another_thread(again);
-    return again.difference_from(outputs).empty() ? Judgement{} : judge_results(again, producer);
+    return again.difference_from(outputs).empty() ? Judgement{} : judge_results(again, standard);
   });
   if (!elsewhere.wrong()) {
     walk.require_companions();
@@ -203,12 +270,66 @@ Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, std::size
   return elsewhere;
 }
 
+Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, Judgement first) const {
+  constexpr double kShortenSeconds = 1;
+  constexpr int kMostTries = 150;
+  const std::uint64_t seed = life_seed(source_.problem, steps_seed_);
+  std::optional<Expectation> shared;  // of the case's data where two tensors have one memory: always the same
+  const auto judge_shared = [&](const Inputs& inputs, const GuardedOutputs& outputs) {
+    if (!shared) shared = expect(source_.problem, inputs, {expectation_.producers[standard.producer]}, threads_);
+    return judge(source_.problem, *shared, shared->bounds.front(), outputs, false);
+  };
+  std::optional<CaseFault> fault;
+  Judgement wrong;
+  const auto fails = [&](const PlanSteps& steps) {
+    fault.reset();
+    wrong = {};
+    try {
+      wrong = judgement_of([&] {
+        Judgement found;
+        take_steps(backend, source_.problem, data(), steps, seed,
+                   [&](const GuardedOutputs& outputs, const Inputs* others) {
+                     found = others ? judge_shared(*others, outputs) : judge_results(outputs, standard);
+                     return !found.wrong();
+                   });
+        return found;
+      });
+    } catch (const CaseFault& thrown) {
+      fault = thrown;
+    }
+    return fault || wrong.wrong();
+  };
+  const PlanSteps all = given_steps_.empty() ? draw_steps(seed) : given_steps_;
+  if (!fails(all)) return first;
+  std::pair seen(wrong, fault);
+  int tries = fault && fault->status() == Status::timeout ? kMostTries : 0;
+  const Stopwatch spent;
+  PlanSteps steps =
+      shortest_steps(all, fails, [&] { return ++tries < kMostTries && spent.seconds() < kShortenSeconds; });
+  const bool again = fails(steps);
+  if (again)
+    seen = {wrong, fault};
+  else
+    steps = all;
+  auto& [judgement, thrown] = seen;
+  if (thrown) {
+    judgement = {};
+    judgement.status = thrown->status();
+    judgement.reason = thrown->what();
+  }
+  judgement.steps = steps_text(steps);
+  depends(judgement, again ? Cause::among_steps : Cause::not_every_time,
+          fmt::format("right by itself, wrong{} among these steps of three plans (seed {}): {}: {}",
+                      again ? "" : ", though not every time,", seed, judgement.steps, judgement.reason));
+  return judgement;
+}
+
 /// Elements hold what they held before. Once more with zeros there: what is right now is added and not written.
-Judgement PreparedCase::judge_unwritten(StateWalk& walk, std::size_t producer, Judgement first) const {
+Judgement PreparedCase::judge_unwritten(StateWalk& walk, const Standard& standard, Judgement first) const {
   GuardedOutputs zeros(source_.problem);
   zeros.reset_to_zeros();
   walk.download_again(zeros);
-  const Judgement on_zeros = judge_results(zeros, producer);
+  const Judgement on_zeros = judge_results(zeros, standard);
   if (!on_zeros.comparison.failed()) {
     depends(first, Cause::counts_on_zeros,
             "right only where the output held zeros before (added to, or never written): " + first.reason);
@@ -218,14 +339,14 @@ Judgement PreparedCase::judge_unwritten(StateWalk& walk, std::size_t producer, J
 
 /// The plan is made anew, with each of the steps by itself: which of them makes it wrong. Empty where it is wrong
 /// without any.
-std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps, std::size_t producer) const {
+std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps, const Standard& standard) const {
   const auto right = [&](StateSteps some) {
     try {
       return !judgement_of([&] {
                 GuardedOutputs outputs(source_.problem);
                 StateWalk walk(backend, source_.problem, data(), some);
                 walk.walk(outputs);
-                return judge_results(outputs, producer);
+                return judge_results(outputs, standard);
               }).wrong();
     } catch (const CaseFault&) {
       return false;
@@ -244,10 +365,11 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
   const auto& known = expectation_.producers;
   const bool own = call == static_cast<const Call&>(source_.problem) &&
                    std::find(known.begin(), known.end(), producer) != known.end();
-  const Judgement judgement = own ? judge_results(outputs, expectation_.number_of(producer)) : [&] {
-    const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
-    return judge(call, other, other.bounds.front(), outputs, false);
-  }();
+  const Judgement judgement =
+      own ? judge_results(outputs, {expectation_.number_of(producer), backend.conventions()}) : [&] {
+        const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
+        return judge(call, other, other.bounds.front(), outputs, false);
+      }();
   if (judgement.wrong()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + judgement.reason);
 }
 

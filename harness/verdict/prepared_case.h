@@ -1,14 +1,19 @@
 // One case made ready for its backends: inputs, reference and bounds; and the verdict on each.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/expectation.h"
 #include "harness/verdict/judgement.h"
+#include "harness/verdict/known_mistakes.h"
+#include "harness/verdict/plan_life.h"
 #include "harness/verdict/state_walk.h"
 #include "harness/verdict/verdict.h"
 
@@ -29,6 +34,8 @@ class PreparedCase {
   const Problem& problem() const { return source_.problem; }
   const Inputs& inputs() const { return views_; }
   const Expectation& expectation() const { return expectation_; }
+  /// What the inputs are views of.
+  const CaseInputs& own_data() const { return data(); }
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
   /// A new plan goes through what state_walk.h says. With `plan`, made by the backend for this problem, that plan is
@@ -42,8 +49,22 @@ class PreparedCase {
 
   /// From now on plans run once, with nothing before, beside or after them: for simulators and debuggers.
   void run_once() { once_ = true; }
+  /// From now on cases are drawn by this seed, too, in which plans take a random sequence of steps, and the sequence.
+  void draw_steps_by(std::uint64_t seed) { steps_seed_ = seed; }
+  /// From now on plans also take these steps (plan_life.h), and no others that are drawn.
+  void take_these_steps(PlanSteps steps) { given_steps_ = std::move(steps); }
   /// From now on failures say where they are wrong (Verdict::error_map).
   void map_failures() { maps_ = true; }
+  /// From now on failures say which known mistakes give the same (Verdict::mistakes), in their reason, too.
+  /// `finder_of` gives what remembers a backend's earlier ones, by its name.
+  void diagnose_failures(std::function<MistakeFinder&(const std::string&)> finder_of = {}) {
+    diagnoses_ = true;
+    finder_of_ = std::move(finder_of);
+  }
+  /// From now on wrong numbers are handed to `keep`, with how they are said to be rounded; from several threads where
+  /// several backends are checked at once.
+  using Keep = std::function<void(const Verdict&, const Arithmetic&, std::shared_ptr<const GuardedOutputs>)>;
+  void keep_wrong_results(Keep keep) { keep_ = std::move(keep); }
 
   /// For a file that holds results: the reference against them. The "backend" is named reference.
   Verdict check_reference() const;
@@ -51,19 +72,31 @@ class PreparedCase {
 
  private:
   const CaseInputs& data() const { return source_.inputs ? *source_.inputs : made_; }
-  Judgement judge_results(const GuardedOutputs& outputs, std::size_t producer) const;
+  /// By what results are judged: whose arithmetic it is, and what else is stated.
+  struct Standard {
+    std::size_t producer = 0;
+    Conventions conventions{};
+  };
+  Judgement judge_results(const GuardedOutputs& outputs, const Standard& standard) const;
   /// The walk of state_walk.h, judged after each of its parts.
-  Judgement judge_with_states(Backend& backend, std::size_t producer, GuardedOutputs& outputs,
+  Judgement judge_with_states(Backend& backend, const Standard& standard, GuardedOutputs& outputs,
                               StepSeconds& seconds) const;
-  Judgement judge_again(StateWalk& walk, StateSteps steps, std::size_t producer, const GuardedOutputs& outputs,
+  Judgement judge_again(StateWalk& walk, StateSteps steps, const Standard& standard, const GuardedOutputs& outputs,
                         Judgement first) const;
-  Judgement judge_unwritten(StateWalk& walk, std::size_t producer, Judgement first) const;
-  std::string state_that_matters(Backend& backend, StateSteps steps, std::size_t producer) const;
+  Judgement judge_unwritten(StateWalk& walk, const Standard& standard, Judgement first) const;
+  /// A right result once more, among the steps of three plans.
+  Judgement judge_life(Backend& backend, const Standard& standard, Judgement first) const;
+  std::string state_that_matters(Backend& backend, StateSteps steps, const Standard& standard) const;
   void check_golden(Backend& backend, Verdict& verdict) const;
+  void diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const;
 
   const Case& source_;
   const int threads_;
-  bool once_ = false, maps_ = false;
+  bool once_ = false, maps_ = false, diagnoses_ = false;
+  Keep keep_;
+  std::function<MistakeFinder&(const std::string&)> finder_of_;
+  std::uint64_t steps_seed_ = 0;
+  PlanSteps given_steps_;
   CaseInputs made_;
   Inputs views_;
   Expectation expectation_;
@@ -71,5 +104,9 @@ class PreparedCase {
 
 /// How the command line repeats this verdict.
 std::string repro_command(const Case& source, const Identity& backend);
+/// Such a command with another case before this one.
+std::string repro_after(const Case& earlier, const Case& source, const std::string& command);
+/// Such a command with an option before the case; `option` is quoted where it must be.
+std::string repro_with(const std::string& option, const Case& source, const std::string& command);
 
 }  // namespace attest

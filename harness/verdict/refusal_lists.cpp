@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/committed_lists.h"
 
@@ -140,10 +141,10 @@ std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts) 
   for (const auto& [backend, groups] : unlisted) {
     const fs::path path = list_path(backend, "expected_refusals");
     complain(backend + " refuses what its list does not hold", groups, problems);
-    problems.push_back(
-        fmt::format("{}'s list of refusals is {}; --write-refusals FOLDER writes FOLDER/{}/"
-                    "expected_refusals, and $ATTEST_LISTS names the folder for backends from elsewhere",
-                    backend, path.string(), backend));
+    problems.push_back(fmt::format(
+        "{}'s list of refusals is {}; --write-refusals {} writes it, and $ATTEST_LISTS names another folder "
+        "for backends from elsewhere",
+        backend, path.string(), shell_quoted(path.parent_path().parent_path().string())));
   }
   for (const auto& [backend, groups] : outdated) complain(backend + " no longer refuses", groups, problems);
   return problems;

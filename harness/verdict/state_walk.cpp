@@ -1,5 +1,6 @@
 #include "harness/verdict/state_walk.h"
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,6 +22,10 @@ namespace {
 constexpr double kSmallMultiplyAdds = 20'000;
 /// Of the larger cases, one in so many; those with companions are rehearsed, too.
 constexpr std::uint64_t kRehearsedOneIn = 8, kAccompaniedOneIn = 32;
+/// Three plans take some thirty steps in one of so many.
+/// One in so many has a companion that differs in its strides, as many one in its mask, and in its type.
+constexpr std::uint64_t kOfOneThing = 6;
+constexpr std::uint64_t kLivesOneIn = 6, kLargeLivesOneIn = 96, kShareStream = 9002;
 /// The steps hold the tensors of a case some five times.
 constexpr double kMostBytes = 64 << 20;
 
@@ -33,13 +38,20 @@ std::uint64_t number_of(const Problem& problem) {
 
 }  // namespace
 
-StateSteps state_steps(const Problem& problem) {
+StateSteps state_steps(const Problem& problem, std::uint64_t run_seed) {
   if (storage_bytes(problem) > kMostBytes) return {};
   const double work = dense_multiply_adds(problem);
-  if (work <= kSmallMultiplyAdds) return {true, true, work > 0};  // without a key there is little to mix up
+  const std::uint64_t drawn = hash_words(life_seed(problem, run_seed), kShareStream, 0);
+  // Without a key there is little to mix up.
+  if (work <= kSmallMultiplyAdds) return {true, true, work > 0, work > 0 && drawn % kLivesOneIn == 0};
   const std::uint64_t number = number_of(problem);
   const bool rehearsed = number % kRehearsedOneIn == 0;
-  return {rehearsed, rehearsed, number % kAccompaniedOneIn == 0};
+  return {rehearsed, rehearsed, number % kAccompaniedOneIn == 0, drawn % kLargeLivesOneIn == 0};
+}
+
+std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed) {
+  constexpr std::uint64_t kStream = 9001;
+  return hash_words(number_of(problem), kStream, run_seed);
 }
 
 /// A plan of another call with the data and outputs that it uses.
@@ -68,12 +80,17 @@ std::unique_ptr<StateWalk::Companion> StateWalk::companion(const Problem& proble
     return other;
   } catch (const CaseFault& fault) {
     const std::string reason = std::string(fault.what()) + " of a plan for '" + print_case(problem) + "'";
-    companions_[0].reset();  // its process may be gone
+    companions_.clear();  // their process may be gone
     companions_fault_ = std::make_exception_ptr(CaseFault(fault.status(), fault.cause(), reason));
     return nullptr;
   } catch (...) {
     return nullptr;  // it isn't the case in question: a line of its own would tell
   }
+}
+
+void StateWalk::accompany(const Problem& problem) {
+  if (companions_fault_) return;
+  if (std::unique_ptr<Companion> other = companion(problem)) companions_.push_back(std::move(other));
 }
 
 void StateWalk::companions_do(void (Companion::*step)()) {
@@ -92,8 +109,15 @@ void StateWalk::rehearse(GuardedOutputs& outputs) {
 }
 
 StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
-  // One before the plan, one after it: what a backend keeps of its first plan and of its last is then another's.
-  if (steps_.companions) companions_[0] = companion(same_sizes_other_values(problem_));
+  // Before the plan and after it: what a backend keeps of its first plan and of its last is then another's.
+  if (steps_.companions) {
+    const std::uint64_t which = number_of(problem_) / kAccompaniedOneIn % kOfOneThing;
+    constexpr OneThing kThings[] = {OneThing::strides, OneThing::mask, OneThing::type};
+    std::optional<Problem> other;
+    if (which < std::size(kThings)) other = same_but_one_thing(problem_, kThings[which]);
+    accompany(same_sizes_other_values(problem_));
+    if (other) accompany(*other);
+  }
   double prepare = 0;
   {
     std::optional<SpoiledMemory> spoiled;
@@ -101,7 +125,7 @@ StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
     prepare = timed([&] { plan_ = make_plan(backend_, problem_); });
     if (steps_.rehearsal) rehearse(outputs);
   }
-  if (steps_.companions && !companions_fault_) companions_[1] = companion(other_sizes(problem_));
+  if (steps_.companions) accompany(other_sizes(problem_));
   BetweenSteps between;
   if (steps_.companions) {
     between.after_upload = [this] { companions_do(&Companion::upload); };

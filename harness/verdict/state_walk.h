@@ -4,8 +4,10 @@
 // is chosen by the case alone, so that a failure repeats with its line.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <vector>
 
 #include "backends/backend.h"
 #include "harness/cases/inputs.h"
@@ -18,13 +20,16 @@ namespace attest {
 struct StateSteps {
   bool spoiled_memory = false;  ///< what is allocated until the case's own data come holds no zeros
   bool rehearsal = false;       ///< the plan runs before on other data at the same addresses
-  bool companions = false;  ///< two other plans of the backend are alive and take turns with it; then another thread
+  bool companions = false;      ///< other plans of the backend are alive and take turns with it; then another thread
+  bool life = false;            ///< three plans take a random sequence of steps (plan_life.h)
   bool operator==(const StateSteps&) const = default;
 };
 
 /// Small cases take all steps; of large ones a fixed share is chosen by the case's line. None where tensors would have
 /// to be held several times in much memory.
-StateSteps state_steps(const Problem& problem);
+StateSteps state_steps(const Problem& problem, std::uint64_t run_seed = 0);
+/// What draws the sequence of a case, and the share that has one: its line and the seed of the run.
+std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed);
 
 class StateWalk {
  public:
@@ -46,6 +51,7 @@ class StateWalk {
   struct Companion;
   /// Null when the backend doesn't take it or throws.
   std::unique_ptr<Companion> companion(const Problem& problem);
+  void accompany(const Problem& problem);
   void rehearse(GuardedOutputs& outputs);
   void companions_do(void (Companion::*step)());
 
@@ -53,8 +59,8 @@ class StateWalk {
   const Problem& problem_;
   const CaseInputs& data_;
   const StateSteps steps_;
-  CaseInputs staged_;  ///< with a rehearsal: what the plan reads, other data first
-  std::unique_ptr<Companion> companions_[2];
+  CaseInputs staged_;                                   ///< with a rehearsal: what the plan reads, other data first
+  std::vector<std::unique_ptr<Companion>> companions_;  ///< those that the backend takes
   std::exception_ptr companions_fault_;
   std::unique_ptr<Plan> plan_;
 };

@@ -17,7 +17,7 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kKind = "tuned";
 constexpr int kSchema = 1;
@@ -99,12 +99,12 @@ TunedChoices read_tuned(const fs::path& path) {
   const std::string what =
       path.string() + ": is no file of `attest tune`; remove it, or name another with $ATTEST_TUNED";
   std::ifstream file = open_text(path, kMaxTunedFileBytes);
-  const Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("kind", Json()) != kKind) throw UserError(what);
+  const OrderedJson json = OrderedJson::parse(file, nullptr, false);
+  if (!json.is_object() || json.value("kind", OrderedJson()) != kKind) throw UserError(what);
   const JsonFields fields(json, path.string());
   require_schema(path.string(), fields.at("schema").dump(), kSchema);
   std::size_t number = 0;
-  for (const Json& one : fields.list("tuned")) {
+  for (const OrderedJson& one : fields.list("tuned")) {
     const std::string place = fields.place_in("tuned", ++number);
     choices.list_.push_back(tuned_from(JsonFields(one, place), place));
   }
@@ -112,9 +112,9 @@ TunedChoices read_tuned(const fs::path& path) {
 }
 
 void write_tuned(std::ostream& out, const TunedChoices& choices) {
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Tuned& t : choices.all()) {
-    Json parameters = Json::object();
+    OrderedJson parameters = OrderedJson::object();
     for (const auto& [name, value] : t.parameters) parameters[name] = value;
     list.push_back({{"backend", t.backend},
                     {"library", t.library},
@@ -127,8 +127,8 @@ void write_tuned(std::ostream& out, const TunedChoices& choices) {
                     {"attest", t.attest},
                     {"commit", t.commit}});
   }
-  const Json whole = {{"kind", kKind}, {"schema", kSchema}, {"tuned", list}};
-  out << whole.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+  const OrderedJson whole = {{"kind", kKind}, {"schema", kSchema}, {"tuned", list}};
+  out << whole.dump(1, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "harness/comparison/cause.h"
 #include "harness/comparison/error_map.h"
@@ -14,11 +15,12 @@
 
 namespace attest {
 
-enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout };
+/// `convention`: not what attest does, and what the backend states that it does.
+enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout, convention };
 
 template <>
 inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "mistrusted", "suspect", "crashed",
-                                                  "timeout");
+                                                  "timeout", "convention");
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {
@@ -51,9 +53,12 @@ struct Verdict {
   std::int64_t number = 0;   ///< of the case among all that were asked for, shards together, from 1; 0: not said
   DType dtype = DType::f32;  ///< the case's storage type
   Status status = Status::fail;
-  std::string reason;  ///< empty for a pass
-  FailureCause cause;  ///< by which failures are grouped
-  std::string waiver;  ///< why a suspect result counts as no failure
+  std::string reason;                 ///< empty for a pass
+  FailureCause cause;                 ///< by which failures are grouped
+  std::vector<std::string> mistakes;  ///< by name those known ones that give exactly this (known_mistakes.h)
+  std::string after;                  ///< the earlier case that makes this one wrong: its line, or its file
+  std::string steps;                  ///< of three plans, among which the result is wrong (plan_life.h)
+  std::string waiver;                 ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
   std::optional<WorstElement> worst;       ///< in units of the bound, or of the standard deviation
@@ -69,5 +74,8 @@ inline bool is_failure(const Verdict& v) {
   return v.status == Status::fail || v.status == Status::crashed || v.status == Status::timeout ||
          (v.status == Status::suspect && v.waiver.empty());
 }
+
+/// Right by attest, or by what the backend states where the field disagrees.
+inline bool is_right(const Verdict& v) { return v.status == Status::pass || v.status == Status::convention; }
 
 }  // namespace attest

@@ -57,7 +57,7 @@ ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
       const Placement at = locate(p, head.batch(), i, key);
       if (head.inputs().mask && head.inputs().mask->additive) t = t + head.bias(i, key).additive;
       if (!head.inputs().slopes.empty()) {
-        const double slope = head.inputs().slopes[static_cast<std::size_t>(head.head())];
+        const double slope = head.inputs().slope(p.query_heads, head.batch(), head.head());
         t = t - Big(slope) * static_cast<double>(std::abs(at.diagonal - at.key));
       }
     }

@@ -17,6 +17,13 @@ status=0
 [ "$status" = 1 ] || complain "exit code $status, not 1"
 tail -n 1 "$work/console" | grep -q "passed" || complain "no summary at the end"
 
+# Those who take memory have the time for it, on a busy machine, too.
+takers=eats_memory,fills_shared_memory,leaks_memory,leaks_shared_memory
+"$hostile" check --isolate --timeout 60 --memory 0.5 --no-shrink --suite-file "$work/three.cases" --backend "$takers" \
+  --json "$work/takers.jsonl" >/dev/null 2>&1 || true
+{ grep -vE "\"backend\":\"(${takers//,/|})\"" "$work/run.jsonl"; grep '"kind":"verdict"' "$work/takers.jsonl"; } >"$work/all.jsonl"
+mv "$work/all.jsonl" "$work/run.jsonl"
+
 # backend, verdict, a piece of its reason; each of three cases unless a count is given
 expect() {
   local backend=$1 verdict=$2 reason=$3 count=${4:-3}
@@ -34,13 +41,13 @@ expect aborts crashed "ended by Aborted in run"
 expect hangs timeout '"cause":"took too long"'
 expect exits_with_0 crashed "ended with exit code 0 in run"
 expect throws_an_int fail '"cause":"threw"'
-expect eats_memory crashed "ran out of memory in run"
+expect eats_memory crashed "out of memory in run"
 expect rounds_up fail "left the rounding mode changed"
 expect flushes_to_zero fail "left flush-to-zero switched"
 expect right_the_first_time fail "elements are wrong"
-expect reads_beyond_k fail "read 0 bytes beyond the end of k in run"
+expect reads_beyond_k fail "read just beyond the end of k in run"
 expect reads_before_v fail "bytes beyond the end of k in run"
-expect writes_beyond_o fail "wrote 0 bytes beyond the end of o in download"
+expect writes_beyond_o fail "wrote just beyond the end of o in download"
 expect writes_before_o fail "wrote 4 bytes before the start of o"
 expect changes_its_input fail "changed its input q in run"
 expect writes_afterwards fail '"cause":"o: changed after download had returned"' some
@@ -49,6 +56,52 @@ expect crashes_in_prepare crashed "ended by Floating point exception in prepare"
 # Found when the worker is asked about a later case.
 expect crashes_later crashed "ended by Segmentation fault" some
 expect crashes_in_refuse crashed "ended by Illegal instruction in refuse"
+
+# What a worker does to its descriptors is its own affair: nothing that it is right without, and a verdict else.
+expect cuts_shared_memory pass null
+expect seals_shared_memory pass null
+expect closes_descriptors crashed "exit code 0 in run"
+expect replaces_descriptors crashed "exit code 0 in run"
+expect writes_to_connection crashed "gave up its connection to attest in run"
+expect answers_by_itself crashed "wrote to its connection to attest in run"
+expect leaves_a_child crashed "exit code 0 in run"
+expect steals_requests timeout '"cause":"took too long"' some
+# What it takes ends it, whether it is allocated, shared with nobody or written into the file that it shares with the harness.
+expect fills_shared_memory crashed '"cause":"killed: out of memory"'
+expect leaks_memory crashed '"cause":"killed: out of memory"'
+expect leaks_shared_memory crashed '"cause":"killed: out of memory"'
+
+# Without a number, a share of what is free is the limit, and said.
+"$attest" check --isolate --backend example "seq=4 dim=4" >"$work/console"
+grep -q "^processes of their own: 60 s for a step, [0-9.]* GiB of memory for all" "$work/console" ||
+  complain "the limits of workers are not said"
+
+# bench and tune have the same: who crashes, hangs or leaks has no speed and a reason, whoever stands beside has one.
+attacks=none,segfault,exits_with_0,hangs,leaks_memory,crashes_in_prepare,closes_descriptors,throws_an_int
+status=0
+timeout 120 "$hostile" bench --isolate --timeout 4 --memory 0.5 --threads 1 --repetitions 2 --min-time 0.01 --backend "$attacks" \
+  "seq=16 dim=8" --json "$work/speeds.json" >"$work/console" 2>&1 || status=$?
+[ "$status" = 1 ] || complain "bench of hostile backends: exit code $status"
+reason() { # BACKEND KIND
+  grep '"no_speed"' "$work/speeds.json" | grep -q "\"backend\":\"$1\",\"cause\":\"$2\"" || complain "bench: $1 is not $2"
+}
+reason segfault crashed
+reason exits_with_0 crashed
+reason hangs timeout
+reason leaks_memory out_of_memory
+reason crashes_in_prepare crashed
+reason closes_descriptors crashed
+reason throws_an_int threw
+grep -q '"name": "none/seq=16 dim=8' "$work/speeds.json" || complain "bench: who is right lost the speed by the others"
+grep -qE "^ +none +[0-9]" "$work/console" && grep -q "hangs  *no speed: timeout" "$work/console" || complain "bench: $(cat "$work/console")"
+
+# The same of tune, whose variants are backends.
+status=0
+timeout 120 "$hostile" tune --isolate --timeout 1 --threads 1 --repetitions 2 --min-time 0.01 --backend minds_its_parameters \
+  --cache "$work/tuned.json" "seq=16 dim=8" >"$work/console" 2>&1 || status=$?
+[ "$status" = 1 ] && grep -q "tile=2: no speed: .*exit code 0" "$work/console" && grep -q "tile=3: no speed: .*timeout" "$work/console" &&
+  grep -q "tile=4: no speed: .*Segmentation fault" "$work/console" && grep -q "^kept in" "$work/console" ||
+  complain "tune of a backend that minds its parameters: exit code $status, $(cat "$work/console")"
 
 # What a worker does wrong when its last plan is given up is no verdict of a case, and no success either.
 status=0
@@ -124,6 +177,31 @@ cmp <(strip "$work/killed.jsonl") <(strip "$work/again.jsonl") || complain "a re
 "$attest" check --suite smoke --json "$work/inside.jsonl" >/dev/null
 "$attest" check --suite smoke --isolate --json "$work/outside.jsonl" >/dev/null
 cmp <(strip "$work/inside.jsonl") <(strip "$work/outside.jsonl") || complain "isolation changes verdicts of smoke"
+
+# A failure that an earlier case caused names it, whoever isolates, and shrinks with it. The printed command repeats it.
+for isolate in --isolate ""; do
+  status=0
+  "$hostile" check $isolate --backend name_of_element_count "heads=2 seq=4x6 dim=8" "seq=3 dim=5" "heads=2 seq=4x8 dim=6" \
+    >"$work/after" || status=$?
+  [ "$status" = 1 ] && grep -q "wrong after 'heads=2 seq=4x6 dim=8'" "$work/after" || complain "after another case: $(cat "$work/after")"
+done
+status=0
+"$hostile" shrink --backend name_of_element_count "heads=2 seq=4x6 dim=8" "heads=2 seq=4x8 dim=6" >"$work/after" || status=$?
+[ "$status" = 1 ] && grep -q "^seq=1x8 dim=6/1 fill=constant(1)$" "$work/after" || complain "a pair shrinks to: $(cat "$work/after")"
+status=0
+"$hostile" check --backend name_of_element_count "seq=1x6 dim=8/1 fill=constant(1)" "seq=1x8 dim=6/1 fill=constant(1)" \
+  >/dev/null || status=$?
+[ "$status" = 1 ] || complain "the pair does not fail: exit code $status"
+"$hostile" check --backend name_of_element_count "seq=1x8 dim=6/1 fill=constant(1)" >/dev/null || complain "the second fails alone"
+
+# Steps that a failure printed repeat it, in a worker, too.
+for isolate in --isolate ""; do
+  status=0
+  "$hostile" check $isolate --backend third_run "seq=2 dim=2" --no-shrink \
+    --steps "1:prepare 1:upload 1:run 1:run 1:run 1:download" >"$work/steps" || status=$?
+  [ "$status" = 1 ] && grep -q -- "--steps '1:prepare 1:upload 1:run 1:run 1:run 1:download'" "$work/steps" ||
+    complain "steps: $(cat "$work/steps")"
+done
 
 # A file on which a backend fails becomes the smallest file, and its command repeats the failure.
 golden=$(cd "$(dirname "$0")/../golden" && pwd)

@@ -1,6 +1,9 @@
 // attest with backends that attack the harness: crashes, hangs, exits, writes where they must not. For tests of
 // isolation. Behind them stand those that keep state, for the same tests through processes.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,7 +11,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +24,7 @@
 #include "harness/cli/cli.h"
 #include "harness/mpi/mpi_ranks.h"
 #include "tests/faulty/faulty.h"
+#include "tests/faulty/keeping.h"
 #include "tests/faulty/stateful.h"
 #include "tests/mpi/spanning.h"
 
@@ -46,6 +52,18 @@ enum class Attack {
   crashes_in_prepare,
   crashes_in_refuse,
   crashes_later,
+  minds_its_parameters,
+  cuts_shared_memory,
+  seals_shared_memory,
+  closes_descriptors,
+  replaces_descriptors,
+  writes_to_connection,
+  answers_by_itself,
+  leaves_a_child,
+  steals_requests,
+  fills_shared_memory,
+  leaks_memory,
+  leaks_shared_memory,
 };
 
 /// The correct loops, with an attack before or after them.
@@ -87,6 +105,38 @@ class HostilePlan : public Plan {
         _mm_setcsr(_mm_getcsr() | 0x8040u);
 #endif
         break;
+      case Attack::cuts_shared_memory:
+        for (int n = 3; n < 64; ++n) (void)!ftruncate(n, 0);
+        break;
+      case Attack::seals_shared_memory:
+        for (int n = 3; n < 64; ++n) fcntl(n, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+        break;
+      case Attack::closes_descriptors:
+        for (int n = 0; n < 1024; ++n) close(n);
+        break;
+      case Attack::replaces_descriptors: {
+        const int nothing = open("/dev/null", O_RDWR);
+        for (int n = 3; n < 16; ++n) dup2(nothing, n);
+        break;
+      }
+      case Attack::writes_to_connection: write_everywhere(std::string(100, 'x')); break;
+      case Attack::answers_by_itself: write_everywhere(std::string("\2\0\0\0\0\0\0\0{}", 10)); break;
+      case Attack::leaves_a_child:
+        if (fork() == 0) sleep(60);
+        _exit(0);
+      case Attack::steals_requests: {
+        std::thread([] {
+          char any[256];
+          for (int n = 3;; n = 3) (void)!read(n, any, sizeof any);
+        }).detach();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        break;
+      }
+      case Attack::fills_shared_memory:
+        for (int n = 3; n < 16; ++n) (void)!fallocate(n, 0, 0, off_t{4} << 30);
+        break;
+      case Attack::leaks_memory: leak(MAP_PRIVATE); break;
+      case Attack::leaks_shared_memory: leak(MAP_SHARED); break;
       case Attack::reads_beyond_k: touch(inputs_.k, inputs_.k.shape[1] * inputs_.k.strides[1]); break;
       case Attack::reads_before_v: touch(inputs_.v, -1024); break;
       case Attack::changes_its_input: *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0; break;
@@ -114,6 +164,14 @@ class HostilePlan : public Plan {
   }
 
  private:
+  static void write_everywhere(const std::string& text) {
+    for (int n = 3; n < 16; ++n) (void)!send(n, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  static void leak(int sharing) {
+    constexpr std::size_t kBytes = 200u << 20;
+    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | sharing, -1, 0);
+    if (memory != MAP_FAILED) std::memset(memory, 1, kBytes);
+  }
   static void touch(const ConstTensor& t, std::int64_t element) {
     volatile float sink = static_cast<const float*>(t.data)[element];
     (void)sink;
@@ -137,7 +195,17 @@ class HostileBackend : public Backend {
     if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);
     return inner_->refuse(problem);
   }
+  Tuning tuning() const override {
+    if (attack_ != Attack::minds_its_parameters) return {};
+    return {1, {{"tile", tile_, 1, {1, 2, 3, 4}}}};
+  }
+  void tune(const std::vector<std::int64_t>& values) override {
+    tile_ = values.at(0);
+    if (tile_ == 4) raise(SIGSEGV);
+  }
   std::unique_ptr<Plan> prepare(const Call& problem) override {
+    if (tile_ == 2) _exit(0);
+    while (tile_ == 3) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (attack_ == Attack::crashes_in_prepare) raise(SIGFPE);
     return std::make_unique<HostilePlan>(inner_->prepare(problem), attack_, calls_);
   }
@@ -147,6 +215,7 @@ class HostileBackend : public Backend {
   Attack attack_;
   std::unique_ptr<Backend> inner_;
   int calls_ = 0;
+  std::int64_t tile_ = 1;
 };
 
 // A factory is a plain function, so each attack has one of its own; the name is the enumerator's.
@@ -156,25 +225,37 @@ class HostileBackend : public Backend {
     { return std::make_unique<HostileBackend>(#name, Attack::name, context); }, "" \
   }
 const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
+                                 ATTEST_ATTACK(answers_by_itself),
                                  ATTEST_ATTACK(changes_its_input),
+                                 ATTEST_ATTACK(closes_descriptors),
                                  ATTEST_ATTACK(crashes_in_drop),
                                  ATTEST_ATTACK(crashes_in_prepare),
                                  ATTEST_ATTACK(crashes_in_refuse),
                                  ATTEST_ATTACK(crashes_later),
+                                 ATTEST_ATTACK(cuts_shared_memory),
                                  ATTEST_ATTACK(eats_memory),
                                  ATTEST_ATTACK(exits_with_0),
+                                 ATTEST_ATTACK(fills_shared_memory),
                                  ATTEST_ATTACK(flushes_to_zero),
                                  ATTEST_ATTACK(hangs),
+                                 ATTEST_ATTACK(leaks_memory),
+                                 ATTEST_ATTACK(leaks_shared_memory),
+                                 ATTEST_ATTACK(leaves_a_child),
+                                 ATTEST_ATTACK(minds_its_parameters),
                                  ATTEST_ATTACK(none),
                                  ATTEST_ATTACK(reads_before_v),
                                  ATTEST_ATTACK(reads_beyond_k),
+                                 ATTEST_ATTACK(replaces_descriptors),
                                  ATTEST_ATTACK(right_the_first_time),
                                  ATTEST_ATTACK(rounds_up),
+                                 ATTEST_ATTACK(seals_shared_memory),
                                  ATTEST_ATTACK(segfault),
+                                 ATTEST_ATTACK(steals_requests),
                                  ATTEST_ATTACK(throws_an_int),
                                  ATTEST_ATTACK(writes_afterwards),
                                  ATTEST_ATTACK(writes_before_o),
-                                 ATTEST_ATTACK(writes_beyond_o)};
+                                 ATTEST_ATTACK(writes_beyond_o),
+                                 ATTEST_ATTACK(writes_to_connection)};
 #undef ATTEST_ATTACK
 
 }  // namespace
@@ -184,6 +265,8 @@ int main(int argc, char** argv) {
   std::vector<attest::BackendEntry> backends(std::begin(attest::kHostile), std::end(attest::kHostile));
   const auto stateful = attest::faulty::stateful_backends();
   backends.insert(backends.end(), stateful.begin(), stateful.end());
+  const auto keeping = attest::faulty::keeping_backends();
+  backends.insert(backends.end(), keeping.begin(), keeping.end());
   backends.push_back(attest::faulty::crowded_backend());
 #ifdef ATTEST_HAS_MPI
   backends.push_back(attest::spanning_backend());

@@ -149,10 +149,20 @@ constexpr std::array kMistakes = {
               }
               c.inputs.slopes = c.slopes;
             }},
+    Mistake{"slopes_of_batch_0", "every batch uses the first one's slopes (86)", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (p.slopes_per_batch()) c.inputs.slopes = c.inputs.slopes.first(static_cast<std::size_t>(p.query_heads));
+            }},
     Mistake{"alibi_heads_reversed", "slopes given to the wrong heads", nullptr,
             [](const Call&, ChangedInputs& c) {
               c.slopes.assign(c.inputs.slopes.rbegin(), c.inputs.slopes.rend());
               c.inputs.slopes = c.slopes;
+            }},
+    Mistake{"sink_of_minus_infinity_is_0", "a head without a sink (-inf) has one of 0 (83)", nullptr,
+            [](const Call&, ChangedInputs& c) {
+              c.sinks.assign(c.inputs.sinks.begin(), c.inputs.sinks.end());
+              for (double& sink : c.sinks) sink = sink == -kInfinity ? 0 : sink;
+              c.inputs.sinks = c.sinks;
             }},
     Mistake{"sinks_dropped", "sinks are accepted and ignored (26)", nullptr,
             [](const Call&, ChangedInputs& c) { c.inputs.sinks = {}; }},
@@ -179,6 +189,12 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"segments_dropped", "documents see each other (26)", [](Call& p) { p.segments.reset(); }},
     Mistake{"prefix_dropped", "the prefix is accepted and ignored (26)", [](Call& p) { p.prefix = 0; }},
+    Mistake{"causal_prefix_dropped", "a prefix that stays causal is accepted and ignored (84)",
+            [](Call& p) {
+              if (p.prefix_causal) p.prefix = 0;
+            }},
+    Mistake{"prefix_without_causal", "a prefix that stays causal is seen by everyone (85)",
+            [](Call& p) { p.prefix_causal = false; }},
     Mistake{"prefix_off_by_one", "one key of the prefix too few",
             [](Call& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
     Mistake{"blocks_dropped", "the block mask is accepted and ignored (26)", nullptr,

@@ -28,6 +28,17 @@ block "$guide" the-c-wrapper cmake >mine_cpp/CMakeLists.txt
 follow the-c-wrapper
 if command -v gfortran >/dev/null; then follow other-languages; else echo "plugins: no gfortran: its example was not built"; fi
 
+# Where attest lies as it was built, nothing need be installed. Where its headers are missing, the message says what to do.
+(PATH=$build/bin:$PATH; cmake -S mine -B mine/beside >log 2>&1) || fail "beside a build: $(cat log)"
+mkdir -p lonely/bin
+cp prefix/bin/attest lonely/bin/attest
+status=0
+(PATH=$work/lonely/bin:$PATH; cmake -S mine -B mine/without >log 2>&1) || status=$?
+[ "$status" != 0 ] && grep -q "cmake --install build --prefix PREFIX" log || fail "without headers: $status, $(cat log)"
+status=0
+(PATH=/usr/bin:/bin; cmake -S mine -B mine/nothing >log 2>&1) || status=$?
+[ "$status" != 0 ] && grep -q "cmake --install build --prefix PREFIX" log || fail "without attest: $status, $(cat log)"
+
 # What new-backend says of names and places, in one line.
 complaint() { # TEXT ARGUMENT...
   local status=0

@@ -154,6 +154,16 @@ class Browser:
             complain(f"{where}: the console says {entry['message']}")
         wide = self.driver.execute_script("return document.documentElement.scrollWidth")
         expect(wide <= self.width, f"{where}: {wide} pixels wide")
+        cut = self.driver.execute_script(
+            "return Array.from(document.querySelectorAll('.chart')).filter(c => c.scrollWidth > c.clientWidth + 1).length")
+        expect(cut == 0 or self.width > 500, f"{where}: {cut} charts are not whole")
+        order = self.driver.execute_script("return Array.from(document.querySelectorAll('section')).map(s => s.id)")
+        expect("speeds" not in order or "cases" not in order or order.index("speeds") < order.index("cases"),
+               f"{where}: speeds stand behind the table of all cases: {order}")
+        unread = self.driver.execute_script(
+            "return Array.from(document.querySelectorAll('td.number, .worst, svg text')).map(n => n.textContent.trim())"
+            ".filter(t => /^-?(\\d{8,}|0\\.0000\\d+|[\\d.]+e([+]|-0)\\d+)$/.test(t))")
+        expect(not unread, f"{where}: numbers as nobody writes them: {unread[:5]}")
         expect(self.driver.title != "owned", f"{where}: a text of the results was run")
         loaded = self.driver.execute_script("return performance.getEntriesByType('resource').length")
         expect(loaded == 0, f"{where}: loads {loaded} other things")

@@ -98,7 +98,7 @@ expect 0 "there is no failure to shrink" shrink --plugin libexample_c.so "$line"
 expect 1 "attest check --plugin libfaulty_plugin.so --backend missing_scale 'seq=1x2 dim=2" shrink --plugin libfaulty_plugin.so --backend missing_scale "heads=2 seq=9 dim=8"
 expect 0 "example_c  plain C11 loops on CPU, 1 thread" list backends --plugin libexample_c.so
 expect 0 "accumulation_f32     f64" list conventions --plugin libexample_c.so
-expect 0 "exp, f64" list arithmetic --plugin libexample_c.so
+expect 0 "exp_ulps, f64" list arithmetic --plugin libexample_c.so
 "$attest" check --plugin "$folder/libexample_c.so" --json absolute.jsonl "$line" >/dev/null
 head -n 1 absolute.jsonl | grep -qF "$folder" && complain "the file's header names a folder of this machine"
 
@@ -149,5 +149,26 @@ while IFS='|' read -r _ number _ _ shown wrong _; do
 done < <(grep -E '^\| [0-9]+ \|' "$root/tests/BUG_CLASSES.md")
 echo "$classes classes of bugs caught in a plug-in"
 [ "$classes" -ge 20 ] || complain "only $classes classes of bugs are caught"
+# Every printed command can be typed as it stands: it names the library, repeats the options of the run, and fails again.
+attest() { "$attest" "$@"; }
+mine=(--plugin ./libfaulty_plugin.so --backend missing_scale --threads 2 --timeout 33)
+{
+  attest check 'seq=9 dim=4' 'heads=2 seq=5 dim=8' "${mine[@]}" --junit printed.xml --summary printed.md --json printed.jsonl --annotations github
+  attest fuzz "${mine[@]}" --count 20
+  attest shrink 'batch=2 seq=9 dim=8' "${mine[@]}"
+} >printed 2>&1
+attest report printed.jsonl --out printed.html >output 2>&1
+for place in printed printed.xml printed.md printed.html; do
+  python3 -c 'import html, sys; print(html.unescape(sys.stdin.read()))' < <(sed '/<script/,/<\/script>/d' "$place") |
+    grep -oE "attest check --plugin [^<>]* --backend missing_scale '[^']*'" | sort -u >commands
+  [ -s commands ] || complain "$place prints no command"
+  while read -r command; do
+    [[ $command == *"--plugin ./libfaulty_plugin.so --threads 2 --timeout 33 "* ]] || complain "$place loses options: $command"
+    status=0
+    bash -c "$(declare -f attest); attest=$attest; $command" >output 2>&1 </dev/null || status=$?
+    [ "$status" = 1 ] || complain "$place: exit code $status: $command: $(tail -n 2 output)"
+  done <commands
+done
+
 [ "$failures" = 0 ] && echo "plugins: all as expected"
 exit $((failures > 0))

@@ -24,7 +24,10 @@ def places(shape, *, align, past, key_lengths, query_lengths, segments):
     return diagonal[None, :, None], position, of_query[:, None] == of_key
 
 
-def visible(shape, diagonal, position, *, causal, window, prefix, key_lengths, query_lengths, mask, blocks, block_size):
+def visible(
+    shape, diagonal, position, *, causal, window, prefix, prefix_causal, key_lengths, query_lengths, mask, blocks,
+    block_size,
+):  # fmt: skip
     """Which keys each query sees: B, H, L, S."""
     queries, keys = shape[2:]
     seen = np.ones((1, queries, keys), bool)
@@ -36,7 +39,8 @@ def visible(shape, diagonal, position, *, causal, window, prefix, key_lengths, q
     if right is not None:
         seen = seen & (position <= diagonal + right)
     if prefix:
-        seen = seen | (position < prefix)
+        first = position < prefix
+        seen = seen | (first & (position <= diagonal) if prefix_causal else first)
     if key_lengths is not None:
         seen = seen & (np.arange(keys) < np.array(key_lengths)[:, None, None])
     if query_lengths is not None:
@@ -56,8 +60,8 @@ def weighted_sum(weights, v, seen):
 
 
 def dense_attention(
-    q, k, v, *, scale, causal, align, window, prefix, key_lengths, query_lengths, segments, mask, bias, blocks,
-    block_size, softcap, alibi_slopes, sinks, dropout, keep, past,
+    q, k, v, *, scale, causal, align, window, prefix, prefix_causal, key_lengths, query_lengths, segments, mask, bias,
+    blocks, block_size, softcap, alibi_slopes, sinks, dropout, keep, past,
 ):  # fmt: skip
     """All results by name, in float64. Keys and values stand in one row, cached ones first."""
     group = q.shape[1] // max(k.shape[1], 1)
@@ -67,8 +71,8 @@ def dense_attention(
         shape, align=align, past=past, key_lengths=key_lengths, query_lengths=query_lengths, segments=segments
     )
     seen = visible(
-        shape, diagonal, position, causal=causal, window=window, prefix=prefix, key_lengths=key_lengths,
-        query_lengths=query_lengths, mask=mask, blocks=blocks, block_size=block_size,
+        shape, diagonal, position, causal=causal, window=window, prefix=prefix, prefix_causal=prefix_causal,
+        key_lengths=key_lengths, query_lengths=query_lengths, mask=mask, blocks=blocks, block_size=block_size,
     )  # fmt: skip
     if together is not None:
         seen = seen & together
@@ -79,7 +83,7 @@ def dense_attention(
         biased = biased + bias[..., : shape[3]].astype(np.float64)
         seen = seen & (bias[..., : shape[3]] != -np.inf)
     if alibi_slopes is not None:
-        biased = biased - alibi_slopes[:, None, None] * np.abs(diagonal - position)[:, None]
+        biased = biased - np.atleast_2d(alibi_slopes)[..., None, None] * np.abs(diagonal - position)[:, None]
     biased = np.where(seen, biased, -np.inf)
     sink = np.full(shape[1], -np.inf) if sinks is None else sinks
     sink = sink[None, :, None, None]
@@ -101,6 +105,8 @@ def one_sequence(options, b, queries, keys):
             one[name] = one[name][b : b + 1, :, :queries, :keys]
     if one["blocks"] is not None:
         one["blocks"] = one["blocks"][b : b + 1]
+    if one["alibi_slopes"] is not None and one["alibi_slopes"].ndim == 2:
+        one["alibi_slopes"] = one["alibi_slopes"][b : b + 1]
     return one
 
 
@@ -121,15 +127,15 @@ def from_pages(pages, table, page_size, keys):
 
 
 def attention(
-    q, k, v, *, scale=None, causal=False, align="top-left", window=(None, None), prefix=0, key_lengths=None,
-    query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
+    q, k, v, *, scale=None, causal=False, align="top-left", window=(None, None), prefix=0, prefix_causal=False,
+    key_lengths=None, query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
     alibi_slopes=None, sinks=None, dropout=0.0, keep=None, past=0, past_k=None, past_v=None, page_table=None,
     page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
 ):  # fmt: skip
     """As attest defines it."""
     options = dict(
-        scale=scale, causal=causal, align=align, window=window, prefix=prefix, key_lengths=key_lengths,
-        query_lengths=query_lengths, segments=segments, mask=mask, bias=bias, blocks=blocks, block_size=block_size,
+        scale=scale, causal=causal, align=align, window=window, prefix=prefix, prefix_causal=prefix_causal,
+        key_lengths=key_lengths, query_lengths=query_lengths, segments=segments, mask=mask, bias=bias, blocks=blocks, block_size=block_size,
         softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, dropout=dropout, keep=keep, past=past,
     )  # fmt: skip
     wide = np.float64 if q.dtype == np.float64 else np.float32

@@ -125,8 +125,8 @@ def test_statements_are_checked():
         ({"accumulator": "f31"}, "f31"),
         ({"base2": 1}, "base2"),
     ]:
-        found = verdict(kernels.attention, arithmetic=arithmetic)
-        assert found.status == "fail" and part in found.reason, found.reason
+        with pytest.raises(attest.UserError, match=part):
+            verdict(kernels.attention, arithmetic=arithmetic)
     with pytest.raises(attest.UserError, match="diagonal"):
         attest.check(kernels.attention, LINE, conventions={"diagonal": "left"})
 
@@ -188,9 +188,55 @@ def test_results_show_themselves():
     assert not results.ok
     html = results._repr_html_() + results[0]._repr_html_()
     assert "<script>" not in html and "&lt;script&gt;" in html
-    assert "python -m attest check" in str(results)
+    assert "attest.check(attention, 'heads=2 seq=5x7 dim=4')" in str(results)
     with pytest.raises(AssertionError, match="0 passed, 1 failed"):
         results.require_ok()
+
+
+def test_printed_results_are_the_commands(tmp_path):
+    import subprocess
+    import sys
+
+    lines = ["heads=2 seq=5x7 dim=4", "seq=3 dim=2", "seq=4 dim=4 causal"]
+    (tmp_path / "plain.py").write_text("import kernels\ndef attention(q, k, v): return kernels.attention(q, k, v)\n"
+                                       "def wrong(q, k, v): return kernels.attention(q, k, v) * 2\n")  # fmt: skip
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import plain
+    finally:
+        sys.path.remove(str(tmp_path))
+
+    def without_times(text):
+        return [line.strip() for line in text.splitlines() if " verdicts in " not in line and "smaller" not in line]
+
+    for name in ("attention", "wrong"):
+        file = os.path.relpath(tmp_path / "plain.py")
+        said = subprocess.run([sys.executable, "-m", "attest", "check", *lines, "--python", f"{file}:{name}"],
+                              capture_output=True, text=True)  # fmt: skip
+        results = attest.check(getattr(plain, name), lines)
+        told = without_times(str(results))
+        assert told == without_times(said.stdout.strip("\n")), (told, said.stdout)
+        assert ("wrong: wrong" if name == "wrong" else "right: attention") in str(results)
+
+
+def test_the_smallest_case_of_a_cause_fails_by_it():
+    def attention(q, k, v):
+        if q.shape[-1] > 8:
+            raise ValueError("no tile")
+        return kernels.attention(q, k, v) * 2
+
+    results = attest.check(attention, ["seq=5 dim=16", "seq=6 dim=4"])
+    causes = {verdict.case: verdict.cause for verdict in results}
+    assert len(set(causes.values())) == len(results.shrunk) == 2
+    for one in results.shrunk:
+        assert attest.check(attention, one.smallest, shrink=False)[0].cause == causes[one.case], one
+
+
+def test_the_smallest_case_stands_in_a_notebook():
+    results = attest.check(lambda q, k, v: kernels.attention(q, k, v) * 2, "batch=2 heads=2 seq=5x7 dim=4")
+    shown = results._repr_html_()
+    assert results.shrunk and f"<code>{results.shrunk[0].smallest}</code>" in shown, shown
+    assert "wrong: lambda" in shown
 
 
 def test_progress_is_told():
@@ -212,4 +258,55 @@ def test_dlpack_and_functions_of_other_libraries():
 
     assert verdict(dlpack, tensors="dlpack").passed
     assert verdict(kernels.attention, tensors=np.from_dlpack).passed
-    assert "tensors" in verdict(kernels.attention, tensors="jax").reason
+    with pytest.raises(attest.UserError, match="tensors"):
+        verdict(kernels.attention, tensors="jax")
+
+
+def test_says_what_would_have_to_be_stated():
+    bf16 = pytest.importorskip("ml_dtypes").bfloat16
+
+    def stores_weights(q, k, v):
+        scores = q.astype(np.float32) @ k.astype(np.float32).swapaxes(-1, -2) * np.float32(q.shape[-1] ** -0.5)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = (weights / weights.sum(-1, keepdims=True)).astype(bf16).astype(np.float32)
+        return (weights @ v.astype(np.float32)).astype(q.dtype)
+
+    lines = ["dtype=bf16 seq=24x40 dim=16", "dtype=bf16 seq=64x200 dim=64"]
+    results = attest.check(stores_weights, lines, refuses=["dtype=f64", "dtype=f32", "dtype=f16"], shrink=False)
+    (told,) = results.right_if
+    assert told.statement == "stored_weights=bf16, normalised_before_storage for calls in bf16"
+    assert told.code == 'arithmetic={"stored_weights": "bf16", "normalised_before_storage": True}'
+    assert str(told) in str(results)
+    stated = {"stored_weights": "bf16", "normalised_before_storage": True}
+    assert attest.check(stores_weights, lines, refuses=["dtype=f64", "dtype=f32", "dtype=f16"], arithmetic=stated).ok
+
+
+def test_names_the_mistake_that_gives_the_same():
+    def without_scale(q, k, v):
+        scores = q @ k.swapaxes(-1, -2)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights @ v / weights.sum(-1, keepdims=True)
+
+    (verdict,) = attest.check(without_scale, "seq=5 dim=4", shrink=False)
+    assert verdict.mistakes == ("scale_left_out",)
+    assert "the output is what one gets with the scale left out" in verdict.reason
+    assert "the scale left out" in attest.explain(without_scale, "seq=5 dim=4").text
+
+
+def test_a_stated_convention_is_judged():
+    def leaks(q, k, v, *, causal=False):
+        scores = q @ k.swapaxes(-1, -2) * np.float32(q.shape[-1] ** -0.5)
+        if causal:
+            scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights @ v / weights.sum(-1, keepdims=True)
+
+    lines = ["seq=7x40 dim=4 causal align=top-left poison=hidden:v", "seq=5 dim=4 causal"]
+    assert [v.status for v in attest.check(leaks, lines, shrink=False)] == ["fail", "pass"]
+    results = attest.check(leaks, lines, conventions={"hidden_nan": "leaks"})
+    assert [v.status for v in results] == ["convention", "pass"]
+    assert results.ok and results.summary() == "2 passed, 0 failed, 0 skipped"
+    with pytest.raises(ValueError, match="hidden_nan"):
+        attest.check(leaks, lines, refuses=["poison"])
+    with pytest.raises(attest.UserError, match="stays out, leaks"):
+        attest.check(leaks, lines, conventions={"hidden_nan": "leeks"})

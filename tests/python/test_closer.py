@@ -66,6 +66,15 @@ def test_bench(tmp_path):
     assert json.loads((tmp_path / "b.json").read_text())["benchmarks"]
 
 
+def test_timings_print_as_tables():
+    timed = attest.bench(kernels.Exact(), ["seq=8 dim=4", "seq=9 dim=4"], against=["example"], repetitions=2, min_seconds=0.001)
+    for text in (str(timed), timed._repr_html_()):
+        assert "Timing(" not in text and "seq=8 dim=4" in text and "seq=9 dim=4" in text and "run ms" in text
+    table = str(timed[0].timings)
+    assert "Timing(" not in table and table.splitlines()[0].split()[:2] == ["backend", "run"]
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["example", "exact"]
+
+
 class Timed(kernels.Exact):
     """Holds 4 MB, and has a clock of its own by which a run takes 2 ms."""
 

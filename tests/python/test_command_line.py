@@ -114,8 +114,11 @@ def test_a_new_backend_passes_its_own_tests(tmp_path):
     code, text = attest_says("new-backend", "my_kernel", "--python", folder=tmp_path)
     assert code == 0, text
     made = tmp_path / "my_kernel"
-    assert {path.name for path in made.iterdir()} == {"my_kernel.py", "test_my_kernel.py", "pyproject.toml", "ci.yml"}
-    assert not any("example_py" in path.read_text() for path in made.iterdir())
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert {str(path.relative_to(made)) for path in files} == {
+        "my_kernel.py", "test_my_kernel.py", "pyproject.toml", "ci.yml", "lists/my_kernel/expected_refusals",
+    }  # fmt: skip
+    assert not any("example_py" in path.read_text() for path in files)
     built = subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path / "site"), str(made)],
         capture_output=True, text=True,
@@ -127,4 +130,26 @@ def test_a_new_backend_passes_its_own_tests(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout
     code, text = attest_says("check", "--suite", "smoke", "--python", "my_kernel.py:Kernel", folder=made)
-    assert "0 failed" in text, text
+    assert code == 0 and "0 failed" in text, text
+
+
+def test_the_job_of_a_new_backend_is_green_without_an_index(tmp_path):
+    code, text = attest_says("new-backend", "my_kernel", "--python", folder=tmp_path)
+    assert code == 0, text
+    made = tmp_path / "my_kernel"
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"  # as in the environment that attest was installed into
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    commands = [line.split("run: ", 1)[1] for line in (made / "ci.yml").read_text().splitlines() if "- run: " in line]
+    after = [line for line in text.splitlines() if line.startswith(("python", "pip", "pytest"))]
+    assert len(commands) >= 2 and after
+    environment = dict(os.environ, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", PIP_NO_INDEX="1")
+    for command in commands + after:
+        done = subprocess.run(["bash", "-ec", command], cwd=made, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr}"
+    # What it refuses from now on is told, with a file of its own to mend.
+    kernel = made / "my_kernel.py"
+    kernel.write_text(kernel.read_text().replace('refuses = ["grouped heads"]', 'refuses = ["grouped heads", "scale"]'))
+    done = subprocess.run(["bash", "-c", commands[-1]], cwd=made, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "lists/my_kernel/expected_refusals" in done.stdout, done.stdout

@@ -21,9 +21,26 @@ TEST(BackendSource, PathsAreMadeAbsoluteAndModulesStay) {
 }
 
 TEST(BackendSource, TheCommandCanBeTypedAsItStands) {
-  EXPECT_EQ(check_command(""), "attest check");
-  EXPECT_EQ(check_command("./lib mine.so"), "attest check --plugin './lib mine.so'");
-  EXPECT_EQ(check_command("python:mine:attention"), "python -m attest check --python mine:attention");
+  EXPECT_EQ(command_with("check", ""), "attest check");
+  EXPECT_EQ(command_with("fuzz", "./lib mine.so"), "attest fuzz --plugin './lib mine.so'");
+  EXPECT_EQ(command_with("check", "python:mine:attention"), "python -m attest check --python mine:attention");
+}
+
+TEST(BackendSource, WhatIsSaidOfAnObjectGoesWithIt) {
+  const std::string source = python_source("src/mine.py:Mine", {"--refuses", "grouped heads,strides"});
+  EXPECT_EQ(python_object(source), "src/mine.py:Mine");
+  EXPECT_EQ(command_with("check", source),
+            "python -m attest check --python src/mine.py:Mine --refuses 'grouped heads,strides'");
+  EXPECT_EQ(python_words(seen_from_anywhere(source)),
+            (std::filesystem::current_path() / "src/mine.py").string() + ":Mine\n--refuses\ngrouped heads,strides");
+  EXPECT_EQ(title_of(source), "Python object src/mine.py:Mine");
+}
+
+TEST(BackendSource, AnObjectThatLivesHereIsALineOfPython) {
+  const std::string source = "here:attention, tensors='torch'";
+  EXPECT_EQ(python_line("check", source, "dim=4 it's"), "attest.check(attention, 'dim=4 it\\'s', tensors='torch')");
+  EXPECT_EQ(python_line("fuzz", "here:attention", ""), "attest.fuzz(attention)");
+  EXPECT_EQ(python_line("list arithmetic", source, ""), "attest.statements(attention, tensors='torch')");
 }
 
 TEST(BackendSource, TitlesMoveNoCursor) {

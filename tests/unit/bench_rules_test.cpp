@@ -10,10 +10,13 @@
 #include <thread>
 
 #include "harness/base/machine.h"
+#include "harness/base/raw_clock.h"
 #include "harness/speed/bench.h"
 #include "harness/speed/bench_table.h"
+#include "harness/speed/known_devices.h"
 #include "harness/speed/machine_watch.h"
 #include "harness/speed/outside_run.h"
+#include "harness/speed/processor_time.h"
 #include "harness/speed/thread_demand.h"
 
 namespace attest {
@@ -50,9 +53,11 @@ TEST(OutsideRun, RunMayBeatTheRoofByATenthAtMost) {
   Yardstick unknown = kYardstick;
   unknown.peak = 0;  // a device whose roof nobody measured
   EXPECT_EQ(worked_outside_run(s, unknown).text, "");
-  s.upload = {45e-3, 45e-3, 45e-3};
+  s.uploaded = {{45e-3, 45e-3}, {45e-3, 45e-3}, {45e-3, 45e-3}};
   EXPECT_EQ(worked_outside_run(s, unknown).kind, NoSpeed::upload_works) << "no roof is needed for that";
-  s.upload = {45e-3, 12e-3};  // converting takes 8, a run 4.5
+  s.uploaded = {{45e-3, 45e-3}, {12e-3, 12e-3}};  // converting takes 16 at most, a quarter of a run 1
+  EXPECT_EQ(worked_outside_run(s, unknown).text, "");
+  s.uploaded = {{45e-3, 1e-3}, {45e-3, 1e-3}};  // a neighbour
   EXPECT_EQ(worked_outside_run(s, unknown).text, "");
 }
 
@@ -78,8 +83,8 @@ TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
 
 TEST(OutsideRun, ADownloadThatAlwaysComputesIsFound) {
   StepSamples s = honest();
-  // Half of a run of 10 ms beyond copies that take 2, or storing that takes 10.
-  s.fetched = {{11e-3, 11e-3}, {11e-3, 11e-3}};
+  // A quarter of a run of 10 ms beyond copies that take 2, or converting that takes 4.
+  s.fetched = {{5e-3, 5e-3}, {5e-3, 5e-3}};
   EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
   s.fetched = {{13e-3, 13e-3}, {13e-3, 13e-3}};
   EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::download_works);
@@ -107,6 +112,20 @@ TEST(OutsideRun, AnUploadThatComputesIsFound) {
   EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
 }
 
+/// Where a call is small, nothing but what its bytes cost and a call of an interpreter is allowed.
+TEST(OutsideRun, AMomentInUploadIsFoundWhereCopyingTakesNone) {
+  StepSamples s;
+  s.run = {1e-3, 1e-3};
+  const Yardstick small{1e5, 1e9, 1e4, 1e3, 2e9, true, 1, 1e9};
+  s.uploaded = {{0.2e-3, 0.2e-3}, {0.2e-3, 0.2e-3}};
+  EXPECT_EQ(worked_outside_run(s, small).text, "");
+  s.uploaded = {{0.6e-3, 0.6e-3}, {0.6e-3, 0.6e-3}};
+  EXPECT_EQ(worked_outside_run(s, small).kind, NoSpeed::upload_works);
+  Yardstick device = small;
+  device.host = false;  // whose driver has to be called
+  EXPECT_EQ(worked_outside_run(s, device).text, "");
+}
+
 TEST(OutsideRun, AnswersFromACacheAreFound) {
   StepSamples s = honest();
   s.repeated = {{{10e-3, 20e-3}, {1e-3, 2e-3}}, {{10e-3, 20e-3}, {2e-3, 4e-3}}};
@@ -119,6 +138,80 @@ TEST(OutsideRun, ThreadsAreHeldAgainstThoseGiven) {
   StepSamples s = honest();
   s.threads = {2.0, 3.0, 3.0, 3.0};
   EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::more_threads);
+  s = honest();
+  s.processors = {2.0, 2.4, 2.5, 2.4};
+  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::more_threads) << "by clocks nothing is rounded up";
+  s.processors = {2.0, 2.05, 2.08, 2.04};
+  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  s.processors = {2.4, 2.4, 2.4, 2.4};
+  s.repeated = {};
+  s.waited = {};
+  s.run = {250e-6, 250e-6};  // in which a caller computes, too, while it hands work over
+  Yardstick no_roof = kYardstick;
+  no_roof.peak = 0;
+  EXPECT_EQ(worked_outside_run(s, no_roof).text, "");
+  s.run = {10e-3, 10e-3};
+  no_roof.host = false;  // threads of a driver that wait in a loop
+  EXPECT_EQ(worked_outside_run(s, no_roof).text, "");
+}
+
+TEST(StatedDevice, IsHeldAgainstWhatTheMachineHas) {
+  const std::vector<std::string> names = {"NVIDIA H200"};
+  EXPECT_EQ(stated_device({"a", "", "CPU, 2 thread(s)"}, names), StatedDevice::host);
+  EXPECT_EQ(stated_device({"a", "", "NVIDIA CUDA: NVIDIA H200 (GPU kernel)"}, names), StatedDevice::accelerator);
+  EXPECT_EQ(stated_device({"a", "", "NVIDIA H200 (GPU kernel)"}, {}), StatedDevice::unknown);
+  EXPECT_EQ(stated_device({"a", "", "GPU of mine"}, names), StatedDevice::unknown);
+  EXPECT_EQ(stated_device({"a", "", ""}, names), StatedDevice::unknown);
+}
+
+/// A process that computes while this one rests is seen while it lives, and when it has ended; whoever ended before it
+/// leaves it in sight.
+TEST(ProcessorTime, CountsDescendants) {
+  adopt_orphans();
+  const auto compute = [](double seconds) {
+    const double end = seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID) + seconds;
+    while (seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID) < end) continue;
+  };
+  ProcessorTime waited;
+  waited.begin_run();
+  const pid_t child = fork();
+  if (child == 0) {
+    compute(0.05);
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  waited.end_run();
+  EXPECT_NEAR(waited.descendants(), 0.05, 0.03);
+  EXPECT_LT(waited.own(), 0.04);
+
+  ProcessorTime orphaned;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const pid_t orphan = fork();
+    if (orphan == 0) {
+      compute(0.05);
+      const pid_t own = getpid();
+      if (write(ends[1], &own, sizeof own) != sizeof own) _exit(1);
+      alarm(60);
+      pause();
+    }
+    _exit(0);
+  }
+  waitpid(parent, nullptr, 0);
+  pid_t orphan = 0;
+  ASSERT_EQ(read(ends[0], &orphan, sizeof orphan), static_cast<ssize_t>(sizeof orphan));
+  EXPECT_NEAR(orphaned.descendants(), 0.05, 0.03);
+  ProcessorTime later;  // which it does nothing in, and then ends
+  later.begin_run();
+  later.end_run();
+  EXPECT_LT(later.descendants(), 0.02);
+  kill(orphan, SIGKILL);
+  EXPECT_EQ(waitpid(orphan, nullptr, 0), orphan) << "adopted";
+  EXPECT_LT(later.descendants(), 0.02) << "what it took before isn't counted when it ends";
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(ThreadDemand, CountsThreadsThatWorkedOrWaited) {
@@ -225,6 +318,8 @@ TEST(Roof, IsThatOfThisProcessorAlone) {
   EXPECT_TRUE(roof_is_of({"a", "", "Portable Computing Language: pthread-skylake-avx512-x (CPU kernel)"}, DType::f64));
   EXPECT_TRUE(roof_is_of({"a", "", "a driver: " + this_machine().cpu}, DType::f32));
   EXPECT_FALSE(roof_is_of({"a", "", "NVIDIA H200 (GPU kernel)"}, DType::f32));
+  EXPECT_EQ(roof_factor(DType::f32), 1);
+  EXPECT_GE(roof_factor(DType::bf16), 1) << "products of halves may be faster, by no more than this";
 }
 
 /// Two backends, the first twice as fast.
@@ -248,14 +343,18 @@ std::string printed(const BenchCase& result) {
   return testing::internal::GetCapturedStdout();
 }
 
-TEST(BenchTable, RanksByRunAndByTotal) {
+TEST(BenchTable, RanksByTotalAndOnKnownDevicesByRun) {
   const std::string table = printed(two_lines());
-  EXPECT_TRUE(has(table, "2.00x (2.00 to 2.00)")) << table;
+  EXPECT_TRUE(has(table, "1.33x (1.33 to 1.33)")) << table;
   const std::size_t steps = table.find("steps, ms");
   ASSERT_NE(steps, std::string::npos);
-  EXPECT_LT(table.find("quick"), table.find("slow"));
-  EXPECT_LT(table.find("slow", steps), table.find("quick", steps)) << "by total the other one is faster";
-  EXPECT_TRUE(has(table, "1.33x")) << table;
+  EXPECT_LT(table.find("slow"), table.find("quick")) << "by total the other one is faster";
+  EXPECT_LT(table.find("slow", steps), table.find("quick", steps));
+  BenchCase devices = two_lines();
+  for (BenchLine& line : devices.lines) line.device = StatedDevice::accelerator;
+  const std::string by_run = printed(devices);
+  EXPECT_TRUE(has(by_run, "2.00x (2.00 to 2.00)")) << by_run;
+  EXPECT_LT(by_run.find("quick"), by_run.find("slow")) << "of a device that is known run alone counts";
 }
 
 TEST(BenchTable, TellsTheMachineAndWhatIsNotKnown) {
@@ -286,15 +385,18 @@ TEST(BenchTable, ADisturbedLineIsNeverRankedSilently) {
   result.lines[0].disturbed = "other processes used 1.00 processors";
   result.lines[0].samples_disturbed = 7;
   const std::string table = printed(result);
-  EXPECT_TRUE(has(table, "0.50x?")) << table;
+  EXPECT_TRUE(has(table, "1.33x?")) << table;
   EXPECT_TRUE(has(table, "? quick was disturbed in 7 samples")) << table;
 }
 
 TEST(BenchTable, SaysWhereTheRoofIsNotKnownAndWhoHasNoSpeed) {
   BenchCase result = two_lines();
   result.lines[0].roof_measured = false;
+  result.lines[0].device = StatedDevice::unknown;
+  result.lines[0].stated = "GPU of mine";
   result.lines[1].wrong = {NoSpeed::download_works, "works outside run"};
   const std::string table = printed(result);
+  EXPECT_TRUE(has(table, "quick: this machine is not known to have its device, GPU of mine")) << table;
   EXPECT_TRUE(has(table, "quick: the roof of its device and type was not measured")) << table;
   EXPECT_TRUE(has(table, "slow       no speed: works outside run")) << table;
 }

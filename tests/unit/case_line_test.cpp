@@ -11,7 +11,8 @@ TEST(CaseLine, AcceptedLinesRoundTrip) {
         "seq=64 dim=64 mask=add:1H1K:neginf(0.3) poison=hidden:kv",
         "heads=3 seq=7 dim=5 v.layout=blhd k.strides=0,0,5,1 fill=ties seed=18446744073709551615",
         "dtype=bf16 batch=2 seq=128 dim=64 lengths=100,37 out=o,lse", "seq=8 dim=4 segments=q:3,5/k:4,4",
-        "heads=2 seq=8 dim=4 alibi=0.5,0.25", "seq=8 dim=4 softcap=30 sinks=1.5",
+        "heads=2 seq=8 dim=4 alibi=0.5,0.25", "seq=8 dim=4 softcap=30 sinks=1.5", "heads=2 seq=8 dim=4 sinks=0,-inf",
+        "seq=8 dim=4 causal prefix=3:causal", "batch=2 heads=2 seq=8 dim=4 alibi=1,2,3,4",
         "seq=8 dim=4 blocks=2x4:random(0.5) dropout=0.1", "seq=4x9 dim=4 causal past=5 paged=4",
         "seq=8 dim=4 prefix=3 out.offset=3 q.fill=spread(88)", "heads=0 seq=4 dim=4"}) {
     const Problem problem = parse_case(line);

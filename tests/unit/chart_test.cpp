@@ -173,5 +173,15 @@ TEST(Ticks, AreOneTwoOrFiveTimesAPowerOfTen) {
   }
 }
 
+TEST(Chart, ABandWithoutAnEndReachesThatOfTheAxis) {
+  Chart chart = chart_of({{0.01, 50, {}, {}, ""}, {1e6, 90, {}, {}, ""}}, true);
+  chart.bands.push_back({"beyond the bound", 1, std::numeric_limits<double>::infinity(), false, {}, {}});
+  const auto document = read(draw_chart(chart));
+  const auto band = document.select_node("//g[@class='bands']/rect").node();
+  const auto axis = document.select_node("//g[@class='x-axis']/line").node();
+  EXPECT_NEAR(band.attribute("x").as_double() + band.attribute("width").as_double(), axis.attribute("x2").as_double(),
+              0.2);
+}
+
 }  // namespace
 }  // namespace attest

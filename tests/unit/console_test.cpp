@@ -18,6 +18,8 @@ TEST(ConsoleReport, TellsARun) {
         "\n\nwrong: bad; right: good; 1 pass, 2 fail, 1 refused, 0 mistrusted\n\nbackend ",
         "FAIL bad  seq=4 dim=4\n     o is <wrong>\n",
         "failures by cause:\n  2 x  bad: outside the bound\n      attest check --backend bad 'seq=4 dim=4'\n",
+        "  bad would be right if it states stored_weights=bf16 for calls in f32: arithmetic={\"stored_weights\": "
+        "\"bf16\"}\n",
         "    smallest found: attest check --backend bad 'seq=1 dim=1'\n", "refused:\n  1 x  good: too long & wide\n",
         "\ngood refuses what is not listed\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "is not in:\n" << text;

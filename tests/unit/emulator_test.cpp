@@ -197,28 +197,28 @@ const std::vector<Untruth>& too_wide() {
   static const std::vector<Untruth> list = {
       {"accumulator", [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; },
        [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f32; }},
-      {"stored weights", nothing, [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
-      {"stored weights", [](Arithmetic& a) { a.stored_weights = DType::f16; },
+      {"stored_weights", nothing, [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
+      {"stored_weights", [](Arithmetic& a) { a.stored_weights = DType::f16; },
        [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
-      {"exp", nothing, [](Arithmetic& a) { a.exp_ulps = 20; }},
-      {"log", nothing, [](Arithmetic& a) { a.log_ulps = 20; }},
-      {"tanh", nothing, [](Arithmetic& a) { a.tanh_ulps = 20; }},
-      {"base", nothing, [](Arithmetic& a) { a.base2 = true; }},
+      {"exp_ulps", nothing, [](Arithmetic& a) { a.exp_ulps = 20; }},
+      {"log_ulps", nothing, [](Arithmetic& a) { a.log_ulps = 20; }},
+      {"tanh_ulps", nothing, [](Arithmetic& a) { a.tanh_ulps = 20; }},
+      {"base2", nothing, [](Arithmetic& a) { a.base2 = true; }},
       {"scale", nothing, [](Arithmetic& a) { a.scale = ScalePlacement::split_root; }},
       {"division", nothing, [](Arithmetic& a) { a.division = Division::reciprocal; }},
-      {"key block", nothing, [](Arithmetic& a) { a.key_block = 16; }},
-      {"key block", [](Arithmetic& a) { a.key_block = 64; }, [](Arithmetic& a) { a.key_block = 8; }},
-      {"lazy threshold", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.lazy_threshold = 8; }},
-      {"divided", nothing, [](Arithmetic& a) { a.normalised_before_storage = true; }},
-      {"exponent", nothing, [](Arithmetic& a) { a.fused_log2e = true; }},
-      {"maximum", nothing, [](Arithmetic& a) { a.no_maximum = true; }},
-      {"weights", nothing, [](Arithmetic& a) { a.weights_from_lse = true; }},
-      {"stored scores", nothing,
+      {"key_block", nothing, [](Arithmetic& a) { a.key_block = 16; }},
+      {"key_block", [](Arithmetic& a) { a.key_block = 64; }, [](Arithmetic& a) { a.key_block = 8; }},
+      {"lazy_threshold", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.lazy_threshold = 8; }},
+      {"normalised_before_storage", nothing, [](Arithmetic& a) { a.normalised_before_storage = true; }},
+      {"fused_log2e", nothing, [](Arithmetic& a) { a.fused_log2e = true; }},
+      {"no_maximum", nothing, [](Arithmetic& a) { a.no_maximum = true; }},
+      {"weights_from_lse", nothing, [](Arithmetic& a) { a.weights_from_lse = true; }},
+      {"stored_scores", nothing,
        [](Arithmetic& a) {
          a.stored_scores = DType::f16;
          a.score_stores = 1;
        }},
-      {"stored scores",
+      {"stored_scores",
        [](Arithmetic& a) {
          a.stored_scores = DType::f16;
          a.score_stores = 1;
@@ -265,7 +265,7 @@ TEST(Emulator, MayTakeItsBlocksInAnyOrder) {
           if (block == 1) continue;
           e.says.key_block = 4 * block;  // as many steps again and again
           const std::vector<std::string> found = accused_by_probes(e);
-          EXPECT_TRUE(found.size() >= 1 && found[0].find("key block") != std::string::npos) << joined_lines(found);
+          EXPECT_TRUE(found.size() >= 1 && found[0].find("key_block") != std::string::npos) << joined_lines(found);
           EXPECT_TRUE(found.size() < 4) << "a block for each type, and nothing else\n" << joined_lines(found);
         }
       }
@@ -322,7 +322,7 @@ TEST(Emulator, IsToldWhichStatementsTogetherWouldBeTrue) {
           a.stored_weights = DType::f32;
           a.normalised_before_storage = false;
         }},
-       "stored weights and divided, f32: f32, after P*V; bf16, before P*V"},
+       "stored_weights and normalised_before_storage, f32: f32, false; bf16, true"},
       {{"stored twice",
         [](Arithmetic& a) {
           a.stored_weights = DType::f16;
@@ -332,7 +332,7 @@ TEST(Emulator, IsToldWhichStatementsTogetherWouldBeTrue) {
           a.stored_weights = DType::f32;
           a.sum_of_stored = false;
         }},
-       "stored weights and row sum, f32: f32, as computed; f16, as stored"},
+       "stored_weights and sum_of_stored, f32: f32, false; f16, true"},
   };
   for (const auto& [untruth, told] : list) {
     EmulatorBackend backend(emulated_with(untruth, 4));

@@ -20,6 +20,7 @@ TEST(MarkdownSummary, TellsARunBehindWhatIsThere) {
   const std::string text = text_of(path);
   EXPECT_TRUE(text.starts_with("before\n## attest: wrong\n\nbad; right: good; 1 pass, 2 fail, 1 refused")) << text;
   for (const char* part : {"| good | 1 | 0 | 1 | 0 | 0.5 | seq=4 dim=4 |\n", "- good refuses what is not listed\n",
+                           "- bad would be right if it states stored&#95;weights=bf16 for calls in f32: <code>",
                            "- 2 x bad: outside the bound\n  - <code>attest check --backend bad 'seq=4 dim=4'</code>: o "
                            "is &#60;wrong&#62;\n",
                            "smallest found: <code>attest check", "### Refused\n\n- 1 x good: too long &#38; wide\n"}) {

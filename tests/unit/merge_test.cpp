@@ -60,6 +60,23 @@ std::vector<std::string> facts(std::vector<Verdict> verdicts) {
   return lines;
 }
 
+/// A statement that makes all failures right must be one of every part in which the backend fails.
+TEST(Merge, TellsAStatementThatEveryFailingPartTells) {
+  const Folder folder;
+  const RightIfTold statement{"softcap_dropped", "exp_ulps=8 for calls in f32", "arithmetic.exp_ulps = 8;"};
+  std::vector<CheckResults> parts = {ran(folder, "1/2"), ran(folder, "2/2")};
+  const auto fails = [](const CheckResults& part) {
+    return std::any_of(part.verdicts.begin(), part.verdicts.end(), [](const Verdict& v) { return is_failure(v); });
+  };
+  ASSERT_TRUE(fails(parts[0]) && fails(parts[1]));
+  EXPECT_TRUE(merge_runs(parts).right_if.empty());
+  parts[0].right_if = {statement};
+  EXPECT_TRUE(merge_runs(parts).right_if.empty()) << "the other part's failures have no such statement";
+  parts[1].right_if = {statement};
+  ASSERT_EQ(merge_runs(parts).right_if.size(), 1u);
+  EXPECT_EQ(merge_runs(parts).right_if[0].statement, statement.statement);
+}
+
 TEST(Merge, OfAllPartsIsTheWholeRun) {
   const Folder folder;
   const CheckResults whole = ran(folder, "");

@@ -57,5 +57,29 @@ TEST_F(Messages, OfAWorkerThatWritesNonsenseCloseIt) {
   EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
 }
 
+TEST_F(Messages, AreObjects) {
+  const std::uint64_t one = 1;
+  ASSERT_EQ(write(ends_[0], &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  ASSERT_EQ(write(ends_[0], "5", 1), 1);
+  Json got;
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
+}
+
+TEST_F(Messages, AreNotWaitedForWhenNobodyIsThere) {
+  // Another process may hold the other end: the socket itself says nothing of a worker that is gone.
+  int glances = 0;
+  Json got;
+  EXPECT_EQ(receive_message(ends_[1], got, std::nullopt, [&] { return ++glances < 3; }), Received::closed);
+  EXPECT_EQ(glances, 3);
+  // What it had sent before it went still arrives.
+  ASSERT_TRUE(send_message(ends_[0], {{"n", 2}}));
+  EXPECT_EQ(receive_message(ends_[1], got, std::nullopt, [] { return false; }), Received::message);
+}
+
+TEST_F(Messages, ThatNobodyReadsAreGivenUp) {
+  const Json large = {{"text", std::string(10'000'000, 'x')}};
+  EXPECT_FALSE(send_message(ends_[0], large, 50ms));
+}
+
 }  // namespace
 }  // namespace attest

@@ -48,7 +48,7 @@ TEST(OptionValues, ThoseThatDependOnSizesFollowThem) {
   fit_to_sizes(p);
   EXPECT_EQ(p.query_heads, 2);  // whole groups
   EXPECT_EQ(p.lengths->key, (Steps{4, 4}));
-  EXPECT_EQ(p.alibi_slopes.size(), 2u);
+  EXPECT_EQ(p.alibi_slopes.size(), 4u);  // now one for each batch and head, which is a case, too
   EXPECT_EQ(p.prefix, 4);
   EXPECT_FALSE(find_fault(p));
   p.mask.reset();

@@ -62,6 +62,43 @@ TEST(Page, ItsFirstLineAnswersWhetherAnythingFailed) {
   EXPECT_EQ(other.find("id=\"failures\""), std::string::npos);
 }
 
+/// What counts in the first line stands below it, once; so does what would make a failing backend right.
+TEST(Page, ComplaintsStandAtTheTopOnce) {
+  CheckResults check = checks_with("");
+  check.problems = {"good says what is false"};
+  check.right_if = {{"bad", "stored_weights=bf16 for calls in f32", "arithmetic.stored_weights = DType::bf16;"}};
+  const std::string page = results_page({{check}, {}, {}}, {"attest", "report"});
+  const std::string head = page.substr(page.find("<h1"), page.find("</header>") - page.find("<h1"));
+  EXPECT_NE(head.find("<li>good says what is false</li>"), std::string::npos) << head;
+  EXPECT_NE(head.find("bad would be right if it states stored_weights=bf16 for calls in f32: "), std::string::npos);
+  EXPECT_EQ(count(page, "good says what is false"), 1u);
+}
+
+TEST(Page, AConventionIsNoFailure) {
+  CheckResults check = checks_with("");
+  check.problems.clear();
+  check.verdicts = {verdict_of("peer", Status::convention, "seq=4 dim=4", "", "hidden_nan=leaks")};
+  check.shrunk.clear();
+  const std::string page = results_page({{check}, {}, {}}, {"attest", "report"});
+  EXPECT_NE(page.find("nothing failed, 1 passed"), std::string::npos);
+  EXPECT_NE(page.find("hidden_nan=leaks"), std::string::npos) << "what it does otherwise is shown";
+}
+
+TEST(Page, TheSmallestCaseOfACauseFailsByIt) {
+  CheckResults first = checks_with(""), second = checks_with("");
+  second.verdicts.front().cause = {Cause::threw};
+  first.shrunk.front().cause = first.verdicts.front().cause.text();
+  second.shrunk.front().cause = second.verdicts.front().cause.text();
+  second.shrunk.front().smallest = "seq=2 dim=2";
+  PageContext context;
+  const SectionJson groups = failure_groups({first, second}, context);
+  ASSERT_EQ(groups.size(), 2u);
+  for (const SectionJson& group : groups) {
+    const bool thrown = group["cause"] == second.verdicts.front().cause.text();
+    EXPECT_EQ(group["shrunk"]["smallest"], thrown ? "seq=2 dim=2" : "seq=1 dim=1") << group.dump();
+  }
+}
+
 TEST(Page, NothingInResultsLeavesItsPlace) {
   const std::string harmless = results_page({{checks_with("")}, {}, {}}, {"attest"});
   const std::string page = results_page({{checks_with(kHostile)}, {}, {}}, {"attest", kHostile});

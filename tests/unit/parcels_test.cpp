@@ -43,5 +43,22 @@ TEST(Parcels, BringInputsOverUnchanged) {
   }
 }
 
+TEST(Parcels, OneMemoryForTwoTensorsStaysOne) {
+  const CaseInputs made = make_inputs(parse_case("seq=5x7 dim=4"));
+  for (const bool shared : {false, true}) {
+    Inputs sent = made.views();
+    if (shared) sent.v = sent.k;
+    const InputParcel parcel(sent, page_size());
+    SharedFile file;
+    file.reserve(parcel.regions().end());
+    parcel.copy_to(file);
+    const GuardedArea area(file.descriptor(), regions_from(describe_regions(parcel.regions())), false);
+    const UnpackedInputs got(Json::parse(parcel.description().dump()), area);
+    EXPECT_EQ(got.inputs.k.data == got.inputs.v.data, shared);
+    EXPECT_NE(got.inputs.q.data, got.inputs.k.data);
+    EXPECT_EQ(std::memcmp(got.inputs.v.data, sent.v.data, span_bytes(sent.v)), 0);
+  }
+}
+
 }  // namespace
 }  // namespace attest

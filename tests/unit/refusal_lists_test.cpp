@@ -68,6 +68,11 @@ TEST(Refusals, ComplaintsOfOneKindAreOneSentence) {
   EXPECT_NE(problems[2].find("$ATTEST_LISTS"), std::string::npos);
 }
 
+TEST(Refusals, AListOfABackendFromElsewhereLiesBesideItAndInNoInstallation) {
+  EXPECT_EQ(list_path("from_nowhere", "expected_refusals"), fs::path("lists/from_nowhere/expected_refusals"));
+  EXPECT_TRUE(list_path("example", "expected_refusals").is_absolute());
+}
+
 TEST(Refusals, ABackendFromElsewhereHasItsListElsewhere) {
   const ListsElsewhere lists("lists_elsewhere");
   lists.write("from_elsewhere", "expected_refusals", "* causal *  # not yet\n");

@@ -27,7 +27,8 @@ inline Verdict verdict_of(const std::string& backend, Status status, const std::
   return v;
 }
 
-/// A pass, two failures alike, a refusal; then the smallest case of the failures, and a complaint about the run.
+/// A pass, two failures alike, a refusal; then the smallest case of the failures, what would make them right, and a
+/// complaint about the run.
 inline void report_a_run(Report& report) {
   RunInfo info;
   info.command = {"attest", "check"};
@@ -46,6 +47,7 @@ inline void report_a_run(Report& report) {
     report.verdict(verdict);
   }
   report.shrunk(verdicts[1], verdict_of("bad", Status::fail, "seq=1 dim=1", "outside the bound", "o is wrong"));
+  report.right_if({"bad", "stored_weights=bf16 for calls in f32", "arithmetic={\"stored_weights\": \"bf16\"}"});
   report.end(counts, 1.5, {"good refuses what is not listed"});
 }
 

@@ -43,6 +43,30 @@ TEST(RunTally, AnswersWhetherItIsRight) {
   EXPECT_EQ(tally.answer({}, 0).tone, Tone::bad);
 }
 
+TEST(RunTally, CountsConventionsBesidePasses) {
+  RunTally tally;
+  tally.add(verdict_of("peer", Status::convention, "seq=4 dim=4", "", "hidden_nan=leaks"));
+  EXPECT_EQ(tally.answer({}, 0).text(), "right: peer; 0 pass, 1 convention, 0 fail, 0 refused, 0 mistrusted");
+  EXPECT_EQ(tally.answer({}, 0).tone, Tone::good);
+  ASSERT_EQ(tally.convention().size(), 1u);
+  EXPECT_EQ(tally.convention()[0].name, "peer: hidden_nan=leaks");
+  EXPECT_NE(tally.backends().printed(TableFormat::csv).find("pass,convention,fail"), std::string::npos);
+}
+
+/// Of mistakes that fit one case alike the one that fits them all is told.
+TEST(RunTally, TellsTheMistakeThatFitsMostFailures) {
+  RunTally tally;
+  for (const char* line : {"seq=4 dim=4", "seq=5 dim=4", "seq=6 dim=4"}) {
+    Verdict v = verdict_of("bad", Status::fail, line, "outside the bound");
+    v.mistakes = {"causal_ignored"};
+    if (v.case_line == "seq=5 dim=4") v.mistakes = {"window_ignored", "causal_ignored"};
+    if (v.case_line == "seq=6 dim=4") v.mistakes.clear();
+    tally.add(v);
+  }
+  EXPECT_EQ(tally.likenesses(),
+            std::vector<std::string>{"bad, in 2 of 3 failing cases: the output is what one gets with causal ignored"});
+}
+
 /// A green word must not hide that hardly anything ran.
 TEST(RunTally, SaysWhatShareWasRunWhenItIsSmall) {
   RunTally tally;

@@ -1,7 +1,9 @@
 // Memory that the harness and a worker share: regions between inaccessible pages.
 #include "harness/isolation/shared_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -19,7 +21,7 @@ TEST(SharedRegions, EndAtAnInaccessiblePageAndNameWhatWasTouched) {
   EXPECT_EQ(area.data(1)[page_size()], std::byte{7});
   char text[80] = "";
   EXPECT_TRUE(area.describe(area.data(0) + 100, false, text, sizeof text));
-  EXPECT_STREQ(text, "read 0 bytes beyond the end of q");
+  EXPECT_STREQ(text, "read just beyond the end of q");
   EXPECT_TRUE(area.describe(area.data(1) - 4, true, text, sizeof text));
   EXPECT_STREQ(text, "wrote 4 bytes before the start of k");
   EXPECT_TRUE(area.describe(area.data(0), true, text, sizeof text));
@@ -37,6 +39,29 @@ TEST(SharedRegions, GrowWithTheFile) {
   file.reserve(regions.end());
   EXPECT_EQ(*file.data(regions.all()[0]), std::byte{42});
   *(file.data(regions.all()[1]) + 100 * page_size() - 1) = std::byte{1};
+}
+
+TEST(SharedFiles, KeepTheirSizeWhateverAWorkerDoesToItsDescriptor) {
+  SharedFile file;
+  file.reserve(10 * page_size());
+  const int theirs = dup(file.descriptor());
+  EXPECT_NE(ftruncate(theirs, 0), 0);
+  EXPECT_NE(fcntl(theirs, F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_NE(fcntl(theirs, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  close(theirs);
+  RegionList regions(page_size());
+  regions.add("a", 200 * page_size());
+  file.reserve(regions.end());  // and it can still be mapped for writing
+  *file.data(regions.all()[0]) = std::byte{3};
+  EXPECT_GE(file.memory(), static_cast<double>(page_size()));
+}
+
+TEST(SharedFiles, CountWhatIsWrittenToThem) {
+  SharedFile file;
+  const double before = file.memory();
+  ASSERT_EQ(
+      fallocate(file.descriptor(), 0, static_cast<off_t>(100 * page_size()), static_cast<off_t>(50 * page_size())), 0);
+  EXPECT_GE(file.memory() - before, static_cast<double>(50 * page_size()));
 }
 
 }  // namespace

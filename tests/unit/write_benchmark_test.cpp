@@ -28,7 +28,7 @@ nlohmann::json written(const std::string& command, const std::vector<std::string
 TEST(WriteBenchmark, EachFileHasItsOwnContext) {
   EXPECT_EQ(written("first")["context"]["command"], "first");
   const nlohmann::json second = written("a \"second\"\n");
-  EXPECT_EQ(second["context"]["command"], "a \"second\"\n");
+  EXPECT_EQ(second["context"]["command"], "'a \"second\"\n'");  // as a shell reads it
   EXPECT_TRUE(second["context"].contains("date")) << "what Google Benchmark says is there, too";
 }
 

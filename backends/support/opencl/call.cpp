@@ -126,10 +126,11 @@ void DeviceCall::write_tables(const Inputs& inputs) {
   write(tables_, 1, tables.data(), tables.size() * sizeof(cl_long));
 
   const auto write_small = [&](auto zero) {
-    std::vector<decltype(zero)> small(static_cast<std::size_t>(2 * p.query_heads), zero);
-    for (std::size_t h = 0; h < inputs.slopes.size(); ++h) small[h] = static_cast<decltype(zero)>(inputs.slopes[h]);
-    for (std::size_t h = 0; h < inputs.sinks.size(); ++h) {
-      small[static_cast<std::size_t>(p.query_heads) + h] = static_cast<decltype(zero)>(inputs.sinks[h]);
+    // Sinks first, then slopes: as problem.cl reads them.
+    std::vector<decltype(zero)> small(static_cast<std::size_t>(p.query_heads) + inputs.slopes.size(), zero);
+    for (std::size_t h = 0; h < inputs.sinks.size(); ++h) small[h] = static_cast<decltype(zero)>(inputs.sinks[h]);
+    for (std::size_t n = 0; n < inputs.slopes.size(); ++n) {
+      small[static_cast<std::size_t>(p.query_heads) + n] = static_cast<decltype(zero)>(inputs.slopes[n]);
     }
     write(small_, 2, small.data(), small.size() * sizeof zero);
     device_.queue().finish();
@@ -196,7 +197,7 @@ void DeviceCall::upload(const Inputs& given) {
     d.page_size = inputs.pages->size;
     d.page_stride = inputs.pages->stride;
   }
-  d.has_slopes = !inputs.slopes.empty();
+  d.has_slopes = inputs.slopes.empty() ? 0 : p.slopes_per_batch() ? 2 : 1;
   d.has_sinks = !inputs.sinks.empty();
   d.has_softcap = p.softcap.has_value();
   d.dropout = inputs.keep ? 2 : p.dropout > 0 ? 1 : 0;

@@ -162,15 +162,20 @@ inline REAL capped(const Problem* p, REAL softcap, REAL score) {
   return p->has_softcap ? softcap * tanh(score / softcap) : score;
 }
 
-// slopes, then sinks: one number for each query head.
+// Sinks, one for each query head, then slopes: one for each query head, or for each batch and query head.
 inline REAL sink_of(const Problem* p, __global const REAL* small, long h) {
-  return p->has_sinks ? small[p->query_heads + h] : HIDDEN;
+  return p->has_sinks ? small[h] : HIDDEN;
+}
+
+// has_slopes: 1 where every batch has the same, 2 where each has its own.
+inline REAL slope_of(const Problem* p, __global const REAL* small, long b, long h) {
+  return small[p->query_heads + (p->has_slopes == 2 ? b * p->query_heads + h : h)];
 }
 
 // ALiBi, mask and blocks on a capped score; ranges are the caller's.
 inline REAL biased(const Problem* p, __global const uchar* mask, __global const REAL* small, __global const uchar* blocks,
                    long b, long h, long i, long j, long diagonal, REAL score) {
-  if (p->has_slopes) score -= small[h] * (REAL)abs(diagonal - j);
+  if (p->has_slopes) score -= slope_of(p, small, b, h) * (REAL)abs(diagonal - j);
   if (p->mask_kind) score = masked(p, mask, mask_index(p, b, h, i, j), score);
   if (p->block_rows && !block_visible(p, blocks, b, h, i, j)) score = HIDDEN;
   return score;

@@ -17,14 +17,15 @@ from attest._api import cases, check, suites  # noqa: E402
 from attest._attest import Call, OutputError, UserError  # noqa: E402
 from attest._backend import Backend, FunctionBackend, backend_of  # noqa: E402
 from attest._closer import (  # noqa: E402
-    Benchmark, Explanation, Finding, Fuzzing, Reference, Shrinking, Statement, Statements, Timing,
+    Benchmark, Benchmarks, Explanation, Finding, Fuzzing, Reference, Shrinking, Statement, Statements, Timing, Timings,
     bench, explain, fuzz, reference, shrink, statements,
 )  # fmt: skip
-from attest._results import Results, Shrunk, Verdict  # noqa: E402
+from attest._results import Results, RightIf, Shrunk, Verdict  # noqa: E402
 
 __version__ = _attest.version
 __all__ = [
-    "Backend", "Benchmark", "Call", "Explanation", "Finding", "FunctionBackend", "Fuzzing", "OutputError", "Reference",
-    "Results", "Shrinking", "Shrunk", "Statement", "Statements", "Timing", "UserError", "Verdict",
+    "Backend", "Benchmark", "Benchmarks", "Call", "Explanation", "Finding", "FunctionBackend", "Fuzzing",
+    "OutputError", "Reference", "Results", "RightIf", "Shrinking", "Shrunk", "Statement", "Statements", "Timing",
+    "Timings", "UserError", "Verdict",
     "backend_of", "bench", "cases", "check", "explain", "fuzz", "reference", "shrink", "statements", "suites",
 ]  # fmt: skip

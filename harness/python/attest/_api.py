@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json as json_lines
 import os
 import sys
@@ -11,7 +12,8 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 from attest import _attest, _progress
 from attest._backend import Backend, Tensors, backend_of
-from attest._results import Results, Shrunk, Verdict, verdict_from
+from attest._load import command_words, options_for, words_for
+from attest._results import Results, RightIf, Shrunk, Verdict, verdict_from
 
 Cases = Union[str, Iterable[str]]
 
@@ -22,6 +24,7 @@ class Request:
 
     backends: list[tuple[str, Optional[Backend], str]] = field(default_factory=list)
     threads: int = 1
+    run_words: list[str] = field(default_factory=list)  # options that printed commands repeat
     device: str = ""
     isolate: bool = False
     timeout: float = 60
@@ -68,7 +71,7 @@ def check(
     arithmetic: Optional[Mapping[str, Any]] = None,
     conventions: Optional[Mapping[str, str]] = None,
     against: Iterable[str] = (),
-    isolate: bool = False,
+    isolate: Optional[bool] = None,
     timeout: float = 60,
     memory_gib: float = 0,
     threads: int = 0,
@@ -100,7 +103,10 @@ def check(
     causal: attention has no parameter `causal` for it
 
     Of a callable, `tensors`, `keywords`, `refuses`, `arithmetic` and `conventions` state what a Backend states
-    itself. With `isolate` it runs in a process of its own, which imports it. `against` are native backends beside it.
+    itself. It runs in a process of its own where such a process can import it (`isolate=None`): what a module has at
+    its top. Then a step may take `timeout` seconds, and the process `memory_gib` beyond what it starts with; 0 is most
+    of what is free. What only this interpreter has, such as a lambda or what a script or a notebook defines, runs here;
+    `isolate=True` refuses that, and with `isolate=False` everything runs here. `against` are native backends beside it.
     Ctrl-C ends the run at the next case: files are complete, and KeyboardInterrupt is raised with the results so far
     as its argument. Raises UserError for a request that can't be carried out.
     """
@@ -108,17 +114,21 @@ def check(
         name=name, library=library, tensors=tensors, keywords=keywords, refuses=tuple(refuses),
         arithmetic=arithmetic, conventions=conventions,
     )  # fmt: skip
+    isolate = isolated(implementation, isolate, stated)
     request = Request(
-        threads=threads_for(threads), device=device, isolate=isolate, timeout=timeout, memory_gib=memory_gib,
+        threads=threads_for(threads), run_words=run_words(threads, device, timeout, memory_gib, isolate),
+        device=device, isolate=isolate, timeout=timeout, memory_gib=memory_gib,
         filter=filter, shard=shard, json=os.fspath(json), junit=os.fspath(junit), fail_fast=fail_fast, once=once,
         shrink=shrink, compare_refusals=compare_refusals,
     )  # fmt: skip
-    request.backends = rows_for(implementation, against, isolate, stated)
+    run = dict(threads=threads, device=device, once=once)
+    request.backends = rows_for(implementation, against, isolate, stated, run)
     request.add_cases(suite)
     if not (request.suites or request.suite_files or request.lines):
         raise _attest.UserError("nothing to check: name a suite, a case line or a file")
     verdicts: list[Verdict] = []
     shrunk: list[Shrunk] = []
+    right_if: list[RightIf] = []
     show = _progress.wanted(progress)
     total = 0
 
@@ -128,7 +138,9 @@ def check(
         if kind == "begin":
             total = told["cases"] * len(told["backends"])
         elif kind == "shrunk":
-            shrunk.append(Shrunk(told["case"], told["backend"], told["smallest"]))
+            shrunk.append(Shrunk(told["case"], told["backend"], told["smallest"], told["reason"], told["repro"]))
+        elif kind == "right_if":
+            right_if.append(RightIf(told["backend"], told["statement"], told["code"]))
         else:
             verdicts.append(verdict_from(told))
             if show:
@@ -141,7 +153,9 @@ def check(
         problems=outcome["problems"] + outcome["unwritten"],
         notes=outcome["notes"],
         shrunk=shrunk,
+        right_if=right_if,
         interrupted=outcome["interrupted"],
+        text=outcome["text"],
     )
     if results.interrupted:
         raise KeyboardInterrupt(results)
@@ -175,18 +189,64 @@ def threads_for(asked: int) -> int:
     return asked or os.cpu_count() or 1
 
 
+def run_words(threads: int, device: str, timeout: float, memory_gib: float, isolate: bool) -> list[str]:
+    """Options of the command line for what a run was told."""
+    words = ["--threads", str(threads)] if threads else []
+    words += ["--device", device] if device else []
+    if isolate and timeout != Request.timeout:
+        words += ["--timeout", f"{timeout:g}"]
+    if isolate and memory_gib != Request.memory_gib:
+        words += ["--memory", f"{memory_gib:g}"]
+    return words
+
+
+def isolated(implementation: Any, asked: Optional[bool], stated: Mapping[str, Any]) -> bool:
+    """As asked; where nothing is, whether all of it can run in processes of its own."""
+    if asked is not None:
+        return asked
+    every = implementation if isinstance(implementation, (list, tuple)) else [implementation]
+    return all(isinstance(one, str) or (_is_found_again(words_for(one)) and _goes_over(stated)) for one in every)
+
+
+def _is_found_again(words: str) -> bool:
+    """Whether a search for the object's module, as another process makes it, ends in the file that was loaded here."""
+    package = words.partition(":")[0].partition(".")[0]
+    loaded = getattr(sys.modules.get(package), "__file__", None)
+    for finder in sys.meta_path if package else []:
+        find = getattr(finder, "find_spec", None)
+        spec = find(package, None) if find else None
+        if spec is not None:
+            return loaded is None or spec.origin == loaded
+    return False
+
+
+def _goes_over(stated: Mapping[str, Any]) -> bool:
+    """Whether another process can be told it."""
+    try:
+        options_for(stated)
+    except _attest.UserError:
+        return False
+    return True
+
+
 def rows_for(
-    implementation: Any, against: Iterable[str], isolate: bool, stated: Mapping[str, Any]
+    implementation: Any,
+    against: Iterable[str],
+    isolate: bool,
+    stated: Mapping[str, Any],
+    run: Optional[Mapping[str, Any]] = None,
 ) -> list[tuple[str, Optional[Backend], str]]:
     """Rows for the module: a name, the object where it runs in this process, and where it comes from otherwise."""
     rows: list[tuple[str, Optional[Backend], str]] = []
     for one in implementation if isinstance(implementation, (list, tuple)) else [implementation]:
-        rows.append(_row(one, isolate, stated))
+        rows.append(_row(one, isolate, stated, run or {}))
     rows += [(native, None, "") for native in against]
     return rows
 
 
-def _row(one: Any, isolate: bool, stated: Mapping[str, Any]) -> tuple[str, Optional[Backend], str]:
+def _row(
+    one: Any, isolate: bool, stated: Mapping[str, Any], run: Mapping[str, Any]
+) -> tuple[str, Optional[Backend], str]:
     said = [key for key, value in stated.items() if value]
     if isinstance(one, str):
         if said:
@@ -195,30 +255,36 @@ def _row(one: Any, isolate: bool, stated: Mapping[str, Any]) -> tuple[str, Optio
         return (one, None, "") if is_native else ("", None, one)
     backend = backend_of(one, **stated)
     backend._made_for(1, "")  # what is wrong with its signature is told here
-    words = _words_for(one)
     if not isolate:
-        return backend.name, backend, f"python:{words or backend.name}"
-    if said:
-        raise TypeError(f"isolate: another process imports the object, and can't be told {said[0]}; write a Backend")
+        return backend.name, backend, _source_of(one, backend, stated, run)
+    words = words_for(one)
     if not words:
         raise TypeError(
             f"isolate: {backend.name} can't be imported by another process: define it at the top of a module's file"
         )
-    return backend.name, None, f"python:{words}"
+    return backend.name, None, "\n".join([f"python:{words}", *options_for(stated)])
 
 
-def _words_for(one: Any) -> str:
-    """module:object of what can be imported under these words; "" of all else, as of what a notebook's cell defines."""
-    module, path = getattr(one, "__module__", None), getattr(one, "__qualname__", None)
-    if not module or not path or module in ("__main__", "builtins") or "<" in path:
-        return ""
+def _made_without_arguments(kind: type) -> bool:
+    parameters = inspect.signature(kind).parameters.values()
+    return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+
+
+def _source_of(one: Any, backend: Backend, stated: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """Where an object of this process comes from, for commands: "python:" with words that another process imports, or
+    "here:" with what stands in the brackets of a call."""
+    words = command_words(one)
     try:
-        found: Any = sys.modules[module]
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (KeyError, AttributeError):
-        return ""
-    return f"{module}:{path}" if found is one else ""
+        if words:
+            return "\n".join([f"python:{words}", *options_for(stated)])
+    except _attest.UserError:
+        pass  # no text says it
+    name = getattr(one, "__name__", "")
+    if isinstance(one, Backend):
+        name = type(one).__name__ + "()" if _made_without_arguments(type(one)) else ""
+    said = {key: value for key, value in (*stated.items(), *run.items()) if value}
+    texts = [f"{key}={getattr(value, '__name__', None) or repr(value)}" for key, value in said.items()]
+    return "here:" + ", ".join([name if name.rstrip("()").isidentifier() else "implementation", *texts])
 
 
 @contextlib.contextmanager

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import difflib
+import functools
+import importlib.util
+import inspect
 import platform
 import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
-from attest._attest import Call
+from attest._attest import Call, UserError
 from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
 
 Tensors = Union[str, Callable[[Any], Any]]
@@ -82,6 +86,7 @@ class Backend:
         made.library = made.library or f"{made.name} on Python {platform.python_version()}"
         if device:
             made.device = device
+        check_tensors(made.tensors)
         function = made.function()
         names = keywords_of(function, dict(made.keywords))
         made._names = names
@@ -92,6 +97,8 @@ class Backend:
     _taken: frozenset[str] = frozenset()
 
     def _refusal(self, call: Call) -> Optional[str]:
+        if call.dtype == "bf16" and self.tensors == "numpy" and not _has_ml_dtypes():
+            return "dtype=bf16: NumPy has no such type without the package ml_dtypes"
         return refusal(call, self._taken, self._names, self.function()) or self.refuse(call)
 
     def _step(self, call: Call) -> Step:
@@ -111,6 +118,11 @@ class Backend:
             self.function(), constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock, ready
         )
         return step if self.tensors != "torch" else _torch_step(step, self.device)
+
+
+@functools.lru_cache(maxsize=None)
+def _has_ml_dtypes() -> bool:
+    return importlib.util.find_spec("ml_dtypes") is not None
 
 
 def _torch_step(step: Step, device: str) -> Step:
@@ -171,6 +183,36 @@ class FunctionBackend(Backend):
 
     def conventions(self) -> Mapping[str, str]:
         return self._conventions
+
+
+def check_tensors(tensors: Any) -> None:
+    """Raises UserError for what no array can be made as, or for a library that isn't there."""
+    if callable(tensors):
+        return
+    if tensors not in ("numpy", "torch", "dlpack"):
+        near = difflib.get_close_matches(str(tensors), ("numpy", "torch", "dlpack"), 1, 0.5)
+        raise UserError(
+            f'tensors: there is no "{tensors}"; '
+            + (f"nearest: {near[0]}" if near else "numpy, torch, dlpack or a function such as jax.dlpack.from_dlpack")
+        )
+    if tensors == "torch":
+        try:
+            import torch  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+        except ImportError as error:
+            raise UserError(f'tensors: "torch" can\'t be had here: {error}; install PyTorch') from None
+
+
+def is_implementation(value: Any) -> bool:
+    """Whether it is a Backend, a subclass of it, or a callable that takes three tensors."""
+    if isinstance(value, Backend) or (isinstance(value, type) and issubclass(value, Backend)):
+        return True
+    if isinstance(value, type) or not callable(value):
+        return False
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    return len([p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) >= 3
 
 
 def backend_of(implementation: Any, **statements: Any) -> Backend:

@@ -11,7 +11,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from attest import _attest, _progress
-from attest._api import Cases, Request, rows_for, threads_for, worker_path
+from attest._api import Cases, Request, isolated, rows_for, run_words, threads_for, worker_path
 from attest._results import Verdict, verdict_from
 
 
@@ -29,7 +29,9 @@ class Explanation:
         return f"<pre>{html.escape(self.text)}</pre>"
 
 
-def explain(implementation: Any, case: str, *, elements: int = 3, isolate: bool = False, **stated: Any) -> Explanation:
+def explain(
+    implementation: Any, case: str, *, elements: int = 3, isolate: Optional[bool] = None, **stated: Any
+) -> Explanation:
     """The worst elements of a case: got, expected, and where the bound comes from.
 
     >>> import attest
@@ -66,7 +68,7 @@ def shrink(
     *,
     seconds: float = 10,
     out: str = "smallest.safetensors",
-    isolate: bool = False,
+    isolate: Optional[bool] = None,
     **stated: Any,
 ) -> Shrinking:
     """Looks for the smallest case that fails as `case` does. That of a file is written to `out`.
@@ -117,7 +119,13 @@ class Fuzzing:
 
 
 def fuzz(
-    implementation: Any, *, seconds: float = 60, count: int = 0, seed: int = 0, isolate: bool = False, **stated: Any
+    implementation: Any,
+    *,
+    seconds: float = 60,
+    count: int = 0,
+    seed: int = 0,
+    isolate: Optional[bool] = None,
+    **stated: Any,
 ) -> Fuzzing:
     """Random cases until time or count run out; failures made small and told apart by cause.
 
@@ -161,7 +169,7 @@ class Statements:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def statements(implementation: Any, *, isolate: bool = False, **stated: Any) -> Statements:
+def statements(implementation: Any, *, isolate: Optional[bool] = None, **stated: Any) -> Statements:
     """Puts to the test what an implementation states of its arithmetic and its conventions: `attest list arithmetic`.
 
     >>> import attest
@@ -197,12 +205,46 @@ class Timing:
         return float(np.median(self.seconds)) if self.seconds else float("nan")
 
 
+class Timings(tuple[Timing, ...]):
+    """Timings that print as a table."""
+
+    def __str__(self) -> str:
+        heads = ("backend", "run ms", "total ms", "GFLOP/s", "error/bound")
+        return "\n".join([_row_of(heads), *(_row_of(_cells_of(timing)) for timing in self)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _row_of(cells: Sequence[str]) -> str:
+    return f"{cells[0]:<14}" + "".join(f"{cell:>12}" for cell in cells[1:5]) + "".join(f"  {c}" for c in cells[5:] if c)
+
+
+def _cells_of(timing: Timing) -> tuple[str, ...]:
+    if timing.wrong:
+        return timing.backend, "-", "-", "-", "-", timing.wrong
+    return (
+        timing.backend, f"{1e3 * timing.median:.4g}", f"{1e3 * timing.total_seconds:.4g}", f"{timing.gflops:.4g}",
+        f"{timing.error:.3g}", timing.disturbed,
+    )  # fmt: skip
+
+
+class Benchmarks(list["Benchmark"]):
+    """The benchmarks of several cases: a list that prints as the tables of `attest bench`."""
+
+    def __str__(self) -> str:
+        return "\n".join(str(one).rstrip("\n") for one in self)
+
+    def _repr_html_(self) -> str:
+        return "".join(one._repr_html_() for one in self)
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """Timings of backends that took turns on one case."""
 
     case: str
-    timings: tuple[Timing, ...]
+    timings: Timings
     text: str
 
     def __getitem__(self, backend: str) -> Timing:
@@ -227,21 +269,32 @@ def bench(
     seed: Optional[int] = None,
     json: str = "",
     device: str = "",
+    isolate: Optional[bool] = None,
+    timeout: float = 60,
+    memory_gib: float = 0,
     progress: Union[None, bool, _progress.Progress] = None,
     **stated: Any,
-) -> list[Benchmark]:
-    """Times implementations and native backends in turn, in this process, on cases whose results were right.
+) -> Benchmarks:
+    """Times implementations and native backends in turn, on cases whose results were right.
+
+    Each has a process of its own where such a process can import all of them, as in attest.check: who crashes, takes
+    longer than `timeout` seconds for a step or more than `memory_gib` has no speed, and the others have theirs.
 
     Host and device are told apart: `upload` and `download` are the ways there and back, `seconds` the call with its
     wait for the device. `json` is a file as `attest bench --json` writes it.
     """
-    request = Request(threads=threads_for(threads), device=device, json=os.fspath(json))
-    request.backends = rows_for(implementation, against, False, stated)
+    alone = isolated(implementation, isolate, stated)
+    request = Request(
+        threads=threads_for(threads), device=device, json=os.fspath(json), isolate=alone, timeout=timeout,
+        memory_gib=memory_gib,
+    )  # fmt: skip
+    request.backends = rows_for(implementation, against, alone, stated)
     request.repetitions, request.min_seconds, request.cold, request.seed = repetitions, min_seconds, cold, seed
     request.add_cases(cases)
     say = _progress.words(progress)
-    rows = _attest.bench(request, lambda kind, text: say(text) if say else None)
-    return [Benchmark(case, tuple(Timing(**line) for line in lines), text) for case, lines, text in rows]
+    with worker_path():
+        rows = _attest.bench(request, lambda kind, text: say(text) if say else None)
+    return Benchmarks(Benchmark(case, Timings(Timing(**line) for line in lines), text) for case, lines, text in rows)
 
 
 @dataclass(frozen=True)
@@ -273,11 +326,19 @@ def reference(case: str, *, arithmetic: Optional[Mapping[str, Any]] = None, thre
     return Reference(label, inputs, expected, bounds)
 
 
-def _request(implementation: Any, isolate: bool, stated: Mapping[str, Any]) -> Request:
+def _own(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stated of the implementation itself."""
+    return {key: value for key, value in stated.items() if key not in ("threads", "timeout", "memory_gib", "device")}
+
+
+def _request(implementation: Any, isolate: Optional[bool], stated: Mapping[str, Any]) -> Request:
     common = {key: stated[key] for key in ("device", "timeout", "memory_gib") if key in stated}
-    request = Request(threads=threads_for(stated.get("threads", 0)), isolate=isolate, **common)
-    own = {key: value for key, value in stated.items() if key not in ("threads", "timeout", "memory_gib", "device")}
-    request.backends = rows_for(implementation, (), isolate, own)
+    own = _own(stated)
+    alone = isolated(implementation, isolate, own)
+    request = Request(threads=threads_for(stated.get("threads", 0)), isolate=alone, **common)
+    request.run_words = run_words(stated.get("threads", 0), request.device, request.timeout, request.memory_gib, alone)
+    run = {key: stated[key] for key in ("threads", "device") if key in stated}
+    request.backends = rows_for(implementation, (), alone, own, run)
     if len(request.backends) != 1:
         raise _attest.UserError("one implementation is wanted")
     return request

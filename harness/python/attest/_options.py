@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional
@@ -36,15 +37,16 @@ OPTIONS: dict[str, Option] = {
     "align": Option(("align=bottom-right",), lambda c: c.align if c.align != "top-left" else None),
     "window": Option(("window",), lambda c: c.window if c.window != (None, None) else None),
     "prefix": Option(("prefix",), lambda c: c.prefix or None),
+    "prefix_causal": Option(("prefix=causal",), lambda c: c.prefix_causal or None, needs=("prefix", "causal")),
     "key_lengths": Option(("lengths",), _key_lengths),
     "query_lengths": Option(("lengths of queries",), lambda c: c.query_lengths, needs=("key_lengths",)),
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),
-    "added": Option(("mask=add", "mask.dtype", "alibi")),
+    "added": Option(("mask=add", "mask.dtype", "alibi", "alibi per batch")),
     "visible": Option(
         ("causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
-         "blocks"),
+         "blocks", "prefix=causal"),
     ),
     "blocks": Option(("blocks",), needs=("block_size",)),
     "block_size": Option((), lambda c: c.block_size, needs=("blocks",)),
@@ -74,7 +76,7 @@ OPTIONS: dict[str, Option] = {
 PARTS = {
     "visible": (
         "causal", "align", "window", "prefix", "key_lengths", "query_lengths", "segments", "mask", "blocks",
-        "block_size",
+        "block_size", "prefix_causal",
     ),
     "added": ("bias", "alibi_slopes"),
 }  # fmt: skip
@@ -82,7 +84,7 @@ PARTS = {
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
     "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads",
-    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides",
+    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "alibi per batch",
 )  # fmt: skip
 
 
@@ -125,6 +127,12 @@ def parameters_of(function: Callable[..., Any]) -> Optional[set[str]]:
     return {p.name for p in parameters if p.kind in by_keyword and p.name not in tensors}
 
 
+def nearest(typed: str, names: Iterable[str]) -> str:
+    """The nearest of the names, or all where none is near."""
+    near = difflib.get_close_matches(typed, list(names), 1, 0.6)
+    return f"nearest: {near[0]}" if near else f"there are {', '.join(names)}"
+
+
 def title(function: Any) -> str:
     """What a callable is called, for people."""
     return str(getattr(function, "__name__", None) or type(function).__name__)
@@ -134,7 +142,7 @@ def keywords_of(function: Callable[..., Any], said: Optional[Mapping[str, str]])
     """attest's keywords that a callable takes, and what it calls them. `said` are those that it calls otherwise."""
     for name in said or {}:
         if name not in OPTIONS:
-            raise ValueError(f'keywords: attest has no "{name}"; it has {", ".join(OPTIONS)}')
+            raise ValueError(f'keywords: attest has no "{name}"; {nearest(name, OPTIONS)}')
     parameters = parameters_of(function)
     taken = {name: name for name in OPTIONS if parameters is not None and name in parameters}
     for name, keyword in (said or {}).items():
@@ -174,8 +182,13 @@ def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[st
     if {"decay", "beta"} <= names:
         taken.add("op=gated_delta")
     for word in refuses:
+        if word.split("=")[0] == "poison":
+            raise ValueError(
+                f'refuses: "{word}" is data, of which a call says nothing; state NaN in hidden keys that reaches the '
+                'output as conventions={"hidden_nan": "leaks"}'
+            )
         if word not in known:
-            raise ValueError(f'refuses: there is no feature "{word}"; there are {", ".join(all_features())}')
+            raise ValueError(f'refuses: there is no feature "{word}"; {nearest(word, all_features())}')
         taken.discard(word)
     return frozenset(taken)
 

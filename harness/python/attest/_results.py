@@ -16,7 +16,7 @@ class Verdict:
 
     case: str  #: the case line, or a file's name
     backend: str
-    status: str  #: "pass", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"
+    status: str  #: "pass", "convention", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"
     reason: str = ""  #: one sentence; "" for a pass
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
@@ -24,12 +24,14 @@ class Verdict:
     worst: Optional[Mapping[str, Any]] = None  #: the element with the largest error: index, got, expected, bound
     seconds: Mapping[str, float] = field(default_factory=dict)  #: of prepare, upload, run and download
     suite: str = ""
+    mistakes: tuple[str, ...] = ()  #: the known ones that give exactly this, by name; in words they end the reason
     waiver: str = ""  #: why a suspect result counts as no failure
     repro: str = ""  #: the command that repeats it
 
     @property
     def passed(self) -> bool:
-        return self.status == "pass"
+        """Right, by attest or by the conventions that the implementation states."""
+        return self.status in ("pass", "convention")
 
     @property
     def failed(self) -> bool:
@@ -52,6 +54,20 @@ class Shrunk:
     case: str
     backend: str
     smallest: str
+    reason: str = ""  #: why the smallest fails
+    repro: str = ""  #: the command that repeats it
+
+
+@dataclass(frozen=True)
+class RightIf:
+    """A statement of arithmetic under which every failing case of a backend would be right."""
+
+    backend: str
+    statement: str  #: "stored_weights=bf16 for calls in bf16"
+    code: str  #: how it is written: arithmetic={...}
+
+    def __str__(self) -> str:
+        return f"{self.backend} would be right if it states {self.statement}: {self.code}"
 
 
 class Results(Sequence[Verdict]):
@@ -64,12 +80,16 @@ class Results(Sequence[Verdict]):
         problems: Sequence[str] = (),
         notes: Sequence[str] = (),
         shrunk: Sequence[Shrunk] = (),
+        right_if: Sequence[RightIf] = (),
         interrupted: bool = False,
+        text: str = "",
     ) -> None:
         self.verdicts = tuple(verdicts)
         self.problems = tuple(problems)  #: statements that don't hold, refusals that aren't listed; each turns it red
         self.notes = tuple(notes)  #: what could not be made smaller, and why
         self.shrunk = tuple(shrunk)  #: the smallest cases of the first failures
+        self.right_if = tuple(right_if)  #: what would make all failing cases of a backend right, where there is such
+        self.text = text  #: what `attest check` prints of this run
         self.interrupted = interrupted  #: ended by Ctrl-C: there would be more
 
     def __len__(self) -> int:
@@ -104,7 +124,7 @@ class Results(Sequence[Verdict]):
     def summary(self) -> str:
         """The last line of `attest check`."""
         failed = len(self.failures)
-        passed = self.count("pass")
+        passed = sum(v.passed for v in self.verdicts)
         return f"{passed} passed, {failed} failed, {len(self) - passed - failed} skipped"
 
     def require_ok(self) -> "Results":
@@ -121,6 +141,10 @@ class Results(Sequence[Verdict]):
         return [(cause, first[cause], number) for cause, number in count.most_common()]
 
     def __str__(self) -> str:
+        return self.text.strip("\n") or self._table()
+
+    def _table(self) -> str:
+        """Of verdicts that come from no run of this process."""
         lines = [f"{'backend':<12} {'pass':>5} {'fail':>5} {'refused':>8} {'mistrusted':>11} {'error/bound':>12}"]
         for name in dict.fromkeys(v.backend for v in self.verdicts):
             own = [v for v in self.verdicts if v.backend == name]
@@ -136,6 +160,7 @@ class Results(Sequence[Verdict]):
         for cause, verdict, number in self._causes():
             lines += ["", f"{number} x  {cause}", f"  {verdict.repro}", f"  {verdict.reason}"]
             lines += [f"  smallest: {s.smallest}" for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
+        lines += [f"\n{one}" for one in self.right_if]
         lines += [f"\nproblem: {problem}" for problem in self.problems]
         if self.interrupted:
             lines.append("\ninterrupted: results are those until then")
@@ -146,8 +171,28 @@ class Results(Sequence[Verdict]):
 
     def _repr_html_(self) -> str:
         shown = [v for v in self.verdicts if v.failed][:50]
-        problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in self.problems)
-        return f"<p>{html.escape(self.summary())}</p>{_table_of(shown) if shown else ''}<ul>{problems}</ul>"
+        problems = "".join(f"<li>{html.escape(str(one))}</li>" for one in (*self.right_if, *self.problems))
+        causes = "".join(self._cause_html(*cause) for cause in self._causes())
+        return (
+            f"<p>{html.escape(self._answer())}</p>"
+            + (f"<ul>{causes}</ul>{_table_of(shown)}" if shown else "")
+            + (f"<ul>{problems}</ul>" if problems else "")
+        )
+
+    def _answer(self) -> str:
+        """The command's answer, "wrong: mine; 3 pass, ...", or the counts."""
+        answers = ("right: ", "wrong: ", "nothing proved: ", "interrupted: ")
+        found = [line for line in self.text.splitlines() if line.startswith(answers)]
+        return found[-1] if found else self.summary()
+
+    def _cause_html(self, cause: str, verdict: Verdict, number: int) -> str:
+        """A way of failing: the smallest case that was found to fail so, and the command that repeats it."""
+        small = [s for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
+        text = f"{number} x {html.escape(cause)}: <code>{html.escape(verdict.case)}</code>"
+        for one in small:
+            text += f"<br>smallest: <code>{html.escape(one.smallest)}</code> {html.escape(one.reason)}"
+        repro = next((one.repro for one in small if one.repro), verdict.repro)
+        return f"<li>{text}<br>repeat: <code>{html.escape(repro)}</code></li>"
 
 
 def _table_of(verdicts: Sequence[Verdict]) -> str:
@@ -181,6 +226,7 @@ def verdict_from(line: Mapping[str, Any]) -> Verdict:
         worst=line.get("worst"),
         seconds=line.get("seconds") or {},
         suite=line.get("suite") or "",
+        mistakes=tuple(line.get("mistakes") or ()),
         waiver=line.get("waiver") or "",
         repro=line.get("repro") or "",
     )

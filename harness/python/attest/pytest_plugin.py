@@ -26,6 +26,7 @@ class AttestCase:
     def check(self, implementation: Any, **stated: Any) -> attest.Verdict:
         """The verdict on this case. Fails the test for a wrong result; skips it where the case is refused, or proves
         nothing. What is stated is as in attest.check."""
+        stated.setdefault("isolate", False)  # a process for each case would take longer than the case
         results = attest.check(implementation, self.line, progress=False, **stated)
         if not results.failures and not results.problems and not any(v.passed for v in results):
             pytest.skip("; ".join(f"{v.status}: {v.reason}" for v in results))

@@ -81,7 +81,7 @@ constexpr std::array<Description, static_cast<std::size_t>(Cheat::count)> kDescr
     {"changes_its_input", NoSpeed::changes_inputs},
     {"hides_work_in_unannounced_download", NoSpeed::first_download_works},
     {"works_in_unannounced_download", NoSpeed::download_works},
-    {"works_in_upload_for_an_unknown_device", NoSpeed::upload_works},
+    {"works_in_upload_for_an_unknown_device", NoSpeed::above_roof},
     {"throws_in_device_time", NoSpeed::threw},
     {"writes_beyond_its_output", NoSpeed::wrong_result},
     {"never_rests", NoSpeed::threads_after_run},

@@ -56,6 +56,7 @@ static int sees(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
   const attest_inputs* in = p->in;
   int64_t diagonal, key;
   if (i >= queries_of(c, b) || j >= keys_of(c, b) || !place(c, b, i, j, &diagonal, &key)) return 0;
+  if (c->prefix_causal && key > diagonal) return 0;
   if (key >= c->prefix) {
     if (c->causal && key > diagonal) return 0;
     if (c->window_left != ATTEST_UNBOUNDED && key < diagonal - c->window_left) return 0;
@@ -99,7 +100,8 @@ static void score(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j, dou
   if (in->slopes) {
     int64_t diagonal, key;
     place(c, b, i, j, &diagonal, &key);
-    *biased -= ((const double*)in->slopes->data)[h] * (double)llabs(diagonal - key);
+    const int64_t at = c->features & ATTEST_HAS_SLOPES_PER_BATCH ? b * c->query_heads + h : h;
+    *biased -= ((const double*)in->slopes->data)[at] * (double)llabs(diagonal - key);
   }
 }
 
@@ -118,7 +120,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
   const int stages = p->raw || p->capped || p->biased;
   const double sink = p->in->sinks ? ((const double*)p->in->sinks->data)[h] : -(double)INFINITY;
   double max = sink;
-  int any = p->in->sinks != NULL;
+  int any = sink != -(double)INFINITY; /* a head may have none */
   for (int64_t j = 0; j < S; ++j) {
     const int seen = sees(p, b, h, i, j);
     if (p->weights) p->weights[row * S + j] = 0;
@@ -136,7 +138,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
   for (int64_t d = 0; d < V; ++d) p->out[row * V + d] = 0;
   p->lse[row] = sink;
   if (!any) return; /* a row that sees nothing: output 0, lse -inf */
-  double sum = p->in->sinks ? exp(sink - max) : 0;
+  double sum = sink != -(double)INFINITY ? exp(sink - max) : 0;
   for (int64_t j = 0; j < S; ++j) {
     if (!sees(p, b, h, i, j)) continue;
     const double weight = exp(scores[j] - max);

@@ -97,6 +97,7 @@ contains
     sees = .false.
     if (i >= queries_of(p, b) .or. j >= keys_of(p, b)) return
     if (.not. place(p, b, i, j, diagonal, key)) return
+    if (p%call%prefix_causal /= 0 .and. key > diagonal) return
     if (key >= p%call%prefix) then
       if (p%call%causal /= 0 .and. key > diagonal) return
       if (p%call%window_left /= attest_unbounded .and. key < diagonal - p%call%window_left) return
@@ -148,6 +149,7 @@ contains
     integer(c_int64_t), intent(in) :: b, h, i, j
     real(c_double), intent(out) :: raw, capped, biased
     integer(c_int64_t) :: d, g, diagonal, key
+    real(c_double) :: slope
     logical :: together
     g = h/(p%call%query_heads/p%call%key_heads)
     raw = 0
@@ -161,7 +163,9 @@ contains
     if (p%call%mask_kind == attest_additive_mask) biased = biased + element(p%mask, b, h, i, j)
     if (p%slopes%there) then
       together = place(p, b, i, j, diagonal, key)
-      if (together) biased = biased - element(p%slopes, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)*abs(diagonal - key)
+      slope = element(p%slopes, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)
+      if (btest(p%call%features, has_slopes_per_batch)) slope = element(p%slopes, b, h, 0_c_int64_t, 0_c_int64_t)
+      if (together) biased = biased - slope*abs(diagonal - key)
     end if
   end subroutine
 
@@ -186,14 +190,15 @@ contains
     type(plan), intent(inout) :: p
     integer(c_int64_t), intent(in) :: b, h, i
     integer(c_int64_t) :: j, d, g
-    real(c_double) :: raw, capped, biased, largest, total, weight, kept, infinity
+    real(c_double) :: raw, capped, biased, largest, total, weight, kept, infinity, sink
     logical :: any_seen, seen, stages
     g = h/(p%call%query_heads/p%call%key_heads)
     infinity = ieee_value(infinity, ieee_positive_inf)
     stages = allocated(p%raw) .or. allocated(p%capped) .or. allocated(p%biased)
-    any_seen = p%sinks%there
-    largest = -infinity
-    if (any_seen) largest = element(p%sinks, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)
+    sink = -infinity
+    if (p%sinks%there) sink = element(p%sinks, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)
+    any_seen = sink > -infinity ! a head may have none
+    largest = sink
     total = 0
     do j = 0, p%call%key_length - 1
       seen = sees(p, b, h, i, j)
@@ -211,7 +216,7 @@ contains
     p%out(:, i + 1, h + 1, b + 1) = 0
     p%lse(i + 1, h + 1, b + 1) = largest
     if (.not. any_seen) return ! a row that sees nothing: output 0, lse -inf
-    if (p%sinks%there) total = exp(element(p%sinks, h, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t) - largest)
+    if (sink > -infinity) total = exp(sink - largest)
     do j = 0, p%call%key_length - 1
       if (.not. sees(p, b, h, i, j)) cycle
       weight = exp(p%scores(j + 1) - largest)

@@ -1,0 +1,20 @@
+// Options of the run under way that a printed command must repeat, so that whoever types it gets what was seen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attest {
+
+struct RunWords {
+  std::vector<std::string> of_every_command;  ///< "--threads", "3", "--timeout", "5"
+  std::vector<std::string> of_check;          ///< "--once"
+};
+
+/// Set by each command before its backends are made; empty where all is as it is without options.
+inline RunWords& run_words() {
+  static RunWords words;
+  return words;
+}
+
+}  // namespace attest

@@ -1,0 +1,105 @@
+#include "harness/verdict/known_mistakes.h"
+
+#include <algorithm>
+
+#include "harness/comparison/compare.h"
+#include "reference/error_bound.h"
+#include "reference/head_reference.h"
+#include "reference/work.h"
+
+namespace attest {
+namespace {
+
+constexpr std::size_t kMostTold = 3;
+/// Beyond these multiply-adds of the reference, and with what each mistake costs, a diagnosis takes longer than it is
+/// worth.
+constexpr double kMostWork = 2e8;
+
+/// The mistaken call; false where the mistake would change nothing, or there is no such call.
+bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) { return !mistake.change || mistake.change(call); }
+
+/// Whether o and lse of the worst row are what the mistake gives, as far as one row tells.
+bool fits_worst_row(const MistakenCall& c, const Producer& producer, const GuardedOutputs& outputs, const Index4& at) {
+  const Problem& p = c.problem;
+  if (p.op != Op::attention) return true;
+  const auto head = make_head_reference(p, c.inputs, at[0], at[1], {{reference_arithmetic(), DType::f64}, producer});
+  Row row;
+  head->attend(at[2], row);
+  RowBound own, bound;
+  head->bound(0, row, own);
+  head->bound(1, row, bound);
+  for (std::size_t n = 0; p.wants(Output::o) && n < row.output.size(); ++n) {
+    const double got = outputs.out(at[0], at[1], at[2], static_cast<std::int64_t>(n));
+    if (!(error_in_bounds(got, row.output[n], bound.output[n] + own.output[n]) <= 1)) return false;
+  }
+  return !p.wants(Output::lse) || error_in_bounds(outputs.lse(at[0], at[1], at[2]), row.lse, bound.lse + own.lse) <= 1;
+}
+
+Expectation expect_of(const KnownMistake& mistake, const MistakenCall& c, const Call& call, const Producer& producer,
+                      int threads) {
+  Expectation e = expect(c.problem, c.inputs, {producer}, threads);
+  if (mistake.change_results && !mistake.change_results(call, e, e.bounds.front(), e.own, e.rows)) e.rows.clear();
+  return e;
+}
+
+/// Of all mistakes, or of `these`.
+std::vector<std::string> those_that_give(const std::vector<std::string>* these, const Problem& problem,
+                                         const Inputs& inputs, const Producer& producer, const GuardedOutputs& outputs,
+                                         const WorstElement& worst, int threads) {
+  std::vector<std::string> names;
+  if (dense_multiply_adds(problem) > kMostWork) return names;
+  const bool is_row = worst.output == "o" || worst.output == "lse";
+  for (const KnownMistake& mistake : known_mistakes()) {
+    if (these && std::find(these->begin(), these->end(), mistake.name) == these->end()) continue;
+    MistakenCall c{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    if (!make_mistaken(mistake, c)) continue;
+    if (is_row && !mistake.change_results && !fits_worst_row(c, producer, outputs, worst.index)) continue;
+    const Expectation e = expect_of(mistake, c, problem, producer, threads);
+    if (e.rows.empty()) continue;
+    const Comparison comparison = compare_outputs(problem, e, e.bounds.front(), outputs);
+    if (!comparison.failed() && !comparison.mistrusted()) names.emplace_back(mistake.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Expectation expect_mistaken(const KnownMistake& mistake, const Problem& problem, const Inputs& inputs,
+                            const Producer& producer, int threads) {
+  MistakenCall c{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  if (!make_mistaken(mistake, c)) return {};
+  return expect_of(mistake, c, problem, producer, threads);
+}
+
+std::vector<std::string> mistakes_that_give(const Problem& problem, const Inputs& inputs, const Producer& producer,
+                                            const GuardedOutputs& outputs, const WorstElement& worst, int threads) {
+  return those_that_give(nullptr, problem, inputs, producer, outputs, worst, threads);
+}
+
+std::vector<std::string> MistakeFinder::find(const Problem& problem, const Inputs& inputs, const Producer& producer,
+                                             const GuardedOutputs& outputs, const WorstElement& worst, int threads) {
+  std::vector<std::string> names;
+  if (!fitted_.empty()) names = those_that_give(&fitted_, problem, inputs, producer, outputs, worst, threads);
+  if (!names.empty() || whole_ == kWholeTable) return names;
+  ++whole_;
+  names = those_that_give(nullptr, problem, inputs, producer, outputs, worst, threads);
+  for (const std::string& name : names) {
+    if (std::find(fitted_.begin(), fitted_.end(), name) == fitted_.end()) fitted_.push_back(name);
+  }
+  return names;
+}
+
+std::string mistakes_text(const std::vector<std::string>& names) {
+  std::string text;
+  std::size_t told = 0;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(known_mistakes().begin(), known_mistakes().end(),
+                                    [&](const KnownMistake& m) { return m.name == name; });
+    if (found == known_mistakes().end()) continue;
+    if (++told > kMostTold) return text + ", and with others";
+    text += (told == 1 ? "the output is what one gets with " : ", or with ") + std::string(found->text);
+  }
+  return text;
+}
+
+}  // namespace attest

@@ -1,0 +1,552 @@
+// The table of known mistakes: what each changes of a call, its inputs or its results.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <optional>
+#include <utility>
+
+#include "harness/verdict/known_mistakes.h"
+#include "harness/verdict/mistaken_calls.h"
+
+namespace attest {
+namespace {
+
+std::int64_t same(std::int64_t n) { return n; }
+
+/// Whether a band or a prefix hides keys.
+bool has_window(const Call& p) { return p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded; }
+
+bool scaled_by(MistakenCall& c, double scale) {
+  if (scale == c.problem.scale_value() || !std::isfinite(scale)) return false;
+  c.problem.scale = scale;
+  return true;
+}
+
+/// The causal diagonal moved by so many keys.
+bool causal_by(MistakenCall& c, std::int64_t keys) {
+  Problem& p = c.problem;
+  if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
+  p.causal = false;
+  p.window_right = std::min(p.window_right, keys);
+  return true;
+}
+
+bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
+  std::int64_t& width = c.problem.*side;
+  if (width == Call::kUnbounded) return false;
+  width += keys;
+  return true;
+}
+
+bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t)>& of) {
+  const auto given = c.inputs.slopes;
+  for (std::size_t h = 0; h < given.size(); ++h) c.slopes.push_back(given[of(h)]);
+  const bool changes = !std::equal(given.begin(), given.end(), c.slopes.begin(), c.slopes.end());
+  c.inputs.slopes = c.slopes;
+  return changes;
+}
+
+bool sinks_of(MistakenCall& c, const std::function<double(std::size_t)>& of) {
+  const auto given = c.inputs.sinks;
+  for (std::size_t h = 0; h < given.size(); ++h) c.sinks.push_back(of(h));
+  const bool changes = !std::equal(given.begin(), given.end(), c.sinks.begin(), c.sinks.end());
+  c.inputs.sinks = c.sinks;
+  return changes;
+}
+
+/// The sequence of (b, h, i) as a number, where all rows of a dense output are there; nothing where they aren't.
+bool all_rows_of_dense_output(const Call& p, const std::vector<RowIndex>& rows) {
+  const bool dense = p.layout == Layout::bhld || p.layout == Layout::blhd || p.layout == Layout::bld;
+  const TensorSpec& out = p.tensor(TensorId::out);
+  return dense && !out.layout && !out.strides && p.batch > 0 &&
+         static_cast<std::int64_t>(rows.size()) == p.batch * p.query_heads * p.query_length;
+}
+
+/// Rows of o as they come out when heads and positions are laid the other way round.
+bool transpose_rows(const Call& p, RowValues& values, Bounds& bounds, Bounds& own, const std::vector<RowIndex>& rows) {
+  if (!all_rows_of_dense_output(p, rows) || p.query_heads < 2 || p.query_length < 2) return false;
+  const std::int64_t h = p.query_heads, l = p.query_length;
+  const auto columns = static_cast<std::size_t>(p.value_dim);
+  const bool by_head = p.layout == Layout::bhld;
+  for (RowValues* one : {&values, static_cast<RowValues*>(&bounds), static_cast<RowValues*>(&own)}) {
+    const std::vector<double> before = one->out;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const RowIndex& at = rows[r];
+      const std::int64_t place = by_head ? at.h * l + at.i : at.i * h + at.h;
+      const std::int64_t head = by_head ? place % h : place / l, row = by_head ? place / h : place % l;
+      const std::size_t from = static_cast<std::size_t>((at.b * h + head) * l + row) * columns;
+      std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(from), columns,
+                  one->out.begin() + static_cast<std::ptrdiff_t>(r * columns));
+    }
+  }
+  return true;
+}
+
+bool scale_list(std::vector<double>& values, double factor) {
+  for (double& x : values) x *= factor;
+  return !values.empty();
+}
+
+/// o times a factor, the bound with it.
+bool scale_out(RowValues& values, Bounds& bounds, Bounds& own, double factor) {
+  return scale_list(values.out, factor) && scale_list(bounds.out, std::max(factor, 1.0)) &&
+         scale_list(own.out, std::max(factor, 1.0));
+}
+
+/// The lse of rows that see nothing, which have -inf.
+bool lse_of_empty_rows(const Call& p, RowValues& values, double value) {
+  bool changes = false;
+  for (double& x : values.lse) {
+    if (!p.wants(Output::lse) || x != -kInfinity) continue;
+    x = value;
+    changes = true;
+  }
+  return changes;
+}
+
+using Rows = const std::vector<RowIndex>&;
+
+// Of two that can't be told apart the earlier one is told first: what was asked for and left out stands before what was
+// done otherwise, and what is common before what is rare.
+constexpr KnownMistake kMistakes[] = {
+    {"scale_left_out", "the scale left out, as with scale=1", [](MistakenCall& c) { return scaled_by(c, 1); }},
+    {"given_scale_ignored", "the given scale ignored: 1/sqrt(head dimension) in its place",
+     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.problem.key_dim))); }},
+    {"scale_by_dim", "the scale 1/d, not 1/sqrt(d)",
+     [](MistakenCall& c) { return scaled_by(c, 1 / static_cast<double>(c.problem.key_dim)); }},
+    {"scale_by_value_dim", "the scale of the values' head dimension, 1/sqrt(dv)",
+     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.problem.value_dim))); }},
+    {"scale_twice", "the scale multiplied in twice",
+     [](MistakenCall& c) { return scaled_by(c, c.problem.scale_value() * c.problem.scale_value()); }},
+    {"scale_negated", "the scale's sign turned",
+     [](MistakenCall& c) { return scaled_by(c, -c.problem.scale_value()); }},
+    {"causal_ignored", "causal ignored", [](MistakenCall& c) { return std::exchange(c.problem.causal, false); }},
+    {"causal_one_key_more", "the causal diagonal shifted by one: a key too many is seen",
+     [](MistakenCall& c) { return causal_by(c, 1); }},
+    {"causal_one_key_less", "the causal diagonal shifted by one: a row doesn't see the key on its diagonal",
+     [](MistakenCall& c) { return causal_by(c, -1); }},
+    {"causal_reversed", "the causal mask turned round: a row sees the keys behind its diagonal",
+     [](MistakenCall& c) {
+       const bool causal = std::exchange(c.problem.causal, false);
+       if (causal) c.problem.window_left = 0;
+       return causal;
+     }},
+    {"other_corner", "the diagonal at the other corner (top-left for bottom-right, or the reverse)",
+     [](MistakenCall& c) {
+       c.problem.align = c.problem.align == Align::top_left ? Align::bottom_right : Align::top_left;
+       return c.problem.uses_diagonal() && c.problem.past == 0;
+     }},
+    {"corner_of_full_lengths", "the bottom-right corner of the full tensors, not of the sequence's lengths",
+     [](MistakenCall& c) {
+       Problem& p = c.problem;
+       const std::int64_t offset = p.key_length - p.query_length;
+       if (!p.lengths || p.align != Align::bottom_right || p.segments || p.past > 0 || offset < 0) return false;
+       p.past = offset;
+       if (offset == 0) p.align = Align::top_left;
+       return true;
+     }},
+    {"past_without_offset", "cached keys that don't move the diagonal",
+     [](MistakenCall& c) { return std::exchange(c.problem.past, 0) > 0 && c.problem.uses_diagonal(); }},
+    {"window_ignored", "the window ignored",
+     [](MistakenCall& c) {
+       const bool given = has_window(c.problem);
+       c.problem.window_left = c.problem.window_right = Call::kUnbounded;
+       return given;
+     }},
+    {"window_left_one_less", "a window that is one key narrower on the left",
+     [](MistakenCall& c) { return window_by(c, &Call::window_left, -1); }},
+    {"window_left_one_more", "a window that is one key wider on the left",
+     [](MistakenCall& c) { return window_by(c, &Call::window_left, 1); }},
+    {"window_right_one_less", "a window that is one key narrower on the right",
+     [](MistakenCall& c) { return window_by(c, &Call::window_right, -1); }},
+    {"window_right_one_more", "a window that is one key wider on the right",
+     [](MistakenCall& c) { return window_by(c, &Call::window_right, 1); }},
+    {"window_left_ignored", "the left side of the window ignored",
+     [](MistakenCall& c) {
+       return std::exchange(c.problem.window_left, Call::kUnbounded) != Call::kUnbounded &&
+              c.problem.window_right != Call::kUnbounded;
+     }},
+    {"window_right_ignored", "the right side of the window ignored",
+     [](MistakenCall& c) {
+       return std::exchange(c.problem.window_right, Call::kUnbounded) != Call::kUnbounded &&
+              c.problem.window_left != Call::kUnbounded;
+     }},
+    {"window_sides_swapped", "left and right of the window swapped",
+     [](MistakenCall& c) {
+       std::swap(c.problem.window_left, c.problem.window_right);
+       return c.problem.window_left != c.problem.window_right;
+     }},
+    {"prefix_ignored", "the prefix ignored", [](MistakenCall& c) { return std::exchange(c.problem.prefix, 0) > 0; }},
+    {"prefix_one_less", "a prefix that is one key shorter", [](MistakenCall& c) { return c.problem.prefix-- > 0; }},
+    {"prefix_one_more", "a prefix that is one key longer", [](MistakenCall& c) { return c.problem.prefix++ > 0; }},
+    {"heads_interleaved", "query head h reading key head h mod Hkv, not h div (Hq/Hkv)",
+     [](MistakenCall& c) {
+       const std::int64_t heads = c.problem.key_heads;
+       return heads > 0 && read_key_heads(
+                               c, [&](std::int64_t h) { return h % heads; }, same);
+     }},
+    {"first_key_head", "every query head reading the first key head",
+     [](MistakenCall& c) {
+       return c.problem.key_heads > 0 && read_key_heads(
+                                             c, [](std::int64_t) { return std::int64_t{0}; }, same);
+     }},
+    {"first_key_head_of_keys", "every query head reading the keys of the first key head, and the values of its own",
+     [](MistakenCall& c) { return read_first_keys(c); }},
+    {"key_heads_reversed", "key heads in reverse order",
+     [](MistakenCall& c) {
+       const std::int64_t heads = c.problem.key_heads, group = c.problem.heads_per_group();
+       return heads > 0 && read_key_heads(
+                               c, [&](std::int64_t h) { return heads - 1 - h / group; }, same);
+     }},
+    {"first_sequence", "every sequence of the batch reading the first one's keys and values",
+     [](MistakenCall& c) {
+       const std::int64_t group = c.problem.heads_per_group();
+       return read_key_heads(
+           c, [&](std::int64_t h) { return h / group; }, [](std::int64_t) { return std::int64_t{0}; });
+     }},
+    {"softcap_ignored", "the softcap left out",
+     [](MistakenCall& c) { return std::exchange(c.problem.softcap, std::nullopt).has_value(); }},
+    {"softcap_after_bias", "the softcap taken after the mask and not before",
+     [](MistakenCall& c) {
+       if (!c.problem.softcap || (c.inputs.slopes.empty() && !(c.inputs.mask && c.inputs.mask->additive))) return false;
+       const double cap = *c.problem.softcap;
+       return score_pairs(c, [cap](double raw, double additive, double alibi) {
+         return cap * std::tanh((raw + additive + alibi) / cap);
+       });
+     }},
+    {"softcap_without_division", "a softcap that multiplies tanh(score), the score not divided by the cap",
+     [](MistakenCall& c) {
+       if (!c.problem.softcap) return false;
+       const double cap = *c.problem.softcap;
+       return score_pairs(
+           c, [cap](double raw, double additive, double alibi) { return cap * std::tanh(raw) + additive + alibi; });
+     }},
+    {"mask_ignored", "the mask ignored",
+     [](MistakenCall& c) {
+       const bool given = c.inputs.mask.has_value();
+       c.inputs.mask.reset();
+       c.problem.mask.reset();
+       return given;
+     }},
+    {"mask_inverted", "the boolean mask turned round: true hides",
+     [](MistakenCall& c) {
+       if (!c.inputs.mask || c.inputs.mask->additive || !read_mask_at(c, [](const Index4& x) { return x; })) {
+         if (c.visible.empty()) return false;
+       }
+       for (std::uint8_t& byte : c.visible) byte = byte == 0;
+       return true;
+     }},
+    {"mask_before_scale", "the additive mask added before the scale, and scaled with the score",
+     [](MistakenCall& c) {
+       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       const double scale = c.problem.scale_value();
+       return score_pairs(c, [scale](double raw, double additive, double alibi) {
+         return raw + (additive == -kInfinity ? additive : scale * additive) + alibi;
+       });
+     }},
+    {"mask_added_twice", "the additive mask added twice",
+     [](MistakenCall& c) {
+       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       return score_pairs(c, [](double raw, double additive, double alibi) { return raw + 2 * additive + alibi; });
+     }},
+    {"mask_negated", "the additive mask subtracted",
+     [](MistakenCall& c) {
+       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       return score_pairs(c, [](double raw, double additive, double alibi) {
+         return additive == -kInfinity ? additive : raw - additive + alibi;
+       });
+     }},
+    {"mask_of_first_head", "the mask of the first head for every head",
+     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
+                             return Index4{x[0], 0, x[2], x[3]};
+                           }); }},
+    {"mask_of_first_sequence", "the mask of the first sequence for the whole batch",
+     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
+                             return Index4{0, x[1], x[2], x[3]};
+                           }); }},
+    {"mask_of_first_row", "the mask of the first query for every query",
+     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
+                             return Index4{x[0], x[1], 0, x[3]};
+                           }); }},
+    {"mask_by_key_head", "the mask read by key heads",
+     [](MistakenCall& c) {
+       const std::int64_t group = c.problem.heads_per_group();
+       return read_mask_at(c, [group](const Index4& x) { return Index4{x[0], x[1] / group, x[2], x[3]}; });
+     }},
+    {"mask_transposed", "the mask transposed: queries and keys exchanged",
+     [](MistakenCall& c) {
+       return c.problem.query_length == c.problem.key_length && read_mask_at(c, [](const Index4& x) {
+                return Index4{x[0], x[1], x[3], x[2]};
+              });
+     }},
+    {"alibi_ignored", "ALiBi left out",
+     [](MistakenCall& c) {
+       const bool given = !c.inputs.slopes.empty();
+       c.inputs.slopes = {};
+       c.problem.alibi = false;
+       c.problem.alibi_slopes.clear();
+       return given;
+     }},
+    {"alibi_reversed", "ALiBi slopes in reverse order of the heads",
+     [](MistakenCall& c) {
+       const std::size_t heads = c.inputs.slopes.size();
+       return slopes_of(c, [heads](std::size_t h) { return heads - 1 - h; });
+     }},
+    {"alibi_of_next_head", "the ALiBi slope of the next head",
+     [](MistakenCall& c) {
+       const std::size_t heads = c.inputs.slopes.size();
+       return slopes_of(c, [heads](std::size_t h) { return (h + 1) % heads; });
+     }},
+    {"alibi_of_head_before", "the ALiBi slope of the head before",
+     [](MistakenCall& c) {
+       const std::size_t heads = c.inputs.slopes.size();
+       return slopes_of(c, [heads](std::size_t h) { return (h + heads - 1) % heads; });
+     }},
+    {"alibi_of_first_head", "the ALiBi slope of the first head for every head",
+     [](MistakenCall& c) { return slopes_of(c, [](std::size_t) { return std::size_t{0}; }); }},
+    {"alibi_by_key_head", "ALiBi slopes read by key heads",
+     [](MistakenCall& c) {
+       const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
+       return slopes_of(c, [group](std::size_t h) { return h / group; });
+     }},
+    {"alibi_of_power_of_two", "ALiBi slopes 2^(-8h/H), whatever the number of heads",
+     [](MistakenCall& c) {
+       if (c.inputs.slopes.empty() || !c.problem.alibi_slopes.empty()) return false;
+       const auto heads = static_cast<double>(c.problem.query_heads);
+       for (std::int64_t h = 1; h <= c.problem.query_heads; ++h)
+         c.slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
+       c.inputs.slopes = c.slopes;
+       return true;
+     }},
+    {"alibi_negated", "ALiBi added and not subtracted",
+     [](MistakenCall& c) {
+       for (const double slope : c.inputs.slopes) c.slopes.push_back(-slope);
+       c.inputs.slopes = c.slopes;
+       return !c.slopes.empty();
+     }},
+    {"alibi_without_offset", "ALiBi's distances counted from the top-left corner",
+     [](MistakenCall& c) {
+       const bool alone = !c.problem.causal && !has_window(c.problem);
+       if (!c.problem.alibi || !alone || c.problem.segments) return false;
+       const bool moved = c.problem.past > 0 || c.problem.align == Align::bottom_right;
+       c.problem.align = Align::top_left;
+       c.problem.past = 0;
+       return moved;
+     }},
+    {"sinks_ignored", "the sinks ignored",
+     [](MistakenCall& c) {
+       const bool given = !c.inputs.sinks.empty();
+       c.inputs.sinks = {};
+       c.problem.sinks = false;
+       c.problem.sink_values.clear();
+       return given;
+     }},
+    {"sink_of_first_head", "the sink of the first head for every head",
+     [](MistakenCall& c) {
+       const auto given = c.inputs.sinks;
+       return sinks_of(c, [given](std::size_t) { return given[0]; });
+     }},
+    {"sinks_reversed", "sinks in reverse order of the heads",
+     [](MistakenCall& c) {
+       const auto given = c.inputs.sinks;
+       return sinks_of(c, [given](std::size_t h) { return given[given.size() - 1 - h]; });
+     }},
+    {"sink_by_key_head", "sinks read by key heads",
+     [](MistakenCall& c) {
+       const auto given = c.inputs.sinks;
+       const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
+       return sinks_of(c, [given, group](std::size_t h) { return given[h / group]; });
+     }},
+    {"sink_capped", "a sink that passes through the softcap",
+     [](MistakenCall& c) {
+       const auto given = c.inputs.sinks;
+       if (!c.problem.softcap) return false;
+       const double cap = *c.problem.softcap;
+       return sinks_of(c, [given, cap](std::size_t h) { return cap * std::tanh(given[h] / cap); });
+     }},
+    {"key_lengths_ignored", "keys past the sequence's length seen",
+     [](MistakenCall& c) {
+       Problem& p = c.problem;
+       if (!p.lengths || p.packed_sequences() || p.page_size || p.lengths->key.empty()) return false;
+       const std::vector<std::int64_t> before = p.lengths->key;
+       std::fill(p.lengths->key.begin(), p.lengths->key.end(), p.key_length);
+       return before != p.lengths->key;
+     }},
+    {"lengths_ignored", "the sequences' lengths ignored",
+     [](MistakenCall& c) {
+       Problem& p = c.problem;
+       // Without lengths of queries these are the keys' alone.
+       if (!p.lengths || p.packed_sequences() || p.page_size || p.lengths->query.empty()) return false;
+       p.lengths.reset();
+       return true;
+     }},
+    {"query_lengths_ignored", "rows past the sequence's length attending like any other",
+     [](MistakenCall& c) {
+       Problem& p = c.problem;
+       if (!p.lengths || p.packed_sequences() || p.lengths->query.empty()) return false;
+       p.lengths->query.clear();
+       return true;
+     }},
+    {"lengths_of_first_sequence", "the first sequence's lengths for the whole batch",
+     [](MistakenCall& c) {
+       Problem& p = c.problem;
+       if (!p.lengths || p.packed_sequences() || p.page_size) return false;
+       const LengthSpec before = *p.lengths;
+       for (auto* list : {&p.lengths->key, &p.lengths->query}) {
+         if (!list->empty()) std::fill(list->begin(), list->end(), list->front());
+       }
+       return !(before == *p.lengths);
+     }},
+    {"segments_ignored", "documents that see each other",
+     [](MistakenCall& c) { return std::exchange(c.problem.segments, std::nullopt).has_value(); }},
+    {"blocks_ignored", "the block mask ignored",
+     [](MistakenCall& c) {
+       const bool given = c.inputs.blocks.has_value();
+       c.inputs.blocks.reset();
+       c.problem.blocks.reset();
+       return given;
+     }},
+    {"blocks_of_first_head", "the first head's block mask for every head",
+     [](MistakenCall& c) {
+       if (!c.inputs.blocks) return false;
+       const BlockMask given = *c.inputs.blocks;
+       c.inputs.blocks.reset();
+       return hide_pairs(c, [given](std::int64_t, std::int64_t, std::int64_t i,
+                                    std::int64_t j) { return given.visible(0, 0, i, j); }) &&
+              c.problem.batch * c.problem.query_heads > 1;
+     }},
+    {"dropout_ignored", "dropout ignored",
+     [](MistakenCall& c) {
+       const bool given = c.problem.dropout > 0 || c.inputs.keep;
+       c.problem.dropout = 0;
+       c.inputs.keep = nullptr;
+       return given;
+     }},
+    {"dropout_not_scaled", "kept weights not divided by 1 - p under dropout", nullptr,
+     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
+       return p.dropout > 0 && scale_out(v, b, own, 1 - p.dropout);
+     }},
+    {"dropout_scaled_alone", "weights divided by 1 - p under dropout, none dropped",
+     [](MistakenCall& c) {
+       const bool given = c.problem.dropout > 0;
+       c.keep.assign(given ? static_cast<std::size_t>(c.problem.batch * c.problem.query_heads * c.problem.query_length *
+                                                      c.problem.key_length)
+                           : 0,
+                     1);
+       c.inputs.keep = c.keep.data();
+       return given && c.keep.size() <= (std::size_t{1} << 24);
+     }},
+    {"dropout_of_next_seed", "dropout drawn with the seed plus one",
+     [](MistakenCall& c) {
+       ++c.problem.dropout_seed;
+       return c.problem.dropout > 0 && !c.inputs.keep;
+     }},
+    {"pages_in_order", "the page table ignored: pages taken in their order",
+     [](MistakenCall& c) {
+       if (!c.inputs.pages) return false;
+       const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
+       c.pages.resize(static_cast<std::size_t>(c.problem.batch * c.inputs.pages->stride));
+       bool changes = false;
+       for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n) {
+         const std::int32_t given = c.inputs.pages->entries[n];
+         c.pages[n] = static_cast<std::int32_t>(n) % pages;
+         changes = changes || (given >= 0 && given != c.pages[n]);
+       }
+       c.inputs.pages->entries = c.pages.data();
+       return changes;
+     }},
+    {"last_key_unseen", "the last key never seen",
+     [](MistakenCall& c) {
+       const Problem& p = c.problem;
+       return hide_pairs(
+           c, [&p](std::int64_t b, std::int64_t, std::int64_t, std::int64_t j) { return j + 1 != p.key_count(b); });
+     }},
+    {"first_key_unseen", "the first key never seen",
+     [](MistakenCall& c) {
+       return hide_pairs(c, [](std::int64_t, std::int64_t, std::int64_t, std::int64_t j) { return j != 0; });
+     }},
+    {"keys_padded_to_16", "keys of zeros up to a multiple of 16, which count",
+     [](MistakenCall& c) { return pad_keys(c, 16); }},
+    {"keys_padded_to_32", "keys of zeros up to a multiple of 32, which count",
+     [](MistakenCall& c) { return pad_keys(c, 32); }},
+    {"keys_padded_to_64", "keys of zeros up to a multiple of 64, which count",
+     [](MistakenCall& c) { return pad_keys(c, 64); }},
+    {"keys_padded_to_128", "keys of zeros up to a multiple of 128, which count",
+     [](MistakenCall& c) { return pad_keys(c, 128); }},
+    {"keys_reversed", "keys and values in reverse order",
+     [](MistakenCall& c) {
+       const std::int64_t last = c.problem.key_length - 1;
+       return !c.problem.lengths && read_keys_at(c, [last](std::int64_t j) { return last - j; });
+     }},
+    {"keys_and_values_swapped", "keys and values exchanged",
+     [](MistakenCall& c) {
+       std::swap(c.inputs.k, c.inputs.v);
+       std::swap(c.inputs.past_k, c.inputs.past_v);
+       return c.problem.key_dim == c.problem.value_dim && !c.problem.wants(Output::present);
+     }},
+    {"queries_and_keys_swapped", "queries and keys exchanged",
+     [](MistakenCall& c) {
+       const Problem& p = c.problem;
+       std::swap(c.inputs.q, c.inputs.k);
+       return p.op == Op::attention && p.query_length == p.key_length && p.query_heads == p.key_heads && p.past == 0 &&
+              !p.page_size && !p.wants(Output::present) && !p.lengths && !p.packed_sequences();
+     }},
+    {"base_2_of_scores", "exp2 of scores that were not multiplied by log2(e)",
+     [](MistakenCall& c) {
+       const std::optional<double> cap = c.problem.softcap;
+       if (!c.inputs.sinks.empty()) return false;
+       return score_pairs(c, [cap](double raw, double additive, double alibi) {
+         const double capped = cap ? *cap * std::tanh(raw / *cap) : raw;
+         return std::numbers::ln2 * (capped + additive + alibi);
+       });
+     }},
+    {"mean_of_values", "equal weights: the mean of the visible values",
+     [](MistakenCall& c) {
+       return c.inputs.slopes.empty() && c.inputs.sinks.empty() && !(c.inputs.mask && c.inputs.mask->additive) &&
+              scaled_by(c, 0);
+     }},
+    {"lse_in_base_2", "lse in base 2", nullptr,
+     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
+       return p.wants(Output::lse) && scale_list(v.lse, std::numbers::log2e) && scale_list(b.lse, 2) &&
+              scale_list(own.lse, 2);
+     }},
+    {"lse_of_empty_row_inf", "lse +inf of rows that see nothing", nullptr,
+     [](const Call& p, RowValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, kInfinity); }},
+    {"lse_of_empty_row_zero", "lse 0 of rows that see nothing", nullptr,
+     [](const Call& p, RowValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, 0); }},
+    {"rows_transposed", "rows of the output with heads and positions exchanged", nullptr, transpose_rows},
+    {"zeros", "zeros: nothing was computed, or it was written elsewhere", nullptr,
+     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
+       std::fill(b.out.begin(), b.out.end(), 0.0);
+       std::fill(own.out.begin(), own.out.end(), 0.0);
+       return p.wants(Output::o) && scale_list(v.out, 0);
+     }},
+    {"decay_ignored", "linear attention without its decay",
+     [](MistakenCall& c) {
+       Op& op = c.problem.op;
+       const Op before = op;
+       op = op == Op::gated ? Op::linear : op == Op::gated_delta ? Op::delta : op;
+       c.problem.decay_per_head = false;
+       return op != before;
+     }},
+    {"delta_ignored", "linear attention that adds where it should overwrite",
+     [](MistakenCall& c) {
+       Op& op = c.problem.op;
+       const Op before = op;
+       op = op == Op::delta ? Op::linear : op == Op::gated_delta ? Op::gated : op;
+       c.problem.beta_shared = false;
+       return op != before;
+     }},
+    {"state_ignored", "linear attention that starts from zeros",
+     [](MistakenCall& c) {
+       c.inputs.state = {};
+       return std::exchange(c.problem.initial_state, false);
+     }},
+};
+
+}  // namespace
+
+std::span<const KnownMistake> known_mistakes() { return kMistakes; }
+
+}  // namespace attest

@@ -1,0 +1,197 @@
+#include "harness/verdict/mistaken_calls.h"
+
+#include <cmath>
+
+#include "reference/attention.h"
+
+namespace attest {
+namespace {
+
+/// Elements that a mistake may write anew.
+constexpr double kMostElements = 1 << 22;
+
+bool too_large(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+  return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) * static_cast<double>(d) >
+         kMostElements;
+}
+
+ConstTensor dense(const std::vector<double>& data, const Index4& n) {
+  ConstTensor tensor;
+  tensor.data = data.data();
+  tensor.dtype = DType::f64;
+  tensor.shape = n;
+  tensor.strides = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+  return tensor;
+}
+
+/// Keys and values written anew and dense, in float64 that holds each exactly: `of(cache, b, h, j)` says which ones,
+/// `keys` and `heads` how many.
+bool rewrite_keys(
+    MistakenCall& c, std::int64_t heads, std::int64_t keys,
+    const std::function<std::array<std::int64_t, 3>(Cache, std::int64_t, std::int64_t, std::int64_t)>& of) {
+  const Problem p = c.problem;
+  if (p.op != Op::attention || p.wants(Output::present) || too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
+    return false;
+  for (const Cache cache : {Cache::keys, Cache::values}) {
+    const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
+    std::vector<double>& to = cache == Cache::keys ? c.keys : c.values;
+    to.assign(static_cast<std::size_t>(p.batch * heads * keys * dim), 0);
+    std::size_t at = 0;
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t j = 0; j < keys; ++j) {
+          const auto [batch, head, key] = of(cache, b, h, j);
+          const bool there = key >= 0 && key < p.stored_keys(batch);
+          for (std::int64_t d = 0; d < dim; ++d)
+            to[at++] = there ? load_cached(c.inputs, cache, batch, head, key, d) : 0;
+        }
+      }
+    }
+  }
+  c.inputs.k = dense(c.keys, {p.batch, heads, keys, p.key_dim});
+  c.inputs.v = dense(c.values, {p.batch, heads, keys, p.value_dim});
+  c.inputs.past_k = c.inputs.past_v = {};
+  c.inputs.pages.reset();
+  c.problem.page_size.reset();
+  c.problem.key_heads = heads;
+  return true;
+}
+
+}  // namespace
+
+bool read_key_heads(MistakenCall& c, const std::function<std::int64_t(std::int64_t)>& of,
+                    const std::function<std::int64_t(std::int64_t)>& from_batch) {
+  const Problem p = c.problem;
+  bool changes = false;
+  for (std::int64_t h = 0; h < p.query_heads; ++h) changes = changes || of(h) != h / p.heads_per_group();
+  for (std::int64_t b = 0; b < p.batch; ++b) changes = changes || from_batch(b) != b;
+  return changes &&
+         rewrite_keys(c, p.query_heads, p.key_length, [&](Cache, std::int64_t b, std::int64_t h, std::int64_t j) {
+           return std::array{from_batch(b), of(h), j};
+         });
+}
+
+bool read_keys_at(MistakenCall& c, const std::function<std::int64_t(std::int64_t)>& of) {
+  return rewrite_keys(c, c.problem.key_heads, c.problem.key_length,
+                      [&](Cache, std::int64_t b, std::int64_t h, std::int64_t j) {
+                        return std::array{b, h, of(j)};
+                      });
+}
+
+bool read_first_keys(MistakenCall& c) {
+  return c.problem.key_heads > 1 && rewrite_keys(c, c.problem.key_heads, c.problem.key_length,
+                                                 [](Cache cache, std::int64_t b, std::int64_t h, std::int64_t j) {
+                                                   return std::array{b, cache == Cache::keys ? std::int64_t{0} : h, j};
+                                                 });
+}
+
+bool pad_keys(MistakenCall& c, std::int64_t tile) {
+  const Problem& p = c.problem;
+  const bool plain = !p.causal && !p.alibi && p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded &&
+                     !p.lengths && !p.segments && !p.mask && !p.blocks && p.dropout == 0 && !c.inputs.keep &&
+                     !p.wants_scores() && !p.packed_sequences();
+  const std::int64_t padded = (p.key_length + tile - 1) / tile * tile;
+  if (!plain || padded == p.key_length) return false;
+  if (!rewrite_keys(c, p.key_heads, padded, [](Cache, std::int64_t b, std::int64_t h, std::int64_t j) {
+        return std::array{b, h, j};
+      }))
+    return false;
+  c.problem.key_length = padded;
+  return true;
+}
+
+bool score_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score) {
+  const Problem& p = c.problem;
+  if (p.op != Op::attention || p.wants_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length))
+    return false;
+  c.mask.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
+  // Whether a mask shows a pair is part of the score here; what else hides stays.
+  Inputs unmasked = c.inputs;
+  if (unmasked.mask && unmasked.mask->additive) unmasked.mask.reset();
+  std::size_t at = 0;
+  Row row;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const Head head(p, c.inputs, b, h);
+      for (std::int64_t i = 0; i < p.query_length; ++i) {
+        const bool there = i < p.stored_queries(b);
+        if (there) head.attend(i, row);
+        for (std::int64_t j = 0; j < p.key_length; ++j, ++at) {
+          if (!there || !visible(p, unmasked, b, h, i, j)) {
+            c.mask[at] = -kInfinity;
+            continue;
+          }
+          const Head::Bias bias = head.bias(i, j);
+          const double raw = row.raw[static_cast<std::size_t>(j)];
+          c.mask[at] = score(raw, bias.additive, bias.alibi) - raw;
+        }
+      }
+    }
+  }
+  const Index4 n = {p.batch, p.query_heads, p.query_length, p.key_length};
+  c.inputs.mask = MaskTensor{true, c.mask.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
+  c.inputs.slopes = {};
+  c.problem.alibi = false;
+  c.problem.alibi_slopes.clear();
+  c.problem.softcap.reset();
+  c.problem.mask = MaskSpec{true, {true, true, true, true}};
+  c.problem.mask_type = DType::f64;
+  return true;
+}
+
+bool hide_pairs(MistakenCall& c,
+                const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& shown) {
+  const Problem& p = c.problem;
+  if (p.op != Op::attention || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
+  const std::optional<BlockMask> given = c.inputs.blocks;
+  c.blocks.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
+  std::size_t at = 0;
+  bool changes = false;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t i = 0; i < p.query_length; ++i) {
+        for (std::int64_t j = 0; j < p.key_length; ++j, ++at) {
+          const bool before = !given || given->visible(b, h, i, j), now = before && shown(b, h, i, j);
+          changes = changes || now != before;
+          c.blocks[at] = now;
+        }
+      }
+    }
+  }
+  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, p.query_length, p.key_length, 1, 1};
+  return changes;
+}
+
+bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& at) {
+  const Problem& p = c.problem;
+  if (!c.inputs.mask || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
+  const MaskTensor given = *c.inputs.mask;
+  const auto count = static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length);
+  c.mask.assign(given.additive ? count : 0, 0);
+  c.visible.assign(given.additive ? 0 : count, 0);
+  std::size_t n = 0;
+  bool changes = false;
+  const Index4 extents = {p.batch, p.query_heads, p.query_length, p.key_length};
+  each_index(extents, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    const auto value = [&](const Index4& x) {
+      const std::int64_t offset = given.offset(x[0], x[1], x[2], x[3]);
+      return given.additive ? load(given.data, given.dtype, offset)
+                            : static_cast<double>(static_cast<const std::uint8_t*>(given.data)[offset]);
+    };
+    const double now = value(at({b, h, i, j}));
+    changes = changes || now != value({b, h, i, j});
+    if (given.additive)
+      c.mask[n++] = now;
+    else
+      c.visible[n++] = now != 0;
+  });
+  MaskTensor read = given;
+  read.data = given.additive ? static_cast<const void*>(c.mask.data()) : static_cast<const void*>(c.visible.data());
+  if (given.additive) read.dtype = DType::f64;
+  read.shape = extents;
+  read.strides = {extents[1] * extents[2] * extents[3], extents[2] * extents[3], extents[3], 1};
+  c.inputs.mask = read;
+  return changes;
+}
+
+}  // namespace attest

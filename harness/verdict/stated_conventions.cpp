@@ -1,0 +1,240 @@
+#include "harness/verdict/stated_conventions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/comparison/compare.h"
+#include "harness/verdict/mistaken_calls.h"
+#include "reference/attention.h"
+#include "reference/rounding.h"
+
+namespace attest {
+namespace {
+
+/// Whether a statement names this value, alone or as one of several: "mean of v, or nan where a bias hides".
+bool says(std::string_view statement, std::string_view value) {
+  return statement.find(value) != std::string_view::npos;
+}
+
+/// The result of one call held against what is stated.
+class StatedJudge {
+ public:
+  StatedJudge(const Conventions& stated, const Problem& problem, const Inputs& inputs, const Producer& producer)
+      : stated_(stated), problem_(problem), inputs_(inputs), producer_(producer) {}
+
+  /// Whether something finite was expected of what was judged last: without it nothing is proved.
+  bool proved() const { return proved_; }
+
+  /// Whether every element is right by itself or by a statement; `used` gets the statements that were needed.
+  bool right(const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs, std::set<std::string>& used) {
+    bool right = true;
+    std::map<RowIndex, bool> empty;
+    for (std::size_t r = 0; r < e.rows.size(); ++r) {
+      empty[e.rows[r]] = e.lse[r] == -kInfinity && sees_nothing(e.rows[r]);
+    }
+    each_result(problem_, e, bounds, outputs,
+                [&](std::string_view output, const Index4& at, double got, double expected, double bound) {
+                  proved_ = proved_ || std::isfinite(expected);
+                  if (!right || error_in_bounds(got, expected, bound) <= 1) return;
+                  const RowIndex row{at[0], at[1], at[2]};
+                  const auto found = empty.find(row);
+                  const std::string by = found == empty.end()
+                                             ? std::string()
+                                             : statement_for(output, at, got, expected, bound, found->second);
+                  if (by.empty())
+                    right = false;
+                  else
+                    used.insert(by);
+                });
+    return right;
+  }
+
+ private:
+  bool sees_nothing(const RowIndex& row) const {
+    if (problem_.op != Op::attention) return false;
+    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
+      if (visible(problem_, inputs_, row.b, row.h, row.i, j)) return false;
+    }
+    return true;
+  }
+
+  /// Keys of a head in whose key or value a NaN or an infinity stands.
+  const std::vector<std::int64_t>& poisoned(std::int64_t b, std::int64_t h) {
+    const std::int64_t head = h / problem_.heads_per_group();
+    const auto [found, fresh] = poisoned_.try_emplace({b, head});
+    if (!fresh) return found->second;
+    for (std::int64_t j = 0; j < problem_.stored_keys(b); ++j) {
+      bool finite = true;
+      for (std::int64_t d = 0; d < problem_.key_dim; ++d)
+        finite = finite && std::isfinite(load_cached(inputs_, Cache::keys, b, head, j, d));
+      for (std::int64_t d = 0; d < problem_.value_dim; ++d)
+        finite = finite && std::isfinite(load_cached(inputs_, Cache::values, b, head, j, d));
+      if (!finite) found->second.push_back(j);
+    }
+    return found->second;
+  }
+  bool hides_poison(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const auto& keys = poisoned(b, h);
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](std::int64_t j) { return !visible(problem_, inputs_, b, h, i, j); });
+  }
+
+  /// The mean of the values of all keys, hidden ones as well, and how far a kernel may be off.
+  std::pair<double, double> mean_of_values(const Index4& at) const {
+    const std::int64_t head = at[1] / problem_.heads_per_group(), keys = problem_.stored_keys(at[0]);
+    double sum = 0, size = 0;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const double v = load_cached(inputs_, Cache::values, at[0], head, j, at[3]);
+      sum += v;
+      size += std::fabs(v);
+    }
+    const auto n = static_cast<double>(std::max<std::int64_t>(keys, 1));
+    const double u = unit_roundoff(producer_.arithmetic.accumulator);
+    const double of_weights = narrower(producer_.arithmetic.stored_weights, producer_.arithmetic.accumulator)
+                                  ? unit_roundoff(producer_.arithmetic.stored_weights)
+                                  : 0;
+    const double error = (2 * (n + 8) * u + 2 * of_weights) * size / n;
+    return {sum / n, Storing(producer_.arithmetic, producer_.stored).bound(std::fabs(sum / n), error)};
+  }
+
+  /// The statement by which a wrong element is right; empty where there is none.
+  std::string statement_for(std::string_view output, const Index4& at, double got, double expected, double bound,
+                            bool empty_row) {
+    const bool is_o = output == "o", is_lse = output == "lse", is_weight = output == "weights";
+    const bool of_row = is_o || is_lse || is_weight || output == "raw" || output == "capped" || output == "biased";
+    if (empty_row && (is_o || is_weight)) {
+      const std::string statement = "empty_row=" + stated_.empty_row;
+      const bool mean_stated = says(stated_.empty_row, "mean of v");
+      if (says(stated_.empty_row, "nan") && std::isnan(got)) return statement;
+      if (mean_stated && is_o) {
+        const auto [mean, off] = mean_of_values(at);
+        if (error_in_bounds(got, mean, off) <= 1) return statement;
+      }
+      if (mean_stated && is_weight && got > 0 && got <= 1) return statement;
+    }
+    if (is_lse && empty_row && is_lse_of_empty_row(got)) return "lse_of_empty_row=" + stated_.lse_of_empty_row;
+    if (is_lse && stated_.lse_base == "2" && std::isfinite(expected)) {
+      const double size = expected * std::numbers::log2e;
+      const double off = 2 * bound + 4 * unit_roundoff(accumulator_of(producer_.stored)) * std::fabs(size);
+      if (error_in_bounds(got, size, off) <= 1) return "lse_base=2";
+    }
+    if (of_row && stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
+      return "hidden_nan=leaks";
+    return "";
+  }
+  bool is_lse_of_empty_row(double got) const {
+    const std::string& value = stated_.lse_of_empty_row;
+    return (value == "nan" && std::isnan(got)) || (value == "inf" && got == kInfinity) || (value == "0" && got == 0) ||
+           (value == "a number" && std::isfinite(got));
+  }
+
+  const Conventions& stated_;
+  const Problem& problem_;
+  const Inputs& inputs_;
+  const Producer& producer_;
+  bool proved_ = false;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> poisoned_;
+};
+
+/// The call as a backend with these statements takes it; what was changed is added to `used`.
+void apply(const Conventions& stated, MistakenCall& c, std::set<std::string>& used) {
+  Problem& p = c.problem;
+  const bool bottom = stated.align == "bottom-right", top = stated.align == "top-left";
+  if (p.uses_diagonal() && p.past == 0 && (bottom || top)) {
+    const Align own = bottom ? Align::bottom_right : Align::top_left;
+    if (std::exchange(p.align, own) != own) used.insert("align=" + stated.align);
+  }
+  if (stated.window == "W keys" && p.window_left != Call::kUnbounded) {
+    --p.window_left;
+    used.insert("window=W keys");
+  }
+  if (stated.mask_true == "drop" && c.inputs.mask && !c.inputs.mask->additive) {
+    read_mask_at(c, [](const Index4& x) { return x; });
+    for (std::uint8_t& byte : c.visible) byte = byte == 0;
+    if (!c.visible.empty()) used.insert("mask_true=drop");
+  }
+  const bool biased = !c.inputs.slopes.empty() || (c.inputs.mask && c.inputs.mask->additive);
+  if (stated.softcap == "after bias" && p.softcap && biased) {
+    const double cap = *p.softcap;
+    const bool made = score_pairs(c, [cap](double raw, double additive, double alibi) {
+      return additive == -kInfinity ? additive : cap * std::tanh((raw + additive + alibi) / cap);
+    });
+    if (made) used.insert("softcap=after bias");
+  }
+}
+
+struct Values {
+  std::string_view name;
+  std::vector<std::string_view> values;
+};
+
+/// What can be stated, the first being attest's own.
+const std::vector<Values>& known_values() {
+  static const std::vector<Values> list = {
+      {"align", {"as asked", "top-left", "bottom-right"}},
+      {"window", {"W + 1 keys", "W keys"}},
+      {"mask_true", {"keep", "drop"}},
+      {"empty_row", {"0", "nan", "mean of v"}},
+      {"hidden_nan", {"stays out", "leaks"}},
+      {"lse_base", {"e", "2"}},
+      {"lse_of_empty_row", {"-inf", "inf", "nan", "0", "a number"}},
+      {"softcap", {"before bias", "after bias", "refused"}},
+      {"softmax_f64", {"f64", "f32", "refused"}},
+      {"accumulation_f32", {"f32", "f64"}},
+  };
+  return list;
+}
+
+const Values* values_for(std::string_view name) {
+  const auto& list = known_values();
+  const auto found = std::find_if(list.begin(), list.end(), [&](const Values& one) { return one.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
+                                const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
+                                int threads) {
+  const Conventions own;
+  const bool differs = std::any_of(kConventionFields.begin(), kConventionFields.end(),
+                                   [&](const ConventionField& f) { return stated.*(f.value) != own.*(f.value); });
+  if (!differs) return "";
+  const Producer& who = expectation.producers[producer];
+  std::set<std::string> used;
+  if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
+    return join_texts({used.begin(), used.end()}, ", ");
+  used.clear();
+  MistakenCall call{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  apply(stated, call, used);
+  Producer made = who;
+  if (stated.softmax_f64 == "f32" && problem.dtype == DType::f64 && problem.op == Op::attention) {
+    made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
+    used.insert("softmax_f64=f32");
+  }
+  if (used.empty()) return "";
+  const Expectation e = expect(call.problem, call.inputs, {made}, threads);
+  StatedJudge judge(stated, call.problem, call.inputs, made);
+  if (!judge.right(e, e.bounds.front(), outputs, used) || !judge.proved()) return "";
+  return join_texts({used.begin(), used.end()}, ", ");
+}
+
+std::optional<std::string> convention_values(std::string_view name) {
+  const Values* values = values_for(name);
+  if (!values) return std::nullopt;
+  return join_texts({values->values.begin(), values->values.end()}, ", ");
+}
+
+bool is_convention_value(std::string_view name, std::string_view value) {
+  const Values* values = values_for(name);
+  return values && std::any_of(values->values.begin(), values->values.end(),
+                               [&](std::string_view known) { return says(value, known); });
+}
+
+}  // namespace attest

@@ -1,0 +1,29 @@
+// Wrong results that are right by what their backend states of its conventions (backends/conventions.h).
+//
+// Where the field disagrees a backend may do otherwise than attest, if it says so. What it says is applied to the
+// elements that it is about and to no other: NaN in a hidden key may reach a row that hides it, and only that row.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backends/conventions.h"
+#include "harness/comparison/expectation.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "reference/problem.h"
+#include "reference/tensors.h"
+
+namespace attest {
+
+/// "hidden_nan=leaks, empty_row=nan": the statements by which these results are right, `producer` being that of the
+/// expectation. Empty where they are not, or nothing is stated that is not attest's own.
+std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
+                                const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
+                                int threads);
+
+/// The values that a convention may have, in words: "stays out, leaks"; nullopt where there is no such convention.
+std::optional<std::string> convention_values(std::string_view name);
+/// Whether a value is one of them, or names one among several. What doesn't can't be judged.
+bool is_convention_value(std::string_view name, std::string_view value);
+
+}  // namespace attest

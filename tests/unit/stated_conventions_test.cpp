@@ -1,0 +1,142 @@
+// Results that are right by what a backend states where the field disagrees, and only by that.
+#include "harness/verdict/stated_conventions.h"
+
+#include <algorithm>
+
+#include "harness/run/check_run.h"
+#include "harness/search/shrink_case.h"
+#include "tests/faulty/faulty.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// A deliberately wrong backend that states what it does.
+class Says : public Backend {
+ public:
+  Says(const std::string& name, std::vector<std::pair<std::string Conventions::*, std::string>> stated)
+      : set_(faulty::faulty_backends(), {name}, {1, ""}), stated_(std::move(stated)) {}
+  Identity identity() const override { return own().identity(); }
+  int contract() const override { return own().contract(); }
+  std::optional<Refusal> refuse(const Call& p) const override { return own().refuse(p); }
+  Arithmetic arithmetic(const Call& p) const override { return own().arithmetic(p); }
+  Conventions conventions() const override {
+    Conventions c;
+    for (const auto& [field, value] : stated_) c.*field = value;
+    return c;
+  }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return own().prepare(p); }
+
+ private:
+  Backend& own() const { return *set_.all().front(); }
+  BackendSet set_;
+  std::vector<std::pair<std::string Conventions::*, std::string>> stated_;
+};
+
+struct Example {
+  std::string backend;
+  std::string Conventions::*field;
+  std::string value, line, statement;
+};
+
+const std::vector<Example> kExamples = {
+    {"hidden_nan_leaks", &Conventions::hidden_nan, "leaks", "seq=7x40 dim=4 causal align=top-left poison=hidden:kv",
+     "hidden_nan=leaks"},
+    {"nan_on_empty_row", &Conventions::empty_row, "nan", "seq=4 dim=4 mask=bool:11QK:none", "empty_row=nan"},
+    {"lse_in_base_2", &Conventions::lse_base, "2", "seq=4x9 dim=4 out=o,lse", "lse_base=2"},
+    {"lse_plus_infinity", &Conventions::lse_of_empty_row, "inf", "seq=4 dim=4 mask=bool:11QK:none out=o,lse",
+     "lse_of_empty_row=inf"},
+    {"window_off_by_one", &Conventions::window, "W keys", "seq=9 dim=4 window=2:0", "window=W keys"},
+    {"wrong_corner", &Conventions::align, "bottom-right", "seq=3x8 dim=4 causal align=top-left", "align=bottom-right"},
+    {"cap_after_mask", &Conventions::softcap, "after bias", "seq=4x8 dim=4 softcap=2 mask=add:11QK:normal",
+     "softcap=after bias"},
+};
+
+TEST(StatedConventions, MakeAResultRightThatIsTheirs) {
+  for (const Example& one : kExamples) {
+    Says says(one.backend, {{one.field, one.value}}), silent(one.backend, {});
+    const Case source = case_from_line(one.line);
+    const Verdict verdict = check_line(source, says, 1);
+    EXPECT_EQ(name_of(verdict.status), "convention") << one.backend << ": " << verdict.reason;
+    EXPECT_NE(verdict.reason.find(one.statement), std::string::npos) << verdict.reason;
+    EXPECT_FALSE(is_failure(verdict));
+    EXPECT_EQ(check_line(source, silent, 1).status, Status::fail) << one.backend;
+  }
+}
+
+TEST(StatedConventions, ExcuseNothingElse) {
+  // Each states another one's convention: none of these is what it does.
+  for (const Example& one : kExamples) {
+    for (const Example& other : kExamples) {
+      if (one.field == other.field) continue;
+      Says says(one.backend, {{other.field, other.value}});
+      EXPECT_EQ(check_line(case_from_line(one.line), says, 1).status, Status::fail)
+          << one.backend << " with " << other.statement;
+    }
+  }
+  // A row that hides no NaN must be right, and a kernel that is wrong elsewhere is.
+  Says leaks("mask_off_by_one", {{&Conventions::hidden_nan, "leaks"}});
+  EXPECT_EQ(check_line(case_from_line("seq=5 dim=4 causal"), leaks, 1).status, Status::fail);
+  Says visible("fast_path_nan", {{&Conventions::hidden_nan, "leaks"}});
+  EXPECT_EQ(check_line(case_from_line("seq=2x300 dim=4 mask=bool:11QK:none"), visible, 1).status, Status::fail);
+}
+
+TEST(StatedConventions, SeveralMayBeNeededAtOnce) {
+  Says both("nan_on_empty_row", {{&Conventions::empty_row, "nan"}, {&Conventions::lse_base, "2"}});
+  EXPECT_EQ(check_line(case_from_line("seq=4 dim=4 mask=bool:11QK:none"), both, 1).status, Status::convention);
+}
+
+TEST(StatedConventions, AreCountedAndNeverRed) {
+  const BackendEntry entries[] = {
+      {"hidden_nan_leaks",
+       [](const Context&) {
+         return std::make_unique<Says>(
+             "hidden_nan_leaks",
+             std::vector<std::pair<std::string Conventions::*, std::string>>{{&Conventions::hidden_nan, "leaks"}});
+       },
+       ""}};
+  const BackendSet backends(entries, {"hidden_nan_leaks"}, {1, ""});
+  CheckSettings settings;
+  const std::vector<BackendSet> no_others;
+  const CheckOutcome outcome =
+      CheckRun(settings,
+               load_cases({{}, {}, {"seq=7x40 dim=4 causal align=top-left poison=hidden:kv", "seq=5 dim=4 causal"}}),
+               backends, no_others, {}, {})
+          .run();
+  EXPECT_EQ(outcome.counts.convention, 1u);
+  EXPECT_EQ(outcome.counts.pass, 1u);
+  EXPECT_EQ(outcome.counts.passed(), 2u);
+  EXPECT_EQ(outcome.counts.failures(), 0u);
+  EXPECT_EQ(outcome.counts.skipped(), 0u);
+  EXPECT_EQ(outcome.problems, std::vector<std::string>{});
+}
+
+TEST(StatedConventions, ThatAreFalseAreTold) {
+  const BackendEntry entries[] = {{"correct",
+                                   [](const Context&) {
+                                     return std::make_unique<Says>(
+                                         "correct", std::vector<std::pair<std::string Conventions::*, std::string>>{
+                                                        {&Conventions::hidden_nan, "leaks"}});
+                                   },
+                                   ""}};
+  const BackendSet backends(entries, {"correct"}, {1, ""});
+  const std::vector<BackendSet> no_others;
+  const CheckOutcome outcome = CheckRun({}, load_cases({{}, {}, {"seq=5 dim=4"}}), backends, no_others, {}, {}).run();
+  ASSERT_EQ(outcome.problems.size(), 1u);
+  EXPECT_NE(outcome.problems[0].find("hidden_nan=leaks; observed: stays out"), std::string::npos)
+      << outcome.problems[0];
+}
+
+TEST(StatedConventions, EveryFieldHasItsValues) {
+  const Conventions own;
+  for (const ConventionField& field : kConventionFields) {
+    EXPECT_TRUE(is_convention_value(field.name, own.*(field.value))) << field.name;
+    EXPECT_FALSE(is_convention_value(field.name, "?")) << field.name;
+    EXPECT_TRUE(convention_values(field.name).has_value());
+  }
+  EXPECT_EQ(convention_values("hidden_nan"), "stays out, leaks");
+  EXPECT_FALSE(convention_values("no such thing").has_value());
+}
+
+}  // namespace
+}  // namespace attest

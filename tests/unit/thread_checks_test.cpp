@@ -1,0 +1,139 @@
+// Threads: a table for fewer than many, a rare race, and plans that share what a run writes are found; backends that
+// promise nothing are asked for one run at a time.
+#include "harness/run/thread_checks.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "backends/side_by_side.h"
+#include "harness/run/check_run.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+enum class Mistake { none, few_threads, rare, shared_scratch, shared_and_declined };
+
+/// Of all plans: who is in run() now, and how often two were.
+struct Scratch {
+  std::atomic<int> inside{0}, together{0};
+};
+
+class MistakenPlan : public Plan {
+ public:
+  MistakenPlan(Mistake mistake, std::unique_ptr<Plan> plan, int threads, Scratch& scratch)
+      : mistake_(mistake), plan_(std::move(plan)), threads_(threads), scratch_(scratch) {}
+  void upload(const Inputs& inputs) override { plan_->upload(inputs); }
+  void run() override {
+    wrong_ = ++scratch_.inside > 1;
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    plan_->run();
+    wrong_ = wrong_ || scratch_.inside > 1;
+    --scratch_.inside;
+    scratch_.together += wrong_;
+    ++runs_;
+  }
+  void download(const Outputs& outputs) override {
+    plan_->download(outputs);
+    const bool few = mistake_ == Mistake::few_threads && threads_ > 64;
+    const bool rare = mistake_ == Mistake::rare && runs_ % 60 == 59;
+    const bool shared = mistake_ == Mistake::shared_scratch && wrong_;
+    if (few || rare || shared) store(outputs.out.data, outputs.out.dtype, 0, 1e6);
+  }
+
+ private:
+  const Mistake mistake_;
+  std::unique_ptr<Plan> plan_;
+  const int threads_;
+  Scratch& scratch_;
+  bool wrong_ = false;
+  int runs_ = 0;
+};
+
+Scratch scratch;
+
+class MistakenBackend : public Backend, public SideBySide {
+ public:
+  MistakenBackend(Mistake mistake, const Context& context) : mistake_(mistake), threads_(context.threads) {}
+  Identity identity() const override { return {"mistaken", "", "CPU"}; }
+  int contract() const override { return example().contract(); }
+  bool runs_side_by_side() const override { return mistake_ != Mistake::shared_and_declined; }
+  Arithmetic arithmetic(const Call& call) const override { return example().arithmetic(call); }
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    return std::make_unique<MistakenPlan>(mistake_, example().prepare(call), threads_, scratch);
+  }
+
+ private:
+  Backend& example() const { return *set_.all().front(); }
+  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
+  Mistake mistake_;
+  int threads_;
+};
+
+template <Mistake mistake>
+std::vector<BackendEntry> registry() {
+  return {{"mistaken",
+           [](const Context& context) -> std::unique_ptr<Backend> {
+             return std::make_unique<MistakenBackend>(mistake, context);
+           },
+           ""}};
+}
+
+struct Told : Report {
+  explicit Told(std::vector<Verdict>& list) : verdicts(list) {}
+  void verdict(const Verdict& verdict) override { verdicts.push_back(verdict); }
+  void end(const Counts&, double, const std::vector<std::string>&) override {}
+  std::vector<Verdict>& verdicts;
+};
+
+/// The causes of what fails among forty cases of one size.
+template <Mistake mistake>
+std::vector<Cause> causes() {
+  const std::vector<BackendEntry> entries = registry<mistake>();
+  const BackendSet set(entries, {}, {1, ""});
+  std::vector<std::string> lines = {"heads=2 seq=70x3 dim=4"};
+  for (int seed = 1; seed < 20; ++seed) lines.push_back("heads=4 seq=10x9 dim=8 seed=" + std::to_string(seed));
+  std::vector<Verdict> verdicts;
+  std::vector<std::unique_ptr<Report>> reports;
+  reports.push_back(std::make_unique<Told>(verdicts));
+  const std::vector<BackendSet> no_others;
+  scratch.together = 0;
+  CheckSettings settings;
+  settings.shrink = false;
+  CheckRun(settings, load_cases({{}, {}, lines}), set, no_others, EarlierRun(), std::move(reports)).run();
+  std::vector<Cause> found;
+  for (const Verdict& v : verdicts) {
+    if (v.status != Status::pass) found.push_back(v.cause.kind);
+  }
+  return found;
+}
+
+TEST(ThreadChecks, VeryManyThreadsAreTriedOnce) {
+  EXPECT_EQ(causes<Mistake::few_threads>(), std::vector<Cause>{Cause::other_threads});
+}
+
+TEST(ThreadChecks, ARareMistakeIsFoundByManyRuns) {
+  const std::vector<Cause> found = causes<Mistake::rare>();
+  ASSERT_FALSE(found.empty());
+  for (const Cause cause : found) EXPECT_EQ(cause, Cause::not_every_time);
+}
+
+TEST(ThreadChecks, PlansThatPromiseItRunAtTheSameTime) {
+  const std::vector<Cause> found = causes<Mistake::shared_scratch>();
+  ASSERT_FALSE(found.empty());
+  for (const Cause cause : found) EXPECT_EQ(cause, Cause::at_the_same_time);
+}
+
+TEST(ThreadChecks, PlansThatPromiseNothingRunOneAtATime) {
+  EXPECT_TRUE(causes<Mistake::shared_and_declined>().empty());
+  EXPECT_EQ(scratch.together, 0);
+}
+
+TEST(ThreadChecks, ARightBackendStaysRight) {
+  EXPECT_TRUE(causes<Mistake::none>().empty());
+  EXPECT_GT(scratch.together, 0) << "two plans were in run() at the same time";
+}
+
+}  // namespace
+}  // namespace attest
