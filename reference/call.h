@@ -88,6 +88,7 @@ struct Call {
   bool initial_state = false;   ///< and a state to start from instead of zeros
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
+  std::int64_t gap = 0;  ///< layout thd: rows between two sequences that belong to none
   std::array<TensorSpec, kNames<TensorId>.size()> tensors{};  ///< by TensorId
 
   bool operator==(const Call&) const = default;

@@ -84,6 +84,8 @@ std::optional<Fault> check_combinations(const Call& p) {
       }
     }
     if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
+  } else if (p.gap > 0) {
+    return Fault{"gap", "rows between packed sequences; add layout=thd"};
   }
   if (p.page_size) {
     if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};

@@ -216,6 +216,17 @@ std::vector<Feature> causal_prefix_features() {
       })};
 }
 
+std::vector<Feature> gap_features() {
+  return {flag_feature(
+      "gap", [](const Problem& p) { return p.gap > 0 && p.batch > 1; },
+      [](Problem& p, std::uint64_t draw) {
+        p.layout = Layout::thd;
+        p.gap = 1 + static_cast<std::int64_t>(draw % 9);
+        if (!p.lengths) p.lengths.emplace();
+        if (p.lengths->key.empty()) p.lengths->key.assign(static_cast<std::size_t>(p.batch), p.key_length);
+      })};
+}
+
 std::vector<Feature> slopes_per_batch_features() {
   return {flag_feature(
       "alibi per batch", [](const Problem& p) { return p.slopes_per_batch(); },

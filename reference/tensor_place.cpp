@@ -19,14 +19,15 @@ std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& st
   return last;
 }
 
-/// Row numbers at which packed sequences of these lengths begin, and their total.
-std::vector<std::int64_t> starts_of(const Call& p, TensorId id) {
-  std::vector<std::int64_t> starts = {0};
+/// Packed sequences of the call's lengths, one after another with the call's gap between them.
+void pack_sequences(const Call& p, TensorId id, TensorPlace& place) {
+  place.starts = {0};
   const bool of_queries = id == TensorId::q || id == TensorId::out;
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    starts.push_back(starts.back() + (of_queries ? p.query_count(b) : p.key_count(b)));
+    place.counts.push_back(of_queries ? p.query_count(b) : p.key_count(b));
+    const std::int64_t gap = b + 1 < p.batch ? p.gap : 0;
+    place.starts.push_back(place.starts.back() + place.counts.back() + gap);
   }
-  return starts;
 }
 
 Index4 shape_of(const Call& p, TensorId id) {
@@ -96,7 +97,7 @@ TensorPlace place_of(const Call& p, TensorId id) {
   place.offset = p.tensor(id).offset;
   Index4 stored = place.shape;
   if (p.packed_sequences() && id != TensorId::mask) {
-    place.starts = starts_of(p, id);
+    pack_sequences(p, id, place);
     stored[0] = 1;
     stored[2] = place.starts.back();
   }

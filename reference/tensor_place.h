@@ -14,7 +14,8 @@ struct TensorPlace {
   Index4 shape{};                    ///< a mask has extent 1 along its broadcast axes
   Index4 strides{};                  ///< elements; 0 along a mask's broadcast axes
   std::int64_t offset = 0;           ///< elements before the first
-  std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers, the last one their total
+  std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers, the last one where all end
+  std::vector<std::int64_t> counts;  ///< and the rows of each; empty: up to where the next one begins
   /// Elements of storage from its first to the last one that is used, offset included; nullopt when their bytes don't
   /// fit in 63 bits.
   std::optional<std::int64_t> elements;
@@ -23,7 +24,8 @@ struct TensorPlace {
   /// Rows of sequence b that have storage.
   std::int64_t rows(std::int64_t b) const {
     const auto n = static_cast<std::size_t>(b);
-    return starts.empty() ? shape[2] : starts[n + 1] - starts[n];
+    if (starts.empty()) return shape[2];
+    return counts.empty() ? starts[n + 1] - starts[n] : counts[n];
   }
   /// Element number of (b, h, l, d), counted from the beginning of the storage.
   std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {

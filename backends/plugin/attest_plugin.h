@@ -138,9 +138,10 @@ enum {
 #define ATTEST_HAS_PACKED ATTEST_HAS(43)  /* sequences one after another without padding (layout thd) */
 #define ATTEST_HAS_CAUSAL_PREFIX ATTEST_HAS(44)    /* the prefix escapes the window alone, not the diagonal */
 #define ATTEST_HAS_SLOPES_PER_BATCH ATTEST_HAS(45) /* slopes have shape B,H */
+#define ATTEST_HAS_GAP ATTEST_HAS(46)              /* packed sequences have rows between them that belong to none */
 #define ATTEST_HAS_OTHER ATTEST_HAS(63) /* something that this interface can't tell; such a call never comes */
 /* All that this header knows: stands in attest_plugin.known_features. */
-#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(46) - 1)
+#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(47) - 1)
 
 /* How the case asks a tensor to be stored. Views say it in full; few backends look here. */
 typedef struct attest_placement {
@@ -181,6 +182,7 @@ typedef struct attest_call {
   int32_t layout;
   int32_t prefix_causal;          /* keys of the prefix right of the diagonal stay hidden */
   attest_placement placements[5]; /* q, k, v, mask, out */
+  int64_t gap;                    /* packed: rows between two sequences; their lengths say where each ends */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -342,29 +344,16 @@ attest_say(attest_text* text, int code, const char* format, ...) {
 
 /* The lowest bit of a set of features in words of the case language. */
 static inline const char* attest_feature_name(uint64_t features) {
-  static const char* const names[] = {"dtype=f64",      "dtype=f32",
-                                      "dtype=f16",      "dtype=bf16",
-                                      "op=attention",   "op=linear",
-                                      "op=gated",       "op=delta",
-                                      "op=gated_delta", "batch",
-                                      "heads",          "grouped heads",
-                                      "seq=LqxLk",      "dim=Dqk/Dv",
-                                      "a size 0",       "scale",
-                                      "causal",         "align=bottom-right",
-                                      "window",         "prefix",
-                                      "lengths",        "lengths of queries",
-                                      "segments",       "mask=bool",
-                                      "mask=add",       "mask.dtype",
-                                      "blocks",         "softcap",
-                                      "alibi",          "sinks",
-                                      "dropout",        "past",
-                                      "paged",          "decay=head",
-                                      "beta=one",       "state",
-                                      "out=lse",        "out=weights",
-                                      "out=raw",        "out=capped",
-                                      "out=biased",     "out=present",
-                                      "strides",        "layout=thd",
-                                      "prefix=causal",  "alibi per batch"};
+  /* clang-format off */
+  static const char* const names[] = {
+    "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "op=linear", "op=gated", "op=delta",
+    "op=gated_delta", "batch", "heads", "grouped heads", "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "scale", "causal",
+    "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool", "mask=add",
+    "mask.dtype", "blocks", "softcap", "alibi", "sinks", "dropout", "past", "paged", "decay=head", "beta=one",
+    "state", "out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present", "strides", "layout=thd",
+    "prefix=causal", "alibi per batch", "gap",
+  };
+  /* clang-format on */
   unsigned n = 0;
   while (n < sizeof names / sizeof *names && !(features & ATTEST_HAS(n))) ++n;
   return n < sizeof names / sizeof *names ? names[n] : "an option that is younger than this plug-in";

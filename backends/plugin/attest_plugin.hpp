@@ -81,6 +81,7 @@ inline Call call_from(const attest_call& from) {
     if (from.outputs >> static_cast<unsigned>(output) & 1u) c.outputs.push_back(output);
   }
   c.layout = static_cast<Layout>(from.layout);
+  c.gap = from.gap;
   for (std::size_t n = 0; n < c.tensors.size(); ++n) {
     const attest_placement& place = from.placements[n];
     if (place.layout >= 0) c.tensors[n].layout = static_cast<Layout>(place.layout);

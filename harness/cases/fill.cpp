@@ -82,6 +82,12 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
     case Kind::constant: amplitude_ = fill.args[0]; break;
     case Kind::denormal: amplitude_ = tiny_; break;
     case Kind::huge: amplitude_ = range.huge; break;
+    case Kind::largest:
+      // Accumulators have room for more in f16 alone; elsewhere sums over a million keys must stay finite, and products
+      // do not.
+      largest_ = largest_of(problem.dtype) * (problem.dtype == DType::f16 ? 1 : 0x1p-20);
+      amplitude_ = id == TensorId::v || problem.dtype == DType::f16 ? fill.args[0] : 0;
+      break;
     default: break;
   }
 }
@@ -142,7 +148,10 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
     case Kind::cancel: return cancelling(index, l, d);
     case Kind::mixed: return mixed(index, row);
     case Kind::infinite:
-      return uniform(index, 2) < amplitude_ ? std::copysign(kInfinity, normal(index, 0)) : normal(index, 0);
+    case Kind::largest: {
+      const double value = normal(index, 0);
+      return uniform(index, 2) < amplitude_ ? std::copysign(largest_, value) : value;
+    }
   }
   return 0;
 }

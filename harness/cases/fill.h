@@ -32,13 +32,29 @@ class TensorFill {
   double cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const;
   double mixed(std::uint64_t index, std::uint64_t row) const;
 
-  enum class Kind { normal, uniform, spread, ties, onehot, constant, denormal, huge, integer, cancel, mixed, infinite };
+  /// In the order of tensor_fills().
+  enum class Kind {
+    normal,
+    uniform,
+    spread,
+    ties,
+    onehot,
+    constant,
+    denormal,
+    huge,
+    integer,
+    cancel,
+    mixed,
+    infinite,
+    largest
+  };
   Kind kind_ = Kind::normal;
   TensorId id_;
   Index4 shape_;
   std::uint64_t seed_;
-  double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite the probability
+  double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite and largest the probability
   double tiny_ = 1;
+  double largest_ = kInfinity;  ///< what infinite and largest put in
 };
 
 /// Values of a mask at its own (unbroadcast) indices; 0 or 1 for boolean masks.

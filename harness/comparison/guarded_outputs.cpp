@@ -134,6 +134,7 @@ GuardedOutputs::GuardedOutputs(const Call& p) {
     TensorPlace place = dense_place({p.batch, p.query_heads, p.query_length, 1});
     if (p.packed_sequences()) {  // one number for each row that is stored, heads side by side
       place.starts = out_.place.starts;
+      place.counts = out_.place.counts;
       place.strides = {0, 1, p.query_heads, 1};
       place.elements = p.query_heads * place.starts.back();
     }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
 
 namespace attest {
 namespace {
@@ -42,11 +41,11 @@ std::size_t RegionList::add(const std::string& name, std::size_t bytes) {
 }
 
 SharedFile::SharedFile() : descriptor_(memfd_create("attest", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (descriptor_ < 0) throw std::runtime_error("no memory to share with a worker process");
+  if (descriptor_ < 0) throw NoSharedMemory("no memory to share with a worker process");
   if (ftruncate(descriptor_, file_bytes()) != 0 ||
       fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     close(descriptor_);
-    throw std::runtime_error("memory to share with a worker process can't be sealed");
+    throw NoSharedMemory("memory to share with a worker process can't be sealed");
   }
   reserve(page_size());
 }
@@ -60,9 +59,12 @@ void SharedFile::reserve(std::size_t bytes) {
   if (bytes <= size_) return;
   if (base_) munmap(base_, size_);
   base_ = nullptr;
-  size_ = std::max(bytes, 2 * size_);
+  if (bytes > static_cast<std::size_t>(file_bytes())) {
+    throw NoSharedMemory("a worker process shares more memory than files may have bytes here: see ulimit -f");
+  }
+  size_ = std::min(std::max(bytes, 2 * size_), static_cast<std::size_t>(file_bytes()));
   void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (mapped == MAP_FAILED) throw std::runtime_error("no memory to share with a worker process");
+  if (mapped == MAP_FAILED) throw NoSharedMemory("no memory to share with a worker process");
   base_ = static_cast<std::byte*>(mapped);
 }
 
@@ -70,7 +72,7 @@ void SharedFile::fill(const Region& region, const void* source, const std::vecto
   if (region.bytes > kCompactBytes) {
     const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     if (fallocate(descriptor_, how, static_cast<off_t>(region.offset), static_cast<off_t>(region.pages())) != 0) {
-      throw std::runtime_error("a shared region can't be emptied");
+      throw NoSharedMemory("a shared region can't be emptied");
     }
   }
   for (const ByteRange& range : used) {
@@ -95,7 +97,7 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
     size_ += region.pages() + page_size();
   }
   void* reserved = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) throw std::runtime_error("no address space for a case's tensors");
+  if (reserved == MAP_FAILED) throw NoSharedMemory("no address space for a case's tensors");
   base_ = static_cast<std::byte*>(reserved);
   std::byte* at = base_ + page_size();
   for (const Region& region : regions) names_.push_back(region.name);
@@ -106,7 +108,7 @@ GuardedArea::GuardedArea(int descriptor, const std::vector<Region>& regions, boo
     if (mmap(at, region.pages(), access, MAP_SHARED | MAP_FIXED | now, descriptor, static_cast<off_t>(region.offset)) ==
         MAP_FAILED) {
       munmap(base_, size_);
-      throw std::runtime_error("a shared region can't be mapped");
+      throw NoSharedMemory("a shared region can't be mapped");
     }
     places_.push_back({names_[n].c_str(), at, at + region.lead(), at + region.pages()});
     at += region.pages() + page_size();

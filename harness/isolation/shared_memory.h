@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,12 @@ class RegionList {
 
 std::size_t page_size();
 
-/// The harness's side: a file in memory, of which it maps as much as was asked for.
+/// The system gives no memory to share, or limits the size of files (ulimit -f) to less than a case needs.
+struct NoSharedMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The harness's side: a file in memory, of which it maps as much as was asked for. Throws NoSharedMemory.
 ///
 /// The file is larger than anything will be and takes no memory where nobody wrote. It is sealed at that size: a
 /// worker, whose descriptor leads to the same file, could otherwise cut off what is mapped here.

@@ -12,10 +12,10 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
 /// alike for each.
-constexpr std::array<std::string_view, 28> kTold = {
-    "op",     "dtype",   "batch",    "heads", "seq",    "dim",     "scale",  "causal",    "align",   "window",
-    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks",     "dropout", "past",
-    "paged",  "decay",   "beta",     "state", "out",    "seed",    "layout", "mask.dtype"};
+constexpr std::array<std::string_view, 29> kTold = {
+    "op",     "dtype",   "batch",    "heads", "seq",    "dim",     "scale",  "causal", "align",     "window",
+    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks",  "dropout",   "past",
+    "paged",  "decay",   "beta",     "state", "out",    "seed",    "layout", "gap",    "mask.dtype"};
 constexpr std::array<std::string_view, 3> kToldOfTensors = {".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {
@@ -83,7 +83,8 @@ std::uint64_t features_of(const Call& c) {
          when(c.decay_per_head, ATTEST_HAS_DECAY_PER_HEAD) | when(c.beta_shared, ATTEST_HAS_BETA_SHARED) |
          when(c.initial_state, ATTEST_HAS_STATE) | when(is_strided(c), ATTEST_HAS_STRIDES) |
          when(c.packed_sequences(), ATTEST_HAS_PACKED) | when(c.prefix_causal, ATTEST_HAS_CAUSAL_PREFIX) |
-         when(c.slopes_per_batch(), ATTEST_HAS_SLOPES_PER_BATCH) | when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
+         when(c.slopes_per_batch(), ATTEST_HAS_SLOPES_PER_BATCH) | when(c.gap > 0, ATTEST_HAS_GAP) |
+         when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
 }
 
 FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
@@ -108,6 +109,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.window_right = c.window_right;
   f.prefix = c.prefix;
   f.prefix_causal = c.prefix_causal;
+  f.gap = c.gap;
   if (c.lengths) {
     f.query_lengths = data_of(c.lengths->query);
     f.key_lengths = data_of(c.lengths->key);

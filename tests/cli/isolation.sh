@@ -176,7 +176,8 @@ cmp <(strip "$work/killed.jsonl") <(strip "$work/again.jsonl") || complain "a re
 # Isolated or not, the verdicts are the same.
 "$attest" check --suite smoke --json "$work/inside.jsonl" >/dev/null
 "$attest" check --suite smoke --isolate --json "$work/outside.jsonl" >/dev/null
-cmp <(strip "$work/inside.jsonl") <(strip "$work/outside.jsonl") || complain "isolation changes verdicts of smoke"
+# But for the option that their commands repeat.
+cmp <(strip "$work/inside.jsonl") <(strip "$work/outside.jsonl" | sed 's/ --isolate / /') || complain "isolation changes verdicts of smoke"
 
 # A failure that an earlier case caused names it, whoever isolates, and shrinks with it. The printed command repeats it.
 for isolate in --isolate ""; do

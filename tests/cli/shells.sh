@@ -90,14 +90,15 @@ offered_by_zsh arguments check | grep -qxF -- '*--suite=[A committed suite by na
 # One description for all: what --help has, they have.
 options=0
 for command in check bench list trace explain shrink compare fuzz new-backend completion manual; do
-  for option in $(attest "$command" --help | grep -oE -- '(^| |,)--[a-z][a-z-]*' | grep -oE -- '--[a-z-]*' | sort -u); do
+  help=$(attest "$command" --help)
+  manual=$(sed -n "/^\.SS attest ${command//-/.*}/,/^\.SS/p" attest.1 | sed 's/\\-/-/g')
+  for option in $(grep -oE -- '(^| |,)--[a-z][a-z-]*' <<<"$help" | grep -oE -- '--[a-z-]*' | sort -u); do
     options=$((options + 1))
-    attest "$command" --help | grep -qE "^  (-[a-z],)?$option([ ,]|$)" || continue # named in a sentence
+    grep -qE "^  (-[a-z],)?$option([ ,]|$)" <<<"$help" || continue # named in a sentence
     grep -qE -- "(^| |')$option( |'|\$)" script.bash || complain "bash doesn't know $command $option"
     grep -qF -- "*$option" script.zsh || complain "zsh doesn't know $command $option"
     grep -q -- "seen_subcommand_from $command'.* -l ${option#--} " script.fish || complain "fish doesn't know $command $option"
-    sed -n "/^\.SS attest ${command//-/.*}/,/^\.SS/p" attest.1 | sed 's/\\-/-/g' | grep -qF -- "$option" ||
-      complain "the manual doesn't know $command $option"
+    grep -qF -- "$option" <<<"$manual" || complain "the manual doesn't know $command $option"
   done
 done
 [ "$options" -gt 60 ] || complain "only $options options were found"

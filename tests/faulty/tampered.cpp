@@ -195,6 +195,15 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"prefix_without_causal", "a prefix that stays causal is seen by everyone (85)",
             [](Call& p) { p.prefix_causal = false; }},
+    Mistake{"gap_read_as_keys", "packed sequences end where the next one begins (87)",
+            [](Call& p) {
+              if (p.gap == 0 || !p.lengths || p.mask || p.blocks || p.dropout > 0) return;
+              for (std::size_t b = 0; b + 1 < p.lengths->key.size(); ++b) {
+                std::int64_t& length = p.lengths->key[b];
+                length += p.gap;
+                p.key_length = std::max(p.key_length, length);
+              }
+            }},
     Mistake{"prefix_off_by_one", "one key of the prefix too few",
             [](Call& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
     Mistake{"blocks_dropped", "the block mask is accepted and ignored (26)", nullptr,

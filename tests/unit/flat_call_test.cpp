@@ -67,6 +67,7 @@ TEST(FlatCall, FeatureNamesStandAtTheirBits) {
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_SOFTCAP), "softcap");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_PACKED), "layout=thd");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_CAUSAL_PREFIX), "prefix=causal");
+  EXPECT_STREQ(attest_feature_name(ATTEST_HAS_GAP), "gap");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_SLOPES_PER_BATCH), "alibi per batch");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_OTHER), "an option that is younger than this plug-in");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS(46)), "an option that is younger than this plug-in");

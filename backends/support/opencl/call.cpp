@@ -269,7 +269,7 @@ void DeviceCall::download(const Outputs& outputs) const {
     std::vector<std::byte> bytes(elements * size_of(type));
     device_.queue().enqueueReadBuffer(buffer.inside(), CL_TRUE, 0, bytes.size(), bytes.data());
     for (std::int64_t b = 0; b < n[0]; ++b) {
-      const std::int64_t rows = to.starts ? to.starts[b + 1] - to.starts[b] : n[2];
+      const std::int64_t rows = to.starts ? problem_.query_count(b) : n[2];
       for (std::int64_t h = 0; h < n[1]; ++h) {
         for (std::int64_t l = 0; l < rows; ++l) {
           const std::int64_t from = ((b * n[1] + h) * n[2] + l) * n[3];

@@ -39,7 +39,7 @@ OPTIONS: dict[str, Option] = {
     "prefix": Option(("prefix",), lambda c: c.prefix or None),
     "prefix_causal": Option(("prefix=causal",), lambda c: c.prefix_causal or None, needs=("prefix", "causal")),
     "key_lengths": Option(("lengths",), _key_lengths),
-    "query_lengths": Option(("lengths of queries",), lambda c: c.query_lengths, needs=("key_lengths",)),
+    "query_lengths": Option(("lengths of queries", "gap"), lambda c: c.query_lengths, needs=("key_lengths",)),
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),

@@ -18,8 +18,8 @@ module attest_plugin
                         has_softcap = 27, has_alibi = 28, has_sinks = 29, has_dropout = 30, has_past = 31, has_pages = 32, &
                         has_decay_per_head = 33, has_beta_shared = 34, has_state = 35, has_lse = 36, has_weights = 37, &
                         has_raw = 38, has_capped = 39, has_biased = 40, has_present = 41, has_strides = 42, has_packed = 43, &
-                        has_causal_prefix = 44, has_slopes_per_batch = 45
-  integer, parameter :: known_features = 46
+                        has_causal_prefix = 44, has_slopes_per_batch = 45, has_gap = 46
+  integer, parameter :: known_features = 47
   ! Bits of outputs, likewise.
   integer, parameter :: out_lse = 1, out_weights = 2, out_raw = 3, out_capped = 4, out_biased = 5, out_present = 6
   integer(c_int64_t), parameter :: attest_unbounded = huge(0_c_int64_t)
@@ -65,6 +65,7 @@ module attest_plugin
     integer(c_int64_t) :: dropout_seed, past, page_size
     integer(c_int32_t) :: decay_per_head, beta_shared, initial_state, outputs, layout, prefix_causal
     type(attest_placement) :: placements(5)
+    integer(c_int64_t) :: gap
   end type
 
   type, bind(c) :: attest_inputs
