@@ -36,7 +36,7 @@ if [ "$tier" != quick ]; then
   # The quick tier has fewer packages; a build that it configured looks for the others again.
   attest_packages="$attest_packages $attest_all_test_packages"
   grep -qs ATTEST_TEST_TOOLS:BOOL=ON "$build/CMakeCache.txt" || rm -f "$build/build.ninja"
-  options+=(-UCMAKE_Fortran_COMPILER -DATTEST_MPI=ON -DATTEST_TEST_TOOLS=ON)
+  options+=(-DATTEST_MPI=ON -DATTEST_TEST_TOOLS=ON)
 elif [ ! -f "$build/build.ninja" ]; then
   options+=(-DATTEST_MPI=OFF)
 fi

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ def surroundings() -> dict[str, str]:
     return {**os.environ, **{name: "1" for name in ONE_THREAD}, **quiet}
 
 
-def attest(interpreter: Path, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(interpreter), "-m", "attest", *words]
+def module(interpreter: Path, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A module of the peer's environment run as a program; its name is the first word."""
+    command = [str(interpreter), "-m", *words]
     return subprocess.run(
         command, env={**surroundings(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
     )
@@ -55,7 +57,7 @@ def attest_data(interpreter: Path) -> Path:
 def lines_of(interpreter: Path, suite: str, with_lse: bool, share: str) -> list[str]:
     """The suite's lines, with files named as the installed suite finds them; `share` of them, as 1/10."""
     shard = ["--shard", share] if suite == "matrix" else []  # drawn at random, so that each tenth is a sample
-    listed = attest(interpreter, "check", "--suite", suite, *shard, "--list")
+    listed = module(interpreter, "attest", "check", "--suite", suite, *shard, "--list")
     if listed.returncode:
         sys.exit(f"{suite}: {listed.stderr.strip() or 'its lines could not be listed'}")
     # No peer takes weights to keep, which the files of golden/keep hold.
@@ -65,8 +67,9 @@ def lines_of(interpreter: Path, suite: str, with_lse: bool, share: str) -> list[
     return lines if with_lse else [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
 
 
-def counts_of(printed: str) -> str:
-    return next((line for line in reversed(printed.splitlines()) if re.match(r"\d+ passed, ", line)), "no verdicts")
+def counts_of(lines: list[dict[str, Any]]) -> str:
+    counts = Counter(line["status"] for line in lines if line["kind"] == "verdict")
+    return ", ".join(f"{count} {status}" for status, count in counts.most_common()) or "no verdicts"
 
 
 def interpreter_of(name: str, peer: dict[str, Any], environments: Path) -> Path | None:
@@ -87,45 +90,43 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         if golden.exists():
             (Path(folder) / "golden").symlink_to(golden)
         once = ["--once"] if suite in ONCE else []
-        ended = attest(
-            interpreter, "check", "--python", str(peer["object"]), "--suite-file", str(cases), "--json", str(verdicts),
-            "--quiet", "--threads", "1", *once, variables=peer.get("variables"),
+        ended = module(
+            interpreter, "attest", "check", "--python", str(peer["object"]), "--suite-file", str(cases),
+            "--json", str(verdicts), "--quiet", "--threads", "1", *once, variables=peer.get("variables"),
         )  # fmt: skip
         if not verdicts.exists():
             sys.exit(f"{name}, {suite}: {(ended.stderr or ended.stdout).strip()}")
         results.mkdir(parents=True, exist_ok=True)
+        told = [json.loads(line) for line in verdicts.read_text().replace(folder, "").splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            for line in verdicts.read_text().replace(folder, "").splitlines():
-                verdict = json.loads(line)
+            for verdict in told:
                 verdict.pop("error_map", None)
                 text = json.dumps(verdict, separators=(",", ":"), ensure_ascii=False)
                 packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
-        print(f"{name}, {suite}: {counts_of(ended.stdout)}", flush=True)
+        print(f"{name}, {suite}: {counts_of(told)}", flush=True)
 
 
 def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:
     """Counts to fuzz.json, and verdicts on what failed, made small."""
     with tempfile.TemporaryDirectory() as folder:
-        found = Path(folder) / "found.cases"
-        ended = attest(
-            interpreter, "fuzz", "--python", str(peer["object"]), "--time", f"{seconds}s", "--seed", SEED,
-            "--threads", "1", "--out", str(found), variables=peer.get("variables"),
+        told = Path(folder) / "found.json"
+        ended = module(
+            interpreter, "attest_peers.fuzz_peer", str(peer["object"]), str(seconds), SEED, str(told),
+            variables=peer.get("variables"),
         )  # fmt: skip
-        ran = re.search(
-            rf"seed {SEED}: (\d+) cases, (\d+) refused, (\d+) mistrusted\n(\d+) passed, (\d+) failed", ended.stdout
-        )
-        if not ran:
+        if not told.exists():
             sys.exit(f"{name}, fuzz: {(ended.stderr or ended.stdout).strip()}")
-        target = results / "fuzz.json"
-        known = json.loads(target.read_text()) if target.exists() else {}
-        counts = dict(zip(("cases", "refused", "mistrusted", "passed", "failed"), map(int, ran.groups())))
-        known[name] = {"seconds": seconds, "seed": int(SEED), **counts}
-        target.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
-        lines = [line.split("  # ")[0] for line in found.read_text().splitlines()] if found.exists() else []
+        found = json.loads(told.read_text())
+    counts, lines = found["counts"], found["smallest"]
+    results.mkdir(parents=True, exist_ok=True)
+    target = results / "fuzz.json"
+    known = json.loads(target.read_text()) if target.exists() else {}
+    known[name] = {"seconds": seconds, "seed": int(SEED), **counts}
+    target.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
     print(f"{name}, fuzz: {counts}, {len(lines)} ways", flush=True)
     (results / f"{name}.fuzz.jsonl.gz").unlink(missing_ok=True)
     if lines:
-        check(interpreter, name, peer, "fuzz", sorted(set(lines)), results)
+        check(interpreter, name, peer, "fuzz", lines, results)
 
 
 def main() -> None:

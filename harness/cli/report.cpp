@@ -20,7 +20,7 @@ constexpr const char* kKillPicture = "kills";
 
 struct ReportOptions {
   std::vector<std::string> files;
-  std::string out, history, picture, svg;
+  std::string out, picture, svg;
 };
 
 void write_page(const std::string& path, const std::string& text) {
@@ -42,13 +42,7 @@ int run(const ReportOptions& options, const std::vector<std::string>& words) {
                                                             : picture_of(read_benchmark(file), options.picture));
     return kOk;
   }
-  if (options.files.empty() == options.history.empty())
-    throw UserError(
-        "report: name files of results, or a folder with --history, and not both; see `attest report --help`");
-  if (!options.history.empty()) {
-    write_page(options.out, history_page(read_history(options.history), words));
-    return kOk;
-  }
+  if (options.files.empty()) throw UserError("report: name files of results; see `attest report --help`");
   const std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
   for (const std::filesystem::path& path : paths) {
     if (is_same_output(path, options.out))
@@ -68,7 +62,6 @@ void add_report(CLI::App& app, Invocation& invocation) {
                          "One page of results to look at: any mix of files of `check --json`, `bench --json` and\n"
                          "`compare --json`. It loads nothing from anywhere.");
   sub->add_option("files", options->files, "Files of results");
-  sub->add_option("--history", options->history, "Instead: a folder of files of `bench --json`, all of one machine");
   sub->add_option("--out", options->out, "The page, HTML");
   sub->add_option(
       "--picture", options->picture,

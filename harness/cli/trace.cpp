@@ -12,8 +12,6 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "harness/cli/command.h"
-#include "harness/isolation/backend_set.h"
-#include "harness/trace/language_model.h"
 #include "reference/nearest.h"
 
 namespace attest {
@@ -22,18 +20,16 @@ namespace {
 struct TraceOptions {
   std::string what, json, svg, row;
   bool causal = false;
-  int digits = 4, blocks = 1;
+  int digits = 4;
   std::optional<std::int64_t> batch, head;
   std::int64_t model = 0;
-  BackendOptions backend;  ///< of language_model: the one that runs the attention core
-  std::string norm = "pre", positions = "sinusoidal", activation = "gelu", text;
 };
 
 /// The name of a walkthrough, or what check takes.
 Case find_case(const std::string& what) {
   if (what.find('=') != std::string::npos || what.ends_with(".safetensors")) return case_from_argument(what);
   const std::filesystem::path folder = data_folder("golden") / "walkthroughs";
-  std::vector<std::string> names = {"language_model"};
+  std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     names.push_back(entry.path().stem().string());
@@ -41,14 +37,6 @@ Case find_case(const std::string& what) {
     return case_from_file(folder / (what + ".safetensors"));
   throw UserError("unknown walkthrough \"" + what + "\"; nearest: " + nearest_name(what, names) +
                   "; or give a case line or a .safetensors file");
-}
-
-std::size_t choice(const std::string& option, const std::string& value, const std::vector<std::string>& names) {
-  const auto found = std::find(names.begin(), names.end(), value);
-  if (found == names.end()) {
-    throw UserError("--" + option + " \"" + value + "\"; nearest: " + nearest_name(value, names));
-  }
-  return static_cast<std::size_t>(found - names.begin());
 }
 
 /// Both files are opened before anything is printed: an unwritable path leaves nothing behind.
@@ -70,30 +58,7 @@ class TraceFiles {
   std::optional<OutputFile> svg_, json_;
 };
 
-int run_language_model(const TraceOptions& options, std::span<const BackendEntry> registry) {
-  LanguageModelSettings settings;
-  settings.pre_norm = choice("norm", options.norm, {"pre", "post"}) == 0;
-  settings.sinusoidal = choice("positions", options.positions, {"sinusoidal", "learned"}) == 0;
-  settings.activation =
-      choice("activation", options.activation, {"gelu", "relu"}) == 0 ? Activation::gelu : Activation::relu;
-  if (!options.text.empty()) settings.text = options.text;
-  settings.blocks = options.blocks;
-  if (!options.svg.empty() || !options.row.empty() || options.causal || options.batch || options.head || options.model)
-    throw UserError("trace language_model: --svg, --row, --causal, --batch, --head and --model are for cases");
-  std::optional<BackendSet> backends;
-  if (!options.backend.names.empty()) {
-    const Plugins none({}, registry);
-    backends.emplace(registry, options.backend.one("trace runs", none), options.backend.context());
-  }
-  const LanguageModelTrace trace = trace_language_model(settings, backends ? backends->all().front() : nullptr);
-  TraceFiles files(options);
-  print_language_model(trace, options.digits);
-  files.write_json(language_model_json(trace));
-  return kOk;
-}
-
-int run(const TraceOptions& options, std::span<const BackendEntry> registry) {
-  if (options.what == "language_model") return run_language_model(options, registry);
+int run(const TraceOptions& options) {
   Case source = find_case(options.what);
   if (source.from_file) source.label = seen_from_here(source.label).string();
   const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head, options.model});
@@ -111,8 +76,7 @@ void add_trace(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand("trace",
                                  "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
                                  "Walk through one case, stage by stage.");
-  sub->add_option("what", options->what, "A walkthrough's name, language_model, a case line or a .safetensors file")
-      ->required();
+  sub->add_option("what", options->what, "A walkthrough's name, a case line or a .safetensors file")->required();
   sub->add_flag("--causal", options->causal, "Add the causal mask");
   sub->add_option("--row", options->row, "The query to put into words, by number or name; else the least even one");
   sub->add_option("--batch", options->batch, "Only this batch");
@@ -122,14 +86,7 @@ void add_trace(CLI::App& app, Invocation& invocation) {
   sub->add_option("--json", options->json, "Write every stage to this file")->type_name("FILE");
   sub->add_option("--svg", options->svg, "Draw the weights as heat maps, without and with the causal mask")
       ->type_name("FILE");
-  sub->add_option("--text", options->text, "language_model: the words");
-  sub->add_option("--blocks", options->blocks, "language_model: how many, one on another")->check(CLI::Range(1, 64));
-  sub->add_option("--norm", options->norm, "language_model: pre or post");
-  sub->add_option("--positions", options->positions, "language_model: sinusoidal or learned");
-  sub->add_option("--activation", options->activation, "language_model: gelu or relu");
-  sub->add_option("--backend", options->backend.names, "language_model: run the attention with this backend too")
-      ->type_name("BACKEND");
-  sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });
+  sub->callback([options, &invocation] { invocation.exit_code = run(*options); });
 }
 
 }  // namespace attest

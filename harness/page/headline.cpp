@@ -130,21 +130,6 @@ SectionJson headline_json(const ResultFiles& results) {
   return to_json(line);
 }
 
-SectionJson headline_json(const History& history) {
-  Headline line;
-  std::size_t slower = 0, faster = 0;
-  for (const HistorySeries& series : history.series) {
-    for (std::size_t n = 1; n < series.levels.size(); ++n)
-      ++(series.levels[n].middle > series.levels[n - 1].middle ? slower : faster);
-  }
-  line.ran = fmt::format("history of {} in {}, {} to {}", counted(history.series.size(), "speed"),
-                         counted(history.runs.size(), "file"), history.runs.front().date, history.runs.back().date);
-  line.found = slower + faster == 0 ? std::string("nothing moved")
-                                    : fmt::format("{} slower and {} faster", counted(slower, "move"), counted(faster));
-  line.bad = slower > 0;
-  return to_json(line);
-}
-
 std::string counted(std::size_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");

@@ -85,10 +85,4 @@ SectionJson origins(const ResultFiles& results) {
   return list;
 }
 
-SectionJson origins(const History& history) {
-  SectionJson facts = {fact("processor", history.cpu), fact("threads", history.threads)};
-  for (const HistoryRun& run : history.runs) facts.push_back(fact(run.file, run.date + ", commit " + run.commit));
-  return {origin_json("benchmark files", "history", facts)};
-}
-
 }  // namespace attest

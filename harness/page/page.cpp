@@ -78,14 +78,4 @@ std::string results_page(const ResultFiles& results, const std::vector<std::stri
   return laid_out(std::move(content), command);
 }
 
-std::string history_page(const History& history, const std::vector<std::string>& command) {
-  PageContext page;
-  const SectionJson headline = headline_json(history);
-  SectionJson content = {{"title", "attest: " + headline["found"].get<std::string>()}, {"headline", headline}};
-  content["history"] = history_section(history, page);
-  content["has_history"] = true;
-  content["origins"] = origins(history);
-  return laid_out(std::move(content), command);
-}
-
 }  // namespace attest

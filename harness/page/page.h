@@ -9,15 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/page/history.h"
 #include "harness/page/result_files.h"
 
 namespace attest {
 
 /// The page of these files. `command`: how it was asked for.
 std::string results_page(const ResultFiles& results, const std::vector<std::string>& command);
-
-/// The page of many benchmark files of one machine.
-std::string history_page(const History& history, const std::vector<std::string>& command);
 
 }  // namespace attest

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "harness/page/history.h"
 #include "harness/page/result_files.h"
 
 namespace attest {
@@ -40,10 +39,8 @@ struct PageContext {
 
 /// What was run, what was found, the worst error, and whether it is good news.
 SectionJson headline_json(const ResultFiles& results);
-SectionJson headline_json(const History& history);
 /// Command, machine, versions and commit of each file.
 SectionJson origins(const ResultFiles& results);
-SectionJson origins(const History& history);
 
 // Of checks. Empty lists where there is nothing to show.
 
@@ -61,7 +58,6 @@ std::string case_table_json(const std::vector<CheckResults>& checks);
 /// Tables and charts of one benchmark file.
 SectionJson speed_section(const BenchResults& bench, PageContext& page);
 SectionJson comparison_section(const CompareResults& comparison, PageContext& page);
-SectionJson history_section(const History& history, PageContext& page);
 
 /// "1,234".
 std::string counted(std::size_t number);

@@ -61,16 +61,23 @@ Found plain_case(const Asked& asked) {
                 Answer::Kind::is_false};
 }
 
+/// The one that comes before all others.
+constexpr const char* kPlainCase = "plain case";
+
 /// Asks in one storage type, and adds what comes of it. Whether the backend answers at all.
 bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::vector<ProbedStatement>& findings) {
   Found found;
   const std::string failure = observe([&] {
-    found = ask(asked);
+    try {
+      found = ask(asked);
+    } catch (const Refused&) {  // no statement is false for that
+    }
     return std::string();
   });
-  if (failure == "refused" || (failure.empty() && !found)) return true;
+  if (failure.empty() && !found) return true;
   ProbedStatement statement{fmt::format("{}, {}", name, name_of(asked.dtype)), "", failure, false};
   statement.dtype = asked.dtype;
+  statement.probe = name;
   if (found) {
     statement.stated = found->stated;
     statement.observed = found->observed;
@@ -85,7 +92,7 @@ bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::
 /// Every probe in one storage type; `until_one`: up to the first statement that doesn't hold.
 std::vector<ProbedStatement> ask_all(const Asked& asked, bool until_one = false) {
   std::vector<ProbedStatement> findings;
-  if (!add("plain case", asked, plain_case, findings)) {
+  if (!add(kPlainCase, asked, plain_case, findings)) {
     findings.back().broken_off = true;
     return findings;
   }
@@ -172,7 +179,7 @@ void ask_and_join(const Asked& asked, std::vector<ProbedStatement>& all) {
                                     [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
   const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
   // Where a step is false that others are seen through, nothing was asked of those.
-  const bool broken_off = is_false && findings.back().broken_off && !findings.back().name.starts_with("plain case");
+  const bool broken_off = is_false && findings.back().broken_off && findings.back().probe != kPlainCase;
   if (is_false && (complaints > 1 || broken_off)) {
     if (auto joint = joint_finding(asked, findings)) {
       // Its own probe tells a statement that explains the others best.

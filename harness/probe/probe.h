@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
@@ -18,6 +19,7 @@ struct ProbedStatement {
   std::string shown = {};           ///< where it does not hold: the output that tells, and its case
   std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was asked
   bool broken_off = false;          ///< others are seen through it, so that they weren't asked
+  std::string_view probe = {};      ///< of an arithmetic: which probe found it, a name without type and sizes
 
   /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".
   std::string verdict() const;

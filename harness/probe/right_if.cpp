@@ -202,9 +202,8 @@ class Search {
     std::size_t complaints = 0;
     for (const ProbedStatement& finding : findings) {
       if (finding.holds) continue;
-      const std::string probe = finding.name.substr(0, finding.name.find(','));
       const bool own = std::any_of(candidate.changes.begin(), candidate.changes.end(),
-                                   [&](const Restatement* change) { return change->probe == probe; });
+                                   [&](const Restatement* change) { return change->probe == finding.probe; });
       if (own || finding.broken_off) return false;
       ++complaints;
     }

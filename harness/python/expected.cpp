@@ -1,13 +1,15 @@
-// attest.reference: the inputs of a case, what must come out, and how far off each element may be.
+// attest.reference: the inputs of a case, what must come out, and how far off each element may be and is.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <vector>
 
 #include "harness/cases/case.h"
 #include "harness/cases/memory.h"
+#include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/python/arrays.h"
 #include "harness/python/define.h"
@@ -106,10 +108,21 @@ nb::tuple reference(const std::string& what, const nb::dict& stated, int threads
                         values_of(p, static_cast<RowValues&>(expected)), values_of(p, std::move(bounds)), source.label);
 }
 
+using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+/// The largest error of these elements in units of their bounds, as every comparison measures it. All of one size.
+double largest_error(const Numbers& got, const Numbers& expected, const Numbers& bounds) {
+  double largest = 0;
+  for (std::size_t n = 0; n < expected.size(); ++n)
+    largest = std::max(largest, error_in_bounds(got.data()[n], expected.data()[n], bounds.data()[n]));
+  return largest;
+}
+
 }  // namespace
 
 void define_expected(nb::module_& module) {
   module.def("reference", &reference, nb::arg("case"), nb::arg("arithmetic"), nb::arg("threads"));
+  module.def("largest_error", &largest_error, nb::arg("got"), nb::arg("expected"), nb::arg("bounds"));
 }
 
 }  // namespace attest

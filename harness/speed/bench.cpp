@@ -113,7 +113,6 @@ void describe(Sample sample, const BenchLine& line, const UsefulWork& work, doub
   }
   counters["load"] = d.load;
   counters["slowdown"] = d.slowdown;
-  if (d.joules > 0) counters["package_watts"] = d.joules / d.seconds;
   if (d.megahertz > 0) counters["megahertz"] = d.megahertz;
   runs.list.push_back(std::move(sample.run));
 }

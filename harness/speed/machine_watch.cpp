@@ -10,7 +10,6 @@
 
 #include "harness/base/statistics.h"
 #include "harness/speed/cpu_clock.h"
-#include "harness/speed/energy.h"
 
 namespace attest {
 namespace {
@@ -76,7 +75,6 @@ MachineWatch::Ticks MachineWatch::ticks() {
 void MachineWatch::begin() {
   slowest_ = calibrate();
   ticks_ = ticks();
-  joules_ = energy_joules();
   cpu_ = process_cpu_seconds();
   watch_ = Stopwatch();
 }
@@ -89,8 +87,6 @@ Disturbance MachineWatch::end() {
   d.slowdown = std::max(slowest_, calibrate()) / fastest_;
   d.steal = (now.steal - ticks_.steal) / d.seconds;
   d.others = std::max(0.0, now.busy - ticks_.busy - own) / d.seconds;
-  if (const auto now_joules = energy_joules(); joules_ && now_joules && *now_joules >= *joules_)
-    d.joules = *now_joules - *joules_;
   getloadavg(&d.load, 1);
   d.megahertz = megahertz();
   return d;

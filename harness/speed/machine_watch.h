@@ -1,7 +1,6 @@
 // What the machine did besides the benchmark: other processes, a hypervisor, another frequency.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@ struct Disturbance {
   double load = 0;       ///< the system's average over a minute at the end
   double megahertz = 0;  ///< of the first processor at the end; 0 where the system doesn't tell
   double slowdown = 1;   ///< of a fixed loop beside the sample, against the fastest so far
-  double joules = 0;     ///< of all processor packages; 0 where the machine doesn't count them
   double seconds = 0;    ///< that the sample took
   int restless = 0;      ///< threads that another backend left running for ever
 };
@@ -41,7 +39,6 @@ class MachineWatch {
   double calibrate();
 
   Ticks ticks_;
-  std::optional<double> joules_;
   double cpu_ = 0, slowest_ = 0, fastest_ = 1e300;
   std::vector<double> rounds_;
   Stopwatch watch_;

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Disturbance, steal, others, load, megahertz, slowdown, joules, seconds, restless)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Disturbance, steal, others, load, megahertz, slowdown, seconds, restless)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TakenSample, seconds, cpu, device, disturbance, checked_in_full)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimedFacts, operations, sets, set_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NoSpeedReason, kind, text)

@@ -1,5 +1,5 @@
 // Embeddings and learned projections where a case has neither: drawn, so that a trace can start at embeddings of any
-// width. Also the weights of the small language model.
+// width.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,6 @@ head -c 700 "$tmp/v.jsonl" >"$tmp/cut.jsonl"
 sed '$d' "$tmp/v.jsonl" >"$tmp/ended.jsonl"
 sed 's/"schema":2/"schema":3/' "$tmp/v.jsonl" >"$tmp/younger.jsonl"
 echo '{"some":"json"}' >"$tmp/foreign.json"
-mkdir "$tmp/empty"
 while IFS= read -r line; do
   case $line in "" | "#"*) continue ;; esac
   part=$(sed 's/ *|.*//' <<<"$line") words=${line#*| }

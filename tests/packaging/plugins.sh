@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plugins.sh BUILD: follows backends/plugin/README.md to the letter, as somebody would who has nothing but an installed attest:
-# the skeleton in C is written, built and passes its tests in less than five minutes, then C++ and Fortran; and every command
-# that takes a plug-in. The skeleton in the tree is written from the same installation into sources.
+# the skeleton in C is written, built and passes its tests in less than five minutes, then C++; and every
+# command that takes a plug-in. The skeleton in the tree is written from the same installation into sources.
 set -euo pipefail
 source "$(dirname "$0")/../docs/documents.sh"
 build=$(realpath "$1")
@@ -26,7 +26,6 @@ follow plug-ins
 mkdir mine_cpp
 block "$guide" the-c-wrapper cmake >mine_cpp/CMakeLists.txt
 follow the-c-wrapper
-if command -v gfortran >/dev/null; then follow other-languages; else echo "plugins: no gfortran: its example was not built"; fi
 
 # Where attest lies as it was built, nothing need be installed. Where its headers are missing, the message says what to do.
 (PATH=$build/bin:$PATH; cmake -S mine -B mine/beside >log 2>&1) || fail "beside a build: $(cat log)"

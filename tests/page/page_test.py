@@ -2,9 +2,9 @@
 """page_test.py ATTEST PLUGINS AXE [PAGE...]: pages of `attest report` in a real browser.
 
 PLUGINS is the folder of the tests' plug-ins, AXE the script of axe-core. Pages of a check as large as the matrix, of wrong
-backends, of a bench, of a comparison, of a history and of hostile results are opened in headless Chromium at two widths in
-both themes: each in less than two seconds, with no error in the console, nothing wider than the screen, and nothing that
-axe-core calls serious. Then the case table is driven, and the page read in a text browser. Ends with 77 where a tool is
+backends, of a bench, of a comparison and of hostile results are opened in headless Chromium at two widths in both themes:
+each in less than two seconds, with no error in the console, nothing wider than the screen, and nothing that axe-core
+calls serious. Then the case table is driven, and the page read in a text browser. Ends with 77 where a tool is
 missing.
 
 With names of pages these are opened instead, in the same way, and pictures to look at are written beside them: one part of the page
@@ -12,7 +12,6 @@ after another, in both themes and widths, and all as it is printed.
 """
 
 import base64
-import datetime
 import json
 import os
 import pathlib
@@ -83,22 +82,6 @@ def large_check(smoke, path):
             made.append(one)
     write_lines(path, [lines[0], *made, lines[-1]])
     return len(made)
-
-
-def history(folder, moved_at=18, files=30):
-    """The committed baseline again and again with noise; in the end everything takes a fifth longer."""
-    folder.mkdir()
-    base = json.loads((ROOT / "results/avx512-2-cores.json").read_text())
-    kept = {"heads=8 seq=1024 dim=64", "heads=8 seq=1024 dim=128"}
-    base["benchmarks"] = [one for one in base["benchmarks"] if one["label"] in kept]
-    times = [one["real_time"] for one in base["benchmarks"]]
-    numbers = random.Random(3)
-    for n in range(files):
-        day = datetime.datetime(2026, 1, 1) + datetime.timedelta(days=n)
-        base["context"].update(date=day.isoformat() + "+00:00", commit=f"{n:02d}c0ffee")
-        for one, milliseconds in zip(base["benchmarks"], times):
-            one["real_time"] = milliseconds * numbers.gauss(1, 0.01) * (1.2 if n >= moved_at else 1)
-        (folder / f"{n:02d}.json").write_text(json.dumps(base))
 
 
 def hostile(source, path):
@@ -276,10 +259,9 @@ def main(scratch):
            "--threads", 1, "--json", scratch / "sweep.json", code=None)
     attest("compare", ROOT / "results/zen3-2-cores.json", ROOT / "results/avx512-2-cores.json", "--json", scratch / "compared.json", code=None)
     count = large_check(smoke, scratch / "large.jsonl")
-    history(scratch / "history")
     hostile(wrong, scratch / "hostile.jsonl")
 
-    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "sweep", "compared", "history", "hostile", "mixed")}
+    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "sweep", "compared", "hostile", "mixed")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     attest("report", scratch / "large.jsonl", "--out", pages["large"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -293,17 +275,11 @@ def main(scratch):
     attest("report", bench, ROOT / "results/avx512-2-cores.json", "--out", pages["speeds"])
     attest("report", scratch / "sweep.json", "--out", pages["sweep"])
     attest("report", scratch / "compared.json", "--out", pages["compared"])
-    attest("report", "--history", scratch / "history", "--out", pages["history"])
     attest("report", scratch / "hostile.jsonl", "--out", pages["hostile"])
     attest("report", wrong, smoke, bench, scratch / "compared.json", "--out", pages["mixed"])
 
     def also(browser):
         drive(browser, pages["large"], count)
-        browser.open(pages["history"])
-        rows = [row.text for row in browser.all("#history tbody tr")]
-        expect(len(rows) == 10 and all("18c0ffee" in row and "slower" in row for row in rows),
-               f"ten speeds move at 18c0ffee: {rows}")
-
         browser.open(pages["sweep"])
         rows = [row.text for row in browser.all("#speeds .charts + p + .scroll tbody tr")]
         expect(len(rows) == 4 and all("16 to 64" in row for row in rows), f"four curves grow with seq: {rows}")

@@ -111,7 +111,7 @@ one_line "it was run with backend.example_c plain C11 loops" check --plugin libm
 
 # The examples: all of smoke or a sentence, and of the matrix no less than the table of backends/plugin/README.md says.
 export ATTEST_LISTS=$work/lists
-for example in example_c example_cpp example_fortran example_again; do
+for example in example_c example_cpp example_again; do
   library=lib$example.so
   [ "$example" != example_again ] || library=libfaulty_plugin.so # the backend of the tree, outside
   [ -f "$library" ] || continue

@@ -51,6 +51,35 @@ def test_reference_agrees_with_numpy():
     assert (case.bounds["o"] > 0).all()
 
 
+@pytest.mark.parametrize(
+    "got, expected, bound, error",
+    [
+        (np.inf, np.inf, 0, 0),
+        (-np.inf, -np.inf, 0, 0),
+        (-np.inf, np.inf, 0, np.inf),
+        (1, np.inf, 0, np.inf),
+        (np.inf, 1, 0.5, np.inf),
+        (np.nan, 1, 0.5, np.inf),
+        (np.nan, np.nan, 0, 0),
+        (np.inf, np.nan, 0, 0),
+        (1, np.nan, 0, np.inf),
+        (7, 1, np.inf, 0),
+        (1, 1, 0, 0),
+        (2, 1, 0, np.inf),
+        (2, 1, 4, 0.25),
+    ],
+)
+def test_an_error_is_that_of_a_verdict(got, expected, bound, error):
+    shape = (1, 1, 2, 1)
+    case = attest.Reference("", {}, {"o": np.full(shape, float(expected))}, {"o": np.full(shape, float(bound))})
+    right = np.full(shape, float(expected))
+    right[0, 0, 1, 0] = got
+    assert case.error(right) == error
+    assert case.error(right.tolist()) == error
+    with pytest.raises(ValueError):
+        case.error(np.zeros((2, *shape)))
+
+
 def test_bench(tmp_path):
     (timed,) = attest.bench(
         kernels.Exact(), "seq=32 dim=16", against=["example"], repetitions=3, min_seconds=0.01,

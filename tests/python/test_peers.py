@@ -139,6 +139,22 @@ def test_linear_is_run_by_peers_that_have_it(monkeypatch, tmp_path):
     assert ("jax", "linear") not in ran
 
 
+def test_what_fuzzing_finds_is_counted_and_checked(tmp_path):
+    import run
+
+    found_in = {"PYTHONPATH": os.pathsep.join([str(PEERS), str(Path(__file__).parent)])}
+    for name, words in (("right", "kernels:Exact"), ("wrong", "test_closer:without_scale")):
+        run.fuzz(Path(sys.executable), name, {"object": words, "variables": found_in}, 5, tmp_path)
+    counts = json.loads((tmp_path / "fuzz.json").read_text())
+    assert counts["right"]["seconds"] == 5 and counts["right"]["passed"] > 0 and counts["right"]["failed"] == 0
+    assert not (tmp_path / "right.fuzz.jsonl.gz").exists()
+    assert counts["wrong"]["failed"] > 0
+    with gzip.open(tmp_path / "wrong.fuzz.jsonl.gz", "rt") as file:
+        told = [json.loads(line) for line in file]
+    assert "fail" in {line["status"] for line in told if line["kind"] == "verdict"}
+    assert "fail" in run.counts_of(told) and run.counts_of([]) == "no verdicts"
+
+
 def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):
     import report
 

@@ -48,7 +48,6 @@ Deviation.*
 SpeedComparison.*
 GoogleSamples.*
 AcceptedPart.*
-ChangePoints.*
 END
 )"
     check "$attest_build-asan" walkthroughs bugs

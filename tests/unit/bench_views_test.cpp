@@ -1,15 +1,11 @@
-// What else a benchmark shows: sweeps, profiles, cold runs, memory, energy; and the data that change.
+// What else a benchmark shows: sweeps, profiles, cold runs, memory; and the data that change.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "harness/base/user_error.h"
 #include "harness/speed/bench.h"
 #include "harness/speed/changing_inputs.h"
-#include "harness/speed/energy.h"
 #include "harness/speed/memory_peak.h"
 #include "harness/speed/pinning.h"
 #include "harness/speed/profile.h"
@@ -191,19 +187,6 @@ TEST(MemoryPeak, SaysNothingWhereTheCountDoesNotStartAnew) {
   const MemoryPeak peak("/proc/self/nowhere/clear_refs");
   { const std::vector<char> taken(std::size_t{64} << 20, 1); }
   EXPECT_EQ(peak.bytes(), 0);
-}
-
-TEST(Energy, AddsUpThePackages) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / ("attest_energy_" + std::to_string(getpid()));
-  EXPECT_FALSE(energy_joules(folder));
-  for (const auto& [name, microjoules] : {std::pair{"intel-rapl:0", "2500000"}, std::pair{"intel-rapl:1", "1500000"},
-                                          std::pair{"intel-rapl:0:0", "9000000"}, std::pair{"dtpm", "7"}}) {
-    fs::create_directories(folder / name);
-    std::ofstream(folder / name / "energy_uj") << microjoules << std::endl;
-  }
-  EXPECT_DOUBLE_EQ(energy_joules(folder).value_or(0), 4);
-  fs::remove_all(folder);
 }
 
 TEST(Pinning, AsksForNoMoreThanThereIs) { EXPECT_FALSE(pin_to_processors(1 << 20)); }

@@ -88,6 +88,11 @@ TEST(BenchmarkFile, TheFirstSchemaHasNoVersion) {
   EXPECT_EQ(samples.begin()->second, (std::vector<double>{2, 3}));
 }
 
+TEST(BenchmarkFile, NumbersThatAreNoLongerWrittenAreRead) {
+  std::istringstream file(R"({"benchmarks":[{"name":"eigen/x","real_time":2,"time_unit":"ms","package_watts":35}]})");
+  EXPECT_EQ(read_benchmark(file, "a file").all.at(0).numbers.at("package_watts"), 35);
+}
+
 TEST(BenchmarkFile, DisturbedSamplesAreLeftOutUnlessMostAre) {
   const std::string schema = R"("schema":"2")", undisturbed = R"("real_time":2,"disturbed":0)",
                     disturbed = R"("real_time":9,"disturbed":1.0)";

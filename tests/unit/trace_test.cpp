@@ -135,6 +135,10 @@ TEST(Trace, StartsAtEmbeddingsOfAnyWidth) {
     EXPECT_NE(found, trace.stages.end()) << name;
     return *found;
   };
+  EXPECT_EQ(find("shapes").rows, (std::vector<std::string>{"X", "q", "k", "v", "scores", "weights", "output"}));
+  EXPECT_EQ(find("shapes").values,
+            (std::vector<std::vector<double>>{
+                {2, 1, 3, 7}, {2, 2, 3, 4}, {2, 1, 3, 4}, {2, 1, 3, 5}, {2, 2, 3, 3}, {2, 2, 3, 3}, {2, 2, 3, 5}}));
   EXPECT_EQ(find("parameters").values, (std::vector<std::vector<double>>{{7, 8, 56}, {7, 4, 28}, {7, 5, 35}}));
   const Stage &x = find("X_1"), &w = find("W_Q"), &q = stage(trace.heads[3], "q");  // batch 1, head 1
   for (std::size_t i = 0; i < 3; ++i) {

@@ -307,11 +307,10 @@ class Reference:
     bounds: Mapping[str, Any] = field(default_factory=dict)  #: how far each element may be off
 
     def error(self, o: Any) -> float:
-        """The largest error of `o` as a fraction of its bound; up to 1 is right."""
-        expected, bound = self.expected["o"], self.bounds["o"]
-        off = np.abs(np.asarray(o, dtype=np.float64) - expected)
-        same = (off <= bound) | (np.isnan(expected) & ~np.isfinite(np.asarray(o, dtype=np.float64)))
-        return float(np.max(np.where(same & (bound == 0), 0, off / np.where(bound == 0, 1e-300, bound)), initial=0))
+        """The largest error of `o` as a fraction of its bound; up to 1 is right. By the comparison of all verdicts."""
+        expected, bounds = (np.ascontiguousarray(one["o"], dtype=np.float64) for one in (self.expected, self.bounds))
+        got = np.ascontiguousarray(np.broadcast_to(np.asarray(o, dtype=np.float64), expected.shape))
+        return _attest.largest_error(got, expected, bounds)
 
 
 def reference(case: str, *, arithmetic: Optional[Mapping[str, Any]] = None, threads: int = 0) -> Reference:

@@ -1,0 +1,26 @@
+"""Fuzzes one peer, in its environment: python -m attest_peers.fuzz_peer MODULE:OBJECT SECONDS SEED FILE
+
+By one thread. FILE gets the counts and the lines of the smallest failing cases, as JSON.
+"""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import attest
+
+
+def main() -> None:
+    words, seconds, seed, path = sys.argv[1:]
+    place, _, name = words.partition(":")
+    found = attest.fuzz(
+        getattr(importlib.import_module(place), name), seconds=float(seconds), seed=int(seed), threads=1
+    )
+    counts = {key: getattr(found, key) for key in ("cases", "refused", "mistrusted", "passed", "failed")}
+    smallest = sorted({finding.smallest.case for finding in found.findings})
+    Path(path).write_text(json.dumps({"counts": counts, "smallest": smallest}))
+
+
+if __name__ == "__main__":
+    main()
