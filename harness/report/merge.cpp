@@ -18,7 +18,7 @@ namespace attest {
 namespace {
 
 /// As a run writes: of one backend and cause the first few.
-constexpr int kMostErrorMaps = 8;
+constexpr int kMostMapsOfAFile = 8;
 
 struct Part {
   CheckResults results;
@@ -280,7 +280,7 @@ MergedRun merge_runs(std::vector<CheckResults> files) {
   put_in_order(run.verdicts, run.info.backends);
   std::map<std::string, int> maps;
   for (Verdict& v : run.verdicts) {
-    if (v.error_map && ++maps[v.backend + ": " + v.cause.text()] > kMostErrorMaps) v.error_map.reset();
+    if (v.error_map && ++maps[v.backend + ": " + v.cause.text()] > kMostMapsOfAFile) v.error_map.reset();
   }
   if (auto missing = incompleteness(run, parts)) run.problems.push_back(std::move(*missing));
   return run;

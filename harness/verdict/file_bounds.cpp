@@ -18,6 +18,22 @@ std::vector<double> both(const std::vector<double>& producer, const std::vector<
 
 double error_of(std::span<const double> errors, std::size_t n) { return errors.empty() ? 0 : errors[n]; }
 
+/// A sum, the sum of its terms' sizes with their errors, and of the errors alone.
+struct Summed {
+  double sum = 0, sizes = 0, moved = 0;
+};
+
+Summed summed(std::span<const double> terms, std::span<const double> errors) {
+  Summed all;
+  for (std::size_t n = 0; n < terms.size(); ++n) {
+    const double error = error_of(errors, n);
+    all.sum += terms[n];
+    all.sizes += std::fabs(terms[n]) + error;
+    all.moved += error;
+  }
+  return all;
+}
+
 }  // namespace
 
 FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(source.problem), inputs_(inputs) {
@@ -75,25 +91,15 @@ double FileBounds::stored(double value, double error) const {
 
 double FileBounds::of_sum(std::span<const double> terms, std::span<const double> errors) const {
   if (!producer_) return 0;
-  double sum = 0, sizes = 0, moved = 0;
-  for (std::size_t n = 0; n < terms.size(); ++n) {
-    sum += terms[n];
-    sizes += std::fabs(terms[n]) + error_of(errors, n);
-    moved += error_of(errors, n);
-  }
-  return stored(sum, moved + gamma(static_cast<double>(terms.size())) * sizes);
+  const Summed all = summed(terms, errors);
+  return stored(all.sum, all.moved + gamma(static_cast<double>(terms.size())) * all.sizes);
 }
 
 double FileBounds::of_mean(std::span<const double> values, std::span<const double> errors) const {
   if (!producer_ || values.empty()) return 0;
-  double sum = 0, sizes = 0, moved = 0;
-  for (std::size_t n = 0; n < values.size(); ++n) {
-    sum += values[n];
-    sizes += std::fabs(values[n]) + error_of(errors, n);
-    moved += error_of(errors, n);
-  }
+  const Summed all = summed(values, errors);
   const auto count = static_cast<double>(values.size());
-  return stored(sum / count, (moved + gamma(count + 1) * sizes) / count);
+  return stored(all.sum / count, (all.moved + gamma(count + 1) * all.sizes) / count);
 }
 
 double FileBounds::of_variance(std::span<const double> values, double count, std::span<const double> errors) const {
