@@ -21,10 +21,10 @@
 
 #include "backends/conventions.h"
 #include "backends/identity.h"
-#include "reference/arithmetic.h"
-#include "reference/call.h"
-#include "reference/names.h"
-#include "reference/tensors.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/base/names.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backends/backend.h"
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 namespace attest {
 

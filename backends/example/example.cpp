@@ -10,7 +10,7 @@
 #include "backends/example/linear.h"
 #include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
-#include "reference/philox.h"
+#include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {

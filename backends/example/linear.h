@@ -1,4 +1,4 @@
-// Linear attention as plain loops: the recurrence of reference/linear_attention.h, one key head after another.
+// Linear attention as plain loops: the recurrence of reference/linear/linear_attention.h, one key head after another.
 #pragma once
 
 #include <algorithm>

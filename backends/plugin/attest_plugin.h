@@ -244,8 +244,8 @@ enum {
   ATTEST_DIVISION_OPENCL_RECIPROCAL = 3
 };
 
-/* How results are rounded; the error bound is derived from it (reference/arithmetic.h and ERROR_BOUNDS.md say more).
- * The host fills in what plain loops in the accumulator's type do; write what differs. */
+/* How results are rounded; the error bound is derived from it (reference/arithmetic/arithmetic.h and ERROR_BOUNDS.md
+ * say more). The host fills in what plain loops in the accumulator's type do; write what differs. */
 typedef struct attest_arithmetic {
   uint64_t size;
   int32_t accumulator;    /* ATTEST_F32 or ATTEST_F64: type of every sum. Before: F64 for f64, F32 otherwise */

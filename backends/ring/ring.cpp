@@ -10,8 +10,8 @@
 #include "backends/ring/work.h"
 #include "backends/support/eigen/packet_kernel.h"
 #include "backends/support/group/members.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest::ring {
 namespace {

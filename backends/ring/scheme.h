@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/ring/share.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest::ring {
 

@@ -10,8 +10,8 @@
 
 #include "backends/ring/transport.h"
 #include "backends/support/parts/partition.h"
-#include "reference/call.h"
-#include "reference/tensors.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
 
 namespace attest::ring {
 

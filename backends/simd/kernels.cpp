@@ -14,7 +14,7 @@
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear-inl.h"
 #include "backends/simd/tile-inl.h"
-#include "reference/half.h"
+#include "reference/base/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest::simd {
 

@@ -1,8 +1,8 @@
 // Linear attention of backends/simd: a state for each key head; key heads side by side on host threads.
 //
-// `linear` and `gated` take kStateChunk tokens at once, as products of matrices (reference/linear_chunk.h has the
-// formulas): token by token each of them passes the whole state through the first-level cache. The delta rules, chunks
-// of a few tokens, decays too strong to divide by and numbers that are not finite go token by token.
+// `linear` and `gated` take kStateChunk tokens at once, as products of matrices (reference/linear/linear_chunk.h has
+// the formulas): token by token each of them passes the whole state through the first-level cache. The delta rules,
+// chunks of a few tokens, decays too strong to divide by and numbers that are not finite go token by token.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "backends/support/host_threads.h"
 #include "backends/support/tiles.h"
 #include "backends/support/transpose.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest::simd {
 

@@ -12,7 +12,7 @@
 #include "backends/simd/kernels.h"
 #include "backends/support/tiles.h"
 #include "backends/support/visibility.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest::simd {
 

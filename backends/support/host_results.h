@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/call.h"
-#include "reference/tensors.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
 
 namespace attest::support {
 

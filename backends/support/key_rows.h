@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "backends/support/tiles.h"
-#include "reference/tensors.h"
+#include "reference/call/tensors.h"
 
 namespace attest::support {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "backends/support/visibility.h"
-#include "reference/philox.h"
+#include "reference/softmax/philox.h"
 
 namespace attest::support {
 

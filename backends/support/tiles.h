@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest::support {
 

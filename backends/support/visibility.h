@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backends/support/held_part.h"
-#include "reference/call.h"
-#include "reference/tensors.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
 
 namespace attest::support {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 namespace attest {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 namespace attest {
 

@@ -10,7 +10,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
 #include "harness/cases/random.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

@@ -8,8 +8,8 @@
 
 #include "harness/cases/inputs.h"
 #include "harness/cases/safetensors.h"
-#include "reference/arithmetic.h"
-#include "reference/problem.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/cases/long_case.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

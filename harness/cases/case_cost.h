@@ -2,7 +2,7 @@
 // made on different ones fit together.
 #pragma once
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

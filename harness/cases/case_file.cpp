@@ -10,10 +10,10 @@
 #include "harness/cases/file_golden.h"
 #include "harness/cases/index_tensors.h"
 #include "harness/cases/memory.h"
-#include "reference/case_line.h"
-#include "reference/find_fault.h"
-#include "reference/operator_tensors.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/options/case_line.h"
+#include "reference/options/find_fault.h"
 
 namespace attest {
 namespace {

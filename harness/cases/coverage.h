@@ -1,5 +1,5 @@
-// What a set of cases covers: classes of sizes and option values (reference/feature.h), pairs of classes of different
-// features, every option beside every class of lengths, and three at a time where a kernel's code meets.
+// What a set of cases covers: classes of sizes and option values (reference/options/feature.h), pairs of classes of
+// different features, every option beside every class of lengths, and three at a time where a kernel's code meets.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 namespace attest {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/case_line.h"
-#include "reference/operator_tensors.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

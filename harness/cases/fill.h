@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

@@ -1,5 +1,5 @@
-// Suites without a file of lines: their cases are a function of the table of options (reference/options.h) and of a
-// seed, so that an option of tomorrow is in them.
+// Suites without a file of lines: their cases are a function of the table of options (reference/options/options.h) and
+// of a seed, so that an option of tomorrow is in them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

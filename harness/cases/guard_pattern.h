@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reference/types.h"
+#include "reference/base/types.h"
 
 namespace attest {
 

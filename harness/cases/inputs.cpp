@@ -4,9 +4,9 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
-#include "reference/attention.h"
-#include "reference/operator_tensors.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {

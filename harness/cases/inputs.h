@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "harness/cases/tensor_storage.h"
-#include "reference/operator_tensors.h"
-#include "reference/problem.h"
-#include "reference/tensors.h"
+#include "reference/call/problem.h"
+#include "reference/call/tensors.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "harness/base/text.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 

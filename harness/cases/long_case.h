@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

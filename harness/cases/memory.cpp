@@ -7,8 +7,8 @@
 #include "harness/base/machine.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/tensor_bytes.h"
-#include "reference/operator_tensors.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 namespace {

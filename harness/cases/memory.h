@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/cases/random.h"
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/cases/inputs.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

@@ -7,8 +7,8 @@
 
 #include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
-#include "reference/tensor_place.h"
-#include "reference/work.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

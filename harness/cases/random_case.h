@@ -9,7 +9,7 @@
 #include <string>
 
 #include "harness/cases/random.h"
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 namespace attest {
 

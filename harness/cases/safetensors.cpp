@@ -16,7 +16,7 @@
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "reference/view.h"
+#include "reference/base/view.h"
 
 namespace attest {
 namespace {

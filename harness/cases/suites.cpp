@@ -11,8 +11,8 @@
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
-#include "reference/case_line.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "reference/tensor_place.h"
-#include "reference/tensors.h"
-#include "reference/view.h"
+#include "reference/base/view.h"
+#include "reference/call/tensor_place.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "harness/cases/guard_pattern.h"
-#include "reference/arithmetic.h"
-#include "reference/tensor_place.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/call/tensor_place.h"
 
 namespace attest {
 namespace {

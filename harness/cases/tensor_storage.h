@@ -5,8 +5,8 @@
 #include <span>
 
 #include "harness/cases/tensor_bytes.h"
-#include "reference/tensor_place.h"
-#include "reference/view.h"
+#include "reference/base/view.h"
+#include "reference/call/tensor_place.h"
 
 namespace attest {
 

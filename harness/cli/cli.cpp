@@ -20,7 +20,7 @@
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
 
 namespace attest {
 namespace {

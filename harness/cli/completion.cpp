@@ -8,7 +8,7 @@
 #include "harness/cases/suites.h"
 #include "harness/cli/command.h"
 #include "harness/cli/completion_scripts.h"
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -17,9 +17,9 @@
 #include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/parameters.h"
-#include "reference/field_words.h"
-#include "reference/nearest.h"
-#include "reference/options.h"
+#include "reference/base/nearest.h"
+#include "reference/options/field_words.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -15,7 +15,7 @@
 #include "harness/cli/number_range.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/search/shrink_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -12,7 +12,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "harness/cli/command.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
 
 namespace attest {
 namespace {

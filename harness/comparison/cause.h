@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 #include "harness/base/float_environment.h"
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 namespace attest {
 

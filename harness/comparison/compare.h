@@ -14,15 +14,15 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/comparison/worst_element.h"
-#include "reference/error_deviation.h"
-#include "reference/operator_tensors.h"
+#include "reference/bounds/error_deviation.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 
 /// How far one element is off, in units of its bound; infinity where the classes differ. Class first: equal infinities
 /// agree, an expected NaN accepts NaN or infinity, an expected finite value accepts neither. Where the bound is
 /// infinite nothing can be said, which is 0: the arithmetic may overflow. Data that are not finite have a bound of 0
-/// (reference/non_finite.h).
+/// (reference/softmax/non_finite.h).
 inline double error_in_bounds(double got, double expected, double bound) {
   // The arithmetic may overflow here: nothing can be said, and `mistrusted` counts it. Where the data themselves are
   // not finite the class decides, and the bound is 0.

@@ -8,9 +8,9 @@
 
 #include "harness/base/parallel.h"
 #include "harness/cases/fill.h"
-#include "reference/head_reference.h"
-#include "reference/operator_tensors.h"
-#include "reference/work.h"
+#include "reference/operators/head_reference.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/operator_tensors.h"
-#include "reference/problem.h"
-#include "reference/producer.h"
-#include "reference/tensors.h"
+#include "reference/arithmetic/producer.h"
+#include "reference/call/problem.h"
+#include "reference/call/tensors.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 

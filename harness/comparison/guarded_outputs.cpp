@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "harness/cases/guard_pattern.h"
-#include "reference/operator_tensors.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 GuardedOutputs::Tensor::Tensor(std::string name_, DType dtype_, TensorPlace place_)

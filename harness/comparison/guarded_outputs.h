@@ -9,9 +9,9 @@
 
 #include "harness/cases/tensor_bytes.h"
 #include "harness/comparison/cause.h"
-#include "reference/call.h"
-#include "reference/tensor_place.h"
-#include "reference/tensors.h"
+#include "reference/call/call.h"
+#include "reference/call/tensor_place.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

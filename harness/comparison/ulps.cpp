@@ -10,7 +10,7 @@
 
 #include "harness/base/statistics.h"
 #include "harness/comparison/compare.h"
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 namespace {

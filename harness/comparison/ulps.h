@@ -7,7 +7,7 @@
 
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

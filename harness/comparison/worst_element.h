@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reference/types.h"
+#include "reference/base/types.h"
 
 namespace attest {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/isolation/messages.h"
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 

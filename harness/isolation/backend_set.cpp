@@ -9,7 +9,7 @@
 #include "harness/isolation/isolated_backend.h"
 #include "harness/plugin/foreign_backends.h"
 #include "harness/verdict/parameters.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
 
 namespace attest {
 

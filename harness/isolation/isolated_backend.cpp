@@ -20,8 +20,8 @@
 #include "harness/isolation/worker_process.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

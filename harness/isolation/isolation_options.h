@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 namespace attest {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/operator_tensors.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 namespace {

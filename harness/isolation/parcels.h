@@ -8,7 +8,7 @@
 
 #include "harness/isolation/messages.h"
 #include "harness/isolation/shared_memory.h"
-#include "reference/tensors.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

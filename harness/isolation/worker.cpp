@@ -31,7 +31,7 @@
 #include "harness/plugin/foreign_backends.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

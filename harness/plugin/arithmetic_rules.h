@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "backends/plugin/attest_plugin.h"
 #include "harness/plugin/sized.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

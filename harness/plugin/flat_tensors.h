@@ -6,7 +6,7 @@
 
 #include "backends/plugin/attest_plugin.h"
 #include "harness/plugin/sized.h"
-#include "reference/tensors.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

@@ -11,7 +11,7 @@
 
 #include "backends/backend.h"
 #include "harness/probe/probe_problem.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/rounding.h"
 
 namespace attest::probes {
 

@@ -12,7 +12,7 @@
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

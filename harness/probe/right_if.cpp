@@ -12,8 +12,8 @@
 #include "harness/probe/probe.h"
 #include "harness/probe/restated.h"
 #include "harness/verdict/judgement.h"
-#include "reference/head_reference.h"
-#include "reference/work.h"
+#include "reference/operators/head_reference.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "reference/tensors.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

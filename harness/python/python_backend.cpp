@@ -12,8 +12,8 @@
 #include "harness/python/object_text.h"
 #include "harness/python/python_plan.h"
 #include "harness/verdict/stated_conventions.h"
-#include "reference/case_line.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

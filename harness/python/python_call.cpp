@@ -11,9 +11,9 @@
 
 #include "backends/plugin/attest_plugin.h"
 #include "harness/plugin/flat_call.h"
-#include "reference/case_line.h"
-#include "reference/operator_tensors.h"
-#include "reference/options.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

@@ -7,8 +7,8 @@
 #include "harness/cases/tensor_bytes.h"
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
-#include "reference/operator_tensors.h"
-#include "reference/philox.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {

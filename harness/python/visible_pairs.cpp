@@ -1,7 +1,7 @@
 #include "harness/python/visible_pairs.h"
 
-#include "reference/attention.h"
-#include "reference/types.h"
+#include "reference/base/types.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 

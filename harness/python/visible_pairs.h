@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/call.h"
-#include "reference/tensors.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

@@ -12,7 +12,7 @@
 #include "harness/base/output_file.h"
 #include "harness/base/user_error.h"
 #include "harness/report/run_header.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -26,7 +26,7 @@
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/printed_command.h"
 #include "harness/verdict/refusal_lists.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

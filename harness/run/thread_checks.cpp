@@ -15,7 +15,7 @@
 #include "harness/isolation/shared_memory.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/state_walk.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

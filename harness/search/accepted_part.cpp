@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "harness/cases/option_values.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "reference/problem.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

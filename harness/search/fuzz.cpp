@@ -19,8 +19,8 @@
 #include "harness/search/shrink.h"
 #include "harness/verdict/long_repro.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

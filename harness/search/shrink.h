@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

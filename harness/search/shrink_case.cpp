@@ -13,7 +13,7 @@
 #include "harness/search/shrink_file.h"
 #include "harness/verdict/long_repro.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 

@@ -8,10 +8,10 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "harness/search/shrink.h"
-#include "reference/case_line.h"
-#include "reference/operator_tensors.h"
-#include "reference/options.h"
-#include "reference/philox.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
+#include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {

@@ -16,7 +16,7 @@
 #include "harness/speed/sample_interval.h"
 #include "harness/speed/thread_pools.h"
 #include "harness/speed/timed_in_worker.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
 
 namespace attest {
 namespace {

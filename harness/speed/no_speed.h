@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 namespace attest {
 

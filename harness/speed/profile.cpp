@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "harness/base/user_error.h"
-#include "reference/case_line.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

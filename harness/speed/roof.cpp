@@ -11,7 +11,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/base/raw_clock.h"
-#include "reference/view.h"
+#include "reference/base/view.h"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/identity.h"
-#include "reference/types.h"
+#include "reference/base/types.h"
 
 namespace attest {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "harness/cases/fill.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

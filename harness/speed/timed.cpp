@@ -5,7 +5,7 @@
 #include "harness/speed/cpu_clock.h"
 #include "harness/speed/processor_time.h"
 #include "harness/speed/resting_threads.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 

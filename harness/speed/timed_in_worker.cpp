@@ -3,7 +3,7 @@
 #include "harness/isolation/isolated_backend.h"
 #include "harness/speed/timing_json.h"
 #include "harness/verdict/verdict.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -19,7 +19,7 @@
 #include "harness/speed/resting_threads.h"
 #include "harness/speed/thread_demand.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/reference_uses.h"
+#include "reference/base/reference_uses.h"
 
 namespace attest {
 namespace {

@@ -25,7 +25,7 @@
 #include "harness/speed/step_samples.h"
 #include "harness/speed/thread_demand.h"
 #include "harness/speed/timed_case.h"
-#include "reference/producer.h"
+#include "reference/arithmetic/producer.h"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/cases/inputs.h"
-#include "reference/projection.h"
+#include "reference/operators/projection.h"
 
 namespace attest {
 

@@ -18,8 +18,8 @@
 #include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/attention.h"
-#include "reference/error_bound.h"
+#include "reference/bounds/error_bound.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {

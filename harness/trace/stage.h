@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/projection.h"
+#include "reference/operators/projection.h"
 
 namespace attest {
 

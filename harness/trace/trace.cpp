@@ -14,8 +14,8 @@
 #include "harness/trace/drawn_projections.h"
 #include "harness/trace/reading.h"
 #include "harness/verdict/row_stages.h"
-#include "reference/case_line.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

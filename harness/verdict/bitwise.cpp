@@ -9,7 +9,7 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/operator_tensors.h"
+#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 namespace {

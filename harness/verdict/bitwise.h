@@ -11,7 +11,7 @@
 #include "backends/backend.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/verdict.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

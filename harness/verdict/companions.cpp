@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/find_fault.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/options/find_fault.h"
 
 namespace attest {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/error_bound.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/rounding.h"
+#include "reference/bounds/error_bound.h"
 
 namespace attest {
 namespace {

@@ -10,10 +10,10 @@
 #include "harness/verdict/file_bounds.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/row_stages.h"
-#include "reference/head_reference.h"
-#include "reference/operator_tensors.h"
-#include "reference/projection.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/operators/head_reference.h"
+#include "reference/operators/operator_tensors.h"
+#include "reference/operators/projection.h"
 
 namespace attest {
 namespace {

@@ -10,7 +10,7 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/verdict.h"
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 namespace attest {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "harness/comparison/compare.h"
-#include "reference/error_bound.h"
-#include "reference/head_reference.h"
-#include "reference/work.h"
+#include "reference/bounds/error_bound.h"
+#include "reference/operators/head_reference.h"
+#include "reference/operators/work.h"
 
 namespace attest {
 namespace {

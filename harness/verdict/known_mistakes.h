@@ -13,8 +13,8 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/comparison/worst_element.h"
-#include "reference/problem.h"
-#include "reference/producer.h"
+#include "reference/arithmetic/producer.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

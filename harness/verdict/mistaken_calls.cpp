@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {

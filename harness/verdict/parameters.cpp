@@ -12,7 +12,7 @@
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/tuned_file.h"
-#include "reference/nearest.h"
+#include "reference/base/nearest.h"
 
 namespace attest {
 namespace {

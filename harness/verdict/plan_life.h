@@ -14,8 +14,8 @@
 #include "backends/backend.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "reference/names.h"
-#include "reference/problem.h"
+#include "reference/base/names.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

@@ -18,8 +18,8 @@
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/printed_command.h"
 #include "harness/verdict/stated_conventions.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

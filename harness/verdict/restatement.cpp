@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "harness/base/backend_source.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/rounding.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 
@@ -19,7 +19,7 @@ struct StatedField {
   bool operator==(const StatedField&) const = default;
 };
 
-/// Every member of an arithmetic in the order of reference/arithmetic.h.
+/// Every member of an arithmetic in the order of reference/arithmetic/arithmetic.h.
 std::vector<StatedField> stated_fields(const Arithmetic& arithmetic);
 
 /// One statement, said otherwise.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 

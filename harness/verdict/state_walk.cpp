@@ -12,8 +12,8 @@
 #include "harness/cases/memory.h"
 #include "harness/cases/other_data.h"
 #include "harness/verdict/companions.h"
-#include "reference/case_line.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

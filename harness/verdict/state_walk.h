@@ -13,7 +13,7 @@
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/problem.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 

@@ -11,8 +11,8 @@
 #include "harness/base/text.h"
 #include "harness/comparison/compare.h"
 #include "harness/verdict/mistaken_calls.h"
-#include "reference/attention.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/rounding.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {

@@ -10,8 +10,8 @@
 #include "backends/conventions.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "reference/problem.h"
-#include "reference/tensors.h"
+#include "reference/call/problem.h"
+#include "reference/call/tensors.h"
 
 namespace attest {
 

@@ -10,8 +10,8 @@
 #include "harness/comparison/cause.h"
 #include "harness/comparison/error_map.h"
 #include "harness/comparison/worst_element.h"
-#include "reference/names.h"
-#include "reference/types.h"
+#include "reference/base/names.h"
+#include "reference/base/types.h"
 
 namespace attest {
 

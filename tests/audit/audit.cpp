@@ -17,9 +17,9 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/attention.h"
-#include "reference/linear_attention.h"
-#include "reference/work.h"
+#include "reference/linear/linear_attention.h"
+#include "reference/operators/work.h"
+#include "reference/softmax/attention.h"
 #include "tests/audit/big_float.h"
 #include "tests/emulator/declarations.h"
 #include "tests/emulator/emulator.h"
@@ -129,7 +129,8 @@ class Audit {
     ++lines_;
     const auto compare = [&](const char* what, const Big& exact, double reference, double own, std::size_t n,
                              double got, double bound) {
-      // Of data that aren't finite the class is what matters (reference/non_finite.h); numbers alone have an error.
+      // Of data that aren't finite the class is what matters (reference/softmax/non_finite.h); numbers alone have an
+      // error.
       if (!std::isfinite(reference)) return;
       // The reference once, with the first backend.
       if (n == 0) element("reference", what, exact, reference, own);

@@ -12,9 +12,9 @@ expect() { # DOCUMENT NAME
 # Keys as the program lists them; fills and names of values as their tables hold them.
 names_of() { sed -n "/kNames<$1> *=/,/;/p" "$2" | grep -oE '"[a-z_0-9-]+"' | tr -d '"'; }
 for name in $("$1" list options | sed 's/[= [].*//') \
-  $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/option_text.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
-  $(names_of Op reference/call.h) $(names_of Layout reference/call.h) $(names_of Output reference/call.h) \
-  $(names_of Align reference/call.h); do
+  $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/options/option_text.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
+  $(names_of Op reference/call/call.h) $(names_of Layout reference/call/call.h) $(names_of Output reference/call/call.h) \
+  $(names_of Align reference/call/call.h); do
   case $name in *.layout | *.fill) continue ;; esac  # said once for all tensors
   expect harness/CASES.md "$name"
 done

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/names.h"
+#include "reference/base/names.h"
 #include "tests/emulator/emulator.h"
 
 namespace attest {

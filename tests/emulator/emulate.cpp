@@ -8,7 +8,7 @@
 
 #include "harness/cases/case.h"
 #include "harness/cases/random_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 #include "tests/emulator/accusations.h"
 #include "tests/emulator/declarations.h"
 

@@ -5,7 +5,7 @@
 
 #include "backends/support/host_results.h"
 #include "harness/isolation/arithmetic_json.h"
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 
 namespace attest::emulator {
 namespace {

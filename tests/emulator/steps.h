@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "reference/arithmetic.h"
-#include "reference/half.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/arithmetic/rounding.h"
+#include "reference/base/half.h"
 
 namespace attest::emulator {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest::faulty {
 namespace {

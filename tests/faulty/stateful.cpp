@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
-#include "reference/work.h"
+#include "reference/operators/work.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>

@@ -7,8 +7,8 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
-#include "reference/case_line.h"
-#include "reference/find_fault.h"
+#include "reference/options/case_line.h"
+#include "reference/options/find_fault.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -1,12 +1,12 @@
 // libFuzzer target: any text is a case line or gets one sentence with a column inside it; a line prints and parses back
 // to itself, and is no larger than what storage can hold.
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

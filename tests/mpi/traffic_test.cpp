@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/ring/work.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest::ring {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 #include "tests/faulty/tampered.h"
 
 namespace attest::mutants {

@@ -9,7 +9,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/search/fuzz.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 #include "tests/mutants/conditional.h"
 #include "tests/mutants/mutant.h"
 

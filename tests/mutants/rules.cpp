@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "reference/arithmetic.h"
-#include "reference/tensors.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/call/tensors.h"
 
 namespace attest::mutants {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/types.h"
+#include "reference/base/types.h"
 
 namespace attest::mutants {
 

@@ -19,23 +19,23 @@ put() {
 }
 
 # The members and the rows.
-put reference/call.h 'std::optional<double> softcap;' \
+put reference/call/call.h 'std::optional<double> softcap;' \
   '  std::optional<double> temperature;
   std::vector<double> hidden_first;
   bool gate = false;'
-put reference/tensors.h 'ConstTensor state{}' '  ConstTensor gate{};  ///< B,Hkv,Lk,1: a key is hidden where it is below 0'
-put reference/options.cpp 'out().tried(' \
+put reference/call/tensors.h 'ConstTensor state{}' '  ConstTensor gate{};  ///< B,Hkv,Lk,1: a key is hidden where it is below 0'
+put reference/options/options.cpp 'out().tried(' \
   '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(is_softmax).version(3),
     numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(is_softmax).version(3),
     tensor_option("gate", &Call::gate, {"gate", &Inputs::gate, {Axis::batch, Axis::key_heads, Axis::keys, Axis::one}, -0.5, 1}).values("", "keys are hidden by a tensor").only(is_softmax).version(3),'
 
 # What they mean.
-sed -i 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/' reference/call.cpp
-grep -q temperature reference/call.cpp || fail "scale_value was not changed"
-put reference/find_fault.cpp 'per_head("sinks"' '  if (auto fault = per_head("hidden_first", p.hidden_first)) return fault;'
+sed -i 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/' reference/call/call.cpp
+grep -q temperature reference/call/call.cpp || fail "scale_value was not changed"
+put reference/options/find_fault.cpp 'per_head("sinks"' '  if (auto fault = per_head("hidden_first", p.hidden_first)) return fault;'
 meaning='  if (!p.hidden_first.empty() && static_cast<double>(j) < p.hidden_first[static_cast<std::size_t>(h)]) return false;
   if (const ConstTensor& gate = inputs.gate; gate.data && load(gate.data, gate.dtype, gate.offset(b, h / p.heads_per_group(), j, 0)) < 0) return false;'
-put reference/attention.cpp 'const Placement at = locate(p, b, i, j);' "$meaning"
+put reference/softmax/attention.cpp 'const Placement at = locate(p, b, i, j);' "$meaning"
 sed -i 's/kContractVersion = 2/kContractVersion = 3/' backends/backend.h
 
 # One kernel that has them, one that says so and has not, and one of the contract before.

@@ -16,7 +16,7 @@
 #include "harness/cases/class_cases.h"
 #include "harness/cases/random_case.h"
 #include "harness/cases/suites.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -22,7 +22,7 @@ while IFS='|' read -r place by why; do
 done <"$list"
 
 sources=0
-for source in reference/*.cpp harness/*/*.cpp $(find backends/support -name '*.cpp' 2>/dev/null | sort); do
+for source in $(find reference harness backends/support -name '*.cpp' 2>/dev/null | sort); do
   [ -f "$source" ] || continue
   sources=$((sources + 1))
   listed=

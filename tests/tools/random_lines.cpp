@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "harness/cases/random_case.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 int main(int argc, char** argv) {
   using namespace attest;

@@ -3,7 +3,7 @@
 
 #include "harness/cases/random_case.h"
 #include "harness/search/fuzz.h"
-#include "reference/options.h"
+#include "reference/options/options.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

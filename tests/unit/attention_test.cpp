@@ -1,5 +1,5 @@
 // What attention means: which keys a row sees, and what it makes of them.
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 
 #include <cmath>
 #include <numeric>

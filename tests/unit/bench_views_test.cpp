@@ -10,7 +10,7 @@
 #include "harness/speed/pinning.h"
 #include "harness/speed/profile.h"
 #include "harness/speed/sweep.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

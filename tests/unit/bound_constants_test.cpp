@@ -1,13 +1,13 @@
 // Constants of a bound are those of its arithmetic and call, and bounds that share them are those found alone.
-#include "reference/bound_constants.h"
+#include "reference/bounds/bound_constants.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
-#include "reference/error_bound.h"
+#include "reference/bounds/error_bound.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

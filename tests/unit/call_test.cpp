@@ -1,12 +1,12 @@
 // A call's own sums: counts, places on the diagonal, slopes, pages, blocks.
-#include "reference/call.h"
+#include "reference/call/call.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reference/head_reference.h"
+#include "reference/operators/head_reference.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

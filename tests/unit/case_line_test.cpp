@@ -1,4 +1,4 @@
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 #include "tests/unit/helpers.h"
 

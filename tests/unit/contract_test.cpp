@@ -6,8 +6,8 @@
 #include "backends/refusal.h"
 #include "harness/cases/case.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/base/user_error.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -1,9 +1,9 @@
 // The worst-case bound where a formula once fell short: each of these rows is one that a correct kernel produces.
-#include "reference/error_bound.h"
+#include "reference/bounds/error_bound.h"
 
 #include <cmath>
 
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

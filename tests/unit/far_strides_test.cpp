@@ -5,7 +5,7 @@
 #include "harness/cases/random_case.h"
 #include "harness/cases/suites.h"
 #include "harness/search/shrink_case.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
 #include "tests/faulty/keeping.h"
 #include "tests/unit/helpers.h"
 

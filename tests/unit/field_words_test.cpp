@@ -1,5 +1,5 @@
 // Words of the field that lead to keys of a case.
-#include "reference/field_words.h"
+#include "reference/options/field_words.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

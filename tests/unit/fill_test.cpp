@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "harness/cases/inputs.h"
-#include "reference/attention.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {

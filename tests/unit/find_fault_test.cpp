@@ -1,13 +1,13 @@
 // What is no call: each fault names its key.
-#include "reference/find_fault.h"
+#include "reference/options/find_fault.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "backends/plugin/attest_plugin.hpp"
 #include "harness/cases/suites.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {

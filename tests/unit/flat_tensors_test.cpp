@@ -9,7 +9,7 @@
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/plugin/flat_call.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

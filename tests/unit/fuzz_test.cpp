@@ -3,8 +3,8 @@
 #include "harness/search/fuzz.h"
 
 #include "harness/cases/random_case.h"
-#include "reference/case_line.h"
-#include "reference/options.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

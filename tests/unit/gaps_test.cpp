@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

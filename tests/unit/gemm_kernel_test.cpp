@@ -9,7 +9,7 @@
 
 #include "backends/registry.h"
 #include "backends/support/opencl/device.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/tunable_backend.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/view.h"
+#include "reference/base/view.h"
 
 namespace attest {
 namespace {

@@ -1,12 +1,12 @@
 // Rows of a head, whichever operator it is.
-#include "reference/head_reference.h"
+#include "reference/operators/head_reference.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

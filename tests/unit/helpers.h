@@ -12,8 +12,8 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/isolation/backend_set.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/attention.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/cases/case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -234,13 +234,13 @@ class SmallProject : public testing::Test {
           "| `backends/*/` | `backends/backend.h` |\n| `harness/` | `reference/`, `backends/backend.h` |\n"
           "| `harness/cli/main.cpp` | `harness/cli/`, `backends/registry.h` |\n"
           "| `tests/` | `reference/`, `backends/`, `harness/` |\n");
-    write("reference/problem.h", "#include <vector>\n");
-    write("backends/backend.h", "#include \"reference/problem.h\"\n");
+    write("reference/call/problem.h", "#include <vector>\n");
+    write("backends/backend.h", "#include \"reference/call/problem.h\"\n");
     write("backends/registry.h", "");
     write("backends/one/one.cpp", "#include <omp.h>\n#include \"backends/backend.h\"\n");
     write("backends/two/two.h", "#include \"backends/backend.h\"\n");
     write("harness/base/file.h", "#include <unistd.h>\n");
-    write("harness/cases/case.h", "#include \"harness/base/file.h\"\n#include \"reference/problem.h\"\n");
+    write("harness/cases/case.h", "#include \"harness/base/file.h\"\n#include \"reference/call/problem.h\"\n");
     write("harness/cli/check.cpp", "#include \"harness/cases/case.h\"\n#include \"backends/backend.h\"\n");
     write("harness/cli/main.cpp", "#include \"backends/registry.h\"\n");
     write("tests/case_test.cpp", "#include \"harness/cases/case.h\"\n#include \"backends/two/two.h\"\n");

@@ -1,10 +1,10 @@
 // Linear attention: values known by hand, relations that any implementation keeps, and the growth of its bound.
-#include "reference/linear_attention.h"
+#include "reference/linear/linear_attention.h"
 
 #include <cmath>
 
-#include "reference/head_reference.h"
-#include "reference/operator_tensors.h"
+#include "reference/operators/head_reference.h"
+#include "reference/operators/operator_tensors.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

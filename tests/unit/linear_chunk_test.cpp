@@ -1,11 +1,11 @@
 // The bound of linear attention in chunks, held against a chunk whose every rounding goes the same way.
-#include "reference/linear_chunk.h"
+#include "reference/linear/linear_chunk.h"
 
 #include <cmath>
 
-#include "reference/head_reference.h"
-#include "reference/linear_attention.h"
-#include "reference/rounding.h"
+#include "reference/arithmetic/rounding.h"
+#include "reference/linear/linear_attention.h"
+#include "reference/operators/head_reference.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -21,7 +21,7 @@ Grown operator+(Grown a, Grown b) { return {(a.value + b.value) * (1 + kU)}; }
 Grown operator*(Grown a, Grown b) { return {a.value * b.value * (1 + kU)}; }
 Grown grown_exp(Grown x, double ulps) { return {std::exp(x.value) * (1 + 2 * kU * ulps)}; }
 
-/// Positive tokens and what a chunk makes of them, as reference/linear_chunk.h writes it.
+/// Positive tokens and what a chunk makes of them, as reference/linear/linear_chunk.h writes it.
 struct Chunk {
   std::size_t tokens, keys, columns;
   bool gated;

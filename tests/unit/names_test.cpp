@@ -1,5 +1,5 @@
 // Enumerations and their names.
-#include "reference/names.h"
+#include "reference/base/names.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "harness/cases/safetensors.h"
 #include "harness/verdict/verdict.h"
-#include "reference/arithmetic.h"
-#include "reference/problem.h"
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 namespace {

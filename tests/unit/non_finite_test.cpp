@@ -1,12 +1,12 @@
 // NaN and infinities in the data decide the class of a result, and no bound hides that; what may overflow in an
 // arithmetic alone proves nothing.
-#include "reference/non_finite.h"
+#include "reference/softmax/non_finite.h"
 
 #include <cmath>
 #include <tuple>
 
 #include "harness/comparison/compare.h"
-#include "reference/error_bound.h"
+#include "reference/bounds/error_bound.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

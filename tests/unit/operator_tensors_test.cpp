@@ -1,5 +1,5 @@
 // Tensors that only some operators read or write.
-#include "reference/operator_tensors.h"
+#include "reference/operators/operator_tensors.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

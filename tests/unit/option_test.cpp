@@ -1,11 +1,11 @@
 // Rows of the table of options by kind: each reads what it prints, and goes back to what a call begins with.
-#include "reference/option.h"
+#include "reference/options/option.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

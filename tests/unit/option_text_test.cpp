@@ -1,5 +1,5 @@
 // Values as text: what can't be read is marked at its column.
-#include "reference/option_text.h"
+#include "reference/options/option_text.h"
 
 #include <gtest/gtest.h>
 

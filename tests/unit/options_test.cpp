@@ -1,5 +1,5 @@
 // The table of options holds together, whatever rows it has.
-#include "reference/options.h"
+#include "reference/options/options.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

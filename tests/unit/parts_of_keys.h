@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/support/parts/partition.h"
-#include "reference/half.h"
-#include "reference/part_bound.h"
+#include "reference/base/half.h"
+#include "reference/bounds/part_bound.h"
 
 namespace attest {
 

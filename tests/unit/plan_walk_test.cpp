@@ -7,7 +7,7 @@
 #include <string>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

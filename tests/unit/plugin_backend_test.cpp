@@ -14,7 +14,7 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/plugin/plugin_library.h"
 #include "harness/public/run_case.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/projection.h"
+#include "reference/operators/projection.h"
 
 #include <gtest/gtest.h>
 

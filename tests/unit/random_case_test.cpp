@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "reference/case_line.h"
-#include "reference/find_fault.h"
+#include "reference/options/case_line.h"
+#include "reference/options/find_fault.h"
 
 namespace attest {
 namespace {

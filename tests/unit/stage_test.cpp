@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reference/types.h"
+#include "reference/base/types.h"
 
 namespace attest {
 namespace {

@@ -14,7 +14,7 @@
 #include "harness/verdict/companions.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/state_walk.h"
-#include "reference/find_fault.h"
+#include "reference/options/find_fault.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/stateful.h"
 #include "tests/unit/helpers.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/half.h"
-#include "reference/philox.h"
-#include "reference/problem.h"
+#include "reference/base/half.h"
+#include "reference/call/problem.h"
+#include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "reference/work.h"
+#include "reference/operators/work.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

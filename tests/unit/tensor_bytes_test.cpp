@@ -8,7 +8,7 @@
 
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

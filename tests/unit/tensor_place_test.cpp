@@ -1,12 +1,12 @@
 // Where elements lie: every layout, without two elements in one place.
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

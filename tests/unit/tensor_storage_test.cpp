@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "reference/case_line.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

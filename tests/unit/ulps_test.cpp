@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "harness/cases/inputs.h"
-#include "reference/case_line.h"
-#include "reference/half.h"
+#include "reference/base/half.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {

@@ -1,5 +1,5 @@
 // How much there is to do.
-#include "reference/work.h"
+#include "reference/operators/work.h"
 
 #include "tests/unit/helpers.h"
 

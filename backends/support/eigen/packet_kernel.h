@@ -11,7 +11,7 @@
 #include "backends/support/eigen/packets.h"
 #include "backends/support/fused_tiles.h"
 #include "backends/support/register_tile.h"
-#include "reference/arithmetic.h"
+#include "reference/arithmetic/arithmetic.h"
 
 namespace attest::support {
 

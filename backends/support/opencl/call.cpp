@@ -5,8 +5,8 @@
 #include "backends/support/opencl/gaps.h"
 #include "backends/support/visibility.h"
 #include "problem_cl.h"
-#include "reference/philox.h"
-#include "reference/tensor_place.h"
+#include "reference/call/tensor_place.h"
+#include "reference/softmax/philox.h"
 
 namespace attest::support {
 namespace {

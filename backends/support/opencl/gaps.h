@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "reference/tensor_place.h"
-#include "reference/tensors.h"
+#include "reference/call/tensor_place.h"
+#include "reference/call/tensors.h"
 
 namespace attest::support {
 

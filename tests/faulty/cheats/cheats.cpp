@@ -19,7 +19,7 @@
 #endif
 
 #include "harness/cases/inputs.h"
-#include "reference/attention.h"
+#include "reference/softmax/attention.h"
 #include "tests/faulty/faulty.h"
 
 namespace attest::faulty {

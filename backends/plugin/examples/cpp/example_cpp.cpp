@@ -94,7 +94,7 @@ class MyBackend : public Backend {
   }
 
   Arithmetic arithmetic(const Call&) const override {
-    Arithmetic rounding;  // sums in float32, IEEE division, and so on: see reference/arithmetic.h
+    Arithmetic rounding;  // sums in float32, IEEE division, and so on: see reference/arithmetic/arithmetic.h
     rounding.exp_ulps = 1;
     return rounding;
   }

@@ -1,0 +1,78 @@
+// How an implementation says it rounds. The error bound is derived from these facts and from nothing else,
+// so each must be true, and no wider than true: harness/probe/ holds them against what answers show.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/base/names.h"
+#include "reference/base/types.h"
+
+namespace attest {
+
+enum class Division : std::uint8_t {
+  ieee,               ///< correctly rounded
+  reciprocal,         ///< IEEE reciprocal, then a product
+  opencl_division,    ///< OpenCL's 2.5 ulps
+  opencl_reciprocal,  ///< OpenCL's reciprocal, then a product
+};
+template <>
+inline constexpr auto kNames<Division> = name_table("ieee", "reciprocal", "opencl_division", "opencl_reciprocal");
+
+enum class ScalePlacement : std::uint8_t {
+  score,         ///< the rounded scale multiplies q, k or the score, once
+  folded_log2e,  ///< scale*log2(e) is one factor (base 2 only)
+  split_root,    ///< sqrt(scale) multiplies both q and k
+};
+template <>
+inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e", "split_root");
+
+/// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
+/// keys by the decay: Arithmetic::state_chunk.
+inline constexpr double kChunkNats = 32;
+
+struct Arithmetic {
+  DType accumulator = DType::f32;     ///< of every sum; f32 or f64
+  DType stored_weights = DType::f32;  ///< type in which exp(s - m) enters P*V; the accumulator's when wider
+  double exp_ulps = 2;                ///< of exp or exp2, over the range the softmax uses
+  double log_ulps = 2;                ///< of log or log2, for lse
+  double tanh_ulps = 2;               ///< of tanh, for softcap
+  bool base2 = false;                 ///< scores are kept in units of log 2 and exp2 is used
+  ScalePlacement scale = ScalePlacement::score;
+  Division division = Division::ieee;
+  /// Keys per step of an online softmax, in whatever order the steps walk over the keys; 0: one pass over whole rows.
+  /// States of steps (maximum, sum, output) that are merged without being divided count as steps, in any tree.
+  std::int64_t key_block = 0;
+  double lazy_threshold = 0;               ///< nats by which the running maximum may lag; 0: never
+  bool normalised_before_storage = false;  ///< P is divided by its sum before P*V
+  DType stored_scores = DType::f32;  ///< type in which scores are kept between steps; the accumulator's when wider
+  int score_stores = 0;              ///< how often a score is rounded to it: before or after scale, cap and bias
+  bool sum_of_stored = false;        ///< the row sum adds the weights as stored; not with weights divided before
+  bool flush_to_zero = false;        ///< subnormals of the accumulator's type may become 0, of 16-bit types they stay
+  /// Linear attention without the delta rule: tokens, counted from the first, that enter the state together as
+  /// reference/linear/linear_chunk.h writes it; 0: one by one. A chunk that decays by more than kChunkNats goes one by
+  /// one.
+  std::int64_t state_chunk = 0;
+  /// Softmax attention whose keys are cut, as evenly as they go, into so many runs or fewer: the result over each is
+  /// divided, and they are merged by their logsumexp in the accumulator's type, by exp and log as above; 0: not cut.
+  std::int64_t parts = 0;
+  DType stored_parts = DType::f32;  ///< type in which a part's result waits to be merged; the accumulator's when wider
+  /// Scores in base e enter exp2 through one fused multiply-add: exp2(fma(s, log2(e), -m*log2(e))). Not with base2.
+  bool fused_log2e = false;
+  bool no_maximum = false;        ///< weights are exp(s): nothing is subtracted. Not with key_block or parts
+  bool weights_from_lse = false;  ///< weights as an output are exp(s - lse), whatever P is in P*V
+
+  bool operator==(const Arithmetic&) const = default;
+};
+
+/// Unit roundoff of a type: half the distance from 1 to the next number.
+constexpr double unit_roundoff(DType type) {
+  switch (type) {
+    case DType::f64: return 0x1p-53;
+    case DType::f32: return 0x1p-24;
+    case DType::f16: return 0x1p-11;
+    case DType::bf16: return 0x1p-8;
+  }
+  return 1;
+}
+
+}  // namespace attest

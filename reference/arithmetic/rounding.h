@@ -1,0 +1,84 @@
+// What storing a result costs, for the bounds of every operator.
+#pragma once
+
+#include <cmath>
+
+#include "reference/arithmetic/arithmetic.h"
+
+namespace attest {
+
+constexpr bool narrower(DType a, DType b) { return unit_roundoff(a) > unit_roundoff(b); }
+
+/// What a number too small to be held may lose: the smallest subnormal (half of it where a 16-bit type rounds), or the
+/// smallest normal number where subnormals are flushed.
+constexpr double underflow_unit(DType type, bool flush_to_zero) {
+  switch (type) {
+    case DType::f64: return flush_to_zero ? 0x1p-1022 : 0x1p-1074;
+    case DType::f32: return flush_to_zero ? 0x1p-126 : 0x1p-149;
+    case DType::f16: return 0x1p-25;
+    case DType::bf16: return 0x1p-134;
+  }
+  return 0;
+}
+
+/// Numbers of this size still round to the largest of the type, and not to an infinity.
+constexpr double largest_held(DType type) {
+  return type == DType::f64 ? largest_of(type) : largest_of(type) * (1 + unit_roundoff(type) / 2);
+}
+
+/// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.
+inline constexpr double kEvaluation = 1 + 0x1p-38;
+
+/// Roundings of the scale on its way into a score, each relative to the score. In base 2 a score that did not get
+/// log2(e) with its scale is multiplied by it: a rounded factor and a product.
+constexpr double scale_roundings(const Arithmetic& a) {
+  const double to_base2 = a.base2 ? 2 : 0;
+  switch (a.scale) {
+    case ScalePlacement::score: return 2 + to_base2;
+    case ScalePlacement::folded_log2e: return 4;
+    case ScalePlacement::split_root: return 5 + to_base2;
+  }
+  return 5 + to_base2;
+}
+
+/// Units of roundoff that dividing by the row sum may cost.
+constexpr double division_roundings(Division division) {
+  switch (division) {
+    case Division::ieee: return 1;
+    case Division::reciprocal: return 2;
+    case Division::opencl_division: return 5;
+    case Division::opencl_reciprocal: return 6;
+  }
+  return 6;
+}
+
+/// Steps of the online softmax over `keys` keys; 0 when whole rows are taken in one pass.
+inline double blocks_of(const Arithmetic& a, std::int64_t keys) {
+  return a.key_block > 0 ? std::ceil(static_cast<double>(keys) / static_cast<double>(a.key_block)) : 0;
+}
+
+/// Whether weights are computed a second time, after an online pass for the sum: they are divided before they are
+/// stored.
+constexpr bool two_passes(const Arithmetic& a) { return a.key_block > 0 && a.normalised_before_storage; }
+
+/// Results of one accumulator, rounded to `stored` unless that is as wide.
+struct Storing {
+  double u = 0, eta = 0;
+  double largest = kInfinity;  ///< beyond it a result becomes an infinity
+
+  Storing() = default;
+  Storing(const Arithmetic& a, DType stored) : eta(underflow_unit(stored, a.flush_to_zero)) {
+    const bool rounds = narrower(stored, a.accumulator);
+    const DType held = rounds ? stored : a.accumulator;
+    if (rounds) u = unit_roundoff(stored);
+    largest = largest_held(held);
+  }
+
+  /// Bound of a stored number: `error` before the store, infinite where it may round to an infinity.
+  double bound(double magnitude, double error) const {
+    if (error == kInfinity || magnitude + error > largest) return kInfinity;
+    return error + u * (magnitude + error) + eta;
+  }
+};
+
+}  // namespace attest

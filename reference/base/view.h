@@ -1,0 +1,95 @@
+// Strided views: how every tensor crosses an interface of attest.
+//
+// A view owns nothing. `data` points at the element with index (0, 0, 0, 0); strides count elements,
+// may be 0 on inputs (a broadcast axis) and never reach outside the buffer the view was made from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "reference/base/half.h"
+#include "reference/base/types.h"
+
+namespace attest {
+
+/// Element index of (b, h, l, d). With `starts` the rows of sequence b begin at row starts[b]: packed storage without
+/// padding, where the first stride is not used.
+constexpr std::int64_t element_at(const Index4& strides, const std::int64_t* starts, std::int64_t b, std::int64_t h,
+                                  std::int64_t l, std::int64_t d) {
+  const std::int64_t first = starts ? starts[b] * strides[2] : b * strides[0];
+  return first + h * strides[1] + l * strides[2] + d * strides[3];
+}
+
+template <class T>
+struct View {
+  T* data = nullptr;
+  Index4 shape{};
+  Index4 strides{};
+  const std::int64_t* starts = nullptr;  ///< packed sequences only (layout thd): B + 1 row numbers
+
+  T& operator()(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    return data[element_at(strides, starts, b, h, l, d)];
+  }
+  std::int64_t size() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
+};
+
+/// A view whose element type is known at run time only.
+template <class Void>
+struct AnyView {
+  Void* data = nullptr;
+  DType dtype = DType::f32;
+  Index4 shape{};
+  Index4 strides{};
+  const std::int64_t* starts = nullptr;
+
+  /// Where element (b, h, l, d) lies, in elements from `data`.
+  std::int64_t offset(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    return element_at(strides, starts, b, h, l, d);
+  }
+  /// The typed view. The caller has made sure that T is what `dtype` says.
+  template <class T>
+  View<T> as() const {
+    return {static_cast<T*>(data), shape, strides, starts};
+  }
+};
+
+using ConstTensor = AnyView<const void>;
+using MutableTensor = AnyView<void>;
+
+/// Bytes from element (0, 0, 0, 0) to the last one of a view, both included.
+template <class Void>
+std::size_t span_bytes(const AnyView<Void>& view) {
+  for (std::int64_t extent : view.shape) {
+    if (extent == 0) return 0;
+  }
+  std::int64_t last = 0;
+  for (int axis = view.starts ? 1 : 0; axis < 4; ++axis) {
+    const std::int64_t rows = view.starts && axis == 2 ? view.starts[view.shape[0]] : view.shape[axis];
+    if (rows == 0) return 0;
+    last += (rows - 1) * view.strides[axis];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(view.dtype);
+}
+
+/// Reads one element as a double, exactly.
+inline double load(const void* data, DType type, std::int64_t at) {
+  switch (type) {
+    case DType::f64: return static_cast<const double*>(data)[at];
+    case DType::f32: return static_cast<double>(static_cast<const float*>(data)[at]);
+    case DType::f16: return static_cast<double>(f16_to_float(static_cast<const std::uint16_t*>(data)[at]));
+    case DType::bf16: return static_cast<double>(bf16_to_float(static_cast<const std::uint16_t*>(data)[at]));
+  }
+  return 0;
+}
+
+/// Writes one element, rounded to nearest.
+inline void store(void* data, DType type, std::int64_t at, double value) {
+  switch (type) {
+    case DType::f64: static_cast<double*>(data)[at] = value; break;
+    case DType::f32: static_cast<float*>(data)[at] = static_cast<float>(value); break;
+    case DType::f16: static_cast<std::uint16_t*>(data)[at] = to_f16(value); break;
+    case DType::bf16: static_cast<std::uint16_t*>(data)[at] = to_bf16(value); break;
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,55 @@
+#include "reference/bounds/bound_constants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace attest {
+
+BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored) : arithmetic(a), storing(a, stored) {
+  u = unit_roundoff(a.accumulator);
+  e_exp = 2 * u * a.exp_ulps;
+  e_log = 2 * u * a.log_ulps;
+  e_tanh = 2 * u * a.tanh_ulps;
+  const bool scores_stored = a.score_stores > 0 && narrower(a.stored_scores, a.accumulator);
+  u_scores = scores_stored ? unit_roundoff(a.stored_scores) : 0;
+  eta_scores = scores_stored ? underflow_unit(a.stored_scores, a.flush_to_zero) : 0;
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
+  eta = underflow_unit(a.accumulator, a.flush_to_zero);
+  eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
+  half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
+  const double in_base = a.base2 || a.fused_log2e ? std::numbers::log2e : 1;  // scores are brought into these units
+  largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;
+  largest_step = scores_stored ? largest_score : kInfinity;
+  lag = std::exp(a.lazy_threshold);
+  // The difference is rounded; a fused multiply-add rounds once, and so is the log2(e) in it. Without a maximum
+  // there is no difference, only the multiplication.
+  shift_roundings = a.fused_log2e ? 2 : a.no_maximum ? 0 : 1;
+  blocks = blocks_of(a, p.key_length);
+  if (p.sinks) blocks = std::max(blocks, 1.0);  // the sink enters like a block of its own
+  scale_roundings = attest::scale_roundings(a);
+  if (p.softcap) {
+    const bool rounded =
+        a.accumulator == DType::f32 && static_cast<double>(static_cast<float>(*p.softcap)) != *p.softcap;
+    scale_roundings += rounded ? 2 : 1;
+    const double roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);  // but for tanh's
+    of_cap = both(e_tanh, gamma(roundings));
+  }
+  division_roundings = attest::division_roundings(a.division);
+  parts = static_cast<double>(a.parts) + (a.parts > 0 && p.sinks ? 1 : 0);  // a sink may be merged like a part
+  const bool parts_stored = a.parts > 0 && narrower(a.stored_parts, a.accumulator);
+  u_parts = parts_stored ? unit_roundoff(a.stored_parts) : 0;
+  eta_parts = parts_stored ? underflow_unit(a.stored_parts, a.flush_to_zero) : 0;
+  largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
+  key_dim = static_cast<double>(p.key_dim);
+  scale = std::fabs(p.scale_value());
+  larger_scale = std::max(1.0, scale);
+  of_product = gamma(key_dim + scale_roundings);
+  softcap = p.softcap;
+  wants_scores = p.wants_scores();
+  has_sinks = p.sinks;
+}
+
+}  // namespace attest

@@ -1,0 +1,39 @@
+// What an arithmetic costs in one call, whatever its rows: the constants of the formulas in error_bound.h, found once
+// for many rows.
+#pragma once
+
+#include <optional>
+
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/arithmetic/rounding.h"
+#include "reference/call/call.h"
+
+namespace attest {
+
+struct BoundConstants {
+  BoundConstants(const Call& call, const Arithmetic& arithmetic, DType stored);
+
+  Arithmetic arithmetic;
+  double u = 0, e_exp = 0, e_log = 0, e_tanh = 0, u_weights = 0, u_scores = 0, u_lse = 0;
+  double eta = 0, eta_weights = 0, eta_scores = 0, half_range = 0;
+  double largest_score = 0;    ///< beyond it a biased score may become an infinity
+  double largest_step = 0;     ///< likewise what is stored on the way to it
+  double lag = 0;              ///< how large a weight may be before the running maximum follows
+  double shift_roundings = 0;  ///< of the argument of exp, each relative to its distance from the maximum
+  Storing storing;
+  double blocks = 0, scale_roundings = 0, division_roundings = 0;
+  double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
+  double key_dim = 0;
+  double scale = 0;         ///< |scale|
+  double larger_scale = 0;  ///< max(1, |scale|): an operand or a score is scaled
+  double of_product = 0;    ///< relative, of a scaled product of q and k
+  std::optional<double> softcap;
+  double of_cap = 0;  ///< relative, of the cap's own roundings
+  bool wants_scores = false, has_sinks = false;
+
+  double gamma(double k) const { return k * u / (1 - k * u); }
+  /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.
+  static double both(double a, double b) { return a + b + a * b; }
+};
+
+}  // namespace attest

@@ -1,0 +1,489 @@
+#include "reference/bounds/error_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "reference/arithmetic/rounding.h"
+#include "reference/softmax/non_finite.h"
+
+namespace attest {
+namespace {
+
+/// Relative errors of the computed weights of one row, as far as they differ between keys.
+struct WeightErrors {
+  std::vector<double> of_weight;  ///< pt_j, absolute, 0 where hidden
+  double of_sink = 0;             ///< the same of the sink's share
+  double sum = 0;                 ///< W, the sink included
+  double largest_exponent = 0;    ///< max t_j
+  double reference_point = 0;     ///< E*: by how much the computed maximum may be off
+  double largest_score = 0;       ///< max E_j
+  double highest = -kInfinity;    ///< max s_j + E_j: what the computed maximum is at most
+  double surest = -kInfinity;     ///< max s_j - E_j: and at least
+};
+
+/// Absolute errors of one score after each step.
+struct ScoreErrors {
+  double raw = 0, capped = 0, biased = 0;
+};
+
+/// The errors of a row's scores.
+class RowScores {
+ public:
+  RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
+      : head_(head),
+        row_(row),
+        i_(i),
+        c_(c),
+        additive_(head.inputs().mask && head.inputs().mask->additive),
+        alibi_(!head.inputs().slopes.empty()) {}
+
+  ScoreErrors of(std::size_t j) const {
+    ScoreErrors errors;
+    // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
+    const double lost =
+        c_.eta * (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
+    double error = c_.of_product * row_.abs_products[j] + c_.larger_scale * lost;
+    errors.raw = stored(error, std::fabs(row_.raw[j]));
+    if (c_.softcap) {
+      const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
+      const double significance = 1 - slope * slope;
+      error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
+    }
+    errors.capped = stored(error, std::fabs(row_.capped[j]));
+    if (additive_ || alibi_) {
+      const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
+      const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
+      if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
+      if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
+      // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
+      // added: a mask may hold the largest number there is.
+      const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
+                                                       c_.u * std::fabs(bias.alibi)
+                                                 : c_.u * std::fabs(row_.biased[j]);
+      for (int n = 0; n < additive_ + alibi_; ++n) error += partial + c_.u * error;
+    }
+    // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
+    errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])));
+    return errors;
+  }
+
+ private:
+  /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
+  double stored(double error, double magnitude) const {
+    for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
+      error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
+    }
+    return error;
+  }
+
+  const Head& head_;
+  const Row& row_;
+  std::int64_t i_;
+  const BoundConstants& c_;
+  bool additive_, alibi_;
+};
+
+WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores& scores, const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
+  WeightErrors errors;
+  std::vector<double>& t = errors.of_weight;
+  t.assign(row.seen.size(), 0.0);
+  for (std::size_t j = 0; j < t.size(); ++j) {
+    if (!row.seen[j]) continue;
+    t[j] = scores.of(j).biased;
+    errors.largest_score = std::max(errors.largest_score, t[j]);
+    errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
+    errors.highest = std::max(errors.highest, row.biased[j] + t[j]);
+    errors.surest = std::max(errors.surest, row.biased[j] - t[j]);
+  }
+  const bool has_sink = row.sink != -kInfinity;
+  const double sink_error = has_sink && a.base2 ? c.gamma(2) * std::fabs(row.sink) : 0;
+  if (has_sink) errors.reference_point = std::max(errors.reference_point, sink_error - (row.max - row.sink));
+  if (has_sink) errors.highest = std::max(errors.highest, row.sink + sink_error);
+  if (has_sink) errors.surest = std::max(errors.surest, row.sink - sink_error);
+  if (a.no_maximum) errors.reference_point = 0;
+
+  const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
+  const double of_shift = c.shift_roundings * c.u;
+  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * of_shift * a.lazy_threshold + from_sum;
+  // The logsumexp of a key's part lies between the key's score and the row's logsumexp, whichever part it is. It is
+  // rounded, after a logarithm, and taken out of an exponential; each part passes one exponential for each part.
+  const double log_part = std::log(static_cast<double>(row.visible_count) + 1) + a.lazy_threshold;
+  const auto in_merge = [&](double score, double score_error) {
+    if (c.parts == 0) return 0.0;
+    const double largest_lse =
+        std::max(std::fabs(score) + score_error, std::fabs(row.lse) + errors.reference_point) + log_part * c.e_log;
+    const double below_lse = (row.lse - score) + score_error + errors.reference_point;
+    const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+    const double of_base = conversions * (largest_lse + 2 * log_part);
+    return c.e_log * log_part + c.u * (largest_lse + c.shift_roundings * below_lse + of_base) + c.parts * c.e_exp;
+  };
+  // The product of a maximum and log2(e) is rounded: within a row all have that error in common, but a rescaling takes
+  // the exact product for the rounded one.
+  const auto in_frames = [&](double score, double score_error) {
+    if (!a.fused_log2e || c.blocks + c.parts == 0) return 0.0;
+    // Summed in this order: a score may be the largest double.
+    const double largest = std::max(std::fabs(score), std::fabs(row.max));
+    return (c.blocks + c.parts) * (c.u * largest + c.u * (score_error + errors.reference_point + a.lazy_threshold));
+  };
+  const auto weight_error = [&](double score, double share, double score_error) {
+    const double below_max = row.max - score;
+    if (below_max == kInfinity)
+      return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
+    // Summed in this order: below_max may be the largest double there is.
+    const double shift = a.no_maximum ? std::fabs(score) : below_max;
+    const double exponent = score_error + of_shift * shift + of_shift * (score_error + errors.reference_point) +
+                            per_key + in_merge(score, score_error) + in_frames(score, score_error);
+    errors.largest_exponent = std::max(errors.largest_exponent, exponent);
+    // The second form lets huge finite masks vanish instead of overflowing.
+    return exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share;
+  };
+  for (std::size_t j = 0; j < t.size(); ++j) {
+    if (!row.seen[j]) continue;
+    t[j] = weight_error(row.biased[j], sums.shares[j], t[j]);
+    errors.sum += t[j];
+  }
+  if (has_sink) {
+    errors.of_sink = weight_error(row.sink, sums.share_of_sink, sink_error);
+    errors.sum += errors.of_sink;
+  }
+  return errors;
+}
+
+/// Sums over the visible keys that the errors of the weights enter, a list of columns of the output for each: loops
+/// over columns are done in vectors.
+struct ColumnSums {
+  std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
+  std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
+};
+
+ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
+  const std::size_t columns = row.output.size();
+  ColumnSums lists{std::vector<double>(columns), std::vector<double>(columns)};
+  // They don't overlap, which the compiler can't see.
+  double* __restrict centred = lists.centred.data();
+  double* __restrict weighted = lists.weighted.data();
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double value = factor * v[c];
+      centred[c] += off * std::fabs(value - row.output[c]);
+      weighted[c] += heaviest * std::fabs(value);
+    }
+  }
+  for (std::size_t c = 0; row.sink != -kInfinity && c < columns; ++c) {
+    centred[c] += errors.of_sink * std::fabs(row.output[c]);
+  }
+  return lists;
+}
+
+}  // namespace
+
+RowSums row_sums(const Head& head, const Row& row) {
+  const std::size_t columns = row.output.size();
+  const std::vector<double> zeros(columns);
+  RowSums sums{std::vector<double>(row.seen.size()), 0, zeros, zeros, zeros};
+  if (row.visible_count == 0) return sums;
+  double* __restrict spread = sums.spread.data();
+  double* __restrict largest = sums.largest.data();
+  double* __restrict absolute = sums.absolute.data();
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    sums.shares[j] = std::exp(row.biased[j] - row.lse);
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double value = factor * v[c];
+      const double magnitude = std::fabs(value);
+      spread[c] = std::max(spread[c], std::fabs(value - row.output[c]));
+      largest[c] = std::max(largest[c], magnitude);
+      absolute[c] += magnitude;
+    }
+  }
+  if (row.sink == -kInfinity) return sums;
+  sums.share_of_sink = std::exp(row.sink - row.lse);
+  for (std::size_t c = 0; c < columns; ++c) spread[c] = std::max(spread[c], std::fabs(row.output[c]));
+  return sums;
+}
+
+Arithmetic reference_arithmetic() {
+  Arithmetic a;
+  a.accumulator = a.stored_weights = DType::f64;
+  a.exp_ulps = a.log_ulps = 1;
+  a.normalised_before_storage = true;
+  return a;
+}
+
+namespace {
+
+/// Whether a visible score, or what is stored on its way, may become an infinity: such a row proves nothing. A score
+/// far below the maximum may do so, its weight is 0 all the same. What the data make infinite is left to `special`.
+bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFiniteScores& special,
+                         const BoundConstants& c) {
+  if (special.hide_all || std::isnan(row.max) || !(special.largest_product <= c.half_range)) return true;
+  const double scale = c.scale;
+  if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
+  const double raw_error = c.of_product * special.largest_product;
+  if (std::fabs(row.max) + raw_error > c.largest_score) return true;
+  if (c.largest_step == kInfinity) return false;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
+    // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
+    const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
+    if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
+    const ScoreErrors errors = scores.of(j);
+    const bool heaviest = row.biased[j] == row.max;
+    if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
+    if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
+  }
+  return false;
+}
+
+/// How far exp(s_j - lse) may be from the weight, whose score was computed for lse, and once more.
+double weight_from_lse(const Row& row, std::size_t j, double score_error, double lse_error, const BoundConstants& c) {
+  const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
+  const double below = row.lse - row.biased[j];
+  if (below == kInfinity) return c.eta;  // exp(-inf) is 0
+  const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
+  const double exponent =
+      score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
+  const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
+                                  : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
+  return off * (1 + 8 * c.u) + c.eta;
+}
+
+/// The largest |m| that a step may take weights under: of the row, and of each block by itself.
+double largest_maximum(const Row& row, const BoundConstants& c) {
+  double largest = std::fabs(row.max);
+  if (c.arithmetic.key_block == 0) return largest;
+  const auto block = static_cast<std::size_t>(c.arithmetic.key_block);
+  for (std::size_t first = 0; first < row.seen.size(); first += block) {
+    double highest = -kInfinity;
+    for (std::size_t j = first; j < std::min(first + block, row.seen.size()); ++j) {
+      if (row.seen[j]) highest = std::max(highest, row.biased[j]);
+    }
+    if (highest != -kInfinity) largest = std::max(largest, std::fabs(highest));
+  }
+  return largest;
+}
+
+/// The sum of the weights as it is computed.
+struct ComputedSum {
+  double size;        ///< exactly: under the row's maximum, or under none
+  double most;        ///< how large a weight may be while the sum is made, over its size at last
+  double lost;        ///< relative, of what underflows on the way into it: more than what its roundings cover
+  bool out_of_range;  ///< it may become an infinity, or so small that its weights are lost
+};
+ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, const BoundConstants& c) {
+  if (!c.arithmetic.no_maximum) {
+    // Weights are taken under a maximum whose product with log2(e) was rounded: by this many nats.
+    const double frame = c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.reference_point) : 0;
+    // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
+    return {row.sum * std::exp(-frame), c.lag * std::exp(frame), c.lag > 1 ? c.eta * n * c.lag / row.sum : 0,
+            !(frame <= 1)};
+  }
+  const double size = std::exp(row.lse), heaviest = std::exp(weights.highest) * (1 + c.e_exp);
+  const double lightest = std::exp(weights.surest);
+  const double lost = (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest;
+  const bool too_large = !(heaviest * n <= c.half_range / 4) ||
+                         (c.u_weights > 0 && !(heaviest <= largest_held(c.arithmetic.stored_weights)));
+  // A reciprocal of less may be an infinity.
+  const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
+  return {size, heaviest, lost, too_large || too_small};
+}
+
+/// Of the accumulator's logsumexp, before it is stored.
+double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,
+                    const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
+  const double log_parts = c.parts > 0 ? std::log(c.parts) : 0;
+  // Of the sum under a maximum that lags, and of the parts' weights.
+  const double log_sum = std::max(std::fabs(std::log(sum.size)) + a.lazy_threshold, log_parts);
+  // What the sum may lose to underflow where it adds stored weights.
+  const double lost = (a.sum_of_stored ? n * c.eta_weights / sum.size : 0) + sum.lost;
+  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
+  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
+  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
+  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+  double bound = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
+                 (1 + 4 * c.u);
+  // The maximum is brought into units of log 2, and back.
+  const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+  if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
+  return bound;
+}
+
+/// Bounds of the scores' stages, hidden keys included, and of the weights.
+void bound_stages(const Row& row, const RowScores& scores, const BoundConstants& c, const NonFiniteScores& special,
+                  const WeightErrors* weights, RowBound& bound) {
+  const std::size_t keys = row.seen.size();
+  const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
+  for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
+  const double product_relative = c.both(c.gamma(n + c.blocks + c.division_roundings), c.u_weights);
+  const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
+  const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
+  // As for the output: a rescaling that underflows loses eta of weights up to exp(T), a sum of stored weights what they
+  // lost in storage.
+  const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
+  const double underflow = (c.eta * (2 + n + c.blocks) + c.eta_weights) / std::min(1.0, sum.size) + shrunk;
+  const bool adds_stored = c.arithmetic.sum_of_stored && !c.arithmetic.no_maximum;  // else it is in sum.lost
+  const double in_sum = adds_stored ? n * c.eta_weights / sum.size : 0;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
+  for (std::size_t j = 0; j < keys; ++j) {
+    // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
+    const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
+    const bool decided = row.seen[j] && special.decides(j), capped = decided && (!c.softcap || std::isnan(row.raw[j]));
+    bound.raw[j] = by_class(decided);
+    bound.capped[j] = bound.biased[j] = by_class(capped);
+    bound.weights[j] = by_class(row.seen[j] && special.spoils_weight(row, j));
+    if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
+      const ScoreErrors errors = scores.of(j);
+      bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
+      bound.capped[j] = c.storing.bound(std::fabs(row.capped[j]), errors.capped);
+      const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
+      bound.biased[j] = held ? c.storing.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
+    }
+    if (!row.seen[j]) {
+      bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
+      continue;
+    }
+    if (!weights || std::isnan(row.weights[j])) continue;
+    const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
+    if (c.arithmetic.weights_from_lse) {
+      bound.weights[j] = c.storing.bound(w, weight_from_lse(row, j, scores.of(j).biased, bound.lse, c));
+      continue;
+    }
+    // The output's bound with V the identity.
+    const double larger = std::max(w, 1 - w);
+    const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
+    const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
+    const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
+    bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
+  }
+}
+
+}  // namespace
+
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, DType stored, RowBound& bound,
+               std::int64_t terms_column) {
+  bound_row(head, row, row_sums(head, row), i, BoundConstants(head.call(), a, stored), bound, terms_column);
+}
+
+void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int64_t i, const BoundConstants& c,
+               RowBound& bound, std::int64_t terms_column) {
+  bound.output.assign(row.output.size(), 0.0);
+  bound.lse = 0;
+  bound.terms = {};
+  const Arithmetic& a = c.arithmetic;
+  const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range);
+  const RowScores scores(head, row, i, c);
+  if (row.visible_count == 0) {
+    // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
+    if (row.sink != -kInfinity) {
+      const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log, of_frame = a.fused_log2e ? 3 * c.u : 0;
+      bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log + of_frame) * (1 + std::fabs(row.sink));
+      const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
+      if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
+    }
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+    return;
+  }
+
+  if (special.spoil_row) {
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+    // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
+    bool undefined = false;
+    for (std::size_t j = 0; j < row.seen.size(); ++j)
+      undefined = undefined || (row.seen[j] && std::isnan(row.biased[j]));
+    if (a.no_maximum && !undefined) {
+      bound.lse = kInfinity;
+      bound.output.assign(row.output.size(), kInfinity);
+      for (std::size_t j = 0; c.wants_scores && j < row.seen.size(); ++j) {
+        if (row.seen[j]) bound.weights[j] = kInfinity;
+      }
+    }
+    return;
+  }
+  const auto proves_nothing = [&] {
+    bound.output.assign(row.output.size(), kInfinity);
+    bound.lse = kInfinity;
+    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+  };
+  if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
+  const WeightErrors weights = weight_errors(row, of_row, scores, c);
+  const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
+  const ComputedSum sum = computed_sum(row, weights, n, c);
+  if (sum.out_of_range) return proves_nothing();
+  bound.lse = bound_of_lse(row, weights, n, sum, c);
+  if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
+  // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
+  if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
+  const ColumnSums sums = column_sums(head, row, weights);
+  const double lambda = a.normalised_before_storage ? 1 : sum.size;
+  const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
+  const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
+  const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
+  const bool convex_only = !(weights.sum < 1);
+  // Weights beyond 1 are those of a maximum that lags.
+  const bool weights_overflow =
+      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
+  // What one that shrinks may lose more than once, of the values that it weighs.
+  const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
+  // Weights that are divided before they are stored exist only when the online sum is complete: they are computed once
+  // more, with errors that no longer cancel against those in the sum.
+  const double in_two_passes = !two_passes(a) || convex_only ? 0 : 2 * weights.sum / (1 - weights.sum);
+  double kept = 1;  // sum p_j * r_j, r_j the dropout factor
+  if (!row.factors.empty()) kept = std::inner_product(row.weights.begin(), row.weights.end(), row.factors.begin(), 0.0);
+
+  // A part's result is divided, weighed, added, and shrunk with what was added before.
+  const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
+  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(u_weights, c.u_parts));
+  const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
+  for (std::size_t column = 0; column < row.output.size(); ++column) {
+    if (!std::isfinite(row.output[column])) {
+      // A score within half a unit of the largest number rounds to that.
+      const WeightRange range{-c.largest_score * (1 + c.u / 2),
+                              4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight};
+      const bool by_class = decides_output(head, row, column, c.half_range, range);
+      bound.output[column] = by_class ? 0 : kInfinity;
+      continue;
+    }
+    const double magnitude = std::fabs(row.output[column]);
+    // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
+    const double centred =
+        convex_only ? of_row.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), of_row.spread[column]);
+    const double weighted = convex_only ? of_row.largest[column]
+                                        : std::min(sums.weighted[column] / (1 - weights.sum), of_row.largest[column]);
+    const double products = product_relative * weighted;
+    const double division = division_relative * magnitude;
+    const double in_sum = a.sum_of_stored ? n * magnitude : 0;
+    double underflow = c.eta * of_row.absolute[column] / sum.size +
+                       c.eta_weights * (of_row.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
+    if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
+    if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
+    const double before = second_order * (centred + products + division + underflow);
+    const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.half_range) || weights_overflow;
+    const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
+    const bool unbounded = may_overflow || part_may_overflow || (two_passes(a) && convex_only);
+    bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
+    if (static_cast<std::int64_t>(column) == terms_column) {
+      bound.terms = {weights.largest_score,
+                     weights.sum,
+                     centred,
+                     products,
+                     division,
+                     underflow,
+                     c.storing.u * (magnitude + before) + c.storing.eta};
+    }
+  }
+}
+
+}  // namespace attest

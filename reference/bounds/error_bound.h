@@ -1,0 +1,55 @@
+// How far a correct implementation may stray from the reference, per output element.
+//
+// A worst-case bound, derived from the row's data and from the declared arithmetic; nothing in it is tuned.
+// Any order of summation is covered (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); the
+// softmax part uses that a shift common to a row cancels and that outputs are convex combinations
+// (compare Blanchard, Higham and Higham, IMA J. Numer. Anal. 41, 2021).
+#pragma once
+
+#include <vector>
+
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/bounds/bound_constants.h"
+#include "reference/softmax/attention.h"
+
+namespace attest {
+
+/// Absolute bounds for one query row. Infinity where the arithmetic may overflow: such an element proves nothing.
+struct RowBound {
+  std::vector<double> output;  ///< Dv entries
+  double lse = 0;
+  /// Lk entries each, only where the call asks for that output.
+  std::vector<double> raw, capped, biased, weights;
+
+  // The terms, for `attest explain`, at the output column asked for.
+  struct Terms {
+    double score = 0;   ///< largest E_j: absolute error of a biased score
+    double weight = 0;  ///< W: sum of the weights' errors
+    double centred = 0, products = 0, division = 0, underflow = 0, storage = 0;
+  } terms;
+};
+
+/// `row` must be row i of `head`. `terms_column` >= 0 asks for the terms of that output element.
+/// `stored` is the type in which the results are handed over (lse: accumulator_of(stored)).
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored,
+               RowBound& bound, std::int64_t terms_column = -1);
+
+/// What the bounds of a row have in common, whatever the arithmetic. Under dropout v_j stands for keep_j / (1 - p_drop)
+/// * v_j. A sink is one more key with v = 0.
+struct RowSums {
+  std::vector<double> shares;    ///< exp(s_j - lse), 0 where hidden
+  double share_of_sink = 0;      ///< the same of the sink
+  std::vector<double> spread;    ///< max |v_jc - o_c|, over visible keys j, for each column c of the output
+  std::vector<double> largest;   ///< max |v_jc|
+  std::vector<double> absolute;  ///< sum |v_jc|
+};
+RowSums row_sums(const Head& head, const Row& row);
+
+/// The same with what doesn't depend on the row, or not on the arithmetic, given.
+void bound_row(const Head& head, const Row& row, const RowSums& sums, std::int64_t i, const BoundConstants& constants,
+               RowBound& bound, std::int64_t terms_column = -1);
+
+/// The arithmetic of reference/ itself, whose own error is added to every comparison.
+Arithmetic reference_arithmetic();
+
+}  // namespace attest

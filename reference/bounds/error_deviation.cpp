@@ -1,0 +1,334 @@
+#include "reference/bounds/error_deviation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reference/arithmetic/rounding.h"
+
+namespace attest {
+namespace {
+
+double square(double x) { return x * x; }
+
+/// Four vectors of 512 bits.
+constexpr std::size_t kMostLanes = 64;
+
+/// Squares of the partial sums where every lanes-th term goes into the same accumulator, and those are added at last.
+double squares_in_lanes(std::span<const double> terms, std::size_t lanes) {
+  double squares = 0, joined = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    double sum = 0;
+    for (std::size_t at = lane; at < terms.size(); at += lanes) {
+      sum += terms[at];
+      squares += sum * sum;
+    }
+    joined += sum;
+    squares += joined * joined;
+  }
+  return squares;
+}
+
+/// Partial sums of `terms`: the sum of their squares, in this order, in as many accumulators as vectors have lanes, or
+/// expected of a random order, whichever is largest. An implementation adds in an order of its own, and terms that
+/// cancel in pairs do so in one order only.
+struct PartialSums {
+  double squares = 0, largest = 0;
+
+  explicit PartialSums(std::span<const double> terms) {
+    double sum = 0, of_squares = 0;
+    for (double term : terms) {
+      sum += term;
+      squares += sum * sum;
+      of_squares += term * term;
+      largest = std::max({largest, std::fabs(sum), std::fabs(term)});
+    }
+    const auto n = static_cast<double>(terms.size());
+    squares = std::max(squares, (n + 1) * (of_squares / 6 + sum * sum / 3));
+    for (std::size_t lanes = 2; lanes <= kMostLanes && lanes < terms.size(); lanes *= 2) {
+      squares = std::max(squares, squares_in_lanes(terms, lanes));
+    }
+  }
+
+  /// What terms lose that are too small for the sum: each at most itself, and at most half a unit of the sum.
+  double lost(std::span<const double> terms, double u) const {
+    double total = 0;
+    for (double term : terms) {
+      if (std::fabs(term) < 2 * u * largest) total += std::min(std::fabs(term), u * largest);
+    }
+    return total;
+  }
+};
+
+/// Whether more than a quarter of the terms that are not 0 are repetitions of others.
+bool mostly_repeated(std::vector<double> terms) {
+  std::erase(terms, 0.0);
+  constexpr std::size_t kFew = 8;
+  if (terms.size() <= kFew) return false;
+  std::sort(terms.begin(), terms.end());
+  const auto distinct = std::unique(terms.begin(), terms.end()) - terms.begin();
+  return static_cast<std::size_t>(distinct) * 4 < 3 * terms.size();
+}
+
+/// Whether the terms lie so close to each other that the sum's last unit rounds all of them alike: `largest` is its
+/// largest partial sum. A few units of distance, and their roundings no longer know of each other.
+bool rounded_alike(std::span<const double> terms, double largest, double u) {
+  constexpr double kUnits = 8;
+  const auto n = static_cast<double>(terms.size());
+  const double mean = std::accumulate(terms.begin(), terms.end(), 0.0) / n;
+  double distance = 0;
+  for (const double term : terms) distance += std::fabs(term - mean);
+  return distance / n < kUnits * 2 * u * largest;
+}
+
+/// Values this close to underflow lose bits in products that the model takes for exact to 1 + u.
+constexpr double kSmallestValue = 0x1p-90;
+
+/// Squares of smaller terms are no normal numbers of the float64 that this is computed in.
+constexpr double kSmallestTerm = 0x1p-400;
+
+}  // namespace
+
+RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std::span<const std::int64_t> columns)
+    : head_(head), row_(row), columns_(columns.begin(), columns.end()), shared_(columns.size()) {
+  const Call& p = head.call();
+  const auto dim = static_cast<std::size_t>(p.key_dim);
+  const double scale = p.scale_value();
+  const std::vector<double> q = head.query_row(i);
+  std::vector<double> products(dim);
+  std::vector<double> moments(columns_.size() * dim);  ///< sum_j p_j * (v_jc - o_c) * k_jd
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    const double* k = head.key_row(static_cast<std::int64_t>(j));
+    for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
+    // Fills that repeat do so in every key: one is enough, and sorting all of them would cost more than the rest.
+    if (keys_.empty()) same_products_ = mostly_repeated(products);
+    const PartialSums sums(products);
+    const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
+    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    keys_.push_back({j, scale * scale * squares, bias.additive, bias.alibi});
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    for (std::size_t n = 0; n < columns_.size(); ++n) {
+      const auto c = static_cast<std::size_t>(columns_[n]);
+      largest_value_ = std::max(largest_value_, std::fabs(v[c]));
+      const double pull = row.weights[j] * (factor * v[c] - row.output[c]);
+      if (pull == 0) continue;
+      for (std::size_t d = 0; d < dim; ++d) moments[n * dim + d] += pull * k[d];
+    }
+  }
+  for (std::size_t n = 0; n < columns_.size(); ++n) {
+    for (std::size_t d = 0; d < dim; ++d) shared_[n] += square(scale * q[d] * moments[n * dim + d]);
+  }
+}
+
+bool RowDeviation::claims(const Arithmetic& a) const {
+  const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
+  return !keys_.empty() && !same_products_ && std::isfinite(row_.max) && row_.largest_product < half_range &&
+         std::fabs(row_.max) < half_range && largest_value_ < half_range && largest_value_ > kSmallestValue;
+}
+
+/// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
+std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
+  const Call& p = head_.call();
+  const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
+  const double blocks = blocks_of(a, p.key_length);
+  const bool scores_stored = narrower(a.stored_scores, a.accumulator);
+  const double stores = scores_stored ? a.score_stores * square(unit_roundoff(a.stored_scores) / u) : 0;
+  // Scores so small that their type holds few bits of them.
+  const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
+  const double underflows = scores_stored ? a.score_stores * square(eta / u) : 0;
+  std::vector<double> variances;
+  for (const Key& key : keys_) {
+    const double raw = row_.raw[key.j], capped = row_.capped[key.j], biased = row_.biased[key.j];
+    double variance = key.partials + scale_roundings(a) * raw * raw;
+    if (p.softcap) {
+      const double slope = 1 - square(std::tanh(raw / *p.softcap));
+      variance =
+          slope * slope * (variance + raw * raw) + (square(2 * a.tanh_ulps) + (a.base2 ? 3 : 1)) * square(capped);
+    }
+    const double added = std::fabs(key.additive) + std::fabs(key.alibi);
+    if (key.additive != 0) variance += biased * biased;
+    if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
+    if (a.base2) variance += 2 * added * added;
+    variance += stores * std::max(square(capped), square(biased)) + underflows;
+    const double shift = a.no_maximum ? biased : row_.max - biased;
+    const double of_shift = (a.fused_log2e ? 2 : a.no_maximum ? 0 : 1) * square(shift);
+    variances.push_back(variance + of_shift + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
+  }
+  return variances;
+}
+
+RowDeviation::Terms RowDeviation::terms_of(std::size_t n, double u) const {
+  const auto c = static_cast<std::size_t>(columns_[n]);
+  Terms terms;
+  std::vector<double> weights, products;
+  if (row_.sink != -kInfinity) weights.push_back(std::exp(row_.sink - row_.lse));
+  for (const Key& key : keys_) {
+    const double factor = row_.factors.empty() ? 1 : row_.factors[key.j];
+    terms.values.push_back(factor * head_.value_row(static_cast<std::int64_t>(key.j))[c]);
+    weights.push_back(row_.weights[key.j]);
+    products.push_back(weights.back() * terms.values.back());
+  }
+  const PartialSums of_weights(weights), of_products(products);
+  terms.largest = of_products.largest;
+  terms.partials = of_products.squares;
+  terms.weight_partials = of_weights.squares;
+  terms.lost = of_products.lost(products, u) + of_weights.lost(weights, u) * std::fabs(row_.output[c]);
+  terms.repeated = rounded_alike(weights, of_weights.largest, u) || rounded_alike(products, of_products.largest, u) ||
+                   mostly_repeated(std::move(products)) || mostly_repeated(std::move(weights));
+  return terms;
+}
+
+/// A maximum that rises rescales everything before by one factor, whose error all those keys share. What comes before
+/// is an implementation's own choice: from either end, or in pairs of blocks, whichever is largest.
+double RowDeviation::rescaling_variance(const std::vector<double>& pulls, double of_sink, const Arithmetic& a) const {
+  if (a.key_block == 0) return 0;
+  const double of_factor = square(2 * a.exp_ulps) + 2;
+  // The factor is taken for the old maximum as it is, and sums were made for its rounded product.
+  const auto error = [&](double pulled, double max) {
+    if (max == -kInfinity) return 0.0;  // nothing that has a weight
+    return (of_factor + (a.fused_log2e ? square(max) : 0)) * square(pulled);
+  };
+  struct State {
+    double pulled, max;
+  };
+  const auto walk = [&](auto key_at) {
+    State before{of_sink, row_.sink};
+    double variance = 0;
+    for (std::size_t n = 0; n < pulls.size(); ++n) {
+      const std::size_t m = key_at(n);
+      if (row_.biased[keys_[m].j] > before.max) {
+        variance += error(before.pulled, before.max);
+        before.max = row_.biased[keys_[m].j];
+      }
+      before.pulled += pulls[m];
+    }
+    return variance;
+  };
+  const double forwards = walk([](std::size_t n) { return n; });
+  const double backwards = walk([&](std::size_t n) { return pulls.size() - 1 - n; });
+  std::vector<State> states;
+  if (row_.sink != -kInfinity) states.push_back({of_sink, row_.sink});
+  for (std::size_t m = 0, block = 0; m < pulls.size(); ++m) {
+    const std::size_t own = keys_[m].j / static_cast<std::size_t>(a.key_block);
+    if (m == 0 || own != block) states.push_back({0, -kInfinity});
+    block = own;
+    states.back().pulled += pulls[m];
+    states.back().max = std::max(states.back().max, row_.biased[keys_[m].j]);
+  }
+  double in_pairs = 0;
+  for (; states.size() > 1; states.resize((states.size() + 1) / 2)) {
+    for (std::size_t n = 0; 2 * n < states.size(); ++n) {
+      State one = states[2 * n];
+      if (2 * n + 1 < states.size()) {
+        const State& other = states[2 * n + 1];
+        const State& lower = one.max < other.max ? one : other;
+        in_pairs += error(lower.pulled, lower.max);
+        one = {one.pulled + other.pulled, std::max(one.max, other.max)};
+      }
+      states[n] = one;
+    }
+  }
+  return std::max({forwards, backwards, in_pairs});
+}
+
+/// sigma^2 over u^2/3, but for the storing of P and of the result.
+double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Arithmetic& a,
+                                     const std::vector<double>& weights) const {
+  const double o = row_.output[static_cast<std::size_t>(columns_[n])];
+  const double in_product =
+      (a.normalised_before_storage ? division_roundings(a.division) : 0) + (row_.factors.empty() ? 1 : 5);
+  double variance = terms.partials + o * o * terms.weight_partials;
+  double of_scale = 0, of_log2e = 0, pulled = 0;
+  if (row_.sink != -kInfinity) {  // one more key, first of all, whose value is 0 and whose score is exact
+    pulled = -std::exp(row_.sink - row_.lse) * o;
+    variance += square(pulled) * (square(row_.max - row_.sink) + square(2 * a.exp_ulps) +
+                                  4 * blocks_of(a, head_.call().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
+  }
+  std::vector<double> pulls(keys_.size());
+  for (std::size_t m = 0; m < keys_.size(); ++m) {
+    const std::size_t j = keys_[m].j;
+    const double weight = row_.weights[j], pull = weight * (terms.values[m] - o);
+    pulls[m] = pull;
+    variance += in_product * square(weight * terms.values[m]) + pull * pull * weights[m];
+    of_scale += row_.raw[j] * pull;
+    of_log2e += row_.biased[j] * pull;
+  }
+  if (a.fused_log2e) variance += square(of_log2e);  // its rounded factor
+  return variance + rescaling_variance(pulls, pulled, a) + scale_roundings(a) * square(of_scale) + shared_[n] +
+         (division_roundings(a.division) + 1) * o * o;
+}
+
+/// What merging parts adds to sigma^2 over u^2/3. The errors of a part's weight are common to all of its keys, which
+/// follow each other.
+double RowDeviation::merge_variance(std::size_t n, const Terms& terms, const Arithmetic& a) const {
+  if (a.parts == 0) return 0;
+  const std::int64_t length = head_.call().key_length;
+  const double u = unit_roundoff(a.accumulator), o = row_.output[static_cast<std::size_t>(columns_[n])];
+  const double stored = narrower(a.stored_parts, a.accumulator) ? square(unit_roundoff(a.stored_parts) / u) : 0;
+  const auto parts = static_cast<double>(a.parts), log_sum = std::log(static_cast<double>(keys_.size()) + 1);
+  double variance = 2 * parts * o * o;
+  std::size_t m = 0;
+  for (std::int64_t part = 1; part <= a.parts; ++part) {
+    double weight = 0, product = 0;
+    for (; m < keys_.size(); ++m) {
+      const std::size_t j = keys_[m].j;
+      if (static_cast<std::int64_t>(j) >= length / a.parts * part + length % a.parts * part / a.parts) break;
+      weight += row_.weights[j];
+      product += row_.weights[j] * terms.values[m];
+    }
+    if (weight == 0) continue;
+    const double below = std::log(weight), lse = row_.lse + below;
+    const double of_weight =
+        square(lse) + square(below) + square(2 * a.log_ulps * log_sum) + parts * square(2 * a.exp_ulps);
+    variance += of_weight * square(product - weight * o) +
+                (2 * parts + division_roundings(a.division) + stored) * square(product);
+  }
+  return variance;
+}
+
+std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
+  std::vector<double> deviations(columns_.size(), kInfinity);
+  if (!claims(a)) return deviations;
+  // Under no maximum weights keep their size, and are lost outside of this range.
+  const double in_range = a.stored_weights == DType::f16 ? 6 : a.accumulator == DType::f64 ? 600 : 60;
+  if (a.no_maximum && !(std::fabs(row_.lse) < in_range && std::fabs(row_.max) < in_range)) return deviations;
+  const double u = unit_roundoff(a.accumulator), third = u * u / 3;
+  const std::vector<double> weights = weight_variances(a);
+  // Beyond this the error of a weight is no longer in proportion to that of its score.
+  constexpr double kLinear = 0.03;
+  if (!(std::sqrt(third * *std::max_element(weights.begin(), weights.end())) < kLinear)) return deviations;
+
+  const Storing storing(a, stored);
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  const double of_stored = weights_stored ? square(unit_roundoff(a.stored_weights)) / 3 : 0;
+  const double eta = underflow_unit(a.accumulator, a.flush_to_zero);
+  const double eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  const double sum = a.no_maximum ? std::exp(row_.lse) : row_.sum;
+  const double lambda = a.normalised_before_storage ? 1 : sum, lag = std::exp(a.lazy_threshold);
+  double kept = 1;  // sum p_j * r_j, r_j the dropout factor
+  if (!row_.factors.empty()) {
+    kept = std::inner_product(row_.weights.begin(), row_.weights.end(), row_.factors.begin(), 0.0);
+  }
+  for (std::size_t n = 0; n < columns_.size(); ++n) {
+    const double o = row_.output[static_cast<std::size_t>(columns_[n])];
+    const Terms terms = terms_of(n, u);
+    if (terms.repeated || terms.largest < kSmallestTerm || !std::isfinite(o)) continue;
+    double absolute = 0, rounded = 0;
+    for (std::size_t m = 0; m < keys_.size(); ++m) {
+      absolute += std::fabs(terms.values[m]);
+      rounded += square(row_.weights[keys_[m].j] * (a.sum_of_stored ? terms.values[m] - o : terms.values[m]));
+    }
+    const double in_sum = a.sum_of_stored ? static_cast<double>(keys_.size()) * std::fabs(o) : 0;
+    double underflow = eta * lag * absolute / sum + eta_weights * (absolute + in_sum) / lambda +
+                       eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
+    if (a.flush_to_zero) underflow += eta * kept;
+    const double in_sums = column_variance(n, terms, a, weights) + merge_variance(n, terms, a);
+    const double variance = third * in_sums + of_stored * rounded + square(storing.u * o) / 3 + square(underflow);
+    deviations[n] = std::sqrt(variance) + terms.lost / kSuspectDeviations;
+  }
+  return deviations;
+}
+
+}  // namespace attest

@@ -1,0 +1,84 @@
+#include "reference/call/call.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attest {
+
+bool Call::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
+
+double Call::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
+
+std::int64_t Call::query_count(std::int64_t b) const {
+  const auto at = static_cast<std::size_t>(b);
+  return lengths && at < lengths->query.size() ? lengths->query[at] : query_length;
+}
+
+std::int64_t Call::key_count(std::int64_t b) const {
+  const auto at = static_cast<std::size_t>(b);
+  return lengths && at < lengths->key.size() ? lengths->key[at] : key_length;
+}
+
+std::int64_t Call::diagonal_offset(std::int64_t b) const {
+  if (past > 0) return past;
+  return align == Align::bottom_right ? key_count(b) - query_count(b) : 0;
+}
+
+bool Call::wants_scores() const {
+  return wants(Output::raw) || wants(Output::capped) || wants(Output::biased) || wants(Output::weights);
+}
+
+Placement locate(const Call& p, std::int64_t b, std::int64_t i, std::int64_t j) {
+  if (!p.segments) return {true, i + p.diagonal_offset(b), j};
+  const auto& keys = p.segments->key;
+  const auto& queries = p.segments->query.empty() ? keys : p.segments->query;
+  std::int64_t query_start = 0, key_start = 0;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const bool holds_query = i < query_start + queries[n], holds_key = j < key_start + keys[n];
+    if (holds_query || holds_key) {
+      const std::int64_t offset = p.align == Align::bottom_right ? keys[n] - queries[n] : 0;
+      return {holds_query && holds_key, i - query_start + offset, j - key_start};
+    }
+    query_start += queries[n];
+    key_start += keys[n];
+  }
+  return {false, 0, 0};
+}
+
+std::vector<double> published_alibi_slopes(std::int64_t heads) {
+  const auto of_power = [](std::int64_t n) {
+    double ratio = 0x1p-8;  // 2^(-8/n) by halving the exponent
+    for (std::int64_t m = n; m > 1; m /= 2) ratio = std::sqrt(ratio);
+    std::vector<double> slopes;
+    double slope = 1;
+    for (std::int64_t h = 0; h < n; ++h) slopes.push_back(slope *= ratio);
+    return slopes;
+  };
+  if (heads == 0) return {};
+  std::int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  std::vector<double> slopes = of_power(power);
+  const std::vector<double> finer = power < heads ? of_power(2 * power) : std::vector<double>{};
+  for (std::size_t n = 0; static_cast<std::int64_t>(slopes.size()) < heads; n += 2) slopes.push_back(finer[n]);
+  return slopes;
+}
+
+std::int64_t page_count(const Call& p, std::int64_t b) { return (p.key_count(b) + *p.page_size - 1) / *p.page_size; }
+
+std::int64_t page_count(const Call& p) {
+  std::int64_t pages = 0;
+  if (!p.lengths) {
+    return __builtin_mul_overflow(p.batch, page_count(p, 0), &pages) ? std::numeric_limits<std::int64_t>::max() : pages;
+  }
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(p.lengths->key.size()); ++b) pages += page_count(p, b);
+  return pages;
+}
+
+std::int64_t block_rows(const Call& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
+std::int64_t block_columns(const Call& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
+
+DType Call::mask_dtype() const { return mask_type.value_or(dtype); }
+
+bool Call::uses_diagonal() const { return causal || alibi || window_left != kUnbounded || window_right != kUnbounded; }
+
+}  // namespace attest

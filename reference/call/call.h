@@ -1,0 +1,147 @@
+// One attention call, described completely: sizes, options, and how its tensors lie. This is all that a backend is
+// told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "reference/base/names.h"
+#include "reference/base/types.h"
+
+namespace attest {
+
+enum class Align : std::uint8_t { top_left, bottom_right };
+enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
+enum class TensorId : std::uint8_t { q, k, v, mask, out };
+/// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
+enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
+enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
+
+template <>
+inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
+template <>
+inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
+template <>
+inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "out");
+template <>
+inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
+template <>
+inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present");
+
+struct MaskSpec {
+  bool additive = false;
+  std::array<bool, 4> kept{};  ///< B, H, Q, K: false where the axis is broadcast
+  bool operator==(const MaskSpec&) const = default;
+};
+
+struct TensorSpec {
+  std::optional<Layout> layout;
+  std::optional<Index4> strides;  ///< elements, axes b, h, l, d
+  std::int64_t offset = 0;        ///< elements before the first
+  bool operator==(const TensorSpec&) const = default;
+};
+
+struct BlockSpec {
+  std::int64_t rows = 1, columns = 1;
+  bool operator==(const BlockSpec&) const = default;
+};
+
+/// Key lengths per batch, or lengths of segments; `query` is empty when only keys were given.
+struct LengthSpec {
+  std::vector<std::int64_t> query, key;
+  bool operator==(const LengthSpec&) const = default;
+};
+
+struct Call {
+  static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+  Op op = Op::attention;
+  DType dtype = DType::f32;  ///< storage of q, k, v and out
+  std::int64_t batch = 1;
+  std::int64_t query_heads = 1, key_heads = 1;
+  std::int64_t query_length = 0, key_length = 0;
+  std::int64_t key_dim = 1, value_dim = 1;
+  std::optional<double> scale;  ///< unset: 1/sqrt(key_dim)
+  bool causal = false;
+  Align align = Align::top_left;
+  std::int64_t window_left = kUnbounded, window_right = kUnbounded;
+  std::int64_t prefix = 0;
+  bool prefix_causal = false;  ///< the prefix escapes the window, but not the diagonal of `causal`
+  std::optional<LengthSpec> lengths, segments;
+  std::optional<MaskSpec> mask;
+  std::optional<DType> mask_type;  ///< of an additive mask; unset means the call's
+  std::optional<BlockSpec> blocks;
+  std::optional<double> softcap;
+  bool alibi = false;
+  std::vector<double> alibi_slopes;
+  bool sinks = false;
+  std::vector<double> sink_values;
+  double dropout = 0;
+  std::uint64_t dropout_seed = 0;  ///< 0 without dropout
+  std::int64_t past = 0;
+  std::optional<std::int64_t> page_size;
+  bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
+  bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
+  bool initial_state = false;   ///< and a state to start from instead of zeros
+  std::vector<Output> outputs = {Output::o};
+  Layout layout = Layout::bhld;
+  std::int64_t gap = 0;  ///< layout thd: rows between two sequences that belong to none
+  std::array<TensorSpec, kNames<TensorId>.size()> tensors{};  ///< by TensorId
+
+  bool operator==(const Call&) const = default;
+
+  const TensorSpec& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+  TensorSpec& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
+  bool wants(Output output) const;
+
+  double scale_value() const;
+  std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
+  /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
+  std::int64_t query_count(std::int64_t b) const;
+  std::int64_t key_count(std::int64_t b) const;
+  /// Of these, the queries and keys that have storage: packed sequences and pages leave out what lies beyond a length.
+  std::int64_t stored_queries(std::int64_t b) const { return packed_sequences() ? query_count(b) : query_length; }
+  std::int64_t stored_keys(std::int64_t b) const { return packed_sequences() || page_size ? key_count(b) : key_length; }
+  /// Query i of batch b stands on the diagonal at key i + offset. Segments have their own: see locate().
+  std::int64_t diagonal_offset(std::int64_t b) const;
+  /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
+  bool packed_sequences() const { return layout == Layout::thd; }
+  /// Whether `alibi_slopes` has a slope for each batch and query head, and not one for each query head.
+  bool slopes_per_batch() const { return static_cast<std::int64_t>(alibi_slopes.size()) > query_heads; }
+  /// Any of raw, capped, biased, weights.
+  bool wants_scores() const;
+  DType mask_dtype() const;
+  /// Whether the operator has a score for each query and key.
+  bool has_scores() const { return op == Op::attention; }
+  /// Which inputs the rule of linear attention has; both false for softmax attention.
+  bool has_decay() const { return rule_has_decay(op); }
+  bool has_beta() const { return rule_has_beta(op); }
+  static bool rule_has_decay(Op op) { return op == Op::gated || op == Op::gated_delta; }
+  static bool rule_has_beta(Op op) { return op == Op::delta || op == Op::gated_delta; }
+  /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
+  bool uses_diagonal() const;
+};
+
+/// Where a query and a key stand to each other once segments are taken apart.
+struct Placement {
+  bool same_segment = true;
+  std::int64_t diagonal = 0, key = 0;  ///< within the segment; `key == diagonal` is on the diagonal
+};
+Placement locate(const Call& call, std::int64_t b, std::int64_t i, std::int64_t j);
+
+/// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no
+/// power of two), in double, by square roots and products alone.
+std::vector<double> published_alibi_slopes(std::int64_t heads);
+
+/// Pages of a paged cache: of batch b, and in all.
+std::int64_t page_count(const Call& call, std::int64_t b);
+std::int64_t page_count(const Call& call);
+
+/// Blocks along queries and keys of a block mask.
+std::int64_t block_rows(const Call& call);
+std::int64_t block_columns(const Call& call);
+
+}  // namespace attest

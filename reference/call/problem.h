@@ -1,0 +1,54 @@
+// A Problem is one call together with the data to fill its tensors with. Wherever a call is wanted, a problem will do.
+//
+// Its text form is the case line (reference/options/case_line.h). Everything here is a plain value; two problems are
+// equal exactly when their canonical lines are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/call/call.h"
+
+namespace attest {
+
+/// A named generator of data with its numbers: `normal`, `spread(88)`, `band(32)`.
+struct Fill {
+  std::string name = "normal";
+  std::vector<double> args;
+  bool operator==(const Fill&) const = default;
+};
+
+/// What stands in the tensors of a call: a function of these and of the element's index alone.
+struct TestData {
+  Fill fill;
+  std::array<std::optional<Fill>, 3> own_fills{};  ///< of q, k, v where it is not `fill`
+  Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
+  std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
+  std::string poison;                                           ///< empty, or "hidden:kv" and the like
+  std::uint64_t seed = 0;
+
+  bool operator==(const TestData&) const = default;
+
+  /// Of q, k or v.
+  const Fill& fill_of(TensorId id) const {
+    const std::optional<Fill>& own = own_fills[static_cast<std::size_t>(id)];
+    return own ? *own : fill;
+  }
+};
+
+struct Problem : Call {
+  TestData data;
+
+  bool operator==(const Problem&) const = default;
+
+  /// The seed of the data, and of dropout where the call has it.
+  void set_seed(std::uint64_t seed) {
+    data.seed = seed;
+    dropout_seed = dropout > 0 ? seed : 0;
+  }
+};
+
+}  // namespace attest

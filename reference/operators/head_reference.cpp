@@ -1,0 +1,93 @@
+#include "reference/operators/head_reference.h"
+
+#include <cmath>
+
+#include "reference/arithmetic/rounding.h"
+#include "reference/bounds/error_deviation.h"
+#include "reference/linear/linear_attention.h"
+
+namespace attest {
+namespace {
+
+class SoftmaxHead : public HeadReference {
+ public:
+  SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+              const std::vector<Producer>& producers)
+      : head_(p, inputs, b, h), producers_(producers) {
+    for (const Producer& producer : producers) constants_.emplace_back(p, producer.arithmetic, producer.stored);
+  }
+
+  void attend(std::int64_t i, Row& row) override {
+    i_ = i;
+    head_.attend(i, row);
+    if (!producers_.empty()) sums_ = row_sums(head_, row);
+  }
+  void bound(std::size_t n, const Row& row, RowBound& bound) override {
+    bound_row(head_, row, sums_, i_, constants_[n], bound);
+  }
+  std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
+    const RowDeviation deviation(head_, row, i_, columns);
+    std::vector<std::vector<double>> lists;
+    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer.arithmetic, producer.stored));
+    return lists;
+  }
+
+ private:
+  Head head_;
+  std::int64_t i_ = 0;
+  RowSums sums_;
+  std::vector<Producer> producers_;
+  std::vector<BoundConstants> constants_;  ///< one for each producer
+};
+
+class LinearHead : public HeadReference {
+ public:
+  LinearHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+             const std::vector<Producer>& producers)
+      : state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)), h_(h), producers_(producers) {}
+
+  void attend(std::int64_t i, Row& row) override {
+    while (state_.tokens() <= i) state_.step();
+    i_ = i;
+    state_.read(h_, i, row.output);
+    row.visible_count = i + 1;
+  }
+  void bound(std::size_t n, const Row& row, RowBound& bound) override {
+    state_.bound_read(n, h_, i_, bound.output);
+    const Storing storing(producers_[n].arithmetic, producers_[n].stored);
+    for (std::size_t m = 0; m < row.output.size(); ++m) {
+      bound.output[m] = storing.bound(std::fabs(row.output[m]), bound.output[m]);
+    }
+  }
+  std::vector<std::vector<double>> deviations(const Row&, std::span<const std::int64_t> columns) override {
+    return std::vector(producers_.size(), std::vector<double>(columns.size(), kInfinity));
+  }
+
+ private:
+  LinearState state_;
+  std::int64_t h_, i_ = 0;
+  std::vector<Producer> producers_;
+};
+
+}  // namespace
+
+std::unique_ptr<HeadReference> make_head_reference(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                                                   const std::vector<Producer>& producers) {
+  if (p.op == Op::attention) return std::make_unique<SoftmaxHead>(p, inputs, b, h, producers);
+  return std::make_unique<LinearHead>(p, inputs, b, h, producers);
+}
+
+std::vector<Row> reference_rows(const Call& p, const Inputs& inputs) {
+  if (p.op == Op::attention) return attention(p, inputs).rows;
+  std::vector<Row> rows;
+  const std::vector<Producer> none;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const auto head = make_head_reference(p, inputs, b, h, none);
+      for (std::int64_t i = 0; i < p.query_length; ++i) head->attend(i, rows.emplace_back());
+    }
+  }
+  return rows;
+}
+
+}  // namespace attest

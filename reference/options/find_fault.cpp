@@ -1,0 +1,191 @@
+#include "reference/options/find_fault.h"
+
+#include <algorithm>
+
+#include "reference/call/tensor_place.h"
+#include "reference/options/options.h"
+
+namespace attest {
+namespace {
+
+__extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
+
+bool is_self_shaped(const Call& p) {
+  return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads &&
+         p.key_dim == p.value_dim;
+}
+
+/// True when no two indices of the view share storage: sorted by stride, each axis steps past all before it.
+bool is_injective(const Index4& shape, const Index4& strides) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
+  for (int axis = 0; axis < 4; ++axis) {
+    if (shape[axis] > 1) axes.emplace_back(strides[axis], shape[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  Wide reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return false;
+    reach += static_cast<Wide>(stride) * (extent - 1);
+  }
+  return true;
+}
+
+std::optional<Fault> check_lengths(const Call& p) {
+  if (!p.lengths) return std::nullopt;
+  const auto check = [&](const std::vector<std::int64_t>& list, std::int64_t limit,
+                         const char* what) -> std::optional<Fault> {
+    if (static_cast<std::int64_t>(list.size()) != p.batch) {
+      return Fault{"lengths", "one length per batch is needed: " + std::to_string(p.batch) + ", not " +
+                                  std::to_string(list.size())};
+    }
+    for (std::int64_t n : list) {
+      if (n > limit) {
+        return Fault{"lengths", std::to_string(n) + " is beyond " + what + " = " + std::to_string(limit)};
+      }
+    }
+    return std::nullopt;
+  };
+  if (auto fault = check(p.lengths->key, p.key_length, "Lk")) return fault;
+  if (!p.lengths->query.empty()) return check(p.lengths->query, p.query_length, "Lq");
+  return std::nullopt;
+}
+
+std::optional<Fault> check_segments(const Call& p) {
+  if (!p.segments) return std::nullopt;
+  const auto& query = p.segments->query.empty() ? p.segments->key : p.segments->query;
+  if (query.size() != p.segments->key.size()) {
+    return Fault{"segments", "as many query segments as key segments are needed"};
+  }
+  const auto check = [](const std::vector<std::int64_t>& list, std::int64_t want,
+                        const char* what) -> std::optional<Fault> {
+    std::int64_t sum = 0;
+    for (std::int64_t n : list) {
+      if (__builtin_add_overflow(sum, n, &sum)) sum = -1;
+    }
+    if (sum == want) return std::nullopt;
+    return Fault{"segments", "the lengths must add up to " + std::string(what) + " = " + std::to_string(want)};
+  };
+  if (auto fault = check(query, p.query_length, "Lq")) return fault;
+  return check(p.segments->key, p.key_length, "Lk");
+}
+
+std::optional<Fault> check_combinations(const Call& p) {
+  for (TensorId id : values_of<TensorId>()) {
+    if (p.tensor(id).layout == Layout::thd) {
+      return Fault{std::string(name_of(id)) + ".layout", "thd packs every tensor; say layout=thd"};
+    }
+  }
+  if (p.packed_sequences()) {
+    if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
+    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+      if (p.tensor(id).strides || p.tensor(id).layout) {
+        return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
+      }
+    }
+    if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
+  } else if (p.gap > 0) {
+    return Fault{"gap", "rows between packed sequences; add layout=thd"};
+  }
+  if (p.page_size) {
+    if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
+    for (TensorId id : {TensorId::k, TensorId::v}) {
+      if (p.tensor(id).strides) return Fault{"paged", "a paged cache has no strides to choose"};
+    }
+  }
+  if (p.wants_scores() && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged"};
+  }
+  if (p.wants(Output::present) && (p.packed_sequences() || p.page_size)) {
+    return Fault{"out", "present belongs to past: neither layout=thd nor paged"};
+  }
+  if (p.segments && p.past > 0) return Fault{"segments", "segments and past exclude each other"};
+  return std::nullopt;
+}
+
+/// "op=gated or op=gated_delta", "op=linear or its kin".
+std::string operators_with(const Option& option) {
+  std::string list;
+  std::size_t count = 0;
+  for (Op op : values_of<Op>()) {
+    if (option.has(op)) list += (count++ == 0 ? "op=" : " or op=") + std::string(name_of(op));
+  }
+  return count + 1 == values_of<Op>().size() ? "op=linear or its kin" : list;
+}
+
+/// Options that the operator doesn't have.
+std::optional<Fault> check_operator(const Problem& p) {
+  const std::string op(name_of(p.op));
+  if (p.op != Op::attention && p.past != 0) {
+    return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
+  }
+  for (const Option* option : set_options(p)) {
+    if (option->has(p.op)) continue;
+    if (p.op == Op::attention) {
+      return Fault{option->key, "softmax attention has no " + option->key + "; choose " + operators_with(*option)};
+    }
+    return Fault{option->key, "op=" + op + " has no such option; leave it out"};
+  }
+  if (p.op == Op::attention) return std::nullopt;
+  if (p.data.state_fill && !p.initial_state) return Fault{"state.fill", "there is no state to fill; say state"};
+  // Linear attention has no scores.
+  if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
+  if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};
+  return std::nullopt;
+}
+
+std::optional<Fault> check_storage(const Call& p) {
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
+    const std::string name(name_of(id));
+    const TensorSpec& spec = p.tensor(id);
+    if (id == TensorId::mask && !p.mask) {
+      if (spec.strides || spec.offset != 0) return Fault{"mask.strides", "there is no mask to lay out"};
+      continue;
+    }
+    const TensorPlace place = place_of(p, id);
+    if (!place.elements) {
+      return Fault{spec.strides ? name + ".strides" : "seq",
+                   "the size of " + name + " does not fit in 63 bits; make it smaller"};
+    }
+    if (id == TensorId::out && spec.strides && !is_injective(place.shape, place.strides)) {
+      return Fault{"out.strides", "two elements of the output would share storage; give every axis room"};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Fault> find_fault(const Problem& p) {
+  if (p.key_heads == 0 ? p.query_heads != 0 : p.query_heads % p.key_heads != 0) {
+    return Fault{"heads", std::to_string(p.key_heads) + " key heads do not divide " + std::to_string(p.query_heads) +
+                              " query heads"};
+  }
+  if (p.layout == Layout::qkv && !is_self_shaped(p)) {
+    return Fault{"layout", "one packed qkv tensor needs equal lengths, heads and dims of q, k and v"};
+  }
+  if (p.past > p.key_length) {
+    return Fault{"past", std::to_string(p.past) + " cached keys are more than Lk = " + std::to_string(p.key_length)};
+  }
+  if (p.prefix > p.key_length) {
+    return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
+  }
+  if (p.prefix_causal && !p.causal) return Fault{"prefix", "N:causal needs causal, which it keeps for the prefix"};
+  if (auto fault = check_operator(p)) return fault;
+  if (auto fault = check_combinations(p)) return fault;
+  const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
+    const auto count = static_cast<std::int64_t>(list.size());
+    if (list.empty() || count == p.query_heads) return std::nullopt;
+    const bool by_batch = key == std::string_view("alibi");
+    if (by_batch && count == p.batch * p.query_heads) return std::nullopt;
+    return Fault{key, "one number per query head" + std::string(by_batch ? ", or per batch and query head," : "") +
+                          " is needed: " + std::to_string(p.query_heads) + ", not " + std::to_string(count)};
+  };
+  if (auto fault = per_head("alibi", p.alibi_slopes)) return fault;
+  if (auto fault = per_head("sinks", p.sink_values)) return fault;
+  if (auto fault = check_lengths(p)) return fault;
+  if (auto fault = check_segments(p)) return fault;
+  return check_storage(p);
+}
+
+}  // namespace attest

@@ -1,0 +1,190 @@
+#include "reference/options/option.h"
+
+#include <utility>
+
+namespace attest {
+namespace {
+
+template <class T>
+Option option_of(std::string key, OptionKind kind, T Call::*member) {
+  Option option;
+  option.key = std::move(key);
+  option.kind = kind;
+  option.copy = [member](Problem& to, const Problem& from) { to.*member = from.*member; };
+  return option;
+}
+
+template <class T>
+Option integer_of(std::string key, T Call::*member, std::int64_t min, std::string what) {
+  Option option = option_of(std::move(key), OptionKind::integer, member);
+  option.min = min;
+  option.parse = [member, min, what = std::move(what)](Problem& p, const OptionText& v) {
+    p.*member = parse_integer(v, min, what);
+  };
+  return option;
+}
+
+template <class T>
+Option number_of(std::string key, T Call::*member, bool (*valid)(double), std::string otherwise) {
+  Option option = option_of(key, OptionKind::number, member);
+  option.parse = [member, valid, key = std::move(key), otherwise = std::move(otherwise)](Problem& p,
+                                                                                         const OptionText& v) {
+    const double number = parse_number(v, key);
+    if (!valid(number)) v.fail(otherwise);
+    p.*member = number;
+  };
+  return option;
+}
+
+}  // namespace
+
+Option& Option::values(std::string how, std::string few_words) {
+  value = std::move(how);
+  about = std::move(few_words);
+  return *this;
+}
+
+Option& Option::tried(std::initializer_list<const char*> list) {
+  samples.assign(list.begin(), list.end());
+  return *this;
+}
+
+Option& Option::only(std::function<bool(Op)> operators) {
+  has = std::move(operators);
+  return *this;
+}
+
+Option& Option::version(int contract) {
+  since = contract;
+  return *this;
+}
+
+Option& Option::files(InFiles how) {
+  in_files = how;
+  return *this;
+}
+
+Option& Option::up_to(Axis size) {
+  at_most = size;
+  return *this;
+}
+
+Option& Option::often(int once_in) {
+  one_in = once_in;
+  return *this;
+}
+
+Option& Option::kept() {
+  droppable = false;
+  return *this;
+}
+
+Option& Option::covers(std::function<std::vector<std::string>(const Problem&)> names) {
+  classes = std::move(names);
+  return *this;
+}
+
+Option& Option::cut(std::vector<Feature> into) {
+  features = std::move(into);
+  return *this;
+}
+
+Option& Option::also_cut(std::vector<Feature> more) {
+  more_features = std::move(more);
+  return *this;
+}
+
+std::vector<std::string> Option::covered(const Problem& problem) const {
+  const std::optional<std::string> text = print(problem);
+  if (!text) return {};
+  if (classes) return classes(problem);
+  return {kind == OptionKind::name ? key + "=" + *text : key};
+}
+
+std::int64_t extent_of(const Call& p, Axis axis) {
+  switch (axis) {
+    case Axis::one: return 1;
+    case Axis::batch: return p.batch;
+    case Axis::query_heads: return p.query_heads;
+    case Axis::key_heads: return p.key_heads;
+    case Axis::queries: return p.query_length;
+    case Axis::keys: return p.key_length;
+    case Axis::key_dim: return p.key_dim;
+    case Axis::value_dim: return p.value_dim;
+  }
+  return 1;
+}
+
+Option flag_option(std::string key, bool Call::*member) {
+  Option option = option_of(std::move(key), OptionKind::flag, member);
+  option.stands_alone = true;
+  option.samples = {""};
+  option.parse = [member](Problem& p, const OptionText&) { p.*member = true; };
+  option.print = [member](const Problem& p) { return p.*member ? std::optional<std::string>("") : std::nullopt; };
+  return option;
+}
+
+Option integer_option(std::string key, std::int64_t Call::*member, std::int64_t min, std::string what) {
+  Option option = integer_of(std::move(key), member, min, std::move(what));
+  option.print = [member](const Problem& p) -> std::optional<std::string> {
+    if (p.*member == Call{}.*member) return std::nullopt;
+    return integer_text(p.*member);
+  };
+  return option;
+}
+
+Option integer_option(std::string key, std::optional<std::int64_t> Call::*member, std::int64_t min, std::string what) {
+  Option option = integer_of(std::move(key), member, min, std::move(what));
+  option.print = [member](const Problem& p) -> std::optional<std::string> {
+    if (!(p.*member)) return std::nullopt;
+    return integer_text(*(p.*member));
+  };
+  return option;
+}
+
+Option number_option(std::string key, double Call::*member, bool (*valid)(double), std::string otherwise) {
+  Option option = number_of(std::move(key), member, valid, std::move(otherwise));
+  option.print = [member](const Problem& p) -> std::optional<std::string> {
+    if (p.*member == Call{}.*member) return std::nullopt;
+    return print_number(p.*member);
+  };
+  return option;
+}
+
+Option number_option(std::string key, std::optional<double> Call::*member, bool (*valid)(double),
+                     std::string otherwise) {
+  Option option = number_of(std::move(key), member, valid, std::move(otherwise));
+  option.print = [member](const Problem& p) -> std::optional<std::string> {
+    if (!(p.*member)) return std::nullopt;
+    return print_number(*(p.*member));
+  };
+  return option;
+}
+
+Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what,
+                      bool minus_infinity) {
+  Option option = option_of(std::move(key), OptionKind::numbers_per_head, member);
+  option.stands_alone = alone != nullptr;
+  option.parse = [member, alone, minus_infinity, what = std::move(what)](Problem& p, const OptionText& v) {
+    if (alone) p.*alone = true;
+    if (!v.text.empty()) p.*member = parse_numbers(v, what, minus_infinity);
+  };
+  option.print = [member, alone](const Problem& p) -> std::optional<std::string> {
+    if (alone ? !(p.*alone) : (p.*member).empty()) return std::nullopt;
+    return joined(p.*member, print_number);
+  };
+  option.copy = [member, alone](Problem& to, const Problem& from) {
+    to.*member = from.*member;
+    if (alone) to.*alone = from.*alone;
+  };
+  return option;
+}
+
+Option tensor_option(std::string key, bool Call::*member, const InputTensor& input) {
+  Option option = flag_option(std::move(key), member);
+  option.kind = OptionKind::tensor;
+  option.input = input;
+  return option;
+}
+
+}  // namespace attest

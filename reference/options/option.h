@@ -1,0 +1,137 @@
+// One option of a case line, as a row of a table (options.h): everything that reads, prints, simplifies, draws, stores
+// or lists options walks over that table and knows none of them by name. What an option means, and what it can't be
+// combined with, is readable code elsewhere in this folder and not here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/call/problem.h"
+#include "reference/call/tensors.h"
+#include "reference/options/feature.h"
+#include "reference/options/option_text.h"
+
+namespace attest {
+
+enum class OptionKind : std::uint8_t {
+  flag,              ///< there or not
+  integer,           ///< from `min` on
+  number,            ///< any finite number in range
+  name,              ///< one of a few
+  numbers_per_head,  ///< one for each query head; some of these may also stand alone, as a flag
+  tensor,            ///< a flag that gives the call one more input
+  composite,         ///< anything else: walkers treat it by the text of its value alone
+};
+
+/// How the options of a case that lies in a file are known.
+enum class InFiles : std::uint8_t {
+  said,    ///< the file's metadata say them
+  shown,   ///< its tensors show them, and metadata can't
+  unsaid,  ///< metadata could, but a file whose tensors are dense has no use for them
+};
+
+/// What an axis of an input tensor follows.
+enum class Axis : std::uint8_t { one, batch, query_heads, key_heads, queries, keys, key_dim, value_dim };
+
+std::int64_t extent_of(const Call& call, Axis axis);
+
+/// An input besides q, k, v and what belongs to masks and caches. Case lines fill it with uniform numbers.
+struct InputTensor {
+  std::string_view name;  ///< in files
+  ConstTensor Inputs::*place;
+  std::array<Axis, 4> axes;
+  double low, high;
+};
+
+struct Option {
+  std::string key;
+  OptionKind kind = OptionKind::composite;
+  std::string value;  ///< how its value is written; empty for what is a flag alone
+  std::string about;  ///< in a few words
+  bool stands_alone = false;
+  std::int64_t min = 0;              ///< of an integer
+  std::optional<Axis> at_most;       ///< the size that bounds an integer
+  bool droppable = true;             ///< whether a case may be made simpler by leaving it out
+  int one_in = 4;                    ///< random cases set it once in so many
+  std::vector<std::string> samples;  ///< values worth trying, "" for the flag; the first is the plainest
+  std::vector<std::string> choices;  ///< of a name: all of them
+  std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
+  std::optional<InputTensor> input;  ///< of a tensor
+  InFiles in_files = InFiles::said;
+  int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
+  std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
+
+  /// Sets it from its value; a flag gets an empty text. Throws CaseError.
+  std::function<void(Problem&, const OptionText&)> parse;
+  /// Its value as canonical text, "" for the flag; nullopt where it is not printed, which is its default.
+  std::function<std::optional<std::string>(const Problem&)> print;
+  /// What a case with it covers: "softcap", "layout=blhd"; by kind where a row says nothing else. Only of what is set.
+  std::function<std::vector<std::string>(const Problem&)> classes;
+  /// How its values are cut into classes that a suite should meet; by kind where a row says nothing else.
+  std::vector<Feature> features;
+  /// Features besides those of its kind.
+  std::vector<Feature> more_features;
+  /// Makes it in `to` what it is in `from`.
+  std::function<void(Problem& to, const Problem& from)> copy;
+
+  bool takes_value() const { return !value.empty(); }
+  bool is_set(const Problem& problem) const { return print(problem).has_value(); }
+  void drop(Problem& problem) const { copy(problem, Problem{}); }
+  std::vector<std::string> covered(const Problem& problem) const;
+
+  // Said in rows of the table, one after the other.
+  Option& values(std::string how, std::string few_words);
+  Option& tried(std::initializer_list<const char*> list);
+  Option& only(std::function<bool(Op)> operators);
+  Option& version(int contract);
+  Option& files(InFiles how);
+  Option& up_to(Axis size);
+  Option& often(int once_in);
+  /// Not left out by itself: it says what the case is about, or is made plainer in ways of its own.
+  Option& kept();
+  Option& covers(std::function<std::vector<std::string>(const Problem&)> names);
+  Option& cut(std::vector<Feature> into);
+  Option& also_cut(std::vector<Feature> more);
+};
+
+// Rows by kind. `what` names the value in messages.
+
+Option flag_option(std::string key, bool Call::*member);
+Option integer_option(std::string key, std::int64_t Call::*member, std::int64_t min, std::string what);
+Option integer_option(std::string key, std::optional<std::int64_t> Call::*member, std::int64_t min, std::string what);
+/// Set where it is not what a Call begins with. `valid` and what to say otherwise.
+Option number_option(std::string key, double Call::*member, bool (*valid)(double), std::string otherwise);
+Option number_option(std::string key, std::optional<double> Call::*member, bool (*valid)(double),
+                     std::string otherwise);
+/// With `alone`, a flag of the same name means numbers that come from elsewhere, and says so in that member.
+Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what,
+                      bool minus_infinity = false);
+Option tensor_option(std::string key, bool Call::*member, const InputTensor& input);
+
+/// One of `names`, in the order of the values of `Value`, which is an enumeration or bool.
+template <class Value, std::size_t N>
+Option name_option(std::string key, Value Call::*member, const std::array<std::string_view, N>& names,
+                   std::string what) {
+  Option option;
+  option.key = std::move(key);
+  option.kind = OptionKind::name;
+  option.choices.assign(names.begin(), names.end());
+  option.default_choice = static_cast<std::size_t>(Call{}.*member);
+  option.parse = [member, names, what](Problem& p, const OptionText& v) {
+    p.*member = static_cast<Value>(parse_name(v, names, what));
+  };
+  option.print = [member, names](const Problem& p) -> std::optional<std::string> {
+    if (p.*member == Call{}.*member) return std::nullopt;
+    return std::string(names[static_cast<std::size_t>(p.*member)]);
+  };
+  option.copy = [member](Problem& to, const Problem& from) { to.*member = from.*member; };
+  return option;
+}
+
+}  // namespace attest

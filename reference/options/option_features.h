@@ -1,0 +1,55 @@
+// The features of the rows of the table of options (options.cpp): how each size and value is cut into classes.
+#pragma once
+
+#include <vector>
+
+#include "reference/options/option.h"
+
+namespace attest {
+
+using Classes = std::vector<std::string>;
+
+// What a case covers in words that tell failures apart (option.h, `classes`), where it is more than a key or a name.
+
+Classes batch_covered(const Problem& p);
+Classes heads_covered(const Problem& p);
+Classes lengths_covered(const Problem& p);
+Classes dims_covered(const Problem& p);
+Classes window_covered(const Problem& p);
+Classes mask_covered(const Problem& p);
+Classes outputs_covered(const Problem& p);
+
+// Features.
+
+/// Of a row that says nothing of its own, by its kind: a flag, each name, ranges of an integer, "drawn" and "given" of
+/// a list per head.
+std::vector<Feature> features_by_kind(const Option& option);
+
+std::vector<Feature> batch_features();
+std::vector<Feature> head_features();
+std::vector<Feature> length_features();  ///< of seq
+std::vector<Feature> dim_features();
+std::vector<Feature> scale_features();
+std::vector<Feature> align_features();
+std::vector<Feature> window_features();
+std::vector<Feature> ragged_features();  ///< of lengths
+std::vector<Feature> segment_features();
+std::vector<Feature> mask_features();
+std::vector<Feature> mask_type_features();
+std::vector<Feature> block_features();
+std::vector<Feature> softcap_features();
+std::vector<Feature> dropout_features();
+std::vector<Feature> past_features();
+std::vector<Feature> causal_prefix_features();
+std::vector<Feature> gap_features();
+std::vector<Feature> slopes_per_batch_features();
+std::vector<Feature> output_features();
+std::vector<Feature> layout_features(TensorId tensor);
+std::vector<Feature> stride_features(TensorId tensor);
+std::vector<Feature> offset_features(TensorId tensor);
+std::vector<Feature> fill_features();
+std::vector<Feature> own_fill_features(TensorId tensor);
+std::vector<Feature> state_fill_features();
+std::vector<Feature> seed_features();
+
+}  // namespace attest

@@ -1,0 +1,411 @@
+#include "reference/options/options.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "reference/options/option_features.h"
+
+namespace attest {
+namespace {
+
+bool is_softmax(Op op) { return op == Op::attention; }
+bool is_linear(Op op) { return op != Op::attention; }
+bool any_number(double) { return true; }
+
+Option composite(std::string key, std::string how, std::string few_words) {
+  Option option;
+  option.key = std::move(key);
+  option.values(std::move(how), std::move(few_words));
+  return option;
+}
+
+// -- sizes
+
+/// Two sizes with one key: always printed, or where they are not 1.
+Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*second, char separator, std::int64_t min,
+             const std::string& what, bool always) {
+  Option option = composite(std::move(key), "", "");
+  option.files(InFiles::shown).kept().version(0);
+  option.parse = [=](Problem& p, const OptionText& v) {
+    std::tie(p.*first, p.*second) = parse_pair(v, separator, min, what);
+  };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    if (!always && p.*first == Call{}.*first && p.*second == Call{}.*second) return std::nullopt;
+    return pair_text(p.*first, p.*second, separator);
+  };
+  option.copy = [=](Problem& to, const Problem& from) {
+    to.*first = from.*first;
+    to.*second = from.*second;
+  };
+  return option;
+}
+
+// -- visibility
+
+Option align() {
+  Option option =
+      name_option("align", &Call::align, std::array<std::string_view, 2>{"top-left", "bottom-right"}, "alignment");
+  // Where the diagonal matters and the lengths differ it is said, whichever it is.
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
+    if (p.align == Align::top_left && !required) return std::nullopt;
+    return std::string(name_of(p.align));
+  };
+  return option;
+}
+
+Option window() {
+  Option option = composite("window", "left:right", "keys beside the diagonal, each 0 or more, or inf; W shows W + 1");
+  option.parse = [](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() != 2) v.fail("window=left:right is wanted, each a number or inf");
+    p.window_left = parse_window_side(parts[0]);
+    p.window_right = parse_window_side(parts[1]);
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded) return std::nullopt;
+    return window_side_text(p.window_left) + ":" + window_side_text(p.window_right);
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.window_left = from.window_left;
+    to.window_right = from.window_right;
+  };
+  return option;
+}
+
+Option lengths(std::string key, std::optional<LengthSpec> Call::*member, const std::string& what,
+               std::string few_words) {
+  Option option = composite(std::move(key), "k,... or q:q,.../k:k,...", std::move(few_words));
+  option.parse = [=](Problem& p, const OptionText& v) { p.*member = parse_lengths(v, what); };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    if (!(p.*member)) return std::nullopt;
+    return lengths_text(*(p.*member));
+  };
+  option.copy = [=](Problem& to, const Problem& from) { to.*member = from.*member; };
+  return option.covers([key = option.key, member](const Problem& p) {
+    std::vector<std::string> names = {key};
+    if (!(p.*member)->query.empty()) names.push_back(key + " of queries");
+    return names;
+  });
+}
+
+Option mask() {
+  Option option = composite("mask", "bool:BHQK:fill or add:BHQK:fill", "letters kept, or 1 for a broadcast axis");
+  option.files(InFiles::unsaid);
+  option.parse = [](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() != 3) v.fail("mask=kind:axes:fill is wanted, as bool:BHQK:random(0.5) or add:1H1K:normal");
+    MaskSpec mask;
+    mask.additive = parse_name(parts[0], std::array<std::string_view, 2>{"bool", "add"}, "kind of mask") == 1;
+    mask.kept = parse_mask_axes(parts[1]);
+    p.data.mask_fill = parse_fill(parts[2], mask.additive ? additive_mask_fills() : boolean_mask_fills());
+    p.mask = mask;
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (!p.mask) return std::nullopt;
+    return (p.mask->additive ? "add:" : "bool:") + mask_axes_text(p.mask->kept) + ":" + fill_text(p.data.mask_fill);
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.mask = from.mask;
+    to.data.mask_fill = from.data.mask_fill;
+  };
+  return option;
+}
+
+Option mask_type() {
+  Option option = composite("mask.dtype", "f64|f32|f16|bf16", "of an additive mask; the call's type otherwise");
+  option.files(InFiles::unsaid);
+  option.parse = [](Problem& p, const OptionText& v) { p.mask_type = parse_enum<DType>(v, "type"); };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (!p.mask || !p.mask_type) return std::nullopt;
+    return std::string(name_of(*p.mask_type));
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.mask_type = from.mask_type; };
+  return option;
+}
+
+Option blocks() {
+  Option option = composite("blocks", "RxC:fill", "block-sparse visibility");
+  option.parse = [](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() != 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
+    BlockSpec blocks;
+    std::tie(blocks.rows, blocks.columns) = parse_pair(parts[0], 'x', 1, "a block size RxC");
+    p.data.block_fill = parse_fill(parts[1], boolean_mask_fills());
+    p.blocks = blocks;
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (!p.blocks) return std::nullopt;
+    return integer_text(p.blocks->rows) + "x" + integer_text(p.blocks->columns) + ":" + fill_text(p.data.block_fill);
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.blocks = from.blocks;
+    to.data.block_fill = from.data.block_fill;
+  };
+  return option;
+}
+
+// -- results and storage
+
+Option out() {
+  Option option = composite("out", "o,lse,...", "results: o lse weights raw capped biased present");
+  option.parse = [](Problem& p, const OptionText& v) {
+    std::array<bool, kNames<Output>.size()> wanted{};
+    for (const OptionText& part : v.split(',')) {
+      bool& one = wanted[static_cast<std::size_t>(parse_enum<Output>(part, "output"))];
+      if (one) part.fail("listed twice");
+      one = true;
+    }
+    p.outputs.clear();
+    for (std::size_t n = 0; n < wanted.size(); ++n) {
+      if (wanted[n]) p.outputs.push_back(static_cast<Output>(n));
+    }
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.outputs == std::vector<Output>{Output::o}) return std::nullopt;
+    return joined(p.outputs, [](Output o) { return std::string(name_of(o)); });
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.outputs = from.outputs; };
+  return option;
+}
+
+/// An option of one tensor: "q.strides".
+template <class T>
+Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std::string how, std::string few_words) {
+  Option option = composite(std::string(name_of(tensor)) + suffix, std::move(how), std::move(few_words));
+  option.files(InFiles::unsaid);
+  option.copy = [=](Problem& to, const Problem& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
+  return option;
+}
+
+Option layout_of(TensorId tensor) {
+  Option option = of_tensor(tensor, ".layout", &TensorSpec::layout, "bhld|blhd|bld|qkv|kv", "of this tensor alone");
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).layout = parse_enum<Layout>(v, "layout"); };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    const auto& layout = p.tensor(tensor).layout;
+    if (!layout) return std::nullopt;
+    return std::string(name_of(*layout));
+  };
+  return option;
+}
+
+Option strides_of(TensorId tensor) {
+  const bool is_output = tensor == TensorId::out;
+  Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
+                            is_output ? "in elements" : "in elements, 0 for a broadcast axis");
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !is_output); };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    const auto& strides = p.tensor(tensor).strides;
+    if (!strides) return std::nullopt;
+    return joined(*strides, integer_text);
+  };
+  return option;
+}
+
+Option offset_of(TensorId tensor) {
+  Option option = of_tensor(tensor, ".offset", &TensorSpec::offset, "n", "elements before the first");
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).offset = parse_integer(v, 0, "an offset"); };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    if (p.tensor(tensor).offset == 0) return std::nullopt;
+    return integer_text(p.tensor(tensor).offset);
+  };
+  return option;
+}
+
+// -- test data
+
+Option data_option(std::string key, std::string how, std::string few_words) {
+  Option option = composite(std::move(key), std::move(how), std::move(few_words));
+  option.files(InFiles::shown).kept();
+  return option;
+}
+
+Option fill() {
+  Option option = data_option("fill", "name or name(x)", "what stands in q, k and v");
+  option.parse = [](Problem& p, const OptionText& v) { p.data.fill = parse_fill(v, tensor_fills()); };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.data.fill == Fill{}) return std::nullopt;
+    return fill_text(p.data.fill);
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.data.fill = from.data.fill; };
+  return option.covers([](const Problem& p) { return std::vector<std::string>{"fill=" + p.data.fill.name}; });
+}
+
+Option fill_of(TensorId tensor) {
+  Option option = data_option(std::string(name_of(tensor)) + ".fill", "name or name(x)", "of this tensor alone");
+  option.files(InFiles::unsaid);
+  option.parse = [=](Problem& p, const OptionText& v) {
+    p.data.own_fills[static_cast<std::size_t>(tensor)] = parse_fill(v, tensor_fills());
+  };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    const auto& own = p.data.own_fills[static_cast<std::size_t>(tensor)];
+    if (!own) return std::nullopt;
+    return fill_text(*own);
+  };
+  option.copy = [=](Problem& to, const Problem& from) {
+    to.data.own_fills[static_cast<std::size_t>(tensor)] = from.data.own_fills[static_cast<std::size_t>(tensor)];
+  };
+  return option;
+}
+
+/// Of an input of linear attention.
+Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
+  Option option = composite(std::move(key), "uniform|wide", "of this input alone; wide: by magnitude");
+  option.files(InFiles::unsaid);
+  option.parse = [=](Problem& p, const OptionText& v) {
+    p.data.*fill = parse_fill(v, input_fills());
+    if (p.data.*fill == Fill{"uniform", {}}) (p.data.*fill).reset();
+  };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    if (!(p.data.*fill)) return std::nullopt;
+    return fill_text(*(p.data.*fill));
+  };
+  option.copy = [=](Problem& to, const Problem& from) { to.data.*fill = from.data.*fill; };
+  return option.tried({"wide"}).often(3);
+}
+
+Option poison() {
+  static constexpr std::array<std::string_view, 6> kinds = {"hidden:k",  "hidden:v",  "hidden:kv",
+                                                            "visible:k", "visible:v", "visible:kv"};
+  Option option = data_option("poison", "hidden:kv|visible:k|...", "NaN in keys or values that no query, or one, sees");
+  option.files(InFiles::unsaid);
+  option.parse = [](Problem& p, const OptionText& v) {
+    p.data.poison = std::string(kinds[parse_name(v, kinds, "poison")]);
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.data.poison.empty()) return std::nullopt;
+    return p.data.poison;
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.data.poison = from.data.poison; };
+  option.kind = OptionKind::name;
+  option.droppable = true;
+  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v"}).only(is_softmax);
+}
+
+Option prefix() {
+  Option option =
+      integer_option("prefix", &Call::prefix, 0, "a count of keys")
+          .values("N or N:causal", "keys that every query sees; with `:causal`, those right of it are hidden still");
+  option.parse = [count = option.parse](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() > 2) v.fail("prefix=N or prefix=N:causal is wanted");
+    if (parts.size() == 2 && parts[1].text != "causal")
+      parts[1].fail(quoted(parts[1].text) + " is not causal, which may follow the count");
+    count(p, parts[0]);
+    p.prefix_causal = parts.size() == 2;
+  };
+  option.print = [count = option.print](const Problem& p) {
+    std::optional<std::string> text = count(p);
+    if (text && p.prefix_causal) *text += ":causal";
+    return text;
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.prefix = from.prefix;
+    to.prefix_causal = from.prefix_causal;
+  };
+  return option;
+}
+
+Option seed() {
+  Option option = data_option("seed", "n", "of the data and of dropout, 64 bits");
+  option.parse = [](Problem& p, const OptionText& v) { p.data.seed = parse_seed(v); };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.data.seed == 0) return std::nullopt;
+    return std::to_string(p.data.seed);
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.set_seed(from.data.seed); };
+  return option;
+}
+
+// clang-format off
+std::vector<Option> make_table() {
+  using Names2 = std::array<std::string_view, 2>;
+  std::vector<Option> rows = {
+    name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
+    name_option("dtype", &Call::dtype, kNames<DType>, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
+    integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
+    sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
+    sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
+    sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered).cut(dim_features()),
+    number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}).cut(scale_features()),
+
+    flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(is_softmax),
+    align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(is_softmax),
+    window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(is_softmax),
+    prefix().tried({"1", "5", "40"}).up_to(Axis::keys).also_cut(causal_prefix_features()).only(is_softmax),
+    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(is_softmax),
+    lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(is_softmax),
+    mask().often(2).covers(mask_covered).cut(mask_features()).only(is_softmax),
+    mask_type().tried({"f64", "f32"}).cut(mask_type_features()).only(is_softmax),
+    blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(is_softmax),
+
+    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(is_softmax),
+    numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(is_softmax),
+    numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(is_softmax),
+    number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
+    integer_option("past", &Call::past, 0, "a count of cached keys").values("n", "cached keys, at most Lk").tried({"1", "7", "64"}).cut(past_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
+    integer_option("paged", &Call::page_size, 1, "a page size").values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
+    name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
+    name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
+    tensor_option("state", &Call::initial_state, {"past_state", &Inputs::state, {Axis::batch, Axis::key_heads, Axis::key_dim, Axis::value_dim}, -1, 1}).values("", "a state to start from").only(is_linear),
+
+    out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
+    name_option("layout", &Call::layout, kNames<Layout>, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
+    integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(is_softmax),
+  };
+  const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
+  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
+  for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
+  rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
+  for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
+  rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));
+  rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(Call::rule_has_beta));
+  rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(is_linear));
+  rows.push_back(poison());
+  rows.push_back(seed().cut(seed_features()));
+  for (Option& row : rows) {
+    if (row.features.empty()) row.features = features_by_kind(row);
+    row.features.insert(row.features.end(), row.more_features.begin(), row.more_features.end());
+  }
+  return rows;
+}
+// clang-format on
+
+}  // namespace
+
+std::span<const Option> options() {
+  static const std::vector<Option> table = make_table();
+  return table;
+}
+
+const Option* find_option(std::string_view key) {
+  const std::span<const Option> table = options();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Option& option) { return option.key == key; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+std::vector<const Option*> set_options(const Problem& problem) {
+  std::vector<const Option*> list;
+  for (const Option& option : options()) {
+    if (option.is_set(problem)) list.push_back(&option);
+  }
+  return list;
+}
+
+std::string token_of(const Option& option, const Problem& problem) {
+  const std::optional<std::string> value = option.print(problem);
+  if (!value) return "";
+  return value->empty() ? option.key : option.key + "=" + *value;
+}
+
+Problem problem_of(const Call& call) {
+  Problem problem;
+  static_cast<Call&>(problem) = call;
+  if (call.mask) problem.data.mask_fill.name = call.mask->additive ? "normal" : "all";
+  if (call.blocks) problem.data.block_fill.name = "all";
+  problem.data.seed = call.dropout_seed;
+  return problem;
+}
+
+}  // namespace attest

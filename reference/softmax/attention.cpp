@@ -1,0 +1,198 @@
+#include "reference/softmax/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/base/reference_uses.h"
+#include "reference/softmax/philox.h"
+
+namespace attest {
+namespace {
+
+double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  if (!inputs.mask || !inputs.mask->additive) return 0;
+  return load(inputs.mask->data, inputs.mask->dtype, inputs.mask->offset(b, h, i, j));
+}
+
+/// Rows of one head, dense and in float64; rows that are not stored stay 0.
+std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
+  const ConstTensor& fresh = values ? inputs.v : inputs.k;
+  const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
+  const std::int64_t dim = values ? p.value_dim : p.key_dim;
+  const std::int64_t stored = p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length;
+  std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
+  for (std::int64_t j = 0; j < stored; ++j) {
+    const KeyPlace place = place_of_key(inputs, b, j);
+    const ConstTensor& tensor = place.past ? past : fresh;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      rows[static_cast<std::size_t>(j * dim + d)] =
+          load(tensor.data, tensor.dtype, tensor.offset(place.batch, h, place.row, d));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  if (i >= p.query_count(b) || j >= p.key_count(b)) return false;
+  const Placement at = locate(p, b, i, j);
+  if (!at.same_segment) return false;
+  bool in_band = true;
+  if (p.causal && at.key > at.diagonal) {
+    if (p.prefix_causal) return false;
+    in_band = false;
+  }
+  if (p.window_left != Call::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
+  if (p.window_right != Call::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
+  if (!in_band && at.key >= p.prefix) return false;
+  if (inputs.blocks && !inputs.blocks->visible(b, h, i, j)) return false;
+  if (inputs.mask && !inputs.mask->additive) {
+    return static_cast<const std::uint8_t*>(inputs.mask->data)[inputs.mask->offset(b, h, i, j)] != 0;
+  }
+  return additive_at(inputs, b, h, i, j) != -kInfinity;
+}
+
+Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h)
+    : call_(call),
+      inputs_(inputs),
+      b_(b),
+      h_(h),
+      keys_(read_keys(call, inputs, false, b, h / call.heads_per_group())),
+      values_(read_keys(call, inputs, true, b, h / call.heads_per_group())) {
+  count_reference_use();
+  for (std::int64_t j = 0; j < call.key_length; ++j) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < call.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
+    key_abs_sums_.push_back(sum);
+  }
+}
+
+Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
+  Bias bias{additive_at(inputs_, b_, h_, i, j), 0};
+  if (!inputs_.slopes.empty()) {
+    const Placement at = locate(call_, b_, i, j);
+    const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
+    bias.alibi = -inputs_.slope(call_.query_heads, b_, h_) * distance;
+  }
+  return bias;
+}
+
+std::vector<double> Head::query_row(std::int64_t i) const {
+  std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
+  for (std::int64_t d = 0; d < call_.key_dim; ++d) {
+    q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.offset(b_, h_, i, d));
+  }
+  return q;
+}
+
+namespace {
+
+/// Sums of q * k and of their magnitudes, a number for each key. Four keys side by side: a sum waits for its own last
+/// addition, and not for those of the others.
+void multiply(const Head& head, const std::vector<double>& q, std::vector<double>& sums,
+              std::vector<double>& magnitudes) {
+  constexpr std::size_t kTogether = 4;
+  for (std::size_t first = 0; first < sums.size(); first += kTogether) {
+    const std::size_t count = std::min(kTogether, sums.size() - first);
+    const double* k[kTogether];
+    for (std::size_t n = 0; n < kTogether; ++n)
+      k[n] = head.key_row(static_cast<std::int64_t>(first + std::min(n, count - 1)));
+    double sum[kTogether] = {}, magnitude[kTogether] = {};
+    for (std::size_t t = 0; t < q.size(); ++t) {
+      for (std::size_t n = 0; n < kTogether; ++n) {
+        sum[n] += q[t] * k[n][t];
+        magnitude[n] += std::fabs(q[t] * k[n][t]);
+      }
+    }
+    std::copy_n(sum, count, sums.begin() + static_cast<std::ptrdiff_t>(first));
+    std::copy_n(magnitude, count, magnitudes.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+}  // namespace
+
+void Head::attend(std::int64_t i, Row& row) const {
+  count_reference_use();
+  const auto keys = static_cast<std::size_t>(call_.key_length);
+  const auto value_dim = static_cast<std::size_t>(call_.value_dim);
+  const double scale = call_.scale_value();
+  const std::vector<double> q = query_row(i);
+
+  row.seen.assign(keys, 0);
+  row.raw.resize(keys);
+  row.capped.resize(keys);
+  row.biased.resize(keys);
+  row.factors.clear();
+  row.abs_products.resize(keys);
+  row.weights.assign(keys, 0);
+  row.output.assign(value_dim, 0);
+  row.sink = inputs_.sinks.empty() ? -kInfinity : inputs_.sinks[static_cast<std::size_t>(h_)];
+  row.max = row.sink;
+  row.sum = 0;
+  row.lse = row.sink;
+  row.largest_product = 0;
+  row.query_abs_sum = 0;
+  for (double value : q) row.query_abs_sum += std::fabs(value);
+  row.visible_count = 0;
+
+  multiply(*this, q, row.raw, row.abs_products);
+  for (std::size_t j = 0; j < keys; ++j) {
+    const double magnitude = row.abs_products[j];
+    row.raw[j] = scale * row.raw[j];
+    row.abs_products[j] = std::fabs(scale) * magnitude;
+    row.capped[j] = call_.softcap ? *call_.softcap * std::tanh(row.raw[j] / *call_.softcap) : row.raw[j];
+    const Bias added = bias(i, static_cast<std::int64_t>(j));
+    row.biased[j] = row.capped[j] + added.additive + added.alibi;
+    if (!visible(call_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
+    row.seen[j] = 1;
+    ++row.visible_count;
+    row.largest_product = std::max({row.largest_product, magnitude, row.abs_products[j]});
+    // NaN must win: a maximum that drops it would hide visible poison.
+    if (!(row.biased[j] <= row.max)) row.max = row.biased[j];
+    if (std::isnan(row.biased[j])) row.max = kNaN;
+  }
+  row.sum = row.sink == -kInfinity ? 0 : std::exp(row.sink - row.max);
+  if (row.visible_count == 0) return;
+
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (!row.seen[j]) continue;
+    row.weights[j] = std::exp(row.biased[j] - row.max);
+    row.sum += row.weights[j];
+  }
+  row.lse = row.max + std::log(row.sum);
+
+  dropout_factors(i, row);
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (!row.seen[j]) continue;
+    row.weights[j] /= row.sum;
+    const double weight = row.factors.empty() ? row.weights[j] : row.weights[j] * row.factors[j];
+    const double* v = value_row(static_cast<std::int64_t>(j));
+    for (std::size_t c = 0; c < value_dim; ++c) row.output[c] += weight * v[c];
+  }
+}
+
+void Head::dropout_factors(std::int64_t i, Row& row) const {
+  if (call_.dropout == 0 && !inputs_.keep) return;
+  const std::uint64_t threshold = dropout_threshold(call_.dropout);
+  const std::int64_t first = ((b_ * call_.query_heads + h_) * call_.query_length + i) * call_.key_length;
+  for (std::int64_t j = 0; j < call_.key_length; ++j) {
+    const bool keep =
+        inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(call_.dropout_seed, threshold, b_, h_, i, j);
+    row.factors.push_back(keep ? 1 / (1 - call_.dropout) : 0);
+  }
+}
+
+Attention attention(const Call& call, const Inputs& inputs) {
+  Attention result;
+  for (std::int64_t b = 0; b < call.batch; ++b) {
+    for (std::int64_t h = 0; h < call.query_heads; ++h) {
+      const Head head(call, inputs, b, h);
+      const std::int64_t rows = call.packed_sequences() ? call.query_count(b) : call.query_length;
+      for (std::int64_t i = 0; i < rows; ++i) head.attend(i, result.rows.emplace_back());
+    }
+  }
+  return result;
+}
+
+}  // namespace attest

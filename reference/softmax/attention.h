@@ -1,0 +1,87 @@
+// Scaled dot-product attention, one query row at a time, in float64. This is what attention means here.
+//
+// clang-format off
+//   raw      t_ij = scale * <q_i, k_j>
+//   capped   c_ij = softcap * tanh(t_ij / softcap), or t_ij without a cap
+//   biased   s_ij = c_ij + additive_ij - slope_h * |i + offset - j|
+//   mask     m_ij = the boolean mask is true, or additive_ij != -inf; true without a mask
+//   visible  i sees j = lengths AND segment AND ((causal AND window) OR prefix) AND blocks AND m_ij
+//   sum      z_i = sum over visible j of exp(s_ij), plus exp(sink_h) with a sink
+//   weights  p_ij = exp(s_ij) / z_i where i sees j, else 0
+//   output   o_i = sum over visible j of p_ij * v_j; under dropout each term times keep_ij / (1 - p_drop)
+//   lse      L_i = log(z_i), the natural logarithm
+// clang-format on
+//
+// A row that sees nothing has weights 0, output 0 and lse -inf (lse = sink_h with a sink). Keys that a row does not see
+// leave every sum, so that NaN or infinity stored there never reaches it; NaN that it sees does.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
+
+namespace attest {
+
+/// Whether query i of head h in batch b sees key j.
+bool visible(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
+
+/// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw, capped and biased
+/// scores too, and weight 0. Keys that are not stored (beyond a length in packed or paged storage) count as 0.
+struct Row {
+  std::vector<char> seen;  ///< 1 where visible
+  std::vector<double> raw, capped, biased, weights;
+  std::vector<double> factors;       ///< keep / (1 - p_drop) for each key; empty without dropout
+  double sink = -kInfinity;          ///< the head's sink logit
+  std::vector<double> abs_products;  ///< |scale| * sum_t |q_t * k_jt|, for the error bound
+  std::vector<double> output;        ///< Dv entries
+  double max = -kInfinity;           ///< largest visible biased score, or the sink
+  double sum = 0;                    ///< sum over visible keys and the sink of exp(score - max)
+  double lse = -kInfinity;
+  double largest_product = 0;  ///< largest sum of |q_t*k_t|, scaled or not, for the range check
+  double query_abs_sum = 0;    ///< sum_t |q_t|
+  std::int64_t visible_count = 0;
+};
+
+/// One query head of one batch: its keys and values read once into dense float64 rows.
+class Head {
+ public:
+  /// Keeps references to both; they outlive it.
+  Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h);
+
+  /// Fills `row`, reusing its storage. Any row may be asked for, in any order.
+  void attend(std::int64_t i, Row& row) const;
+
+  /// additive_ij and the ALiBi term, which are added to the capped score one after the other.
+  struct Bias {
+    double additive = 0, alibi = 0;
+  };
+  Bias bias(std::int64_t i, std::int64_t j) const;
+
+  const double* value_row(std::int64_t j) const { return values_.data() + j * call_.value_dim; }
+  const double* key_row(std::int64_t j) const { return keys_.data() + j * call_.key_dim; }
+  double key_abs_sum(std::int64_t j) const { return key_abs_sums_[static_cast<std::size_t>(j)]; }
+  std::vector<double> query_row(std::int64_t i) const;
+  std::int64_t batch() const { return b_; }
+  std::int64_t head() const { return h_; }
+  const Call& call() const { return call_; }
+  const Inputs& inputs() const { return inputs_; }
+
+ private:
+  void dropout_factors(std::int64_t i, Row& row) const;
+
+  const Call& call_;
+  const Inputs& inputs_;
+  std::int64_t b_, h_;
+  std::vector<double> keys_, values_;  ///< Lk x Dqk and Lk x Dv
+  std::vector<double> key_abs_sums_;   ///< sum_t |k_jt|
+};
+
+/// Dense result of a whole call, for small cases: traces, unit tests, walkthroughs.
+struct Attention {
+  std::vector<Row> rows;  ///< in the order b, h, i
+};
+Attention attention(const Call& call, const Inputs& inputs);
+
+}  // namespace attest

@@ -1,0 +1,41 @@
+// What NaN and infinities in the data make of a row, whatever the arithmetic: there the class of a result is decided,
+// and no bound is needed. What an arithmetic alone makes infinite is not meant: that may overflow, and proves nothing.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "reference/softmax/attention.h"
+
+namespace attest {
+
+/// The row's scores. `half_range`: sums of finite terms up to it overflow in no order.
+struct NonFiniteScores {
+  bool spoil_row = false;      ///< a visible score is NaN or +inf: lse and outputs are no numbers
+  bool hide_all = false;       ///< every visible score is -inf: whether that is an empty row is not agreed on
+  double largest_product = 0;  ///< of the visible keys whose products are finite, as Row::largest_product
+  /// For each key 1 where its raw score is NaN or infinite because q or k is; empty where all are finite.
+  std::vector<char> decided;
+
+  bool decides(std::size_t j) const { return !decided.empty() && decided[j] != 0; }
+  /// Whether the weight of a visible key is NaN. In the same row those of other keys may also be 0: kernels differ in
+  /// whether their maximum sees NaN.
+  bool spoils_weight(const Row& row, std::size_t j) const {
+    return spoil_row && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
+  }
+};
+NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range);
+
+/// What an arithmetic may do to the weights of a row.
+struct WeightRange {
+  double least_score;                 ///< a finite score below it may become -inf, and its key be gone with its value
+  double least_weight;                ///< a weight above it does not underflow, so that an infinity stays one
+  const std::vector<double>& errors;  ///< how far each weight may be off
+};
+
+/// Whether the output in this column is NaN or infinite because a visible value is.
+bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range,
+                    const WeightRange& weights);
+
+}  // namespace attest
