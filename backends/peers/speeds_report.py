@@ -110,7 +110,7 @@ def measured(path: Path) -> Measured:
 
 
 def ratio_of(over: Samples, under: Samples) -> Ratio:
-    """over / under by Hodges and Lehmann, with the interval of Mann and Whitney: harness/speed/speed_comparison.cpp."""
+    """over / under by Hodges and Lehmann, with the interval of Mann and Whitney: harness/speed/samples/speed_comparison.cpp."""
     m, n = len(under), len(over)
     counts = [1.0] + [0.0] * (m * n)  # arrangements by the value of the statistic
     for k in range(1, m + 1):

@@ -1,5 +1,5 @@
 // attest bench
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 
 #include <fmt/format.h>
 
@@ -26,15 +26,15 @@
 #include "harness/mpi/agreement.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/selection.h"
-#include "harness/speed/bench_table.h"
-#include "harness/speed/pinning.h"
-#include "harness/speed/processor_time.h"
-#include "harness/speed/profile.h"
-#include "harness/speed/sweep.h"
-#include "harness/speed/swept_curves.h"
-#include "harness/speed/thread_pools.h"
-#include "harness/speed/timed_case.h"
-#include "harness/speed/write_benchmark.h"
+#include "harness/speed/files/bench_table.h"
+#include "harness/speed/files/swept_curves.h"
+#include "harness/speed/files/write_benchmark.h"
+#include "harness/speed/machine/pinning.h"
+#include "harness/speed/machine/thread_pools.h"
+#include "harness/speed/studies/profile.h"
+#include "harness/speed/studies/sweep.h"
+#include "harness/speed/timing/timed_case.h"
+#include "harness/speed/trust/processor_time.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/parameters.h"
 

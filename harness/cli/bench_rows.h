@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/base/table.h"
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 
 namespace attest {
 

@@ -13,9 +13,9 @@
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/speed/benchmark_file.h"
-#include "harness/speed/compare_files.h"
-#include "harness/speed/comparison_json.h"
+#include "harness/speed/files/benchmark_file.h"
+#include "harness/speed/files/compare_files.h"
+#include "harness/speed/files/comparison_json.h"
 
 namespace attest {
 namespace {

@@ -11,7 +11,7 @@
 #include "harness/page/kill_table.h"
 #include "harness/page/page.h"
 #include "harness/page/speed_charts.h"
-#include "harness/speed/benchmark_file.h"
+#include "harness/speed/files/benchmark_file.h"
 
 namespace attest {
 namespace {

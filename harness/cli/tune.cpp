@@ -1,5 +1,5 @@
 // attest tune
-#include "harness/speed/tune.h"
+#include "harness/speed/studies/tune.h"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,8 @@
 #include "harness/isolation/backend_set.h"
 #include "harness/isolation/isolated_backend.h"
 #include "harness/run/case_lists.h"
-#include "harness/speed/thread_pools.h"
-#include "harness/speed/timed_case.h"
+#include "harness/speed/machine/thread_pools.h"
+#include "harness/speed/timing/timed_case.h"
 #include "harness/verdict/parameters.h"
 #include "harness/verdict/tuned_file.h"
 

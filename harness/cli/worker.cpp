@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "harness/cli/command.h"
-#include "harness/speed/timing_service.h"
+#include "harness/speed/timing/timing_service.h"
 
 namespace attest {
 

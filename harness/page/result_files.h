@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "harness/report/check_results.h"
-#include "harness/speed/benchmark_file.h"
-#include "harness/speed/comparison_json.h"
+#include "harness/speed/files/benchmark_file.h"
+#include "harness/speed/files/comparison_json.h"
 
 namespace attest {
 

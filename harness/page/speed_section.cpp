@@ -9,7 +9,7 @@
 #include "harness/page/sections.h"
 #include "harness/page/speed_charts.h"
 #include "harness/page/timings.h"
-#include "harness/speed/speed_comparison.h"
+#include "harness/speed/samples/speed_comparison.h"
 
 namespace attest {
 namespace {

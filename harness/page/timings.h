@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/speed/benchmark_file.h"
+#include "harness/speed/files/benchmark_file.h"
 
 namespace attest {
 

@@ -1,6 +1,6 @@
 // Public: timing backends on a case whose results were right, the table, and the file.
 #pragma once
 
-#include "harness/speed/bench.h"
-#include "harness/speed/bench_table.h"
-#include "harness/speed/write_benchmark.h"
+#include "harness/speed/files/bench_table.h"
+#include "harness/speed/files/write_benchmark.h"
+#include "harness/speed/timing/bench.h"

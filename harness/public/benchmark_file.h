@@ -1,4 +1,4 @@
 // Public: the samples of a benchmark file.
 #pragma once
 
-#include "harness/speed/benchmark_file.h"
+#include "harness/speed/files/benchmark_file.h"

@@ -1,4 +1,4 @@
 // Public: what the machine's multiply-adders and memory could do.
 #pragma once
 
-#include "harness/speed/roof.h"
+#include "harness/speed/machine/roof.h"

@@ -1,5 +1,5 @@
 // Public: whether one set of timings is slower than another.
 #pragma once
 
-#include "harness/speed/compare_files.h"
-#include "harness/speed/speed_comparison.h"
+#include "harness/speed/files/compare_files.h"
+#include "harness/speed/samples/speed_comparison.h"

@@ -16,10 +16,10 @@
 #include "harness/python/object_text.h"
 #include "harness/python/printed_text.h"
 #include "harness/run/case_lists.h"
-#include "harness/speed/bench_table.h"
-#include "harness/speed/thread_pools.h"
-#include "harness/speed/timed_case.h"
-#include "harness/speed/write_benchmark.h"
+#include "harness/speed/files/bench_table.h"
+#include "harness/speed/files/write_benchmark.h"
+#include "harness/speed/machine/thread_pools.h"
+#include "harness/speed/timing/timed_case.h"
 #include "harness/verdict/parameters.h"
 
 namespace attest {

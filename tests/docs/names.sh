@@ -19,7 +19,7 @@ for name in $("$1" list options | sed 's/[= [].*//') \
   expect harness/CASES.md "$name"
 done
 for name in $(names_of Status harness/verdict/verdict.h); do expect harness/VERDICTS.md "$name"; done
-for name in $(names_of NoSpeed harness/speed/no_speed.h); do expect results/SCHEMA.md "$name"; done
+for name in $(names_of NoSpeed harness/speed/trust/no_speed.h); do expect results/SCHEMA.md "$name"; done
 # Causes are several words, each the first cell of a row.
 while IFS= read -r name; do
   [ "$name" = other ] && continue # what this version doesn't know

@@ -6,7 +6,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/report/earlier_run.h"
-#include "harness/speed/benchmark_file.h"
+#include "harness/speed/files/benchmark_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/cheats/cheats.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"

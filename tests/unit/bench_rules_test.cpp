@@ -11,13 +11,13 @@
 
 #include "harness/base/machine.h"
 #include "harness/base/raw_clock.h"
-#include "harness/speed/bench.h"
-#include "harness/speed/bench_table.h"
-#include "harness/speed/known_devices.h"
-#include "harness/speed/machine_watch.h"
-#include "harness/speed/outside_run.h"
-#include "harness/speed/processor_time.h"
-#include "harness/speed/thread_demand.h"
+#include "harness/speed/files/bench_table.h"
+#include "harness/speed/machine/known_devices.h"
+#include "harness/speed/machine/machine_watch.h"
+#include "harness/speed/timing/bench.h"
+#include "harness/speed/trust/outside_run.h"
+#include "harness/speed/trust/processor_time.h"
+#include "harness/speed/trust/thread_demand.h"
 
 namespace attest {
 namespace {

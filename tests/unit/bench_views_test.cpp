@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "harness/base/user_error.h"
-#include "harness/speed/bench.h"
-#include "harness/speed/changing_inputs.h"
-#include "harness/speed/memory_peak.h"
-#include "harness/speed/pinning.h"
-#include "harness/speed/profile.h"
-#include "harness/speed/sweep.h"
+#include "harness/speed/machine/memory_peak.h"
+#include "harness/speed/machine/pinning.h"
+#include "harness/speed/studies/profile.h"
+#include "harness/speed/studies/sweep.h"
+#include "harness/speed/timing/bench.h"
+#include "harness/speed/trust/changing_inputs.h"
 #include "reference/options/case_line.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"

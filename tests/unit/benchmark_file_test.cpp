@@ -1,5 +1,5 @@
 // Samples of a benchmark file, in milliseconds whatever its unit; older and newer files, disturbed samples.
-#include "harness/speed/benchmark_file.h"
+#include "harness/speed/files/benchmark_file.h"
 
 #include <gtest/gtest.h>
 

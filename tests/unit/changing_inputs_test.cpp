@@ -1,5 +1,5 @@
 // No element of a benchmark's data is what it was in the run before, so that nothing of an earlier run helps.
-#include "harness/speed/changing_inputs.h"
+#include "harness/speed/trust/changing_inputs.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

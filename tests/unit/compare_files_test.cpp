@@ -1,5 +1,5 @@
 // Two benchmarks, or two folders of benchmarks measured in turn.
-#include "harness/speed/compare_files.h"
+#include "harness/speed/files/compare_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // A comparison as JSON comes back as it was, and nothing else is taken for one.
-#include "harness/speed/comparison_json.h"
+#include "harness/speed/files/comparison_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A bench that ends early, by a signal or because a plan turned wrong after good samples, keeps what was measured:
 // Google Benchmark ends the program when samples of one benchmark differ in their number of runs.
-#include "harness/speed/google_samples.h"
+#include "harness/speed/timing/google_samples.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "harness/base/interrupted.h"
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/base/statistics.h"
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

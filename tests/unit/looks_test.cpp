@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/speed/timed_plan.h"
+#include "harness/speed/timing/timed_plan.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

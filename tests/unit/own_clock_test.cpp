@@ -10,7 +10,7 @@
 
 #include "harness/base/raw_clock.h"
 #include "harness/base/stopwatch.h"
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

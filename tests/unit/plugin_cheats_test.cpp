@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/plugin/plugin_library.h"
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/cheats/cheats.h"
 #include "tests/unit/helpers.h"
 

@@ -1,4 +1,4 @@
-#include "harness/speed/resting_threads.h"
+#include "harness/speed/trust/resting_threads.h"
 
 #include <gtest/gtest.h>
 

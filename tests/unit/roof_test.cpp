@@ -1,4 +1,4 @@
-#include "harness/speed/roof.h"
+#include "harness/speed/machine/roof.h"
 
 #include <gtest/gtest.h>
 

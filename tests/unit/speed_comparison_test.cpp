@@ -1,5 +1,5 @@
 // The regression gate: intervals that cover as often as they say, and verdicts that follow.
-#include "harness/speed/speed_comparison.h"
+#include "harness/speed/samples/speed_comparison.h"
 
 #include <gtest/gtest.h>
 

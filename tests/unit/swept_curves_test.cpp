@@ -1,13 +1,13 @@
 // Sweeps as benchmark files hold them.
-#include "harness/speed/swept_curves.h"
+#include "harness/speed/files/swept_curves.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "harness/speed/bench.h"
-#include "harness/speed/benchmark_file.h"
-#include "harness/speed/sweep.h"
+#include "harness/speed/files/benchmark_file.h"
+#include "harness/speed/studies/sweep.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/unit/complaint.h"
 
 namespace attest {

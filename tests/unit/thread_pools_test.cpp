@@ -1,12 +1,12 @@
 // Pools that nobody passes a number of threads to are told it: by the environment, or by their library's function.
-#include "harness/speed/thread_pools.h"
+#include "harness/speed/machine/thread_pools.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "harness/speed/bench.h"
+#include "harness/speed/timing/bench.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

@@ -1,5 +1,5 @@
 // Tuning, on a backend whose parameters take a known time.
-#include "harness/speed/tune.h"
+#include "harness/speed/studies/tune.h"
 
 #include "harness/verdict/parameters.h"
 #include "tests/unit/helpers.h"

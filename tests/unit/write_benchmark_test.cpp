@@ -1,5 +1,5 @@
 // The file of a benchmark: its context is that of the run at hand, and each sample tells what the table does.
-#include "harness/speed/write_benchmark.h"
+#include "harness/speed/files/write_benchmark.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "backends/backend.h"
-#include "harness/speed/no_speed.h"
+#include "harness/speed/trust/no_speed.h"
 
 namespace attest::faulty {
 

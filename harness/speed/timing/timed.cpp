@@ -1,0 +1,44 @@
+#include "harness/speed/timing/timed.h"
+
+#include "harness/base/interrupted.h"
+#include "harness/speed/machine/cpu_clock.h"
+#include "harness/speed/timing/cold_caches.h"
+#include "harness/speed/trust/processor_time.h"
+#include "harness/speed/trust/resting_threads.h"
+#include "reference/operators/work.h"
+
+namespace attest {
+
+TimedFacts facts_of(TimedCase& one) {
+  return {useful_operations(one.problem(), one.as_written().inputs()), one.changing().sets(),
+          one.changing().set_bytes()};
+}
+
+TakenSample TimedHere::sample(std::int64_t runs, int in_full) {
+  TakenSample taken;
+  watch_.begin();
+  const double cpu = thread_cpu_seconds();
+  plan_.begin_sample(runs, in_full);
+  for (std::int64_t n = 0; n < runs && !interrupted && plan_.wrong().empty(); ++n) taken.seconds += plan_.run_once();
+  plan_.end_sample();
+  taken.checked_in_full = plan_.checked_in_full();
+  taken.cpu = thread_cpu_seconds() - cpu;
+  taken.disturbance = watch_.end();
+  taken.disturbance.restless = static_cast<int>(resting_threads().restless().size());
+  plan_.rest();
+  taken.device = plan_.device_seconds();
+  return taken;
+}
+
+void TimedHere::run_cold(int threads) {
+  ColdCaches caches(threads);
+  plan_.run_cold(caches);
+}
+
+void rest_before_timing() {
+  adopt_orphans();
+  resting_threads().look_again();
+  if (!resting_threads().settle()) resting_threads().blame("");
+}
+
+}  // namespace attest

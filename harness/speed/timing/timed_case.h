@@ -1,0 +1,48 @@
+// One case made ready for timing: what its backends share.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/cases/case.h"
+#include "harness/comparison/guarded_outputs.h"
+#include "harness/speed/trust/changing_inputs.h"
+#include "harness/verdict/prepared_case.h"
+
+namespace attest {
+
+/// Throws UserError where the memory for timing `count` backends on the case isn't there, as check_memory does.
+/// `isolated`: each has the case in a process of its own.
+void check_memory_to_time(const Case& one, std::size_t count, bool isolated = false);
+
+class TimedCase {
+ public:
+  /// `seed` draws the data of the samples and which of them are checked. Throws UserError as PreparedCase does.
+  TimedCase(const Case& source, const std::vector<Backend*>& backends, int threads, std::uint64_t seed);
+  TimedCase(const TimedCase&) = delete;
+  TimedCase& operator=(const TimedCase&) = delete;
+
+  const Problem& problem() const { return source_.problem; }
+  /// With the data of the case line: the check before the timing.
+  const PreparedCase& as_written() const { return as_written_; }
+  /// With data that no backend has seen: the sample of each that is checked in full.
+  const PreparedCase& unseen() const { return unseen_; }
+  ChangingInputs& changing() { return changing_; }
+  /// Two sets of outputs, for whoever runs at the moment.
+  GuardedOutputs& outputs() { return outputs_; }
+  GuardedOutputs& more_outputs() { return more_outputs_; }
+  std::mt19937_64& random() { return random_; }
+  int threads() const { return threads_; }
+
+ private:
+  int threads_;
+  std::mt19937_64 random_;
+  Case source_, other_;
+  PreparedCase as_written_, unseen_;
+  ChangingInputs changing_;
+  GuardedOutputs outputs_, more_outputs_;
+};
+
+}  // namespace attest

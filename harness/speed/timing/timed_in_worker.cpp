@@ -1,0 +1,77 @@
+#include "harness/speed/timing/timed_in_worker.h"
+
+#include "harness/isolation/isolated_backend.h"
+#include "harness/speed/timing/timing_json.h"
+#include "harness/verdict/verdict.h"
+#include "reference/options/case_line.h"
+
+namespace attest {
+namespace {
+
+NoSpeed no_speed_of(const CaseFault& fault) {
+  if (fault.cause().kind == Cause::out_of_memory) return NoSpeed::out_of_memory;
+  switch (fault.status()) {
+    case Status::timeout: return NoSpeed::timeout;
+    case Status::crashed: return NoSpeed::crashed;
+    default: return NoSpeed::threw;
+  }
+}
+
+}  // namespace
+
+TimedInWorker::TimedInWorker(Backend& backend, const Case& source, std::uint64_t seed)
+    : backend_(backend), source_(source), name_(backend.identity().name) {
+  const Json reply = ask({{"do", "time"}, {"case", print_case(source.problem)}, {"seed", seed}});
+  if (reply.contains("facts")) facts_ = reply.at("facts").get<TimedFacts>();
+}
+
+TimedInWorker::~TimedInWorker() {
+  const NoSpeedReason before = wrong_;
+  if (before.kind == NoSpeed::threads_after_run) {
+    end_worker(backend_);  // with its threads, which would disturb the next case
+  } else if (before.kind != NoSpeed::crashed && before.kind != NoSpeed::timeout) {
+    ask({{"do", "time: end"}});
+  }
+}
+
+Json TimedInWorker::ask(const Json& request) {
+  try {
+    Json reply = ask_service(backend_, request, source_.problem);
+    if (reply.contains("wrong") && wrong_.empty()) wrong_ = reply.at("wrong").get<NoSpeedReason>();
+    if (reply.contains("error_over_bound")) error_over_bound_ = reply.at("error_over_bound").get<double>();
+    return reply;
+  } catch (const CaseFault& fault) {
+    if (wrong_.empty()) {
+      const NoSpeed kind = no_speed_of(fault);
+      // "killed: out of memory" says how it ended by itself.
+      const bool told = kind == NoSpeed::out_of_memory;
+      wrong_ = {kind, (told ? "" : std::string(name_of(fault.status())) + ": ") + fault.what()};
+    }
+  } catch (const std::exception& error) {
+    if (wrong_.empty()) wrong_ = {NoSpeed::threw, std::string("threw: ") + error.what()};
+  }
+  return Json::object();
+}
+
+std::int64_t TimedInWorker::warm_up(double seconds) {
+  return ask({{"do", "time: warm up"}, {"seconds", seconds}}).value("runs", std::int64_t{1});
+}
+
+TakenSample TimedInWorker::sample(std::int64_t runs, int in_full) {
+  const Json reply = ask({{"do", "time: sample"}, {"runs", runs}, {"in_full", in_full}});
+  return reply.contains("sample") ? reply.at("sample").get<TakenSample>() : TakenSample{};
+}
+
+void TimedInWorker::run_cold(int /*threads: the worker knows them*/) { ask({{"do", "time: cold"}}); }
+
+void TimedInWorker::judge(const Yardstick& yardstick) {
+  if (!wrong_.empty()) return;
+  const Json reply = ask({{"do", "time: judge"}, {"yardstick", yardstick}});
+  if (reply.contains("steps")) steps_ = reply.at("steps").get<StepSamples>();
+  if (reply.contains("ulps")) ulps_ = reply.at("ulps").get<UlpErrors>();
+  calibration_spread_ = reply.value("calibration_spread", 0.0);
+  change_seconds_ = reply.value("change_seconds", 0.0);
+  lowered_pools_ = reply.value("lowered_pools", std::vector<std::string>());
+}
+
+}  // namespace attest

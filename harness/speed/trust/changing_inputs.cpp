@@ -1,0 +1,155 @@
+#include "harness/speed/trust/changing_inputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "harness/base/stopwatch.h"
+#include "harness/cases/other_data.h"
+
+namespace attest {
+
+double last_level_cache_bytes() {
+  // The kernel knows what this processor shares; the C library may tell the whole package's.
+  double largest = 0;
+  for (const char* index : {"index2", "index3", "index4"}) {
+    std::ifstream file(std::string("/sys/devices/system/cpu/cpu0/cache/") + index + "/size");  // "32768K"
+    double size = 0;
+    char unit = 0;
+    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? 0x1p20 : 0x1p10));
+  }
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  if (largest == 0)
+    largest = static_cast<double>(std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), sysconf(_SC_LEVEL3_CACHE_SIZE)));
+#endif
+  return largest;
+}
+
+namespace {
+
+/// The bits that change of one tensor's numbers, eight bytes at a time: none of run 0, which is the case as written.
+class Flips {
+ public:
+  struct Origin {
+    std::uint64_t seed, run, part;
+  };
+  explicit Flips(const Origin& origin)
+      : state_((origin.seed ^ origin.part * 0xbf58476d1ce4e5b9u) + origin.run),
+        used_(origin.run == 0 ? 0 : ~std::uint64_t{0}),
+        count_(origin.run % 4) {}
+
+  std::uint64_t drawn() {
+    state_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t bits = (state_ ^ (state_ >> 32)) * 0xd6e8feb86659fd93u;
+    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
+    return (bits ^ (bits >> 32)) & used_;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t state_, used_, count_;
+};
+
+/// `low` bits at the end of a number of this layout change, the two last by the count of runs.
+template <class Bits>
+void flip(TensorBytes& memory, Bits exponent, int low, Flips from, Flips to) {
+  constexpr int kWidth = 8 * sizeof(Bits), kLanes = 64 / kWidth;
+  const auto sign = static_cast<Bits>(Bits{1} << (kWidth - 1));
+  const auto drawn = static_cast<Bits>(sign | (((Bits{1} << low) - 1) & ~Bits{3}));
+  const auto count = static_cast<Bits>(from.count() ^ to.count());
+  for (const ByteRange& range : memory.used()) {
+    const std::size_t end = range.end / sizeof(Bits) * sizeof(Bits);
+    for (std::size_t at = range.first / sizeof(Bits) * sizeof(Bits); at < end; at += 8) {
+      const std::uint64_t flips = from.drawn() ^ to.drawn();
+      Bits lanes[kLanes] = {};
+      const std::size_t size = std::min<std::size_t>(8, end - at);
+      std::memcpy(lanes, memory.data() + at, size);
+      for (int n = 0; n < kLanes; ++n) {
+        const auto power = static_cast<Bits>(lanes[n] & exponent);
+        const bool whole = power != 0 && power != exponent;  // which no flip changes
+        const auto change = static_cast<Bits>((static_cast<Bits>(flips >> (n * kWidth)) & drawn) ^ count);
+        lanes[n] = static_cast<Bits>(lanes[n] ^ (whole ? change : Bits{0}));
+      }
+      std::memcpy(memory.data() + at, lanes, size);
+    }
+  }
+}
+
+void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flips::Origin& to) {
+  const Flips a(from), b(to);
+  switch (tensor.dtype()) {
+    case DType::f64: return flip<std::uint64_t>(tensor.memory(), 0x7ff0000000000000, 41, a, b);
+    case DType::f32: return flip<std::uint32_t>(tensor.memory(), 0x7f800000, 12, a, b);
+    case DType::f16: return flip<std::uint16_t>(tensor.memory(), 0x7c00, 3, a, b);
+    case DType::bf16: return flip<std::uint16_t>(tensor.memory(), 0x7f80, 2, a, b);
+  }
+}
+
+}  // namespace
+
+ChangingInputs::ChangingInputs(const CaseInputs& inputs, std::uint64_t seed) : random_(seed) {
+  for (const TensorStorage* tensor : {&inputs.q, &inputs.k, &inputs.v, &inputs.past_k, &inputs.past_v}) {
+    set_bytes_ += static_cast<double>(tensor->bytes());
+  }
+  const double cache = last_level_cache_bytes();
+  const bool only_one_fits = set_bytes_ <= cache && 2 * set_bytes_ > cache;
+  sets_.resize(only_one_fits ? 1 : 2);
+  for (Set& set : sets_) {
+    set.shown = set.kept = inputs;
+    set.views = set.shown.views();
+  }
+}
+
+const Inputs& ChangingInputs::next() {
+  turn_ = (turn_ + 1) % sets_.size();
+  Set& set = sets_[turn_];
+  const Draw draw{random_(), ++changes_};
+  seconds_ += timed([&] { redraw(set.shown, set.shown_as, draw); });
+  set.shown_as = draw;
+  return set.views;
+}
+
+const Inputs& ChangingInputs::stage(const CaseInputs& data) {
+  turn_ = (turn_ + 1) % sets_.size();
+  staged_ = &data;
+  copy_data(data, sets_[turn_].shown);
+  return sets_[turn_].views;
+}
+
+const CaseInputs& ChangingInputs::kept() { return staged_ ? *staged_ : kept(sets_[turn_]); }
+
+const CaseInputs& ChangingInputs::kept(Set& set) {
+  if (set.kept_as.run != set.shown_as.run) redraw(set.kept, set.kept_as, set.shown_as);
+  set.kept_as = set.shown_as;
+  return set.kept;
+}
+
+bool ChangingInputs::intact() { return same_data(sets_[turn_].shown, kept()); }
+
+bool ChangingInputs::all_intact() {
+  return intact() && std::all_of(sets_.begin(), sets_.end(),
+                                 [&](Set& set) { return &set == &sets_[turn_] || same_data(set.shown, kept(set)); });
+}
+
+void ChangingInputs::restore() {
+  staged_ = nullptr;
+  for (Set& set : sets_) copy_data(kept(set), set.shown);
+}
+
+void ChangingInputs::redraw(CaseInputs& data, const Draw& from, const Draw& to) {
+  std::uint64_t part = 0;
+  const auto change = [&](TensorStorage& tensor) {
+    if (tensor.bytes() > 0) change_numbers(tensor, {from.seed, from.run, part}, {to.seed, to.run, part});
+    ++part;
+  };
+  for (TensorStorage* tensor : {&data.q, &data.k, &data.v, &data.past_k, &data.past_v}) change(*tensor);
+  // Numbers on both sides of 0 may change their signs: a state, but no decay.
+  for (std::size_t n = 0; n < data.extra.size(); ++n) {
+    if (data.extra_specs[n].low < 0 && data.extra_specs[n].high > 0) change(data.extra[n]);
+  }
+}
+
+}  // namespace attest
