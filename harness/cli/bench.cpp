@@ -11,6 +11,7 @@
 #include <random>
 #include <sstream>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
@@ -22,7 +23,6 @@
 #include "harness/cli/bench_rows.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/mpi/agreement.h"
 #include "harness/run/case_lists.h"
 #include "harness/run/selection.h"
@@ -35,8 +35,8 @@
 #include "harness/speed/studies/sweep.h"
 #include "harness/speed/timing/timed_case.h"
 #include "harness/speed/trust/processor_time.h"
+#include "harness/tuning/parameters.h"
 #include "harness/verdict/committed_lists.h"
-#include "harness/verdict/parameters.h"
 
 namespace attest {
 namespace {

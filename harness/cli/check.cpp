@@ -11,17 +11,17 @@
 #include <set>
 #include <thread>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/data_folder.h"
 #include "harness/base/fingerprint.h"
-#include "harness/base/last_word.h"
 #include "harness/base/output_file.h"
 #include "harness/base/run_words.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/mpi/agreement.h"
+#include "harness/mpi/last_word.h"
 #include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
 #include "harness/run/run_conditions.h"

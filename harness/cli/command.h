@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/backends/isolation/isolation_options.h"
+#include "harness/backends/set/plugins.h"
 #include "harness/base/table.h"
 #include "harness/cases/case.h"
 #include "harness/cli/cli.h"
-#include "harness/isolation/isolation_options.h"
-#include "harness/isolation/plugins.h"
 #include "harness/report/report.h"
 
 namespace CLI {

@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/cases/long_case.h"
 #include "harness/cli/command.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/trace/explanation.h"
 
 namespace attest {

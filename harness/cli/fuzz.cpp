@@ -11,16 +11,16 @@
 #include <memory>
 #include <optional>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/mpi/agreement.h"
 #include "harness/run/fuzz_on_ranks.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 
 namespace attest {
 namespace {

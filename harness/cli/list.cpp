@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/data_folder.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/command.h"
 #include "harness/cli/list_coverage.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/probe/probe.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 #include "reference/base/nearest.h"
 #include "reference/options/field_words.h"
 #include "reference/options/options.h"

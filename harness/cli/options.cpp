@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "harness/backends/isolation/memory_watch.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/run_words.h"
@@ -14,8 +16,6 @@
 #include "harness/cases/case_arguments.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/isolation/backend_set.h"
-#include "harness/isolation/memory_watch.h"
 
 namespace attest {
 

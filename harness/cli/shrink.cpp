@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
@@ -13,7 +14,6 @@
 #include "harness/cases/long_case.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/search/shrink_case.h"
 #include "reference/options/case_line.h"
 

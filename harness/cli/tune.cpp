@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "harness/backends/isolation/isolated_backend.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
 #include "harness/base/terminal.h"
@@ -18,13 +20,11 @@
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
-#include "harness/isolation/backend_set.h"
-#include "harness/isolation/isolated_backend.h"
 #include "harness/run/case_lists.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/timing/timed_case.h"
-#include "harness/verdict/parameters.h"
-#include "harness/verdict/tuned_file.h"
+#include "harness/tuning/parameters.h"
+#include "harness/tuning/tuned_file.h"
 
 namespace attest {
 namespace {

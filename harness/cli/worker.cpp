@@ -1,5 +1,5 @@
 // attest worker: one backend in a process of its own. Started by IsolatedBackend alone.
-#include "harness/isolation/worker.h"
+#include "harness/backends/isolation/worker.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -1,4 +1,4 @@
 // Public: the backends of a registry: those named, or all that can be had.
 #pragma once
 
-#include "harness/isolation/backend_set.h"
+#include "harness/backends/set/backend_set.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/isolation/backend_set.h"
-#include "harness/isolation/isolation_options.h"
-#include "harness/isolation/plugins.h"
+#include "harness/backends/isolation/isolation_options.h"
+#include "harness/backends/set/backend_set.h"
+#include "harness/backends/set/plugins.h"
 
 namespace attest {
 

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
+#include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/installation.h"
 #include "harness/base/restart.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/cli.h"
-#include "harness/plugin/foreign_backends.h"
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/exception_text.h"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "harness/backends/isolation/arithmetic_json.h"
+#include "harness/backends/plugin/arithmetic_rules.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/isolation/arithmetic_json.h"
-#include "harness/plugin/arithmetic_rules.h"
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
 #include "harness/python/python_plan.h"

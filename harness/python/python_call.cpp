@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backends/plugin/attest_plugin.h"
-#include "harness/plugin/flat_call.h"
+#include "harness/backends/plugin/flat_call.h"
 #include "reference/operators/operator_tensors.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"

@@ -20,7 +20,7 @@
 #include "harness/speed/files/write_benchmark.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/timing/timed_case.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 
 namespace attest {
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/group.h"
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/output_file.h"
@@ -16,12 +17,11 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
-#include "harness/isolation/isolated_backend.h"
 #include "harness/probe/probe.h"
+#include "harness/tuning/parameters.h"
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/long_repro.h"
-#include "harness/verdict/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/printed_command.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/isolation/backend_set.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/mpi/ranks.h"
 #include "harness/probe/right_if.h"
 #include "harness/report/earlier_run.h"

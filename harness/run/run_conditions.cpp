@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/machine.h"
-#include "harness/isolation/isolated_backend.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 
 extern char** environ;
 

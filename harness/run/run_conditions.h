@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/isolation/backend_set.h"
-#include "harness/isolation/isolation_options.h"
+#include "harness/backends/isolation/isolation_options.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/report/conditions.h"
 
 namespace attest {

@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "backends/side_by_side.h"
+#include "harness/backends/isolation/shared_memory.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/stopwatch.h"
 #include "harness/cases/other_data.h"
 #include "harness/cases/random.h"
-#include "harness/isolation/shared_memory.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/state_walk.h"
 #include "reference/operators/work.h"

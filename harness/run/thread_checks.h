@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "harness/isolation/backend_set.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/verdict/prepared_case.h"
 
 namespace attest {

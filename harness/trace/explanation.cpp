@@ -15,7 +15,7 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/probe/right_if.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/bounds/error_bound.h"

@@ -3,7 +3,7 @@
 #include "harness/base/backend_source.h"
 #include "harness/base/run_words.h"
 #include "harness/base/text.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 
 namespace attest {
 

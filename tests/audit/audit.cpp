@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 #include "harness/cases/suites.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/linear/linear_attention.h"
 #include "reference/operators/work.h"

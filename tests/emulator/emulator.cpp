@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "backends/support/host_results.h"
-#include "harness/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/arithmetic_json.h"
 #include "reference/softmax/attention.h"
 
 namespace attest::emulator {

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "backends/registry.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/data_folder.h"
 #include "harness/base/machine.h"
 #include "harness/base/output_file.h"
@@ -18,7 +19,6 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/cli.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/page/kill_table.h"
 #include "tests/faulty/faulty.h"
 #include "tests/mutants/conditional_score.h"

@@ -1,5 +1,5 @@
 // How a backend says that it rounds, on its way from a worker.
-#include "harness/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/arithmetic_json.h"
 
 #include <gtest/gtest.h>
 

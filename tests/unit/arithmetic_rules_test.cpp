@@ -1,4 +1,4 @@
-#include "harness/plugin/arithmetic_rules.h"
+#include "harness/backends/plugin/arithmetic_rules.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every choice of every parameter of the backends here: right, with the bound that its arithmetic states, and taking
 // the calls that the standard choice takes.
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 #include "harness/verdict/verdict.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/tunable_backend.h"

@@ -1,5 +1,5 @@
 // The backends that a command works with.
-#include "harness/isolation/backend_set.h"
+#include "harness/backends/set/backend_set.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "harness/plugin/flat_call.h"
+#include "harness/backends/plugin/flat_call.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "harness/plugin/flat_tensors.h"
+#include "harness/backends/plugin/flat_tensors.h"
 
 #include <dlpack/dlpack.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <cstddef>
 
 #include "backends/plugin/attest_plugin.hpp"
+#include "harness/backends/plugin/flat_call.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/plugin/flat_call.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

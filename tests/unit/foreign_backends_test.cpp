@@ -1,4 +1,4 @@
-#include "harness/plugin/foreign_backends.h"
+#include "harness/backends/plugin/foreign_backends.h"
 
 #include <gtest/gtest.h>
 

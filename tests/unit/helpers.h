@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "harness/backends/set/backend_set.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/isolation/backend_set.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/options/case_line.h"
 #include "reference/softmax/attention.h"

@@ -1,4 +1,4 @@
-#include "harness/isolation/isolation_options.h"
+#include "harness/backends/isolation/isolation_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a process says when it dies.
-#include "harness/base/last_word.h"
+#include "harness/mpi/last_word.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // How much memory a worker takes, and who is ended for it.
-#include "harness/isolation/memory_watch.h"
+#include "harness/backends/isolation/memory_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

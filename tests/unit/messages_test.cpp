@@ -1,5 +1,5 @@
 // Messages between the harness and a worker: whole, in order, and none from one that writes nonsense.
-#include "harness/isolation/messages.h"
+#include "harness/backends/isolation/messages.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,12 +1,12 @@
 // Parameters of a backend: who gives them, and how what is in use is told.
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "harness/base/user_error.h"
-#include "harness/verdict/tuned_file.h"
+#include "harness/tuning/tuned_file.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/tunable_backend.h"
 

@@ -1,5 +1,5 @@
 // Tensors on their way to a worker.
-#include "harness/isolation/parcels.h"
+#include "harness/backends/isolation/parcels.h"
 
 #include <gtest/gtest.h>
 

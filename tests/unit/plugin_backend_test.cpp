@@ -1,4 +1,4 @@
-#include "harness/plugin/plugin_backend.h"
+#include "harness/backends/plugin/plugin_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <new>
 
 #include "backends/registry.h"
+#include "harness/backends/plugin/plugin_library.h"
 #include "harness/cases/inputs.h"
 #include "harness/cases/suites.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/plugin/plugin_library.h"
 #include "harness/public/run_case.h"
 #include "reference/options/case_line.h"
 

@@ -1,7 +1,7 @@
 // The cheats of the benchmark as a plug-in: no speed, for the same reasons as in the tree.
 #include <gtest/gtest.h>
 
-#include "harness/plugin/plugin_library.h"
+#include "harness/backends/plugin/plugin_library.h"
 #include "harness/speed/timing/bench.h"
 #include "tests/faulty/cheats/cheats.h"
 #include "tests/unit/helpers.h"

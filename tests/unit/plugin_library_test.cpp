@@ -1,4 +1,4 @@
-#include "harness/plugin/plugin_library.h"
+#include "harness/backends/plugin/plugin_library.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "harness/plugin/plugin_table.h"
+#include "harness/backends/plugin/plugin_table.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "harness/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/arithmetic_json.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

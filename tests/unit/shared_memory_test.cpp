@@ -1,5 +1,5 @@
 // Memory that the harness and a worker share: regions between inaccessible pages.
-#include "harness/isolation/shared_memory.h"
+#include "harness/backends/isolation/shared_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

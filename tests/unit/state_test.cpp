@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "harness/backends/isolation/file_space.h"
 #include "harness/base/spoiled_memory.h"
 #include "harness/cases/other_data.h"
-#include "harness/isolation/file_space.h"
 #include "harness/report/report.h"
 #include "harness/run/check_run.h"
 #include "harness/verdict/companions.h"

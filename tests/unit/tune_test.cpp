@@ -1,7 +1,7 @@
 // Tuning, on a backend whose parameters take a known time.
 #include "harness/speed/studies/tune.h"
 
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/tunable_backend.h"
 

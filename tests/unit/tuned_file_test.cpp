@@ -1,5 +1,5 @@
 // The file of `attest tune`.
-#include "harness/verdict/tuned_file.h"
+#include "harness/tuning/tuned_file.h"
 
 #include <gtest/gtest.h>
 

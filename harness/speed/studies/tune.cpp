@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "backends/refusal.h"
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/base/interrupted.h"
-#include "harness/isolation/isolated_backend.h"
-#include "harness/verdict/parameters.h"
+#include "harness/tuning/parameters.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {

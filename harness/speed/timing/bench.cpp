@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
-#include "harness/isolation/isolated_backend.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/samples/sample_interval.h"
 #include "harness/speed/timing/cold_caches.h"

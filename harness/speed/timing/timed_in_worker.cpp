@@ -1,6 +1,6 @@
 #include "harness/speed/timing/timed_in_worker.h"
 
-#include "harness/isolation/isolated_backend.h"
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/speed/timing/timing_json.h"
 #include "harness/verdict/verdict.h"
 #include "reference/options/case_line.h"

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/backends/isolation/messages.h"
 #include "harness/cases/case.h"
-#include "harness/isolation/messages.h"
 #include "harness/speed/timing/timed.h"
 
 namespace attest {

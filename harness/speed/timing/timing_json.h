@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/isolation/messages.h"
+#include "harness/backends/isolation/messages.h"
 #include "harness/speed/timing/timed.h"
 
 namespace attest {

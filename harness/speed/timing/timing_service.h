@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "harness/isolation/worker.h"
+#include "harness/backends/isolation/worker.h"
 
 namespace attest {
 

@@ -1,0 +1,402 @@
+#include "harness/backends/isolation/isolated_backend.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <thread>
+
+#include "backends/side_by_side.h"
+#include "harness/backends/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/file_space.h"
+#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/tuning_json.h"
+#include "harness/backends/isolation/worker.h"
+#include "harness/backends/isolation/worker_process.h"
+#include "harness/base/spoiled_memory.h"
+#include "harness/base/user_error.h"
+#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/verdict.h"
+#include "reference/options/case_line.h"
+#include "reference/options/options.h"
+
+namespace attest {
+namespace {
+
+class IsolatedBackend : public Backend, public SideBySide {
+ public:
+  IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options, std::string plugin);
+
+  Identity identity() const override { return identity_; }
+  Conventions conventions() const override { return conventions_; }
+  int contract() const override { return contract_; }
+  bool runs_side_by_side() const override { return side_by_side_; }
+  std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
+  Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
+  Tuning tuning() const override { return tuning_; }
+  void tune(const std::vector<std::int64_t>& values) override;
+  std::unique_ptr<Plan> prepare(const Call& call) override;
+  void settle() const {
+    if (worker_) ask({{"do", "identity"}});
+  }
+  Json ask_service(Json request, const Call& call) const;
+  void end_worker() const;
+  std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
+
+ private:
+  class RemotePlan;
+  /// What the worker said about a case line.
+  struct Answer {
+    std::string line;
+    std::optional<Refusal> refusal;
+    Arithmetic arithmetic;
+    std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
+  };
+  /// What happens while an answer is waited for.
+  struct Waiting {
+    Glance glance;
+    const bool* late;  ///< set when it is given up
+    std::chrono::milliseconds limit;
+  };
+  /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
+  Json ask(const Json& request, std::optional<std::chrono::milliseconds> limit, const Waiting& waiting) const;
+  Json ask(const Json& request, std::chrono::milliseconds limit) const {
+    return ask(request, limit, {{}, nullptr, limit});
+  }
+  Json ask(const Json& request) const { return ask(request, options_.limit); }
+  /// Starts a worker where there is none. `what`: for the message when that fails.
+  void need_worker(const std::string& what) const;
+  /// Anything but a message ends the worker and throws CaseFault.
+  void expect_message(Received received, const std::string& what, std::chrono::milliseconds limit) const;
+  /// Ends the worker and says why.
+  CaseFault fault_of(Received received, const std::string& what, std::chrono::milliseconds limit) const;
+  std::string step_of(const std::string& what) const;
+  const Answer& answer_for(const Call& call) const;
+
+  std::string name_, plugin_;
+  Context context_;
+  IsolationOptions options_;
+  Identity identity_;
+  Conventions conventions_;
+  int contract_ = 0;
+  bool side_by_side_ = false;
+  Tuning tuning_;
+  std::vector<std::int64_t> chosen_;  ///< given to each worker; empty as long as nothing was chosen
+  mutable std::unique_ptr<WorkerProcess> worker_;
+  mutable std::int64_t requests_ = 0;   ///< made so far: an answer has the number of its request
+  mutable int generation_ = 0;          ///< of workers; a plan belongs to one
+  mutable std::exception_ptr end_;      ///< of the last worker that ended
+  mutable int ended_generation_ = 0;    ///< and which it was
+  mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
+  int plans_ = 0;                       ///< made so far; each has its number
+  FileSpace space_{page_size()};        ///< of the worker's file, behind its first page
+};
+
+IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options,
+                                 std::string plugin)
+    : name_(std::move(name)), plugin_(std::move(plugin)), context_(context), options_(options) {
+  try {
+    const Json reply = ask({{"do", "identity"}});
+    identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
+                 reply.at("device").get<std::string>(), plugin_};
+    contract_ = reply.at("contract").get<int>();
+    side_by_side_ = reply.at("side_by_side").get<bool>();
+    tuning_ = reply.at("tuning").get<Tuning>();
+    for (const auto& [field, member] : kConventionFields) {
+      conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
+    }
+  } catch (const CaseFault& fault) {
+    throw BackendUnavailable(fault.what());
+  }
+}
+
+Json IsolatedBackend::ask(const Json& request, std::optional<std::chrono::milliseconds> limit,
+                          const Waiting& waiting) const {
+  const std::string what = request.at("do").get<std::string>();
+  need_worker(what);
+  Json reply;
+  Json numbered = request;
+  numbered["request"] = ++requests_;
+  const bool sent = worker_->send(numbered, options_.limit);
+  Received received = sent ? worker_->receive(reply, limit, waiting.glance) : Received::closed;
+  if (received == Received::closed && waiting.late && *waiting.late) received = Received::timeout;
+  expect_message(received, what, limit.value_or(waiting.limit));
+  if (!reply.contains("request") || reply.at("request") != requests_) {
+    // Whoever writes to the connection by itself is not listened to any more.
+    end_worker();
+    throw CaseFault(Status::crashed, {Cause::crashed}, "wrote to its connection to attest in " + what);
+  }
+  if (reply.contains("fault")) {
+    // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
+    end_worker();
+    throw CaseFault(Status::fail, cause_from_text(reply.at("fault").get<std::string>()),
+                    reply.at("reason").get<std::string>());
+  }
+  if (reply.contains("unusable")) throw UnusableBackend(reply.at("unusable").get<std::string>());
+  if (reply.contains("threw")) {
+    const std::string reason = reply.at("threw").get<std::string>();
+    if (reason == "std::bad_alloc")
+      throw CaseFault(Status::crashed, {Cause::out_of_memory}, "ran out of memory in " + step_of(what));
+    throw BackendError(reason);
+  }
+  return reply;
+}
+
+void IsolatedBackend::need_worker(const std::string& what) const {
+  if (worker_) return;
+  worker_ = std::make_unique<WorkerProcess>(name_, context_, options_, plugin_);
+  ++generation_;
+  Json hello;
+  expect_message(worker_->receive(hello, options_.limit), what, options_.limit);
+  worker_->greeted();
+  if (hello.contains("unavailable")) {
+    worker_.reset();
+    throw BackendUnavailable(hello.at("unavailable").get<std::string>());
+  }
+  if (!chosen_.empty()) ask({{"do", "tune"}, {"values", chosen_}});
+}
+
+void IsolatedBackend::tune(const std::vector<std::int64_t>& values) {
+  chosen_ = values;  // kept where the worker ends over them: the next one must not take others for these
+  ask({{"do", "tune"}, {"values", values}});
+  for (std::size_t n = 0; n < values.size(); ++n) tuning_.parameters.at(n).value = values[n];
+  answers_.clear();
+}
+
+std::string IsolatedBackend::step_of(const std::string& what) const {
+  const std::string step = worker_->file().step().name();
+  return step.empty() ? what : step;
+}
+
+void IsolatedBackend::expect_message(Received received, const std::string& what,
+                                     std::chrono::milliseconds limit) const {
+  if (received == Received::message) return;
+  ended_generation_ = generation_;
+  end_ = std::make_exception_ptr(fault_of(received, what, limit));
+  std::rethrow_exception(end_);
+}
+
+CaseFault IsolatedBackend::fault_of(Received received, const std::string& what, std::chrono::milliseconds limit) const {
+  const std::string step = step_of(what);
+  if (received == Received::timeout) {
+    end_worker();
+    return CaseFault(Status::timeout, {Cause::took_too_long},
+                     step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
+  }
+  const int status = worker_->await();
+  const std::string words = worker_->file().last_words();
+  const std::string end = worker_->text_of_end(), excess = worker_->memory_excess();
+  worker_.reset();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
+    return CaseFault(Status::fail, {Cause::touched_outside}, words + " in " + step);
+  }
+  if (!excess.empty()) {
+    return CaseFault(Status::crashed, {Cause::out_of_memory, "killed"},
+                     "killed: out of memory in " + step + ": " + excess);
+  }
+  return CaseFault(Status::crashed, {Cause::crashed}, end + " in " + step);
+}
+
+void IsolatedBackend::end_worker() const {
+  if (worker_) worker_->end();
+  worker_.reset();
+}
+
+Json IsolatedBackend::ask_service(Json request, const Call& call) const {
+  need_worker("prepare");
+  request["service"] = true;
+  const std::chrono::milliseconds limit = request_limit(options_, call);
+  const StepNote note = worker_->file().step();
+  std::uint64_t seen = note.count();
+  auto since = std::chrono::steady_clock::now();
+  bool late = false;
+  const auto in_time = [&] {
+    const std::uint64_t now = note.count();
+    const auto moment = std::chrono::steady_clock::now();
+    if (now != seen || now % 2 == 0) since = moment;
+    seen = now;
+    late = moment - since > limit;
+    return !late;
+  };
+  return ask(request, std::nullopt, {in_time, &late, limit});
+}
+
+const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
+  // A case is looked at while the one before runs, and then again; each has companions.
+  constexpr std::size_t kMaxAnswers = 12;
+  std::string line = print_case(problem_of(call));
+  const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
+  if (known != answers_.end()) {
+    if (!known->fault) return *known;
+    const std::exception_ptr fault = known->fault;
+    answers_.erase(known);
+    std::rethrow_exception(fault);
+  }
+  Answer& answer = answers_.emplace_front();
+  if (answers_.size() > kMaxAnswers) answers_.pop_back();
+  answer.line = std::move(line);
+  try {
+    const Json reply = ask({{"do", "refuse"}, {"case", answer.line}});
+    if (reply.contains("refusal"))
+      answer.refusal = Refusal{reply.at("refusal").get<std::string>(),
+                               value_named<RefusalCause>(reply.at("refused_by").get<std::string>()).value()};
+    else
+      answer.arithmetic = reply.at("arithmetic").get<Arithmetic>();
+  } catch (const CaseFault&) {
+    answer.fault = std::current_exception();
+    throw;
+  } catch (...) {
+    answers_.pop_front();
+    throw;
+  }
+  return answer;
+}
+
+/// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
+/// case. The worker notes in shared memory which of them it is in. Each plan has parts of the shared file of its own:
+/// what it was given stays there while others take their steps.
+class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
+ public:
+  RemotePlan(IsolatedBackend& backend, int number, const Call& call)
+      : backend_(backend),
+        generation_(backend.generation_),
+        number_(number),
+        limit_(request_limit(backend.options_, call)),
+        line_(print_case(problem_of(call))),
+        inputs_range_(backend.space_),
+        outputs_range_(backend.space_) {}
+  ~RemotePlan() override {
+    if (backend_.worker_ && generation_ == backend_.generation_) {
+      backend_.worker_->send({{"do", "drop"}, {"plan", number_}}, backend_.options_.limit);  // no reply
+    }
+  }
+
+  void upload(const Inputs& inputs) override {
+    // A page at least, so that the range behind it begins with one.
+    const std::size_t first = inputs_range_.resize(std::max(page_size(), InputParcel(inputs, 0).regions().end()));
+    const InputParcel parcel(inputs, first);
+    SharedFile& file = shared();
+    file.reserve(parcel.regions().end());
+    parcel.copy_to(file);
+    pending_ = {{"regions", describe_regions(parcel.regions())}, {"inputs", parcel.description()}};
+  }
+
+  void run() override {
+    if (!line_.empty()) pending_["case"] = line_;
+    // The worker makes the plan only now, whatever has ended since it was asked for here.
+    if (SpoiledMemory::alive() || (!line_.empty() && made_in_spoiled_memory_)) pending_["spoiled"] = true;
+    const Json reply = ask("run", std::move(pending_));
+    pending_ = Json::object();
+    if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
+    line_.clear();
+    if (reply.contains("device_ns")) device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
+  }
+
+  void run_beside(Plan& other) override { ask("run_both", {{"other", dynamic_cast<RemotePlan&>(other).number_}}); }
+
+  void download(const Outputs& outputs) override {
+    RegionList sizes(0);
+    describe_outputs(outputs, sizes);
+    RegionList regions(outputs_range_.resize(sizes.end()));
+    const Json description = describe_outputs(outputs, regions);
+    SharedFile& file = shared();
+    file.reserve(regions.end());
+    const auto views = list_outputs(outputs);
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      const Region& region = regions.all()[n];
+      file.fill(region, views[n].second.data, used_ranges(views[n].second));
+      std::memset(file.pages(region), kLead, region.lead());
+    }
+    ask("download", {{"regions", describe_regions(regions)}, {"outputs", description}});
+    for (std::size_t n = 0; n < views.size(); ++n) {
+      const Region& region = regions.all()[n];
+      const std::byte* lead = file.pages(region);
+      for (std::size_t at = 0; at < region.lead(); ++at) {
+        if (lead[at] == std::byte{kLead}) continue;
+        throw CaseFault(Status::fail, {Cause::touched_outside},
+                        "wrote " + std::to_string(region.lead() - at) + " bytes before the start of " + views[n].first);
+      }
+      for (const ByteRange& range : used_ranges(views[n].second)) {
+        if (range.size() == 0) continue;
+        std::memcpy(static_cast<std::byte*>(views[n].second.data) + range.first, file.data(region) + range.first,
+                    range.size());
+      }
+    }
+  }
+
+  std::size_t workspace_bytes() const override { return workspace_; }
+  std::optional<std::chrono::nanoseconds> device_time() const override { return device_time_; }
+
+ private:
+  static constexpr unsigned char kLead = 0x5a;
+
+  SharedFile& shared() const {
+    if (!backend_.worker_ || generation_ != backend_.generation_) {
+      // Somebody else, who only looked ahead, may have been the first to learn of it.
+      if (backend_.end_ && backend_.ended_generation_ == generation_) std::rethrow_exception(backend_.end_);
+      throw BackendError("its worker has ended");
+    }
+    return backend_.worker_->file();
+  }
+  Json ask(const std::string& what, Json request = Json::object()) const {
+    shared();
+    request["do"] = what;
+    request["plan"] = number_;
+    if (std::this_thread::get_id() != home_) request["elsewhere"] = true;
+    return backend_.ask(request, limit_);
+  }
+
+  IsolatedBackend& backend_;
+  int generation_, number_;
+  std::chrono::milliseconds limit_;
+  std::string line_;               ///< until the worker has prepared it
+  Json pending_ = Json::object();  ///< an upload that the next run takes along
+  const std::thread::id home_ = std::this_thread::get_id();
+  const bool made_in_spoiled_memory_ = SpoiledMemory::alive();
+  FileRange inputs_range_, outputs_range_;
+  std::size_t workspace_ = 0;
+  std::optional<std::chrono::nanoseconds> device_time_;
+};
+
+std::unique_ptr<Plan> IsolatedBackend::prepare(const Call& call) {
+  need_worker("prepare");
+  return std::make_unique<RemotePlan>(*this, ++plans_, call);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options,
+                                          std::string plugin) {
+  return std::make_unique<IsolatedBackend>(std::move(name), context, options, std::move(plugin));
+}
+
+namespace {
+
+const IsolatedBackend* isolated_part(const Backend& backend) {
+  if (const auto* other = dynamic_cast<const StandsFor*>(&backend)) return isolated_part(other->backend());
+  return dynamic_cast<const IsolatedBackend*>(&backend);
+}
+
+}  // namespace
+
+bool is_isolated(const Backend& backend) { return isolated_part(backend) != nullptr; }
+
+Json ask_service(const Backend& backend, Json request, const Call& call) {
+  return isolated_part(backend)->ask_service(std::move(request), call);
+}
+
+void end_worker(const Backend& backend) { isolated_part(backend)->end_worker(); }
+
+void settle(const Backend& backend) {
+  if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->settle();
+}
+
+std::string worker_code(const Backend& backend) {
+  const IsolatedBackend* isolated = isolated_part(backend);
+  return isolated ? isolated->code() : "";
+}
+
+}  // namespace attest

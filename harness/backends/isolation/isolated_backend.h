@@ -1,0 +1,46 @@
+// A backend in a process of its own: what it does to its memory, its process or its time stays there.
+//
+// It is a Backend like any other: refuse, arithmetic, prepare, upload, run and download become requests to a worker.
+// Inputs lie read-only against inaccessible pages there, outputs against inaccessible pages. When a worker dies or
+// takes too long, the step throws CaseFault and the next request starts a new worker.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/backends/isolation/isolation_options.h"
+
+namespace attest {
+
+/// Starts a worker; `plugin` is the path of the library that has the backend, "" for this program. Throws
+/// BackendUnavailable with the worker's reason.
+std::unique_ptr<Backend> isolated_backend(std::string name, const Context& context, const IsolationOptions& options,
+                                          std::string plugin = "");
+
+/// The fingerprint of what a backend's worker has loaded, program and libraries; "" for a backend in this process.
+std::string worker_code(const Backend& backend);
+
+/// A backend that is another one under a name of its own.
+class StandsFor {
+ public:
+  virtual ~StandsFor() = default;
+  virtual const Backend& backend() const = 0;
+};
+
+/// Whether it is one of these, or stands for one. So with the functions below.
+bool is_isolated(const Backend& backend);
+
+/// What the service of an isolated backend's worker (worker.h) answers. The answer may take any time; each step of the
+/// backend on the way has the time that one about `call` may take. Throws as a step does.
+nlohmann::json ask_service(const Backend& backend, nlohmann::json request, const Call& call);
+
+/// Ends an isolated backend's worker and whatever it still does.
+void end_worker(const Backend& backend);
+
+/// Waits until a backend's worker, if it has one, has done all that it was asked for: plans are given up without a
+/// word. Throws CaseFault when it ends or takes too long over that.
+void settle(const Backend& backend);
+
+}  // namespace attest

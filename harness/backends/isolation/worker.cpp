@@ -1,0 +1,320 @@
+#include "harness/backends/isolation/worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "backends/side_by_side.h"
+#include "harness/backends/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/tuning_json.h"
+#include "harness/backends/isolation/watched_backend.h"
+#include "harness/backends/plugin/foreign_backends.h"
+#include "harness/base/fingerprint.h"
+#include "harness/base/float_environment.h"
+#include "harness/base/spoiled_memory.h"
+#include "harness/base/user_error.h"
+#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/verdict.h"
+#include "reference/options/case_line.h"
+
+namespace attest {
+namespace {
+
+// What the signal handler looks at.
+const GuardedArea* input_area = nullptr;
+const GuardedArea* output_area = nullptr;
+char* last_words = nullptr;
+
+/// An access beside a tensor becomes a sentence for the harness; anything else dies as it would have.
+void on_fault(int number, siginfo_t* info, void* context) {
+  bool write = false;
+#if defined(__x86_64__)
+  write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+  (void)context;
+#endif
+  for (const GuardedArea* area : {input_area, output_area}) {
+    if (area && area->describe(info->si_addr, write, last_words, kStepAt)) _exit(kMemoryFault);
+  }
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  sigaction(number, &plain, nullptr);
+  if (info->si_code <= 0) raise(number);  // sent, not caused: it doesn't happen again by itself
+}
+
+void catch_faults() {
+  static char stack[64 << 10];
+  stack_t alternate{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof stack;
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+class Worker {
+ public:
+  Worker(std::unique_ptr<Backend> backend, int threads, const MakeService& make_service)
+      : backend_(std::move(backend)), watched_(*backend_, note()), service_(make_service(watched_, threads)) {}
+
+  /// The reply; null when nobody waits for one. A request from elsewhere than the thread in which the harness made the
+  /// plan is served by a new thread here.
+  Json answer(const Json& request) {
+    if (!request.value("elsewhere", false)) return serve(request);
+    Json reply;
+    std::exception_ptr failure;
+    std::thread([&] {
+      try {
+        reply = serve(request);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }).join();
+    if (failure) std::rethrow_exception(failure);
+    return reply;
+  }
+
+ private:
+  Json serve(const Json& request) {
+    const std::string what = request.at("do").get<std::string>();
+    note_step(what);
+    if (what == "identity") {
+      const Identity id = backend_->identity();
+      Json reply = {
+          {"name", id.name}, {"library", id.library}, {"device", id.device}, {"contract", backend_->contract()}};
+      const Conventions conventions = backend_->conventions();
+      for (const auto& [name, value] : kConventionFields) {
+        reply["conventions"][std::string(name)] = conventions.*value;
+      }
+      reply["tuning"] = backend_->tuning();
+      reply["side_by_side"] = runs_side_by_side(*backend_);
+      return reply;
+    }
+    if (what == "code") {
+      std::vector<std::filesystem::path> files = loaded_libraries();
+      files.emplace_back("/proc/self/exe");
+      return {{"code", fingerprint_of(files)}};
+    }
+    if (what == "tune") {
+      backend_->tune(request.at("values").get<std::vector<std::int64_t>>());
+      return Json::object();
+    }
+    if (what == "refuse") {
+      const Call call = call_of(request);
+      if (const auto refusal = backend_->refuse(call))
+        return {{"refusal", refusal->reason}, {"refused_by", name_of(refusal->cause)}};
+      return {{"arithmetic", backend_->arithmetic(call)}};
+    }
+    if (what == "run") return run(request);
+    if (request.contains("service")) return service_->answer(request);
+    if (what == "run_both") {
+      run_side_by_side(*plans_.at(request.at("plan").get<int>()).plan, *plans_.at(request.at("other").get<int>()).plan);
+      return Json::object();
+    }
+    if (what == "download") return download(request, plans_.at(request.at("plan").get<int>()));
+    if (what == "drop") {
+      plans_.erase(request.at("plan").get<int>());
+      return nullptr;  // nobody waits for it
+    }
+    return {{"threw", "unknown request " + what}};
+  }
+
+  static Call call_of(const Json& request) { return parse_case(request.at("case").get<std::string>()); }
+
+  /// A plan with what its views point at.
+  struct Held {
+    std::unique_ptr<GuardedArea> inputs, outputs;
+    Json input_regions;  ///< which `inputs` maps
+    std::vector<std::vector<std::int64_t>> starts;
+    std::unique_ptr<Plan> plan;  ///< goes first
+
+    Held() = default;
+    Held(Held&&) = default;
+    Held& operator=(Held&&) = default;
+    ~Held() {
+      if (inputs && input_area == inputs.get()) input_area = nullptr;
+      if (outputs && output_area == outputs.get()) output_area = nullptr;
+    }
+  };
+
+  static StepNote note() { return StepNote(last_words); }
+  static void note_step(const std::string& step) { note().write(step.c_str()); }
+
+  void prepare(const Json& request) {
+    note_step("prepare");
+    Held held;
+    held.plan = backend_->prepare(call_of(request));
+    if (!held.plan) throw BackendError("prepare returned no plan");
+    plans_.insert_or_assign(request.at("plan").get<int>(), std::move(held));
+  }
+
+  static void upload(const Json& request, Held& held) {
+    note_step("upload");
+    const Json& regions = request.at("regions");
+    // The same regions again stay at their addresses, as tensors do whose owner writes other numbers into them.
+    const bool same = held.inputs && held.input_regions == regions;
+    auto area = same ? nullptr : std::make_unique<GuardedArea>(kWorkerFile, regions_from(regions), false);
+    const GuardedArea& where = same ? *held.inputs : *area;
+    const UnpackedInputs unpacked(request.at("inputs"), where);
+    input_area = &where;
+    held.plan->upload(unpacked.inputs);
+    if (same) return;
+    held.inputs = std::move(area);  // the ones before may go only now: a plan keeps its views until the next upload
+    held.input_regions = regions;
+  }
+
+  /// With a case line the plan is made first; with inputs they are uploaded first.
+  Json run(const Json& request) {
+    Json reply = Json::object();
+    std::optional<SpoiledMemory> spoiled;
+    if (request.value("spoiled", false)) spoiled.emplace();
+    const bool fresh = request.contains("case");
+    if (fresh) prepare(request);
+    Held& held = plans_.at(request.at("plan").get<int>());
+    if (fresh) reply["workspace"] = held.plan->workspace_bytes();
+    if (request.contains("inputs")) upload(request, held);
+    note_step("run");
+    input_area = held.inputs.get();  // other plans may have been served since the upload
+    const FloatEnvironment environment;
+    held.plan->run();
+    if (const FailureCause cause{cause_of(environment.changed())}; !cause.empty()) {
+      reply["fault"] = reply["reason"] = cause.text();
+    }
+    if (const auto time = held.plan->device_time()) reply["device_ns"] = time->count();
+    return reply;
+  }
+
+  static Json download(const Json& request, Held& held) {
+    held.outputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), true);
+    input_area = held.inputs.get();
+    output_area = held.outputs.get();
+    const std::size_t threads = count_threads();
+    const Outputs outputs = unpack_outputs(request.at("outputs"), *held.outputs, held.starts);
+    held.plan->download(outputs);
+    return written_afterwards(outputs, count_threads() > threads);
+  }
+
+  std::unique_ptr<Backend> backend_;
+  static std::size_t count_threads() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+  }
+
+  /// Whether an output still changes while nothing may: for a moment, and where download left a thread behind for so
+  /// long that it gets its turn on a busy machine, too.
+  static Json written_afterwards(const Outputs& outputs, bool thread_left) {
+    struct Kept {
+      std::string name;
+      const std::byte* at;
+      std::vector<std::byte> bytes;
+    };
+    std::vector<Kept> kept;
+    for (const auto& [name, view] : list_outputs(outputs)) {
+      for (const ByteRange& range : used_ranges(view)) {
+        const std::byte* at = static_cast<const std::byte*>(view.data) + range.first;
+        kept.push_back({name, at, {at, at + range.size()}});
+      }
+    }
+    const int looks = thread_left ? 200 : 1;
+    for (int look = 0; look < looks; ++look) {
+      usleep(look == 0 ? 20 : 1000);
+      for (const Kept& one : kept) {
+        if (!one.bytes.empty() && std::memcmp(one.bytes.data(), one.at, one.bytes.size()) != 0) {
+          const FailureCause cause{Cause::changed_after_download, one.name};
+          return {{"fault", cause.text()}, {"reason", "changed " + one.name + " after download had returned"}};
+        }
+      }
+    }
+    return Json::object();
+  }
+
+  std::map<int, Held> plans_;
+  WatchedBackend watched_;
+  std::unique_ptr<WorkerService> service_;
+};
+
+Json threw(const std::string& what) { return {{"threw", what}}; }
+
+/// Waits until the harness has gone, and then a moment: a worker that isn't stuck in a step ends by itself. (The signal
+/// that the system sends at a parent's death comes when the thread that started the worker ends.)
+void end_with_the_harness() {
+  pollfd harness{kWorkerSocket, /*events: its end alone*/ 0, 0};
+  while (poll(&harness, 1, -1) < 0 && errno == EINTR) {
+  }
+  sleep(1);
+  kill(getpid(), SIGKILL);
+}
+
+std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const WorkerOptions& options) {
+  for (const BackendEntry& entry : registry) {
+    if (entry.name == options.backend && entry.make) return entry.make({options.threads, options.device});
+  }
+  return nullptr;
+}
+
+/// Without a backend's name: says in the greeting which there are.
+std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& hello) {
+  if (!options.backend.empty())
+    return make_foreign_backend(options.plugin, options.backend, {options.threads, options.device});
+  hello["backends"] = backends_in(options.plugin);
+  return nullptr;
+}
+
+}  // namespace
+
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service) {
+  for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
+  signal(SIGPIPE, SIG_DFL);
+  std::thread(end_with_the_harness).detach();
+  last_words = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
+  if (last_words == MAP_FAILED) return 2;
+  std::unique_ptr<Backend> made;
+  Json hello = Json::object();
+  try {
+    made = options.plugin.empty() ? made_from(registry, options) : made_from_plugin(options, hello);
+  } catch (const std::exception& error) {
+    hello["unavailable"] = error.what();
+  }
+  if (!made && hello.empty()) hello["unavailable"] = "no such backend in this program";
+  if (!send_message(kWorkerSocket, hello) || !made) return 0;
+  catch_faults();
+
+  Worker worker(std::move(made), options.threads, make_service);
+  Json request;
+  while (receive_message(kWorkerSocket, request, std::nullopt) == Received::message) {
+    Json reply;
+    try {
+      reply = worker.answer(request);
+    } catch (const UnusableBackend& error) {
+      reply = {{"unusable", error.what()}};
+    } catch (const std::exception& error) {
+      reply = threw(error.what());
+    } catch (...) {
+      reply = threw("something that is no std::exception");
+    }
+    if (!reply.is_null()) reply["request"] = request.value("request", 0);
+    if (!reply.is_null() && !send_message(kWorkerSocket, reply)) break;
+  }
+  return 0;
+}
+
+}  // namespace attest

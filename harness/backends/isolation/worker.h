@@ -1,0 +1,36 @@
+// The process in which one backend runs when it is isolated.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/backends/isolation/messages.h"
+
+namespace attest {
+
+/// What a worker is told on its command line. Its socket and shared file are descriptors 3 and 4.
+struct WorkerOptions {
+  std::string backend, device;
+  std::string plugin;  ///< path of the library that has the backend; an empty name then asks which it has
+  int threads = 1;
+};
+inline constexpr int kWorkerSocket = 3, kWorkerFile = 4;
+/// Exit code of a worker that touched memory beside its tensors; its last words say which.
+inline constexpr int kMemoryFault = 99;
+
+/// Answers what a worker itself has no answer for. Of requests that ask_service() (isolated_backend.h) makes.
+class WorkerService {
+ public:
+  virtual ~WorkerService() = default;
+  virtual Json answer(const Json& request) = 0;
+};
+/// Made once, for the worker's backend, and for as many threads as that was given.
+using MakeService = std::function<std::unique_ptr<WorkerService>(Backend&, int)>;
+
+/// Serves requests until the harness closes the socket. Returns the process's exit code.
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service);
+
+}  // namespace attest

@@ -1,0 +1,173 @@
+#include "harness/backends/isolation/worker_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "harness/backends/isolation/worker.h"
+#include "harness/base/backend_source.h"
+#include "harness/base/launcher.h"
+#include "harness/base/machine.h"
+#include "harness/base/restart.h"
+
+namespace attest {
+
+namespace {
+
+/// A pipe or a terminal is opened anew for the worker: the flags of what is shared, such as O_NONBLOCK, would be this
+/// process's, too. A file stays shared, as two who write at places of their own would overwrite each other.
+int standard_error_for_worker() {
+  struct stat about {};
+  if (fstat(STDERR_FILENO, &about) != 0 || !(S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) return -1;
+  return open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
+                             const std::string& plugin) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw BackendUnavailable("no socket for a worker process");
+  }
+  socket_ = sockets[0];
+  // Out of the way of descriptors 3 and 4, which the worker will have.
+  const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10);
+  close(sockets[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
+  posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
+  const int words_go_to = standard_error_for_worker();
+  if (words_go_to >= 0) {
+    fcntl(words_go_to, F_SETFL, 0);
+    posix_spawn_file_actions_adddup2(&actions, words_go_to, STDERR_FILENO);
+  }
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerFile + 1);  // files of results among them
+  std::vector<std::string> words = restart().words;
+  if (words.empty()) words.push_back(program_path().string());
+  words.insert(words.end(), {"worker", name, "--threads", std::to_string(context.threads)});
+  if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
+  if (!plugin.empty()) words.insert(words.end(), {"--plugin", seen_from_anywhere(plugin)});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  // A worker of a rank is none itself, whatever its backend does with MPI. Until it becomes another program it shares
+  // the rank's memory, with the pages that a network card may hold: unlike a fork it copies none.
+  std::vector<std::string> variables = environment_without_launcher();
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  const int error =
+      posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(theirs);
+  close(memory);
+  if (words_go_to >= 0) close(words_go_to);
+  if (error != 0) {
+    close(socket_);
+    throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
+  }
+  memory_.emplace(process_, options.memory_gib);
+}
+
+WorkerProcess::~WorkerProcess() {
+  close(socket_);
+  for (int tries = 0; tries < 50; ++tries) {
+    if (has_ended()) return;
+    usleep(2000);
+  }
+  end();
+}
+
+void WorkerProcess::greeted() {
+  look_at_memory(/*only_if_due=*/false);
+  memory_->begin();
+}
+
+bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
+  file_at_request_ = file_.memory();
+  return send_message(socket_, request, limit);
+}
+
+Received WorkerProcess::receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance) {
+  const Received received = receive_message(socket_, message, limit, [&] {
+    look_at_memory(/*only_if_due=*/false);
+    return !has_ended() && (!glance || glance());
+  });
+  if (received != Received::message) return received;
+  look_at_memory(/*only_if_due=*/true);
+  // Whoever has taken too much by this very answer is told so here, and not at the next question.
+  return memory_->excess().empty() ? received : Received::closed;
+}
+
+void WorkerProcess::look_at_memory(bool only_if_due) {
+  if (process_ <= 0) return;
+  if (only_if_due && !memory_->due()) return;
+  const double file = file_.memory();
+  memory_->look(file, std::max(file - file_at_request_, file - static_cast<double>(file_.mapped())));
+}
+
+bool WorkerProcess::has_ended() {
+  if (process_ <= 0) return true;
+  int status = 0;
+  const pid_t ended = waitpid(process_, &status, WNOHANG);
+  if (ended == 0) return false;
+  if (ended == process_) status_ = status;
+  process_ = -1;
+  return true;
+}
+
+int WorkerProcess::end() {
+  if (!has_ended()) {
+    had_to_be_ended_ = true;
+    kill(process_, SIGKILL);
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_ = status;
+    process_ = -1;
+  }
+  return status_;
+}
+
+int WorkerProcess::await() {
+  for (int tries = 0; tries < 500; ++tries) {
+    if (has_ended()) return status_;
+    usleep(2000);
+  }
+  return end();
+}
+
+std::string WorkerProcess::text_of_end() const {
+  if (had_to_be_ended_) return "gave up its connection to attest";
+  return text_of_status(status_);
+}
+
+std::string WorkerProcess::memory_excess() const {
+  if (!WIFSIGNALED(status_) || WTERMSIG(status_) != SIGKILL || !memory_) return "";
+  if (const std::string excess = memory_->excess(); !excess.empty()) return excess;
+  if (!had_to_be_ended_ && memory_->system_ended_one()) return "the system had no more for it";
+  return "";
+}
+
+std::string text_of_status(int status) {
+  if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
+  return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace attest

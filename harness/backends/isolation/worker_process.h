@@ -1,0 +1,64 @@
+// A worker process as the harness holds it: the process, its socket and the memory shared with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "backends/backend.h"
+#include "harness/backends/isolation/isolation_options.h"
+#include "harness/backends/isolation/memory_watch.h"
+#include "harness/backends/isolation/messages.h"
+#include "harness/backends/isolation/shared_memory.h"
+
+namespace attest {
+
+class WorkerProcess {
+ public:
+  /// Starts this program as a worker for the backend `name`, of a plug-in where `plugin` is the path of one; with
+  /// an empty name it only says which the plug-in has. Throws BackendUnavailable when there can be no process.
+  /// Of its other descriptors the worker has none of this process's but standard error.
+  WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
+                const std::string& plugin = "");
+  /// Closes the socket, on which the worker ends, and ends a worker that doesn't notice.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  SharedFile& file() { return file_; }
+
+  /// It has said that it is ready.
+  void greeted();
+  /// False when the worker is gone, or took nothing for so long.
+  bool send(const Json& request, std::chrono::milliseconds limit);
+  /// The next message. Meanwhile the worker's memory is watched. `glance`: as in messages.h, besides.
+  Received receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance = {});
+
+  /// Ends the process. Returns its status, as of waitpid: how it had ended, if it already had.
+  int end();
+  /// Waits for a process that closed its socket, and ends it after a second. Returns its status.
+  int await();
+  /// How it came to its end, in words; after end() or await().
+  std::string text_of_end() const;
+  /// Why it was ended for the memory that it took, by this program or by the system; empty otherwise. After the same.
+  std::string memory_excess() const;
+
+ private:
+  /// Whether it has ended; then its status is kept.
+  bool has_ended();
+  void look_at_memory(bool only_if_due);
+
+  SharedFile file_;
+  int socket_ = -1;
+  pid_t process_ = -1;  ///< -1 once its end is known
+  int status_ = 0;
+  bool had_to_be_ended_ = false;  ///< though it had closed its socket
+  double file_at_request_ = 0;    ///< bytes of the file's memory then: what is added is the worker's doing
+  std::optional<MemoryWatch> memory_;
+};
+
+/// "ended by Segmentation fault", or with which exit code; `status` as of waitpid.
+std::string text_of_status(int status);
+
+}  // namespace attest

@@ -1,0 +1,30 @@
+#include "harness/backends/plugin/arithmetic_rules.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+namespace attest {
+
+std::optional<std::string> fault_of(const Arithmetic& a) {
+  if (a.accumulator != DType::f32 && a.accumulator != DType::f64) return "accumulator must be f32 or f64";
+  for (const auto& [member, value] :
+       {std::pair("exp_ulps", a.exp_ulps), std::pair("log_ulps", a.log_ulps), std::pair("tanh_ulps", a.tanh_ulps),
+        std::pair("lazy_threshold", a.lazy_threshold)}) {
+    if (!std::isfinite(value) || value < 0)
+      return fmt::format("{} is {}: it must be finite and not negative", member, value);
+  }
+  if (a.key_block < 0) return fmt::format("key_block is {}: it must not be negative", a.key_block);
+  if (a.state_chunk < 0) return fmt::format("state_chunk is {}: it must not be negative", a.state_chunk);
+  if (a.score_stores < 0 || a.score_stores > 16)
+    return fmt::format("score_stores is {}, and not from 0 to 16", a.score_stores);
+  if (a.scale == ScalePlacement::folded_log2e && !a.base2) return "scale is folded_log2e without base2";
+  if (a.parts < 0) return fmt::format("parts is {}: it must not be negative", a.parts);
+  if (a.fused_log2e && a.base2) return "fused_log2e with base2: it takes scores in base e";
+  if (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0))
+    return "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged";
+  return std::nullopt;
+}
+
+}  // namespace attest

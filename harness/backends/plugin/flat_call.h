@@ -1,0 +1,36 @@
+// A call as plug-ins are told it: the struct of backends/plugin/attest_plugin.h with what its pointers lead to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backends/plugin/attest_plugin.h"
+#include "harness/backends/plugin/sized.h"
+#include "reference/call/call.h"
+
+namespace attest {
+
+/// ATTEST_HAS_... of all that the call uses; ATTEST_HAS_OTHER where untold_option() is set.
+std::uint64_t features_of(const Call& call);
+
+/// The key of an option of the call that the interface has no member for; nullopt when it carries the call whole.
+std::optional<std::string> untold_option(const Call& call);
+
+/// Lives as long as its pointers are used.
+class FlatCall {
+ public:
+  /// `call_size`: of attest_call as the plug-in knows it.
+  FlatCall(const Call& call, std::uint64_t call_size);
+  FlatCall(const FlatCall&) = delete;
+  FlatCall& operator=(const FlatCall&) = delete;
+
+  const attest_call* get() const { return flat_.get(); }
+
+ private:
+  const Call call_;
+  const std::string line_;
+  Sized<attest_call> flat_;
+};
+
+}  // namespace attest

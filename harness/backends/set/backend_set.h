@@ -1,0 +1,55 @@
+// The backends that a command works with: those named, or all that can be had here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "harness/backends/isolation/isolation_options.h"
+#include "harness/base/unavailable.h"
+
+namespace attest {
+
+class BackendSet {
+ public:
+  /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
+  /// Throws UserError for an unknown name, suggesting the nearest, for a named backend that can't be had, and where a
+  /// backend is called "reference", as another, or otherwise than the registry says.
+  /// With `isolation` each runs in a process of its own, but for those that span the ranks of context.group. Each has
+  /// the parameters chosen for it (harness/tuning/parameters.h), which throws UserError, too.
+  BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
+             const std::optional<IsolationOptions>& isolation = std::nullopt);
+
+  /// Throws UserError for the first of these names that is unknown, can't be had here or was not asked for.
+  void require(const std::vector<std::string>& names) const;
+  std::vector<Backend*> all() const;
+  /// One of these made anew, as the set made it, or for another number of threads: with isolation in a process of its
+  /// own. Null for a backend that spans ranks. Throws as a backend's factory.
+  std::unique_ptr<Backend> fresh(const std::string& name, int threads = 0) const;
+  /// From now on fresh() gives each a process of its own, which what the program keeps can't reach.
+  void isolate_fresh(const IsolationOptions& isolation) { fresh_isolation_ = isolation; }
+  const std::vector<Unavailable>& unavailable() const { return unavailable_; }
+
+ private:
+  /// A row of the registry that outlives it.
+  struct Origin {
+    std::string name, plugin;
+    std::function<std::unique_ptr<Backend>(const Context&)> make;
+  };
+
+  Context context_;
+  std::optional<IsolationOptions> fresh_isolation_;
+  std::vector<Origin> origins_;     ///< of backends_, in their order
+  std::vector<std::string> known_;  ///< names of the registry
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<Unavailable> unavailable_;
+};
+
+/// Names in "a,b,c"; throws UserError for an empty one.
+std::vector<std::string> split_names(const std::string& list);
+
+}  // namespace attest
