@@ -3,6 +3,7 @@
 // Per query row: scores of the visible keys, their maximum, exp(score - maximum), the sum, and the weighted mean of
 // the values. Keys that the row does not see are skipped, so that whatever they hold (NaN included) cannot leak.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -10,13 +11,61 @@
 #include "backends/example/linear.h"
 #include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
-#include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {
 
 template <class Real>
 constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
+
+/// Where key j of batch b is stored: a row of k and v, or of past_k and past_v.
+struct Stored {
+  bool past;
+  std::int64_t batch, row;
+};
+inline Stored where_is(const Inputs& inputs, std::int64_t b, std::int64_t j) {
+  if (const auto& pages = inputs.pages)
+    return {false, pages->entries[b * pages->stride + j / pages->size], j % pages->size};
+  const std::int64_t past = inputs.past_k.data ? inputs.past_k.shape[2] : 0;
+  if (j < past) return {true, b, j};
+  return {false, b, j - past};
+}
+
+/// Where query i and key j stand to each other: within their segment, where there are any.
+struct Standing {
+  bool same_segment;
+  std::int64_t diagonal, key;  ///< key == diagonal is on the diagonal
+};
+inline Standing stand(const Call& p, std::int64_t b, std::int64_t i, std::int64_t j) {
+  if (!p.segments) return {true, i + p.diagonal_offset(b), j};
+  const std::vector<std::int64_t>& keys = p.segments->key;
+  const std::vector<std::int64_t>& queries = p.segments->query.empty() ? keys : p.segments->query;
+  // Both count down from where their sequence begins: the segment that takes one of them below 0 holds it.
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const bool has_query = i < queries[n], has_key = j < keys[n];
+    if (has_query && has_key) return {true, p.align == Align::bottom_right ? i + keys[n] - queries[n] : i, j};
+    if (has_query || has_key) break;
+    i -= queries[n];
+    j -= keys[n];
+  }
+  return {false, 0, 0};
+}
+
+/// Dropout as drawn: the first word of Philox4x32-10 at counter (b, h, i, j), with the seed as key.
+inline bool is_kept(std::uint64_t seed, double dropout, std::int64_t b, std::int64_t h, std::int64_t i,
+                    std::int64_t j) {
+  std::array<std::uint64_t, 4> x = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(h),
+                                    static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j)};
+  constexpr std::uint64_t kWord = 0xFFFFFFFF;
+  std::uint64_t low = seed & kWord, high = seed >> 32;
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = 0xD2511F53 * x[0], second = 0xCD9E8D57 * x[2];
+    x = {(second >> 32) ^ x[1] ^ low, second & kWord, (first >> 32) ^ x[3] ^ high, first & kWord};
+    low = (low + 0x9E3779B9) & kWord;
+    high = (high + 0xBB67AE85) & kWord;
+  }
+  return static_cast<double>(x[0]) >= std::floor(dropout * 4294967296.0 + 0.5);
+}
 
 template <class Real>
 class ExamplePlan : public Plan {
@@ -52,7 +101,7 @@ class ExamplePlan : public Plan {
   void read_keys(std::int64_t b, std::int64_t group) {
     const std::int64_t stored = p_.packed_sequences() || p_.page_size ? p_.key_count(b) : p_.key_length;
     for (std::int64_t j = 0; j < stored; ++j) {
-      const KeyPlace at = place_of_key(inputs_, b, j);
+      const Stored at = where_is(inputs_, b, j);
       support::read_row(at.past ? inputs_.past_k : inputs_.k, at.batch, group, at.row, keys_.data() + j * p_.key_dim);
       support::read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, group, at.row,
                         values_.data() + j * p_.value_dim);
@@ -60,7 +109,7 @@ class ExamplePlan : public Plan {
   }
 
   /// Written from the definition, independently of reference/.
-  bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Placement& at) const {
+  bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Standing& at) const {
     if (i >= p_.query_count(b) || j >= p_.key_count(b) || !at.same_segment) return false;
     if (p_.prefix_causal && at.key > at.diagonal) return false;
     if (at.key >= p_.prefix) {  // a prefix is seen by everyone in its segment
@@ -79,7 +128,7 @@ class ExamplePlan : public Plan {
   struct Score {
     Real raw, capped, biased;
   };
-  Score score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Placement& at) const {
+  Score score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Standing& at) const {
     Score s{};
     const Real* key = keys_.data() + j * p_.key_dim;
     for (std::int64_t t = 0; t < p_.key_dim; ++t) s.raw += query_[static_cast<std::size_t>(t)] * key[t];
@@ -115,7 +164,7 @@ class ExamplePlan : public Plan {
     Real max = sink;
     seen_.assign(scores_.size(), 0);
     for (std::int64_t j = 0; j < p_.key_length; ++j) {
-      const Placement at = locate(p_, b, i, j);
+      const Standing at = stand(p_, b, i, j);
       const bool seen = sees(b, h, i, j, at);
       if (!seen && !raw && !capped && !biased) continue;
       const Score s = score(b, h, i, j, at);
@@ -159,7 +208,7 @@ class ExamplePlan : public Plan {
     if (p_.dropout == 0 && !inputs_.keep) return Real{1};
     const bool keep = inputs_.keep
                           ? inputs_.keep[((b * p_.query_heads + h) * p_.query_length + i) * p_.key_length + j] != 0
-                          : dropout_keeps(p_.dropout_seed, dropout_threshold(p_.dropout), b, h, i, j);
+                          : is_kept(p_.dropout_seed, p_.dropout, b, h, i, j);
     return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
   }
 

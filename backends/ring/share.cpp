@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "backends/support/key_place.h"
+
 namespace attest::ring {
 namespace {
 
@@ -53,9 +55,8 @@ std::vector<std::byte> pack_keys(const Call& call, const Inputs& inputs, bool va
       for (const PositionSpan& span : holding.keys) {
         for (std::int64_t j = span.first; j < span.last; ++j, to += row) {
           if (j >= call.stored_keys(b)) continue;
-          const KeyPlace at = place_of_key(inputs, b, j);
-          const ConstTensor& fresh = values ? inputs.v : inputs.k;
-          const ConstTensor& from = at.past ? (values ? inputs.past_v : inputs.past_k) : fresh;
+          const support::KeyPlace at = support::find_key(inputs, b, j);
+          const ConstTensor& from = support::tensor_of(inputs, at, values ? Cache::values : Cache::keys);
           copy_row(from.data, size_of(from.dtype), from.offset(at.batch, h, at.row, 0), from.strides[3], from.shape[3],
                    to);
         }

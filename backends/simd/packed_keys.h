@@ -148,10 +148,10 @@ class PackedKeys {
     }
     for (std::int64_t j = 0; j < chunk.count; ++j) {
       if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
-        const KeyPlace next = place_of_key(inputs, chunk.b, ahead);
+        const support::KeyPlace next = support::find_key(inputs, chunk.b, ahead);
         fetch(support::tensor_of(inputs, next, which), next.batch, chunk.group, next.row);
       }
-      const KeyPlace at = place_of_key(inputs, chunk.b, chunk.first + j);
+      const support::KeyPlace at = support::find_key(inputs, chunk.b, chunk.first + j);
       widen_row(kernels_, support::tensor_of(inputs, at, which), at.batch, chunk.group, at.row,
                 rows_.data() + j * columns);
     }
@@ -176,7 +176,7 @@ class PackedKeys {
 
   void point_at_key(const Inputs& inputs, const KeyChunk& chunk, std::int64_t j, bool readable) {
     const auto at = static_cast<std::size_t>(j);
-    const KeyPlace place = place_of_key(inputs, chunk.b, chunk.first + j);
+    const support::KeyPlace place = support::find_key(inputs, chunk.b, chunk.first + j);
     const ConstTensor& k = support::tensor_of(inputs, place, Cache::keys);
     const ConstTensor& v = support::tensor_of(inputs, place, Cache::values);
     if (readable) {

@@ -255,7 +255,7 @@ class SimdPlan : public Plan {
   void add_suspect(const Task& task, std::int64_t row, std::int64_t rows, const KeyChunk& chunk, std::int64_t suspect,
                    std::int64_t tile_key, Worker& worker) const {
     const std::int64_t key = chunk.first + suspect;
-    const KeyPlace place = place_of_key(inputs_, task.b, key);
+    const support::KeyPlace place = support::find_key(inputs_, task.b, key);
     support::read_row(support::tensor_of(inputs_, place, Cache::values), place.batch, task.group, place.row,
                       worker.value.data());
     for (std::int64_t r = 0; r < rows; ++r) {

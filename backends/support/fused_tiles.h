@@ -182,7 +182,7 @@ class FusedTiles {
 
   /// Where a key of the call lies.
   KeyPlace place(const Tile& tile, std::int64_t key) const {
-    return place_of_key(inputs_, tile.b - held_.batch, key - held_.key);
+    return find_key(inputs_, tile.b - held_.batch, key - held_.key);
   }
 
   /// Keys or values of the tile, from past, pages or one tensor. Nothing but the tile is ever copied.

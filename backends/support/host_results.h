@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backends/support/key_place.h"
 #include "reference/call/call.h"
 #include "reference/call/tensors.h"
 
@@ -104,7 +105,10 @@ class HostResults {
 
   static void copy_present(const Inputs& inputs, Cache cache, const MutableTensor& to) {
     each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-      store(to.data, to.dtype, to.offset(b, h, j, d), load_cached(inputs, cache, b, h, j, d));
+      const KeyPlace place = find_key(inputs, b, j);
+      const ConstTensor& from = tensor_of(inputs, place, cache);
+      store(to.data, to.dtype, to.offset(b, h, j, d),
+            load(from.data, from.dtype, from.offset(place.batch, h, place.row, d)));
     });
   }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "backends/support/key_place.h"
 #include "backends/support/tiles.h"
 #include "reference/call/tensors.h"
 
@@ -22,15 +23,9 @@ std::optional<Rows<Real>> rows_in_place(const ConstTensor& t, std::int64_t b, st
 /// Where the first of `count` keys lies when all of them follow each other in one tensor.
 inline std::optional<KeyPlace> place_of_keys(const Inputs& inputs, std::int64_t b, std::int64_t key,
                                              std::int64_t count) {
-  const KeyPlace first = place_of_key(inputs, b, key), last = place_of_key(inputs, b, key + count - 1);
+  const KeyPlace first = find_key(inputs, b, key), last = find_key(inputs, b, key + count - 1);
   if (first.past != last.past || first.batch != last.batch || last.row - first.row != count - 1) return std::nullopt;
   return first;
-}
-
-/// The tensor that a key's place is in.
-inline const ConstTensor& tensor_of(const Inputs& inputs, const KeyPlace& place, Cache which) {
-  if (which == Cache::values) return place.past ? inputs.past_v : inputs.v;
-  return place.past ? inputs.past_k : inputs.k;
 }
 
 }  // namespace attest::support

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "backends/support/dropout.h"
 #include "backends/support/visibility.h"
-#include "reference/softmax/philox.h"
 
 namespace attest::support {
 
@@ -45,14 +45,14 @@ class ScoreOptions {
   /// Dropout of weights that have been summed.
   void drop(const ScoreRow& at, Real* weights) const {
     const auto factor = static_cast<Real>(1 / (1 - call_.dropout));
-    const std::uint64_t threshold = dropout_threshold(call_.dropout);
+    const std::uint64_t threshold = drop_below(call_.dropout);
     const std::int64_t heads = held_.heads.value_or(call_.query_heads);
     const std::int64_t rows = held_.queries.value_or(call_.query_length);
     const std::int64_t row = (at.b * heads + at.h - held_.head) * rows + at.i - held_.query;
     const std::uint8_t* given = inputs_.keep ? inputs_.keep + row * call_.key_length + at.key : nullptr;
     for (std::int64_t j = 0; j < at.keys; ++j) {
       const bool keep =
-          given ? given[j] != 0 : dropout_keeps(call_.dropout_seed, threshold, at.b, at.h, at.i, at.key + j);
+          given ? given[j] != 0 : keeps_weight(call_.dropout_seed, threshold, at.b, at.h, at.i, at.key + j);
       weights[j] *= keep ? factor : Real{0};
     }
   }

@@ -7,6 +7,7 @@
 #include "reference/call/tensor_place.h"
 #include "reference/operators/operator_tensors.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 namespace {

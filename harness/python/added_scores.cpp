@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "reference/softmax/attention.h"
+
 namespace attest {
 
 AddedScores added_scores(const Call& call, const Inputs& inputs) {

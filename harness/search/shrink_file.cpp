@@ -11,6 +11,7 @@
 #include "reference/operators/operator_tensors.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
+#include "reference/softmax/key_place.h"
 #include "reference/softmax/philox.h"
 
 namespace attest {

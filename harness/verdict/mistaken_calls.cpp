@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "reference/softmax/attention.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 namespace {

@@ -13,6 +13,7 @@
 #include "harness/verdict/mistaken_calls.h"
 #include "reference/arithmetic/rounding.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 namespace {

@@ -28,23 +28,6 @@ bool Call::wants_scores() const {
   return wants(Output::raw) || wants(Output::capped) || wants(Output::biased) || wants(Output::weights);
 }
 
-Placement locate(const Call& p, std::int64_t b, std::int64_t i, std::int64_t j) {
-  if (!p.segments) return {true, i + p.diagonal_offset(b), j};
-  const auto& keys = p.segments->key;
-  const auto& queries = p.segments->query.empty() ? keys : p.segments->query;
-  std::int64_t query_start = 0, key_start = 0;
-  for (std::size_t n = 0; n < keys.size(); ++n) {
-    const bool holds_query = i < query_start + queries[n], holds_key = j < key_start + keys[n];
-    if (holds_query || holds_key) {
-      const std::int64_t offset = p.align == Align::bottom_right ? keys[n] - queries[n] : 0;
-      return {holds_query && holds_key, i - query_start + offset, j - key_start};
-    }
-    query_start += queries[n];
-    key_start += keys[n];
-  }
-  return {false, 0, 0};
-}
-
 std::vector<double> published_alibi_slopes(std::int64_t heads) {
   const auto of_power = [](std::int64_t n) {
     double ratio = 0x1p-8;  // 2^(-8/n) by halving the exponent

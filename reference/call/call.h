@@ -105,7 +105,7 @@ struct Call {
   /// Of these, the queries and keys that have storage: packed sequences and pages leave out what lies beyond a length.
   std::int64_t stored_queries(std::int64_t b) const { return packed_sequences() ? query_count(b) : query_length; }
   std::int64_t stored_keys(std::int64_t b) const { return packed_sequences() || page_size ? key_count(b) : key_length; }
-  /// Query i of batch b stands on the diagonal at key i + offset. Segments have their own: see locate().
+  /// Query i of batch b stands on the diagonal at key i + offset. Segments have diagonals of their own.
   std::int64_t diagonal_offset(std::int64_t b) const;
   /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.
   bool packed_sequences() const { return layout == Layout::thd; }
@@ -124,13 +124,6 @@ struct Call {
   /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
   bool uses_diagonal() const;
 };
-
-/// Where a query and a key stand to each other once segments are taken apart.
-struct Placement {
-  bool same_segment = true;
-  std::int64_t diagonal = 0, key = 0;  ///< within the segment; `key == diagonal` is on the diagonal
-};
-Placement locate(const Call& call, std::int64_t b, std::int64_t i, std::int64_t j);
 
 /// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no
 /// power of two), in double, by square roots and products alone.

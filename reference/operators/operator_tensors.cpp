@@ -6,6 +6,7 @@
 #include "reference/arithmetic/rounding.h"
 #include "reference/linear/linear_attention.h"
 #include "reference/options/options.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 

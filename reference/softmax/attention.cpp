@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/base/reference_uses.h"
+#include "reference/softmax/key_place.h"
 #include "reference/softmax/philox.h"
 
 namespace attest {
@@ -33,6 +34,23 @@ std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, 
 }
 
 }  // namespace
+
+Placement locate(const Call& p, std::int64_t b, std::int64_t i, std::int64_t j) {
+  if (!p.segments) return {true, i + p.diagonal_offset(b), j};
+  const auto& keys = p.segments->key;
+  const auto& queries = p.segments->query.empty() ? keys : p.segments->query;
+  std::int64_t query_start = 0, key_start = 0;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const bool holds_query = i < query_start + queries[n], holds_key = j < key_start + keys[n];
+    if (holds_query || holds_key) {
+      const std::int64_t offset = p.align == Align::bottom_right ? keys[n] - queries[n] : 0;
+      return {holds_query && holds_key, i - query_start + offset, j - key_start};
+    }
+    query_start += queries[n];
+    key_start += keys[n];
+  }
+  return {false, 0, 0};
+}
 
 bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   if (i >= p.query_count(b) || j >= p.key_count(b)) return false;

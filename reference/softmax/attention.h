@@ -24,6 +24,13 @@
 
 namespace attest {
 
+/// Where a query and a key stand to each other once segments are taken apart.
+struct Placement {
+  bool same_segment = true;
+  std::int64_t diagonal = 0, key = 0;  ///< within the segment; `key == diagonal` is on the diagonal
+};
+Placement locate(const Call& call, std::int64_t b, std::int64_t i, std::int64_t j);
+
 /// Whether query i of head h in batch b sees key j.
 bool visible(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
 

@@ -24,6 +24,16 @@ TEST(Visibility, CausalCornersAndWindows) {
   EXPECT_EQ(visible_count("seq=33x1 dim=2 align=bottom-right window=1:7", 0), 0);
 }
 
+TEST(Visibility, SegmentsHaveDiagonalsOfTheirOwn) {
+  const Problem p = parse_case("seq=8x8 dim=2 causal align=top-left segments=q:3,5/k:2,6");
+  EXPECT_TRUE(locate(p, 0, 0, 1).same_segment);
+  EXPECT_FALSE(locate(p, 0, 0, 2).same_segment);
+  const Placement second = locate(p, 0, 4, 3);  // query 1 and key 1 of the second
+  EXPECT_TRUE(second.same_segment);
+  EXPECT_EQ(second.diagonal, 1);
+  EXPECT_EQ(second.key, 1);
+}
+
 TEST(Attention, EmptyRowsAreZeroWithLseMinusInfinity) {
   const Computed c("seq=3x0 dim=2");
   EXPECT_EQ(c.row(0).output, (std::vector<double>{0, 0}));

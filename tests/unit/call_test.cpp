@@ -36,16 +36,6 @@ TEST(Call, TheDiagonalStandsInItsCorner) {
   }
 }
 
-TEST(Call, SegmentsHaveDiagonalsOfTheirOwn) {
-  const Problem p = parse_case("seq=8x8 dim=2 causal align=top-left segments=q:3,5/k:2,6");
-  EXPECT_TRUE(locate(p, 0, 0, 1).same_segment);
-  EXPECT_FALSE(locate(p, 0, 0, 2).same_segment);
-  const Placement second = locate(p, 0, 4, 3);  // query 1 and key 1 of the second
-  EXPECT_TRUE(second.same_segment);
-  EXPECT_EQ(second.diagonal, 1);
-  EXPECT_EQ(second.key, 1);
-}
-
 TEST(Call, OutputsThatAreScores) {
   EXPECT_TRUE(parse_case("seq=4 dim=2 out=lse,weights").wants_scores());
   EXPECT_FALSE(parse_case("seq=4 dim=2 out=o,lse,present").wants_scores());

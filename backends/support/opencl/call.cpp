@@ -2,11 +2,11 @@
 
 #include <vector>
 
+#include "backends/support/dropout.h"
 #include "backends/support/opencl/gaps.h"
 #include "backends/support/visibility.h"
 #include "problem_cl.h"
 #include "reference/call/tensor_place.h"
-#include "reference/softmax/philox.h"
 
 namespace attest::support {
 namespace {
@@ -208,7 +208,7 @@ void DeviceCall::upload(const Inputs& given) {
     d.keys_per_block = inputs.blocks->keys_per_block;
   }
   d.seed = p.dropout_seed;
-  d.drop_below = dropout_threshold(p.dropout);
+  d.drop_below = drop_below(p.dropout);
 }
 
 void DeviceCall::set_real(cl::Kernel& kernel, cl_uint argument, double value) const {
