@@ -94,6 +94,14 @@ bool covers(const std::string& place, const std::string& path) {
   return place.ends_with('/') ? path.starts_with(place) : path == place;
 }
 
+/// Whether the place holds rooms, so that no source lies in it itself, and each of its folders is one of them.
+bool holds_rooms(const Table& table, const std::string& place) {
+  return place.starts_with("harness/") && place.ends_with('/') &&
+         std::any_of(table.begin(), table.end(), [&](const auto& other) {
+           return other.first != place && other.first.ends_with('/') && other.first.starts_with(place);
+         });
+}
+
 /// The most special place that holds the file, with a `*` replaced by the folder that it stands for.
 std::optional<std::pair<std::string, const Row*>> place_of(const Table& table, const std::string& path) {
   std::optional<std::pair<std::string, const Row*>> best;
@@ -172,7 +180,8 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         entries.disable_recursion_pending();
         continue;
       }
-      if (entry.is_directory() && entry.path().parent_path() == root / "harness" && !table.contains(path + "/")) {
+      if (entry.is_directory() && !table.contains(path + "/") &&
+          holds_rooms(table, fs::path(path).parent_path().generic_string() + "/")) {
         faults.push_back(path + "/ has no row");
       }
       if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
@@ -182,7 +191,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         continue;
       }
       const auto& [own, row] = *place;
-      if (own == "harness/") faults.push_back(path + " lies in no room");
+      if (holds_rooms(table, own)) faults.push_back(path + " lies in no room");
       for (const std::string& name : includes_of(entry.path())) {
         const fs::path beside = fs::path(path).parent_path() / name;
         const std::string to = fs::exists(root / name) ? name : beside.lexically_normal().generic_string();
@@ -303,6 +312,37 @@ TEST_F(SmallProject, ARoomWithoutARowAndARowWithoutARoomAreFound) {
   EXPECT_EQ(faults(),
             "harness/attic/ has no row\nharness/attic/old.h lies in no room\nharness/base/ does not exist\n"
             "harness/loose.h lies in no room\n");
+}
+
+TEST_F(SmallProject, RoomsWithinARoomAreFoundToo) {
+  std::string readme = joined(lines_of(root_ / "harness" / "README.md"));
+  const std::string last = "| `cli/` |";
+  readme.insert(readme.find(last), "| `speed/` | rooms | - |\n| `speed/roof/` | the roof | `base` |\n");
+  write("harness/README.md", readme);
+  write("harness/speed/roof/roof.h", "#include \"harness/base/file.h\"\n");
+  EXPECT_EQ(faults(), "");
+  write("harness/speed/roof/roof.h", "#include \"harness/cases/case.h\"\n");
+  write("harness/speed/attic/old.h", "");
+  write("harness/speed/loose.h", "");
+  EXPECT_EQ(faults(),
+            "harness/speed/attic/ has no row\nharness/speed/attic/old.h lies in no room\n"
+            "harness/speed/loose.h lies in no room\n"
+            "harness/speed/roof/roof.h includes harness/cases/case.h\n");
+}
+
+TEST_F(SmallProject, OneRoomOfTheReferenceMayBeKeptFromABackend) {
+  std::string readme = joined(lines_of(root_ / "harness" / "README.md"));
+  const std::string backends = "| `backends/*/` | ", reference = "| `reference/` | the standard library |\n";
+  readme.insert(readme.find(backends) + backends.size(), "`reference/call/`, ");
+  readme.replace(readme.find(reference), reference.size(),
+                 "| `reference/call/` | the standard library |\n"
+                 "| `reference/softmax/` | `reference/call/`, the standard library |\n");
+  write("harness/README.md", readme);
+  write("reference/softmax/attention.h", "#include \"reference/call/problem.h\"\n");
+  write("backends/one/more.h", "#include \"reference/call/problem.h\"\n");
+  EXPECT_EQ(faults(), "");
+  write("backends/one/more.h", "#include \"reference/softmax/attention.h\"\n");
+  EXPECT_EQ(faults(), "backends/one/more.h includes reference/softmax/attention.h\n");
 }
 
 TEST_F(SmallProject, ACircleOfHeadersIsFound) {
