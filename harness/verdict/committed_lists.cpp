@@ -26,6 +26,18 @@ bool matches_text(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0 || fnmatch(pattern.c_str(), (" " + text + " ").c_str(), 0) == 0;
 }
 
+/// The lists of one of attest's own backends: among those of its family, backends/<family>/lists/<name>/, or
+/// backends/<name>/, whether that is there or not.
+fs::path own_lists(const std::string& backend) {
+  const fs::path all = data_folder("backends");
+  std::error_code error;
+  for (const fs::directory_entry& family : fs::directory_iterator(all, error)) {
+    fs::path lists = family.path() / kListsHere / backend;
+    if (fs::is_directory(lists, error)) return lists;
+  }
+  return all / backend;
+}
+
 }  // namespace
 
 bool matches(const std::string& pattern, const Verdict& verdict) {
@@ -38,10 +50,11 @@ bool matches(const std::string& pattern, const Verdict& verdict) {
 fs::path list_path(const std::string& backend, const std::string& file) {
   const char* outside = std::getenv("ATTEST_LISTS");
   std::error_code error;
-  const bool own = fs::is_directory(data_folder("backends") / backend, error);
+  const fs::path lists = own_lists(backend);
+  const bool own = fs::is_directory(lists, error);
   // What isn't attest's own has no place in an installation, which its author may not even write to.
   const fs::path path = fs::path(outside ? outside : kListsHere) / backend / file;
-  return !own || (outside && fs::exists(path, error)) ? path : data_folder("backends") / backend / file;
+  return !own || (outside && fs::exists(path, error)) ? path : lists / file;
 }
 
 std::vector<ListedCase> read_list(const fs::path& path) {

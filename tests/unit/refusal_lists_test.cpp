@@ -73,6 +73,14 @@ TEST(Refusals, AListOfABackendFromElsewhereLiesBesideItAndInNoInstallation) {
   EXPECT_TRUE(list_path("example", "expected_refusals").is_absolute());
 }
 
+TEST(Refusals, BackendsThatAreOneFolderHaveTheirListsInIt) {
+  for (const std::string name : {"ring", "ring_zigzag", "head_parallel", "key_parallel"}) {
+    const fs::path path = list_path(name, "expected_refusals");
+    EXPECT_NE(path.string().find("backends/ring/lists/" + name), std::string::npos) << path;
+    EXPECT_TRUE(fs::exists(path)) << path;
+  }
+}
+
 TEST(Refusals, ABackendFromElsewhereHasItsListElsewhere) {
   const ListsElsewhere lists("lists_elsewhere");
   lists.write("from_elsewhere", "expected_refusals", "* causal *  # not yet\n");
