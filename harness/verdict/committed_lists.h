@@ -5,9 +5,9 @@
 // waivers: cases whose suspect results are known to be right, each with its reason as the comment. Only `suspect` can
 // be waived: a result outside its bound is wrong.
 //
-// A list lies in backends/<name>/, installed with attest or in the source tree; of several backends that are one folder,
-// in its lists/<name>/. Backends from elsewhere have theirs in $ATTEST_LISTS/<name>/, which is looked in first, or in
-// lists/<name>/ where that isn't set: beside their own sources.
+// A list lies in backends/<name>/, installed with attest or in the source tree; of several backends that are one
+// folder, in its lists/<name>/. Backends from elsewhere have theirs in $ATTEST_LISTS/<name>/, which is looked in first,
+// or in lists/<name>/ where that isn't set: beside their own sources.
 #pragma once
 
 #include <filesystem>
