@@ -53,8 +53,8 @@ struct Inputs {
   std::optional<BlockMask> blocks{};
   std::span<const double> slopes{};  ///< ALiBi: Hq, or B,Hq where they differ by batch; exact in the accumulator's type
   std::span<const double> sinks{};   ///< logits, likewise
-  const std::uint8_t* keep =
-      nullptr;  ///< dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (reference/softmax/philox.h)
+  /// Dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (reference/softmax/philox.h).
+  const std::uint8_t* keep = nullptr;
   // Linear attention (reference/linear/linear_attention.h), in the storage type; broadcast axes have stride 0.
   ConstTensor decay{};  ///< B,Hkv,L,Dk, logarithms of the factors
   ConstTensor beta{};   ///< B,Hkv,L,1

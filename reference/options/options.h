@@ -1,6 +1,6 @@
 // The table of options: a row for each key of the case language, in the order in which canonical lines print them.
 //
-// To add an option: a member of Call (reference/call/call.h), its row here, and what it means in this folder. Parser,
+// To add an option: a member of Call (reference/call/call.h), its row here, and what it means in reference/. Parser,
 // printer, shrinker, fuzzer, random cases, files of tensors, isolation, coverage and `attest list options` walk over
 // the rows.
 #pragma once
