@@ -35,10 +35,12 @@ TEST(Drawn, IsAFunctionOfTheSeed) {
 TEST(Drawn, NumbersLieAnywhere) {
   std::set<double> scales, softcaps;
   std::int64_t largest_window = 0;
-  for (const Problem& p : drawn_problems(3)) {
-    if (p.scale) scales.insert(*p.scale);
-    if (p.softcap) softcaps.insert(*p.softcap);
-    if (p.window_left != Call::kUnbounded) largest_window = std::max(largest_window, p.window_left);
+  for (const std::uint64_t seed : {3, 4, 5}) {
+    for (const Problem& p : drawn_problems(seed)) {
+      if (p.scale) scales.insert(*p.scale);
+      if (p.softcap) softcaps.insert(*p.softcap);
+      if (p.window_left != Call::kUnbounded) largest_window = std::max(largest_window, p.window_left);
+    }
   }
   EXPECT_GE(scales.size(), 15u);
   EXPECT_GE(softcaps.size(), 15u);

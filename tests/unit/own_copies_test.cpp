@@ -12,7 +12,7 @@ namespace {
 
 TEST(OwnCopies, KeysLieWhereTheReferenceFindsThem) {
   for (const char* line :
-       {"batch=2 seq=3x9 dim=2", "batch=2 seq=3x9 dim=2 past=4 align=top-left", "batch=2 seq=3x9 dim=2 paged=4",
+       {"batch=2 seq=3x9 dim=2", "batch=2 seq=3x9 dim=2 past=4", "batch=2 seq=3x9 dim=2 paged=4",
         "batch=2 seq=3x9 dim=2 paged=1 lengths=4,9", "batch=2 seq=9 dim=2 layout=thd lengths=q:4,9/k:4,9"}) {
     const Computed c(line);
     const Inputs inputs = c.inputs.views();
