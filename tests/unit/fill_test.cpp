@@ -121,10 +121,10 @@ constexpr Pin kTensorPins[] = {
     {"dtype=f32 fill=infinite(0.1)", "a57e622a0a92b2aa c0000140 3f04fe00 3f4c0300"},
     {"dtype=f16 fill=infinite(0.1)", "7c1c1f1b821da6bd c000 3828 3a60"},
     {"dtype=bf16 fill=infinite(0.1)", "c446a29d779532da c000 3f05 3f4c"},
-    {"dtype=f64 fill=largest(0.3)", ""},
-    {"dtype=f32 fill=largest(0.3)", ""},
-    {"dtype=f16 fill=largest(0.3)", ""},
-    {"dtype=bf16 fill=largest(0.3)", ""},
+    {"dtype=f64 fill=largest(0.3)", "942eaa0d1d3c097f c000002800000000 3fe09fc000000000 3fe9806000000000"},
+    {"dtype=f32 fill=largest(0.3)", "09431475595419ee c0000140 3f04fe00 3f4c0300"},
+    {"dtype=f16 fill=largest(0.3)", "b100dc13951c65f1 fbff 3828 3a60"},
+    {"dtype=bf16 fill=largest(0.3)", "6f3feab98939ad5a c000 3f05 3f4c"},
 };
 
 TEST(Fill, EveryFillInEveryTypeKeepsItsBits) {
