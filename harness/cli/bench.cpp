@@ -258,9 +258,8 @@ int run(const BenchOptions& options, const Invocation& invocation, const Ranks* 
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<BenchOptions>();
-  auto* sub = app.add_subcommand("bench",
-                                 "Example:\n  attest bench \"heads=8 seq=1024 dim=64\" --threads 2\n\n"
-                                 "Time backends on cases whose results were right, interleaved.");
+  auto* sub = add_command(app, "bench", "Time backends on cases whose results were right, interleaved.",
+                          "attest bench \"heads=8 seq=1024 dim=64\" --threads 2");
   sub->add_option("case", options->cases.arguments, "Case lines; - reads them from standard input")->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
   add_backend_options(*sub, options->backend);
@@ -282,7 +281,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--pin", options->pin, "Stay on as many processors as threads are given");
   sub->add_flag("--progress", options->progress, "Say what is being done, also where stderr is no terminal");
   add_format_option(*sub, options->output, "One table of all results; but for text when all are timed");
-  sub->footer(kColumns);
+  add_to_footer(*sub, kColumns);
   sub->callback([options, &invocation] {
     invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_refused,
                                         [&](const Ranks* ranks) { return run(*options, invocation, ranks); });

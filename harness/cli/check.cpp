@@ -312,9 +312,8 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
 
 void add_check(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<CheckOptions>();
-  auto* sub = app.add_subcommand("check",
-                                 "Example:\n  attest check --suite smoke --backend eigen --json smoke.jsonl\n\n"
-                                 "Compare backends with the reference, on lines, files and suites.");
+  auto* sub = add_command(app, "check", "Compare backends with the reference, on lines, files and suites.",
+                          "attest check --suite smoke --backend eigen --json smoke.jsonl");
   sub->add_option("case", options->cases.arguments,
                   "Case lines or .safetensors files; - reads case lines from standard input")
       ->type_name("CASE");
@@ -357,7 +356,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_option("--write-refusals", options->refusals,
                   "Write FOLDER/<backend>/expected_refusals of the committed suites that ran, instead of comparing")
       ->type_name("FOLDER");
-  sub->footer(std::string("Columns of the table:\n") + kColumnsOfCheck);
+  add_to_footer(*sub, std::string("Columns of the table:\n") + kColumnsOfCheck);
   sub->callback([options, &invocation] {
     invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,
                                         [&](Ranks* ranks) { return run(*options, invocation, ranks); });

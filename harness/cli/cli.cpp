@@ -38,12 +38,18 @@ std::vector<std::string> portable_command(int argc, const char* const* argv) {
   return words;
 }
 
-constexpr const char* kExamples = R"(Examples:
-  attest check "heads=8/2 seq=33x65 dim=64 causal align=bottom-right"
-  attest check --suite smoke
-  attest bench "heads=8 seq=1024 dim=64" --threads 2
+constexpr const char* kAbout =
+    "attest tells whether an implementation of scaled dot-product attention is right, and how fast it is.";
 
-attest tells whether an implementation of scaled dot-product attention is right, and how fast it is.
+/// What `attest` alone prints.
+constexpr const char* kFirstSteps = R"(
+The commands that most people need:
+  attest check --suite smoke                       are the backends right?
+  attest check --plugin ./libmine.so --suite smoke is my kernel right?
+  attest explain "seq=64 dim=64" --backend eigen   how wrong is the worst element, and why?
+  attest bench "heads=8 seq=1024 dim=64"           how fast is what is right?
+
+Your own kernel: `attest new-backend mine` writes a plug-in that works. All commands: `attest --help`.
 )";
 
 /// In the order of --help.
@@ -120,12 +126,17 @@ int final_exit_code(int exit_code) {
 int parse_and_run(int argc, const char* const* argv, std::span<const BackendEntry> registry,
                   const JoinRanks& join_ranks) {
   try {
-    CLI::App app{kExamples, "attest"};
+    CLI::App app{kAbout, "attest"};
+    app.footer(kFirstSteps);
     app.require_subcommand(1);
     app.set_version_flag("--version", ATTEST_VERSION);
     app.formatter(std::make_shared<CLI::Formatter>());
     Invocation invocation{registry, portable_command(argc, argv), kOk, &join_ranks};
     for (const auto& add : kCommands) add(app, invocation);
+    if (argc < 2) {
+      std::fprintf(stderr, "%s\n%s", kAbout, kFirstSteps);
+      return kBadRequest;
+    }
     try {
       reject_unknown_subcommand(argc, argv, app);
       app.parse(argc, argv);

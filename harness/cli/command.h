@@ -30,6 +30,11 @@ struct Invocation {
   const JoinRanks* join_ranks = nullptr;
 };
 
+/// A subcommand with what it does, in a sentence or two, and behind its options an example.
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& about, const std::string& example);
+/// More behind its options, before the example.
+void add_to_footer(CLI::App& command, const std::string& text);
+
 /// Each adds its subcommand with its options; the subcommand runs when parsing is complete.
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_check(CLI::App& app, Invocation& invocation);

@@ -136,11 +136,11 @@ int run(const CompareOptions& options, const std::vector<std::string>& words) {
 void add_compare(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<CompareOptions>();
   auto* sub =
-      app.add_subcommand("compare",
-                         "Example:\n  attest compare old.json new.json --margin 0.05\n\n"
-                         "Two results of `attest bench --json`: faster, slower, same or ambiguous, case by case.\n"
-                         "Two folders: files of the same name were measured in turn, and are paired.\n"
-                         "Ends with 1 when something is slower, or only in the old one.");
+      add_command(app, "compare",
+                  "Two results of `attest bench --json`: faster, slower, same or ambiguous, case by case. Two folders: "
+                  "files of the same name were measured in turn, and are paired. Ends with 1 when something is slower, "
+                  "or only in the old one.",
+                  "attest compare old.json new.json --margin 0.05");
   sub->add_option("old", options->before, "A benchmark file, or a folder of them")->required();
   sub->add_option("new", options->now, "Another")->required();
   sub->add_option("--margin", options->margin, "What counts as the same, as a fraction")

@@ -52,9 +52,8 @@ int run(const CompletionOptions& options, const CLI::App& program, std::span<con
 void add_completion(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<CompletionOptions>();
   auto* sub =
-      app.add_subcommand("completion",
-                         "Example:\n  attest completion bash > ~/.local/share/bash-completion/completions/attest\n\n"
-                         "Print a script that lets a shell complete commands, options and case lines.");
+      add_command(app, "completion", "Print a script that lets a shell complete commands, options and case lines.",
+                  "attest completion bash > ~/.local/share/bash-completion/completions/attest");
   sub->add_option("shell", options->shell, "Whose script")->check(CLI::IsMember({"bash", "zsh", "fish"}));
   sub->add_option("--words", options->words, "What scripts ask for")
       ->check(CLI::IsMember({"suites", "backends", "keys"}))

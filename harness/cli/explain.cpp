@@ -33,9 +33,8 @@ int run(const ExplainOptions& options, std::span<const BackendEntry> registry) {
 
 void add_explain(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ExplainOptions>();
-  auto* sub = app.add_subcommand("explain",
-                                 "Example:\n  attest explain \"seq=64 dim=64\" --backend eigen\n\n"
-                                 "The worst elements of a case: got, expected, and the bound term by term.");
+  auto* sub = add_command(app, "explain", "The worst elements of a case: got, expected, and the bound term by term.",
+                          "attest explain \"seq=64 dim=64\" --backend eigen");
   sub->add_option("case", options->what, "A case line or a .safetensors file")->type_name("CASE")->required();
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);

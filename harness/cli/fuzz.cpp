@@ -175,10 +175,10 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
 void add_fuzz(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<FuzzOptions>();
   auto* sub =
-      app.add_subcommand("fuzz",
-                         "Example:\n  attest fuzz --backend mine --time 60s --seed 1\n\n"
-                         "Cases for classes of values not yet met, random ones, and neighbours of those closest to\n"
-                         "their bound; failures made small.");
+      add_command(app, "fuzz",
+                  "Cases for classes of values not yet met, random ones, and neighbours of those closest to their "
+                  "bound; failures made small.",
+                  "attest fuzz --backend mine --time 60s --seed 1");
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
   add_ranks_option(*sub, options->backend);

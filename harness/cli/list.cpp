@@ -233,7 +233,7 @@ int run(const ListOptions& options, std::span<const BackendEntry> registry) {
 
 void add_list(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ListOptions>();
-  auto* sub = app.add_subcommand("list", "Example:\n  attest list backends\n\nShow what there is.");
+  auto* sub = add_command(app, "list", "Show what there is.", "attest list backends");
   sub->add_option("what", options->what,
                   "backends, conventions and arithmetic (each statement probed), parameters (in use and to choose "
                   "from), semantics (beside other libraries), "

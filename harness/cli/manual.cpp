@@ -103,7 +103,7 @@ std::string manual(const ProgramDescription& program) {
 }  // namespace
 
 void add_manual(CLI::App& app, Invocation& invocation) {
-  auto* sub = app.add_subcommand("manual", "Example:\n  attest manual > attest.1\n\nPrint the manual page, for man.");
+  auto* sub = add_command(app, "manual", "Print the manual page, for man.", "attest manual > attest.1");
   sub->callback([&app, &invocation] {
     fmt::print("{}", manual(describe_program(app)));
     invocation.exit_code = kOk;

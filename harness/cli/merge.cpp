@@ -90,10 +90,11 @@ int run(const MergeOptions& options, const Invocation& invocation) {
 
 void add_merge(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<MergeOptions>();
-  auto* sub = app.add_subcommand("merge",
-                                 "Example:\n  attest merge part-1.jsonl part-2.jsonl --json whole.jsonl\n\n"
-                                 "Files of `check --json`, each of one shard, as the result of one run. Says what is\n"
-                                 "missing, double, or of other builds and machines.");
+  auto* sub =
+      add_command(app, "merge",
+                  "Files of `check --json`, each of one shard, as the result of one run. Says what is missing, double, "
+                  "or of other builds and machines.",
+                  "attest merge part-1.jsonl part-2.jsonl --json whole.jsonl");
   sub->add_option("files", options->files, "Files of verdicts")->required()->type_name("FILE");
   sub->add_option("--json", options->json, "Write all of them as JSON Lines to this file; - is standard output")
       ->type_name("FILE");

@@ -129,9 +129,9 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
 
 void add_new_backend(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<NewBackendOptions>();
-  auto* sub = app.add_subcommand("new-backend",
-                                 "Example:\n  attest new-backend mine\n\n"
-                                 "Write a backend that works, with its build file, its test and a job for CI.");
+  auto* sub =
+      add_command(app, "new-backend", "Write a backend that works, with its build file, its test and a job for CI.",
+                  "attest new-backend mine");
   sub->add_option("name", options->name, "Lower-case letters, digits and _")->required();
   auto* in_tree =
       sub->add_flag("--in-tree", options->in_tree, "In C++, as a folder of attest's sources, which lie here");

@@ -1,7 +1,9 @@
 #include "harness/cli/program_description.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <string_view>
+
+#include "harness/cli/command.h"
 
 namespace attest {
 namespace {
@@ -50,20 +52,28 @@ std::vector<OptionDescription> describe_options(const CLI::App& app) {
   return list;
 }
 
-/// Descriptions begin with "Example:", a line, and an empty one.
+/// The footer of a command ends with its example.
+constexpr std::string_view kExample = "Example:\n  ";
+
 CommandDescription describe_command(const CLI::App& app) {
   CommandDescription result{app.get_name(), "", app.get_description(), app.get_footer(), describe_options(app)};
-  const std::string start = "Example:\n  ";
-  if (result.about.starts_with(start)) {
-    const std::size_t end = result.about.find("\n\n");
-    result.example = result.about.substr(start.size(), end - start.size());
-    result.about = end == std::string::npos ? "" : result.about.substr(end + 2);
+  if (const std::size_t at = result.footer.find(kExample); at != std::string::npos) {
+    result.example = result.footer.substr(at + kExample.size());
+    result.footer.resize(at);
+    while (result.footer.ends_with('\n')) result.footer.pop_back();
   }
-  std::replace(result.about.begin(), result.about.end(), '\n', ' ');
   return result;
 }
 
 }  // namespace
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& about, const std::string& example) {
+  CLI::App* command = app.add_subcommand(name, about);
+  command->footer(std::string(kExample) + example);
+  return command;
+}
+
+void add_to_footer(CLI::App& command, const std::string& text) { command.footer(text + "\n\n" + command.get_footer()); }
 
 ProgramDescription describe_program(const CLI::App& app) {
   ProgramDescription result{app.get_name(), ATTEST_VERSION, app.get_description(), describe_options(app), {}};

@@ -57,10 +57,10 @@ int run(const ReportOptions& options, const std::vector<std::string>& words) {
 void add_report(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ReportOptions>();
   auto* sub =
-      app.add_subcommand("report",
-                         "Example:\n  attest report matrix.jsonl bench.json --out page.html\n\n"
-                         "One page of results to look at: any mix of files of `check --json`, `bench --json` and\n"
-                         "`compare --json`. It loads nothing from anywhere.");
+      add_command(app, "report",
+                  "One page of results to look at: any mix of files of `check --json`, `bench --json` and `compare "
+                  "--json`. It loads nothing from anywhere.",
+                  "attest report matrix.jsonl bench.json --out page.html");
   sub->add_option("files", options->files, "Files of results");
   sub->add_option("--out", options->out, "The page, HTML");
   sub->add_option(

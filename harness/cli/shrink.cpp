@@ -83,9 +83,8 @@ int run(const ShrinkRequest& options, std::span<const BackendEntry> registry) {
 
 void add_shrink(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ShrinkRequest>();
-  auto* sub = app.add_subcommand("shrink",
-                                 "Example:\n  attest shrink \"heads=8 seq=65x300 dim=64 softcap=30\" --backend mine\n\n"
-                                 "The smallest case that still fails, and the command that repeats it.");
+  auto* sub = add_command(app, "shrink", "The smallest case that still fails, and the command that repeats it.",
+                          "attest shrink \"heads=8 seq=65x300 dim=64 softcap=30\" --backend mine");
   sub->add_option("case", options->words,
                   "A case line or .safetensors file on which the backend fails, or two lines the second of which fails "
                   "after the first")

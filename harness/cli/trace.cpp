@@ -73,9 +73,8 @@ int run(const TraceOptions& options) {
 
 void add_trace(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<TraceOptions>();
-  auto* sub = app.add_subcommand("trace",
-                                 "Example:\n  attest trace the_cat_sat_on_mat --svg cat.svg\n\n"
-                                 "Walk through one case, stage by stage.");
+  auto* sub = add_command(app, "trace", "Walk through one case, stage by stage.",
+                          "attest trace the_cat_sat_on_mat --svg cat.svg");
   sub->add_option("what", options->what, "A walkthrough's name, a case line or a .safetensors file")->required();
   sub->add_flag("--causal", options->causal, "Add the causal mask");
   sub->add_option("--row", options->row, "The query to put into words, by number or name; else the least even one");

@@ -158,9 +158,8 @@ int run(const TuneOptions& options, const Invocation& invocation) {
 
 void add_tune(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<TuneOptions>();
-  auto* sub = app.add_subcommand("tune",
-                                 "Example:\n  attest tune --backend opencl\n\n"
-                                 "Choose a backend's parameters for this device by measurement, for later runs.");
+  auto* sub = add_command(app, "tune", "Choose a backend's parameters for this device by measurement, for later runs.",
+                          "attest tune --backend opencl");
   sub->add_option("case", options->cases.arguments, "Case lines to be fast on; default: four of usual shapes")
       ->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");

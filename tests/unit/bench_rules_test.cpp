@@ -69,6 +69,11 @@ TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
   EXPECT_FALSE(worked_outside_run(s, kYardstick).empty());
   s.waited.push_back({1e-3, 1e-3});
   EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  s.waited = {{6e-3, 6e-3}, {1e-3, 1e-3}};
+  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "") << "no proof in one of two";
+  EXPECT_FALSE(worked_outside_run(s, kYardstick, Evidence::suspicion).empty()) << "but a reason to measure more";
+  s.waited = {{6e-3, 6e-3}, {7e-3, 7e-3}, {0, 0, 30e-3}, {0, 0, 30e-3}};  // asked too late to tell
+  EXPECT_FALSE(worked_outside_run(s, kYardstick).empty());
   s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};  // a neighbour: nothing of this process computed
   EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
   s.waited = {{3e-6, 9e-3}, {3e-6, 9e-3}};  // helpers that turn in a circle: the download itself was no longer

@@ -18,6 +18,7 @@ struct StepSamples {
   /// By the clock on the wall and by the process's processor time. A neighbour delays the one and not the other.
   struct Cost {
     double seconds = 0, cpu = 0;
+    double since = 0;  ///< from the begin of the run before it, where there was one
   };
   /// The first download after a run, and how much more it took than a second one: what it waited for, or computed. Of
   /// walks without a download before the run, by which a plan could tell that it is looked at.

@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLater{50};
 /// Runs that get the data of the run before again: an answer from a cache shows.
 constexpr std::size_t kRepeats = 3;
 /// Walks without a probe, by which downloads are judged.
-constexpr int kUnannounced = 2;
+constexpr int kUnannounced = 5;
 /// Runs of a sample that are looked at by chance, on average.
 constexpr std::uint64_t kLooks = 2;
 /// Where a run is shorter than this, so many are taken together that they aren't.
@@ -325,7 +325,9 @@ TimedPlan::Walk TimedPlan::walk(Look look, ColdCaches* evicted) {
   read_device_time();
   if (!is_looked_at(look) || !wrong_.empty()) return walk;
 
+  const double since = outer.seconds();
   const StepSamples::Cost download = fetch(outputs, walk.fetched);
+  walk.fetched.since = since;
   walk.download = download.seconds;
   walk.download_cpu = download.cpu;
   if (wrong_.empty()) look_at(inputs, early, probed, walk);
@@ -364,7 +366,7 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   fetch(more, again);
   if (!probed) {
     steps_.fetched.push_back({walk.download, walk.download_cpu});
-    steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu});
+    steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu, walk.fetched.since});
   }
   if (wrong_.empty() && !same_bits(outputs, more)) {
     wrong_ = {NoSpeed::result_after_run, "its output changed after run had returned"};
@@ -438,7 +440,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     end_sample();
     rest();
   }
-  suspected_ = !worked_outside_run(steps_, yardstick).empty();
+  suspected_ = !worked_outside_run(steps_, yardstick, Evidence::suspicion).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
     begin_sample(planned_, 0);
     probed_ = n % 2 != 0;
@@ -446,7 +448,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     end_sample();
     rest();
   }
-  if (wrong_.empty()) wrong_ = worked_outside_run(steps_, yardstick);
+  if (wrong_.empty()) wrong_ = worked_outside_run(steps_, yardstick, Evidence::proof);
 }
 
 }  // namespace attest

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -23,15 +24,20 @@ constexpr std::size_t kFewest = 2;    ///< measurements that a rule needs
 std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
 
 /// Once may be chance; three times of four, and twice at least, is none.
-template <class Entry, class Shows>
-bool nearly_always(const std::vector<Entry>& entries, const Shows& shows) {
-  const auto count = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), shows));
-  return count >= kFewest && 4 * count >= 3 * entries.size();
-}
+struct Rule {
+  Evidence wanted;
+
+  template <class Entry, class Shows>
+  bool operator()(const std::vector<Entry>& entries, const Shows& shows) const {
+    const auto count = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), shows));
+    return wanted == Evidence::suspicion ? count > 0 : count >= kFewest && 4 * count >= 3 * entries.size();
+  }
+};
 
 }  // namespace
 
-NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
+NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y, Evidence wanted) {
+  const Rule nearly_always{wanted};
   const double run = median(steps.run), upload = median(steps.upload), download = median(steps.download);
   const double shortest_run = y.peak > 0 ? y.operations / y.peak : 0;
   const double copy_out = y.copied_per_second > 0 ? kCopies * y.bytes_out / y.copied_per_second : 0;
@@ -42,7 +48,11 @@ NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y) {
   const auto cost_of = [&](const StepSamples::Cost& step) {
     return y.host ? std::min(step.cpu, std::max(1, y.threads) * step.seconds) : step.seconds;
   };
-  const bool waits = nearly_always(steps.waited, [&](const StepSamples::Cost& more) { return cost_of(more) > least; });
+  // What came so late that the work of a run was done by then tells nothing.
+  std::vector<StepSamples::Cost> waited = steps.waited;
+  std::erase_if(waited,
+                [&](const StepSamples::Cost& more) { return more.since > run + least && cost_of(more) <= least; });
+  const bool waits = nearly_always(waited, [&](const StepSamples::Cost& more) { return cost_of(more) > least; });
   if (waits) {
     return {NoSpeed::first_download_works,
             fmt::format("works outside run: the first download after a run takes {} longer than a second one; run: {}",

@@ -1,10 +1,14 @@
 // Whether the work of a run was done somewhere else: in other steps, in more threads, after it returned.
 #pragma once
 
+#include <cstdint>
+
 #include "harness/speed/samples/step_samples.h"
 #include "harness/speed/trust/no_speed.h"
 
 namespace attest {
+
+enum class Evidence : std::uint8_t { suspicion, proof };
 
 /// The reason why the plan gets no speed; empty when there is none. Rules, each with room for what honest plans do:
 ///
@@ -21,9 +25,10 @@ namespace attest {
 ///   100 microseconds a run;
 /// - more threads work during run(), or wait for their turn, than were given.
 ///
-/// What may be chance on a busy machine must show in three measurements of four. Where the device is the processor, the
-/// process's own time on it is compared and not the time on the wall, which neighbours share; of a first download the
-/// shorter of the two, for threads that turn in a circle beside it cost time, too.
-NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick);
+/// What may be chance on a busy machine must show in three measurements of four, and twice at least. A suspicion shows
+/// once, and is a reason to measure more. Where the device is the processor, the process's own time on it is compared and
+/// not the time on the wall, which neighbours share; of a first download the shorter of the two, for threads that turn in
+/// a circle beside it cost time, too.
+NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick, Evidence wanted = Evidence::proof);
 
 }  // namespace attest
