@@ -26,9 +26,10 @@ enum class Evidence : std::uint8_t { suspicion, proof };
 /// - more threads work during run(), or wait for their turn, than were given.
 ///
 /// What may be chance on a busy machine must show in three measurements of four, and twice at least. A suspicion shows
-/// once, and is a reason to measure more. Where the device is the processor, the process's own time on it is compared and
-/// not the time on the wall, which neighbours share; of a first download the shorter of the two, for threads that turn in
-/// a circle beside it cost time, too.
-NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick, Evidence wanted = Evidence::proof);
+/// once, and is a reason to measure more. Where the device is the processor, the process's own time on it is compared
+/// and not the time on the wall, which neighbours share; of a first download the shorter of the two, for threads that
+/// turn in a circle beside it cost time, too.
+NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick,
+                                 Evidence wanted = Evidence::proof);
 
 }  // namespace attest
