@@ -22,8 +22,8 @@ children() { cat "/proc/$1/task/$1/children" 2>/dev/null | tr ' ' '\n' | grep . 
 # Verdicts without their times, in their order.
 strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//'; }
 untimed() { sed 's/ time="[^"]*"//g' "$1"; }
-# What a terminal shows, without the seconds.
-table() { sed 's/ verdicts in .*//' "$1"; }
+# What a terminal shows, without the seconds and the memory that was free.
+table() { sed 's/ verdicts in .*//; s/, [0-9.]* GiB of memory for all//' "$1"; }
 
 # The same verdicts, JUnit, table and exit code on 1, 2 and 4 ranks: with refusals and mistrusted ones, a file, wrong backends, and
 # backends that crash in their workers.
