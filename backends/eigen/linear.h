@@ -39,27 +39,27 @@ class EigenLinearPlan : public Plan {
     State state(results_.state.data() + (b * p_.key_heads + g) * p_.key_dim * p_.value_dim, p_.key_dim, p_.value_dim);
     state.setZero();
     for (std::int64_t d = 0; p_.initial_state && d < p_.key_dim; ++d) {
-      support::read_row(inputs_.state, b, g, d, state.row(d).data());
+      support::read_row(inputs_.state(), b, g, d, state.row(d).data());
     }
     Column key(p_.key_dim), decay(p_.key_dim), query(p_.key_dim);
     Row value(p_.value_dim), read(p_.value_dim);
     const auto scale = static_cast<Real>(p_.scale_value());
     for (std::int64_t t = 0; t < p_.query_length; ++t) {
-      support::read_row(inputs_.k, b, g, t, key.data());
-      support::read_row(inputs_.v, b, g, t, value.data());
+      support::read_row(inputs_.k(), b, g, t, key.data());
+      support::read_row(inputs_.v(), b, g, t, value.data());
       if (p_.has_decay()) {
-        support::read_row(inputs_.decay, b, g, t, decay.data());
+        support::read_row(inputs_.decay(), b, g, t, decay.data());
         for (std::int64_t d = 0; d < p_.key_dim; ++d) state.row(d) *= std::exp(decay[d]);
       }
       if (p_.has_beta()) {
         Real beta = 0;
-        support::read_row(inputs_.beta, b, g, t, &beta);
+        support::read_row(inputs_.beta(), b, g, t, &beta);
         read.noalias() = key.transpose() * state;
         value = beta * (value - read);
       }
       state.noalias() += key * value;
       for (std::int64_t h = g * p_.heads_per_group(); h < (g + 1) * p_.heads_per_group(); ++h) {
-        support::read_row(inputs_.q, b, h, t, query.data());
+        support::read_row(inputs_.q(), b, h, t, query.data());
         Eigen::Map<Row> out(results_.out_row(results_.row(b, h, t)), p_.value_dim);
         out.noalias() = query.transpose() * state;
         out *= scale;

@@ -24,9 +24,8 @@ struct Stored {
   std::int64_t batch, row;
 };
 inline Stored where_is(const Inputs& inputs, std::int64_t b, std::int64_t j) {
-  if (const auto& pages = inputs.pages)
-    return {false, pages->entries[b * pages->stride + j / pages->size], j % pages->size};
-  const std::int64_t past = inputs.past_k.data ? inputs.past_k.shape[2] : 0;
+  if (inputs.page_table()) return {false, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
+  const std::int64_t past = inputs.past_k().shape[2];
   if (j < past) return {true, b, j};
   return {false, b, j - past};
 }
@@ -102,8 +101,8 @@ class ExamplePlan : public Plan {
     const std::int64_t stored = p_.packed_sequences() || p_.page_size ? p_.key_count(b) : p_.key_length;
     for (std::int64_t j = 0; j < stored; ++j) {
       const Stored at = where_is(inputs_, b, j);
-      support::read_row(at.past ? inputs_.past_k : inputs_.k, at.batch, group, at.row, keys_.data() + j * p_.key_dim);
-      support::read_row(at.past ? inputs_.past_v : inputs_.v, at.batch, group, at.row,
+      support::read_row(at.past ? inputs_.past_k() : inputs_.k(), at.batch, group, at.row, keys_.data() + j * p_.key_dim);
+      support::read_row(at.past ? inputs_.past_v() : inputs_.v(), at.batch, group, at.row,
                         values_.data() + j * p_.value_dim);
     }
   }
@@ -118,10 +117,11 @@ class ExamplePlan : public Plan {
       // Compared before adding: the diagonal may lie left of the first key, and the side may be unbounded.
       if (p_.window_right < p_.key_length - at.diagonal && at.key > at.diagonal + p_.window_right) return false;
     }
-    if (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j)) return false;
-    const auto& mask = inputs_.mask;
-    if (mask && !mask->additive) return static_cast<const std::uint8_t*>(mask->data)[mask->offset(b, h, i, j)] != 0;
-    return !mask || load(mask->data, mask->dtype, mask->offset(b, h, i, j)) != -kInfinity;
+    if (inputs_.blocks() && !inputs_.block(b, h, i / p_.blocks->rows, j / p_.blocks->columns)) return false;
+    const ConstTensor* mask = inputs_.mask();
+    if (!mask) return true;
+    const double element = load(mask->data, mask->dtype, mask->offset(b, h, i, j));
+    return is_additive(*mask) ? element != -kInfinity : element != 0;
   }
 
   /// scale * <q, k>, the cap, then the biases.
@@ -139,11 +139,11 @@ class ExamplePlan : public Plan {
       s.capped = cap * std::tanh(s.raw / cap);
     }
     s.biased = s.capped;
-    if (inputs_.mask && inputs_.mask->additive) {
-      s.biased += static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, inputs_.mask->offset(b, h, i, j)));
+    if (inputs_.mask() && is_additive(*inputs_.mask())) {
+      s.biased += static_cast<Real>(load(inputs_.mask()->data, inputs_.mask()->dtype, inputs_.mask()->offset(b, h, i, j)));
     }
-    if (!inputs_.slopes.empty()) {
-      const auto slope = static_cast<Real>(inputs_.slope(p_.query_heads, b, h));
+    if (inputs_.slopes()) {
+      const auto slope = static_cast<Real>(inputs_.slope(b, h));
       s.biased -= slope * static_cast<Real>(std::abs(at.diagonal - at.key));
     }
     return s;
@@ -154,11 +154,11 @@ class ExamplePlan : public Plan {
     Real* raw = results_.stage_row(results_.raw, row);
     Real* capped = results_.stage_row(results_.capped, row);
     Real* biased = results_.stage_row(results_.biased, row);
-    support::read_row(inputs_.q, b, h, i, query_.data());
+    support::read_row(inputs_.q(), b, h, i, query_.data());
 
     // A separate flag, not the score's value, says whether a key is hidden: a visible score may overflow to -inf.
     const Real sink =
-        inputs_.sinks.empty() ? kHidden<Real> : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
+        inputs_.sinks() ? static_cast<Real>(inputs_.sink(h)) : kHidden<Real>;
     const bool has_sink = sink != kHidden<Real>;
     bool any = has_sink;
     Real max = sink;
@@ -205,9 +205,9 @@ class ExamplePlan : public Plan {
 
   /// Dropout: keep / (1 - p), drawn by the seed or given.
   Real keep_factor(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    if (p_.dropout == 0 && !inputs_.keep) return Real{1};
-    const bool keep = inputs_.keep
-                          ? inputs_.keep[((b * p_.query_heads + h) * p_.query_length + i) * p_.key_length + j] != 0
+    if (p_.dropout == 0 && !inputs_.keep()) return Real{1};
+    const bool keep = inputs_.keep()
+                          ? inputs_.kept(b, h, i, j)
                           : is_kept(p_.dropout_seed, p_.dropout, b, h, i, j);
     return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
   }

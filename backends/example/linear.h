@@ -47,14 +47,14 @@ class LinearPlan : public Plan {
   void start(std::int64_t b, std::int64_t g, Real* state) const {
     std::fill_n(state, p_.key_dim * p_.value_dim, Real{0});
     if (!p_.initial_state) return;
-    for (std::int64_t d = 0; d < p_.key_dim; ++d) support::read_row(inputs_.state, b, g, d, state + d * p_.value_dim);
+    for (std::int64_t d = 0; d < p_.key_dim; ++d) support::read_row(inputs_.state(), b, g, d, state + d * p_.value_dim);
   }
 
   void write(std::int64_t b, std::int64_t g, std::int64_t t, Real* state) {
-    support::read_row(inputs_.k, b, g, t, key_.data());
-    support::read_row(inputs_.v, b, g, t, value_.data());
+    support::read_row(inputs_.k(), b, g, t, key_.data());
+    support::read_row(inputs_.v(), b, g, t, value_.data());
     if (p_.has_decay()) {
-      support::read_row(inputs_.decay, b, g, t, decay_.data());
+      support::read_row(inputs_.decay(), b, g, t, decay_.data());
       for (std::int64_t d = 0; d < p_.key_dim; ++d) {
         const Real factor = std::exp(decay_[static_cast<std::size_t>(d)]);
         for (std::int64_t c = 0; c < p_.value_dim; ++c) state[d * p_.value_dim + c] *= factor;
@@ -62,7 +62,7 @@ class LinearPlan : public Plan {
     }
     if (p_.has_beta()) {
       Real beta = 0;
-      support::read_row(inputs_.beta, b, g, t, &beta);
+      support::read_row(inputs_.beta(), b, g, t, &beta);
       for (std::int64_t c = 0; c < p_.value_dim; ++c) {
         Real retrieved = 0;
         for (std::int64_t d = 0; d < p_.key_dim; ++d) {
@@ -80,7 +80,7 @@ class LinearPlan : public Plan {
   }
 
   void read(std::int64_t b, std::int64_t h, std::int64_t t, const Real* state) {
-    support::read_row(inputs_.q, b, h, t, query_.data());
+    support::read_row(inputs_.q(), b, h, t, query_.data());
     Real* out = results_.out_row(results_.row(b, h, t));
     for (std::int64_t c = 0; c < p_.value_dim; ++c) {
       Real sum = 0;

@@ -32,8 +32,8 @@ class OpenClLinearPlan : public Plan {
   void upload(const Inputs& given) override {
     const support::WithoutGaps dense(given);
     const Inputs& inputs = dense.inputs();
-    const std::array<const ConstTensor*, 6> tensors = {&inputs.q,     &inputs.k,    &inputs.v,
-                                                       &inputs.decay, &inputs.beta, &inputs.state};
+    const std::array<const ConstTensor*, 6> tensors = {&inputs.q(),     &inputs.k(),    &inputs.v(),
+                                                       &inputs.decay(), &inputs.beta(), &inputs.state()};
     LinearProblem problem{call_.key_heads,
                           call_.heads_per_group(),
                           call_.query_length,
@@ -80,8 +80,8 @@ class OpenClLinearPlan : public Plan {
 
   void download(const Outputs& outputs) override {
     support::checked([&] {
-      fetch(out_, outputs.out);
-      if (outputs.present_state) fetch(state_, *outputs.present_state);
+      fetch(out_, outputs.out());
+      if (outputs.present_state()) fetch(state_, *outputs.present_state());
     });
   }
 

@@ -82,20 +82,24 @@ inline Call call_from(const attest_call& from) {
   }
   c.layout = static_cast<Layout>(from.layout);
   c.gap = from.gap;
-  for (std::size_t n = 0; n < c.tensors.size(); ++n) {
-    const attest_placement& place = from.placements[n];
-    if (place.layout >= 0) c.tensors[n].layout = static_cast<Layout>(place.layout);
-    if (place.has_strides) {
-      c.tensors[n].strides.emplace();
-      std::copy_n(place.strides, 4, c.tensors[n].strides->begin());
+  const attest_placement* place = from.placements;
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
+    TensorSpec& spec = c.tensor(id);
+    if (place->layout >= 0) spec.layout = static_cast<Layout>(place->layout);
+    if (place->has_strides) {
+      spec.strides.emplace();
+      std::copy_n(place->strides, 4, spec.strides->begin());
     }
-    c.tensors[n].offset = place.offset;
+    spec.offset = place->offset;
+    ++place;
   }
   return c;
 }
 
 inline DType type_of(const attest_data_type& type) {
   if (type.code == ATTEST_CODE_BFLOAT) return DType::bf16;
+  if (type.code == ATTEST_CODE_UINT) return DType::boolean;
+  if (type.code == ATTEST_CODE_INT) return DType::i32;
   return type.bits == 64 ? DType::f64 : type.bits == 16 ? DType::f16 : DType::f32;
 }
 
@@ -122,60 +126,48 @@ View view_of(const attest_tensor& tensor, const std::int64_t* starts = nullptr, 
 
 inline Inputs inputs_from(const attest_inputs& from, const Call& call) {
   Inputs in;
-  in.q = view_of<ConstTensor>(*from.q, from.query_starts, call.batch, call.query_length);
-  in.k = view_of<ConstTensor>(*from.k, from.key_starts, call.batch, call.key_length);
-  in.v = view_of<ConstTensor>(*from.v, from.key_starts, call.batch, call.key_length);
-  if (from.mask) {
-    const auto view = view_of<ConstTensor>(*from.mask);
-    in.mask = MaskTensor{call.mask && call.mask->additive, view.data, view.dtype, view.shape, view.strides};
+  in.set(TensorId::q, view_of<ConstTensor>(*from.q, from.query_starts, call.batch, call.query_length));
+  in.set(TensorId::k, view_of<ConstTensor>(*from.k, from.key_starts, call.batch, call.key_length));
+  in.set(TensorId::v, view_of<ConstTensor>(*from.v, from.key_starts, call.batch, call.key_length));
+  const std::pair<const attest_tensor*, TensorId> optional[] = {
+      {from.mask, TensorId::mask},     {from.past_k, TensorId::past_k}, {from.past_v, TensorId::past_v},
+      {from.blocks, TensorId::blocks}, {from.keep, TensorId::keep},     {from.decay, TensorId::decay},
+      {from.beta, TensorId::beta},     {from.state, TensorId::state}};
+  for (const auto& [tensor, id] : optional) {
+    if (tensor) in.set(id, view_of<ConstTensor>(*tensor));
   }
-  const std::pair<const attest_tensor*, ConstTensor*> optional[] = {{from.past_k, &in.past_k},
-                                                                    {from.past_v, &in.past_v},
-                                                                    {from.decay, &in.decay},
-                                                                    {from.beta, &in.beta},
-                                                                    {from.state, &in.state}};
-  for (const auto& [tensor, to] : optional) {
-    if (tensor) *to = view_of<ConstTensor>(*tensor);
+  if (const attest_tensor* table = from.page_table) {
+    in.set(TensorId::page_table,
+           {data_of(*table), DType::i32, {table->shape[0], 1, 1, table->shape[1]}, {table->strides[0], 0, 0, table->strides[1]}});
   }
-  if (from.page_table) {
-    in.pages = PageTable{static_cast<const std::int32_t*>(data_of(*from.page_table)), call.page_size.value_or(1),
-                         from.page_table->strides[0]};
-  }
-  if (from.blocks) {
-    const std::int64_t* shape = from.blocks->shape;
-    in.blocks = BlockMask{static_cast<const std::uint8_t*>(data_of(*from.blocks)),
-                          shape[1],
-                          shape[2],
-                          shape[3],
-                          call.blocks ? call.blocks->rows : 1,
-                          call.blocks ? call.blocks->columns : 1};
-  }
-  const auto numbers = [](const attest_tensor* tensor) -> std::span<const double> {
-    if (!tensor) return {};
-    std::int64_t count = 1;
-    for (int axis = 0; axis < tensor->ndim; ++axis) count *= tensor->shape[axis];
-    return {static_cast<const double*>(data_of(*tensor)), static_cast<std::size_t>(count)};
+  const auto numbers = [&](const attest_tensor* tensor, TensorId id) {
+    if (!tensor) return;
+    const bool by_batch = tensor->ndim == 2;
+    const std::int64_t heads = tensor->shape[by_batch ? 1 : 0];
+    const std::int64_t of_batch = by_batch ? tensor->strides[0] : 0, of_head = tensor->strides[by_batch ? 1 : 0];
+    in.set(id, {data_of(*tensor), DType::f64, {call.batch, heads, 1, 1}, {of_batch, of_head, 0, 0}});
   };
-  in.slopes = numbers(from.slopes);
-  in.sinks = numbers(from.sinks);
-  if (from.keep) in.keep = static_cast<const std::uint8_t*>(data_of(*from.keep));
+  numbers(from.slopes, TensorId::slopes);
+  numbers(from.sinks, TensorId::sinks);
   return in;
 }
 
 inline Outputs outputs_from(const attest_outputs& from, const Call& call) {
   Outputs out;
-  out.out = view_of<MutableTensor>(*from.out, from.query_starts, call.batch, call.query_length);
-  if (from.lse) out.lse = view_of<MutableTensor>(*from.lse, from.query_starts, call.batch, call.query_length);
-  const std::pair<const attest_tensor*, std::optional<MutableTensor>*> dense[] = {
-      {from.raw, &out.raw},
-      {from.capped, &out.capped},
-      {from.biased, &out.biased},
-      {from.weights, &out.weights},
-      {from.present_k, &out.present_k},
-      {from.present_v, &out.present_v},
-      {from.present_state, &out.present_state}};
-  for (const auto& [tensor, to] : dense) {
-    if (tensor) *to = view_of<MutableTensor>(*tensor);
+  out.set(TensorId::out, view_of<MutableTensor>(*from.out, from.query_starts, call.batch, call.query_length));
+  if (from.lse) {
+    out.set(TensorId::lse, view_of<MutableTensor>(*from.lse, from.query_starts, call.batch, call.query_length));
+  }
+  const std::pair<const attest_tensor*, TensorId> others[] = {
+      {from.raw, TensorId::raw},
+      {from.capped, TensorId::capped},
+      {from.biased, TensorId::biased},
+      {from.weights, TensorId::weights},
+      {from.present_k, TensorId::present_k},
+      {from.present_v, TensorId::present_v},
+      {from.present_state, TensorId::present_state}};
+  for (const auto& [tensor, id] : others) {
+    if (tensor) out.set(id, view_of<MutableTensor>(*tensor));
   }
   return out;
 }

@@ -170,32 +170,33 @@ class PartAttention {
     const auto width = static_cast<std::int64_t>(size_of(call_.dtype));
     const std::int64_t heads = heads_.last - heads_.first, groups = part.groups.last - part.groups.first;
     const std::int64_t spanned = queries.last - queries.first, in_part = length_of(part.keys);
-    held_ = {heads_.first, queries.first, part.batches.first, part.groups.first, keys.first, heads, spanned};
+    held_ = {heads_.first, queries.first, part.batches.first, part.groups.first, keys.first};
     const std::vector<std::byte>& q = own_queries_ ? *own_queries_ : share_.q;
-    inputs_ = {};
-    inputs_.q = {q.data() + query * call_.key_dim * width,
-                 call_.dtype,
-                 {call_.batch, heads, spanned, call_.key_dim},
-                 dense(heads, rows_, call_.key_dim)};
+    inputs_ = share_.head_inputs();
+    inputs_.set(TensorId::q, {q.data() + query * call_.key_dim * width,
+                              call_.dtype,
+                              {call_.batch, heads, spanned, call_.key_dim},
+                              dense(heads, rows_, call_.key_dim)});
     const auto cached = [&](const std::byte* data, std::int64_t columns) {
       return ConstTensor{data + key * columns * width,
                          call_.dtype,
                          {part.batches.last - part.batches.first, groups, keys.last - keys.first, columns},
                          dense(groups, in_part, columns)};
     };
-    inputs_.k = cached(part.k, call_.key_dim);
-    inputs_.v = cached(part.v, call_.value_dim);
-    inputs_.slopes = share_.slopes;
+    inputs_.set(TensorId::k, cached(part.k, call_.key_dim));
+    inputs_.set(TensorId::v, cached(part.v, call_.value_dim));
+    inputs_.remove(TensorId::sinks);  // they enter once, when parts are merged
     for (const MaskSlice& slice : share_.masks) {
       if (slice.queries != queries || keys.first < slice.keys.first || keys.last > slice.keys.last) continue;
-      inputs_.mask = slice.tensor;
-      const auto element = static_cast<std::int64_t>(slice.tensor.additive ? size_of(slice.tensor.dtype) : 1);
-      inputs_.mask->data = slice.bytes.data() + (keys.first - slice.keys.first) * slice.tensor.strides[3] * element;
+      ConstTensor mask = slice.tensor;
+      const auto element = static_cast<std::int64_t>(size_of(mask.dtype));
+      mask.data = slice.bytes.data() + (keys.first - slice.keys.first) * mask.strides[3] * element;
+      inputs_.set(TensorId::mask, mask);
     }
     for (const RowSlice& slice : share_.rows) {
       if (slice.queries != queries) continue;
-      if (!slice.blocks.empty()) inputs_.blocks = slice.block_mask;
-      if (!slice.keep.empty()) inputs_.keep = slice.keep.data();
+      if (slice.block_view.data) inputs_.set(TensorId::blocks, slice.block_view);
+      if (slice.keep_view.data) inputs_.set(TensorId::keep, slice.keep_view);
     }
   }
 

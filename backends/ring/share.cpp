@@ -69,8 +69,8 @@ std::vector<std::byte> pack_keys(const Call& call, const Inputs& inputs, bool va
 /// Indices along an axis of a mask: those wanted, or the one that stands for all.
 PositionSpan along(bool kept, const PositionSpan& wanted) { return kept ? wanted : PositionSpan{0, 1}; }
 
-std::vector<std::byte> pack_mask(const MaskTensor& mask, const std::array<PositionSpan, 4>& box) {
-  const std::size_t width = mask.additive ? size_of(mask.dtype) : 1;
+std::vector<std::byte> pack_box(const ConstTensor& mask, const std::array<PositionSpan, 4>& box) {
+  const std::size_t width = size_of(mask.dtype);
   std::vector<std::byte> packed(size(extent(box[0]) * extent(box[1]) * extent(box[2]) * extent(box[3])) * width);
   std::byte* to = packed.data();
   for (std::int64_t b = box[0].first; b < box[0].last; ++b) {
@@ -124,24 +124,15 @@ Share::Share(const Call& call, std::vector<Holding> holdings, int rank)
 
 Share::Extras Share::extras_of(const Inputs& inputs) {
   Extras extras;
-  if (inputs.mask) {
+  if (inputs.mask()) {
     extras.mask = 1;
-    extras.additive = inputs.mask->additive;
-    extras.mask_type = static_cast<std::int64_t>(inputs.mask->dtype);
-    for (std::size_t axis = 0; axis < 4; ++axis) extras.mask_kept[axis] = inputs.mask->strides[axis] != 0;
+    extras.mask_type = static_cast<std::int64_t>(inputs.mask()->dtype);
+    for (std::size_t axis = 0; axis < 4; ++axis) extras.mask_kept[axis] = inputs.mask()->strides[axis] != 0;
   }
-  if (inputs.blocks) {
-    const BlockMask& m = *inputs.blocks;
-    extras.blocks = 1;
-    extras.block_heads = m.heads;
-    extras.block_rows = m.rows;
-    extras.block_columns = m.columns;
-    extras.rows_per_block = m.rows_per_block;
-    extras.keys_per_block = m.keys_per_block;
-  }
-  extras.keep = inputs.keep != nullptr;
-  extras.slopes = static_cast<std::int64_t>(inputs.slopes.size());
-  extras.sinks = static_cast<std::int64_t>(inputs.sinks.size());
+  extras.blocks = inputs.blocks() != nullptr;
+  extras.keep = inputs.keep() != nullptr;
+  if (const ConstTensor* slopes = inputs.slopes()) extras.slopes = (slopes->strides[0] != 0 ? slopes->shape[0] : 1) * slopes->shape[1];
+  if (const ConstTensor* sinks = inputs.sinks()) extras.sinks = sinks->shape[1];
   return extras;
 }
 
@@ -155,8 +146,12 @@ void Share::scatter(const Inputs* inputs, Transport& transport) {
   };
   tell(std::as_writable_bytes(std::span(&extras, 1)));
   if (inputs) {
-    slopes.assign(inputs->slopes.begin(), inputs->slopes.end());
-    sinks.assign(inputs->sinks.begin(), inputs->sinks.end());
+    slopes.clear();
+    sinks.clear();
+    for (std::int64_t n = 0; n < extras.slopes; ++n) {
+      slopes.push_back(inputs->slope(n / call_.query_heads, n % call_.query_heads));
+    }
+    for (std::int64_t h = 0; h < extras.sinks; ++h) sinks.push_back(inputs->sink(h));
   }
   slopes.resize(size(extras.slopes));
   sinks.resize(size(extras.sinks));
@@ -168,7 +163,7 @@ void Share::scatter(const Inputs* inputs, Transport& transport) {
 }
 
 void Share::scatter_rows(const Inputs* inputs, Transport& transport) {
-  deal(transport, q, [&](int rank) { return pack_queries(call_, inputs->q, holding(rank)); });
+  deal(transport, q, [&](int rank) { return pack_queries(call_, inputs->q(), holding(rank)); });
   deal(transport, k, [&](int rank) { return pack_keys(call_, *inputs, false, holding(rank)); });
   deal(transport, v, [&](int rank) { return pack_keys(call_, *inputs, true, holding(rank)); });
 }
@@ -177,7 +172,7 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
   masks.clear();
   if (!extras.mask) return;
   const auto type = static_cast<DType>(extras.mask_type);
-  const std::size_t width = extras.additive ? size_of(type) : 1;
+  const std::size_t width = size_of(type);
   const auto box_of = [&](const Holding& holding, const PositionSpan& queries, const PositionSpan& keys) {
     return std::array{along(extras.mask_kept[0], {0, call_.batch}), along(extras.mask_kept[1], holding.mask_heads),
                       along(extras.mask_kept[2], queries), along(extras.mask_kept[3], keys)};
@@ -188,9 +183,8 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
       MaskSlice& slice = masks.emplace_back(MaskSlice{queries, keys, {}, {}});
       const std::array<PositionSpan, 4> box = box_of(holding(), queries, keys);
       slice.bytes.resize(size(extent(box[0]) * extent(box[1]) * extent(box[2]) * extent(box[3])) * width);
-      if (inputs) slice.bytes = pack_mask(*inputs->mask, box);
-      MaskTensor& tensor = slice.tensor;
-      tensor.additive = extras.additive != 0;
+      if (inputs) slice.bytes = pack_box(*inputs->mask(), box);
+      ConstTensor& tensor = slice.tensor;
       tensor.dtype = type;
       std::int64_t stride = 1;
       for (std::size_t axis = 4; axis-- > 0;) {
@@ -207,7 +201,7 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
   for (int rank = 1; inputs && rank < transport.size(); ++rank) {
     for (const PositionSpan& queries : holding(rank).mask_queries) {
       for (const PositionSpan& keys : holding(rank).mask_keys) {
-        const std::vector<std::byte> packed = pack_mask(*inputs->mask, box_of(holding(rank), queries, keys));
+        const std::vector<std::byte> packed = pack_box(*inputs->mask(), box_of(holding(rank), queries, keys));
         transport.send(rank, packed);
         transport.wait();
       }
@@ -219,30 +213,23 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
 void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport) {
   rows.clear();
   if (!extras.blocks && !extras.keep) return;
+  const auto pack = [&](const ConstTensor* from, const std::array<PositionSpan, 4>& box, std::vector<std::uint8_t>& to) {
+    to.resize(size(extent(box[0]) * extent(box[1]) * extent(box[2]) * extent(box[3])));
+    if (!from) return;
+    const std::vector<std::byte> packed = pack_box(*from, box);
+    std::memcpy(to.data(), packed.data(), packed.size());
+  };
   const auto pack_blocks = [&](const Holding& holding, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
     if (!extras.blocks) return;
-    const PositionSpan block_rows = block_rows_of(queries, extras.rows_per_block), heads = holding.mask_heads;
-    to.resize(size(call_.batch * extent(heads) * extent(block_rows) * extras.block_columns));
-    auto at = to.begin();
-    for (std::int64_t b = 0; inputs && b < call_.batch; ++b) {
-      for (std::int64_t h = heads.first; h < heads.last; ++h) {
-        const std::int64_t first = (b * extras.block_heads + h) * extras.block_rows + block_rows.first;
-        at = std::copy_n(inputs->blocks->data + first * extras.block_columns, extent(block_rows) * extras.block_columns,
-                         at);
-      }
-    }
+    pack(inputs ? inputs->blocks() : nullptr,
+         {PositionSpan{0, call_.batch}, holding.mask_heads, block_rows_of(queries, call_.blocks->rows),
+          PositionSpan{0, block_columns(call_)}},
+         to);
   };
   const auto pack_keep = [&](const Holding& holding, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
     if (!extras.keep) return;
-    const PositionSpan heads = holding.mask_heads;
-    to.resize(size(call_.batch * extent(heads) * extent(queries) * call_.key_length));
-    auto at = to.begin();
-    for (std::int64_t b = 0; inputs && b < call_.batch; ++b) {
-      for (std::int64_t h = heads.first; h < heads.last; ++h) {
-        const std::int64_t first = (b * call_.query_heads + h) * call_.query_length + queries.first;
-        at = std::copy_n(inputs->keep + first * call_.key_length, extent(queries) * call_.key_length, at);
-      }
-    }
+    pack(inputs ? inputs->keep() : nullptr,
+         {PositionSpan{0, call_.batch}, holding.mask_heads, queries, PositionSpan{0, call_.key_length}}, to);
   };
   for (const PositionSpan& queries : holding().mask_queries) {
     RowSlice& slice = rows.emplace_back();
@@ -255,9 +242,18 @@ void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Trans
     }
   }
   for (RowSlice& slice : rows) {
-    const PositionSpan block_rows = block_rows_of(slice.queries, extras.rows_per_block);
-    slice.block_mask = {slice.blocks.data(),  extent(holding().mask_heads), extent(block_rows),
-                        extras.block_columns, extras.rows_per_block,        extras.keys_per_block};
+    const auto view = [&](const std::vector<std::uint8_t>& bytes, std::int64_t rows_of_slice, std::int64_t columns) {
+      const std::int64_t heads = extent(holding().mask_heads);
+      return ConstTensor{bytes.data(),
+                         DType::boolean,
+                         {call_.batch, heads, rows_of_slice, columns},
+                         {heads * rows_of_slice * columns, rows_of_slice * columns, columns, 1}};
+    };
+    if (extras.blocks) {
+      slice.block_view =
+          view(slice.blocks, extent(block_rows_of(slice.queries, call_.blocks->rows)), block_columns(call_));
+    }
+    if (extras.keep) slice.keep_view = view(slice.keep, extent(slice.queries), call_.key_length);
   }
   for (int rank = 1; inputs && rank < transport.size(); ++rank) {
     for (const PositionSpan& queries : holding(rank).mask_queries) {

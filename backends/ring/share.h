@@ -36,14 +36,14 @@ struct Holding {
 struct MaskSlice {
   PositionSpan queries, keys;
   std::vector<std::byte> bytes;
-  MaskTensor tensor;  ///< refers to bytes
+  ConstTensor tensor;  ///< refers to bytes
 };
 
 /// What hides or drops keys from a span of queries besides the mask.
 struct RowSlice {
   PositionSpan queries;
   std::vector<std::uint8_t> blocks, keep;
-  BlockMask block_mask;  ///< refers to blocks
+  ConstTensor block_view, keep_view;  ///< of them
 };
 
 /// The tensors of a holding. Every rank of the group makes one for each plan, and calls scatter() together.
@@ -62,25 +62,27 @@ class Share {
   std::vector<std::byte> q, k, v;  ///< B, heads, rows, D
   std::vector<MaskSlice> masks;
   std::vector<RowSlice> rows;
-  std::vector<double> slopes, sinks;  ///< of all query heads
+  std::vector<double> slopes, sinks;  ///< of all query heads; slopes of each batch where they differ
 
   std::size_t bytes() const;
 
   /// What belongs to heads alone: slopes and sinks.
   Inputs head_inputs() const {
     Inputs inputs{};
-    inputs.slopes = slopes;
-    inputs.sinks = sinks;
+    if (!slopes.empty()) {
+      const bool by_batch = slopes.size() > static_cast<std::size_t>(call_.query_heads);
+      inputs.set(TensorId::slopes, numbers_of_heads(slopes.data(), call_.batch, call_.query_heads, by_batch));
+    }
+    if (!sinks.empty()) inputs.set(TensorId::sinks, numbers_of_heads(sinks.data(), 1, call_.query_heads, false));
     return inputs;
   }
 
  private:
   /// What an upload has besides q, k and v, as rank 0 tells it.
   struct Extras {
-    std::int64_t mask = 0, additive = 0, mask_type = 0;
+    std::int64_t mask = 0, mask_type = 0;
     std::array<std::int64_t, 4> mask_kept{};
-    std::int64_t blocks = 0, block_heads = 0, block_rows = 0, block_columns = 0, rows_per_block = 1, keys_per_block = 1;
-    std::int64_t keep = 0, slopes = 0, sinks = 0;
+    std::int64_t blocks = 0, keep = 0, slopes = 0, sinks = 0;
   };
   static Extras extras_of(const Inputs& inputs);
   void scatter_rows(const Inputs* inputs, Transport& transport);

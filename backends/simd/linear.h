@@ -88,7 +88,7 @@ class LinearPlan : public Plan {
   void attend(std::int64_t b, std::int64_t g, Worker& w) {
     std::fill(w.state.begin(), w.state.end(), Real{0});
     for (std::int64_t d = 0; call_.initial_state && d < call_.key_dim; ++d)
-      widen_row(kernels_, inputs_.state, b, g, d, w.state.data() + d * columns_);
+      widen_row(kernels_, inputs_.state(), b, g, d, w.state.data() + d * columns_);
     for (std::int64_t first = 0; first < call_.query_length; first += kStateChunk) {
       const std::int64_t count = std::min(kStateChunk, call_.query_length - first);
       load(b, g, first, count, w);
@@ -106,13 +106,13 @@ class LinearPlan : public Plan {
     const std::int64_t dim = call_.key_dim;
     const auto scale = static_cast<Real>(call_.scale_value());
     for (std::int64_t t = 0; t < count; ++t) {
-      widen_row(kernels_, inputs_.k, b, g, first + t, w.keys.data() + t * dim);
-      widen_row(kernels_, inputs_.v, b, g, first + t, w.values.data() + t * columns_);
-      if (call_.has_decay()) support::read_row(inputs_.decay, b, g, first + t, w.logs.data() + t * dim);
-      if (call_.has_beta()) support::read_row(inputs_.beta, b, g, first + t, w.beta.data() + t);
+      widen_row(kernels_, inputs_.k(), b, g, first + t, w.keys.data() + t * dim);
+      widen_row(kernels_, inputs_.v(), b, g, first + t, w.values.data() + t * columns_);
+      if (call_.has_decay()) support::read_row(inputs_.decay(), b, g, first + t, w.logs.data() + t * dim);
+      if (call_.has_beta()) support::read_row(inputs_.beta(), b, g, first + t, w.beta.data() + t);
       for (std::int64_t h = 0; h < call_.heads_per_group(); ++h) {
         Real* query = w.queries.data() + (h * token_rows_ + t) * dim;
-        widen_row(kernels_, inputs_.q, b, g * call_.heads_per_group() + h, first + t, query);
+        widen_row(kernels_, inputs_.q(), b, g * call_.heads_per_group() + h, first + t, query);
         for (std::int64_t d = 0; d < dim; ++d) query[d] *= scale;
       }
     }

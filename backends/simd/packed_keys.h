@@ -95,9 +95,9 @@ class PackedKeys {
   /// next ones lie. Values are not looked at: see find_suspects().
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
     suspects_.clear();
-    const bool readable = kernels_.reads(inputs.k.dtype) && has_whole_rows(inputs.k) && has_whole_rows(inputs.v) &&
-                          has_whole_rows(inputs.past_k) && has_whole_rows(inputs.past_v);
-    stored_ = readable ? inputs.k.dtype : kSame;
+    const bool readable = kernels_.reads(inputs.k().dtype) && has_whole_rows(inputs.k()) && has_whole_rows(inputs.v()) &&
+                          has_whole_rows(inputs.past_k()) && has_whole_rows(inputs.past_v());
+    stored_ = readable ? inputs.k().dtype : kSame;
     for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
     for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {
       const auto at = static_cast<std::size_t>(j);
@@ -207,6 +207,8 @@ class PackedKeys {
       case DType::f32: return largest_exponent(std::uint32_t{0x7f800000u});
       case DType::f16: return largest_exponent(std::uint16_t{0x7c00u});
       case DType::bf16: return largest_exponent(std::uint16_t{0x7f80u});
+      case DType::boolean:
+      case DType::i32: break;
     }
     return true;
   }

@@ -131,7 +131,7 @@ class SimdPlan : public Plan {
     TaskRow at = row_of(call_, task, 0);
     for (std::int64_t r = 0; r < task.rows; ++r, ++at.i) {
       if (at.i == stored) at = {at.h + 1, 0};
-      widen_row(kernels_, inputs_.q, task.b, at.h, at.i, worker.queries.data() + r * dim, scale);
+      widen_row(kernels_, inputs_.q(), task.b, at.h, at.i, worker.queries.data() + r * dim, scale);
       const Real sink = options_.sink(at.h);
       // A sink is a key without a value: it starts the maximum and the sum.
       if (task.part == 0 && sink != -std::numeric_limits<Real>::infinity()) {
@@ -152,7 +152,7 @@ class SimdPlan : public Plan {
 
   /// False when the call's blocks hide every pair of the tile.
   bool any_block(const Task& task, std::int64_t row, support::KeyRange keys) const {
-    if (!inputs_.blocks) return true;
+    if (!inputs_.blocks()) return true;
     const std::int64_t end = std::min(row + block_, task.rows);
     while (row < end) {  // the rows of one head at a time
       const TaskRow at = row_of(call_, task, row);

@@ -135,7 +135,7 @@ class FusedTiles {
  private:
   void load_queries(const Tile& tile, Real sink, Worker& worker) const {
     const Rows<Real> rows =
-        rows_of(inputs_.q, tile.b, tile.h - held_.head, tile.row - held_.query, tile.rows, worker.queries);
+        rows_of(inputs_.q(), tile.b, tile.h - held_.head, tile.row - held_.query, tile.rows, worker.queries);
     worker.kernel.load_queries(rows, tile.rows, static_cast<Real>(problem_.scale_value()), sink);
   }
 

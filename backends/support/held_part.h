@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace attest::support {
 
@@ -11,7 +10,6 @@ struct HeldPart {
   std::int64_t head = 0, query = 0;   ///< of q, mask, blocks (whole blocks of rows, query in the first) and keep
   std::int64_t batch = 0, group = 0;  ///< of k and v: batch and key head
   std::int64_t key = 0;               ///< of k, v and mask; blocks and keep have every key
-  std::optional<std::int64_t> heads{}, queries{};  ///< extents of keep, where they are not the call's
 };
 
 inline constexpr HeldPart kAllHeld{};

@@ -29,6 +29,8 @@ void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t strid
     case DType::f32: convert(static_cast<const float*>(data), [](float x) { return x; }); break;
     case DType::f16: convert(static_cast<const std::uint16_t*>(data), f16_to_float); break;
     case DType::bf16: convert(static_cast<const std::uint16_t*>(data), bf16_to_float); break;
+    case DType::boolean:
+    case DType::i32: break;
   }
 }
 
@@ -66,25 +68,25 @@ class HostResults {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
         for (std::int64_t i = 0; i < rows; ++i) {
           const std::size_t at = row(b, h, i);
-          write_row(outputs.out, b, h, i, out.data() + at * static_cast<std::size_t>(p.value_dim));
-          if (outputs.lse) write_row(*outputs.lse, b, h, i, lse.data() + at);
+          write_row(outputs.out(), b, h, i, out.data() + at * static_cast<std::size_t>(p.value_dim));
+          if (outputs.lse()) write_row(*outputs.lse(), b, h, i, lse.data() + at);
           const std::size_t first = at * static_cast<std::size_t>(p.key_length);
-          if (outputs.raw) write_row(*outputs.raw, b, h, i, raw.data() + first);
-          if (outputs.capped) write_row(*outputs.capped, b, h, i, capped.data() + first);
-          if (outputs.biased) write_row(*outputs.biased, b, h, i, biased.data() + first);
-          if (outputs.weights) write_row(*outputs.weights, b, h, i, weights.data() + first);
+          if (outputs.raw()) write_row(*outputs.raw(), b, h, i, raw.data() + first);
+          if (outputs.capped()) write_row(*outputs.capped(), b, h, i, capped.data() + first);
+          if (outputs.biased()) write_row(*outputs.biased(), b, h, i, biased.data() + first);
+          if (outputs.weights()) write_row(*outputs.weights(), b, h, i, weights.data() + first);
         }
       }
     }
-    if (outputs.present_state) {
-      const MutableTensor& to = *outputs.present_state;
+    if (outputs.present_state()) {
+      const MutableTensor& to = *outputs.present_state();
       const Real* from = state.data();
       each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         store(to.data, to.dtype, to.offset(b, h, l, d), static_cast<double>(*from++));
       });
     }
-    if (outputs.present_k) copy_present(inputs, Cache::keys, *outputs.present_k);
-    if (outputs.present_v) copy_present(inputs, Cache::values, *outputs.present_v);
+    if (outputs.present_k()) copy_present(inputs, Cache::keys, *outputs.present_k());
+    if (outputs.present_v()) copy_present(inputs, Cache::values, *outputs.present_v());
   }
 
   std::vector<Real> out, lse;                      ///< rows x Dv, rows

@@ -18,12 +18,12 @@ struct KeyPlace {
 /// Key j of batch b, one that is stored.
 inline KeyPlace find_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
   KeyPlace at{false, b, j};
-  if (inputs.pages) {
-    const std::int64_t page = at.row / inputs.pages->size;
-    at.row -= page * inputs.pages->size;
-    at.batch = inputs.pages->entries[b * inputs.pages->stride + page];
-  } else if (inputs.past_k.data) {
-    at.row -= inputs.past_k.shape[2];
+  if (const ConstTensor* table = inputs.page_table()) {
+    const std::int64_t size = inputs.k().shape[2], page = at.row / size;
+    at.row -= page * size;
+    at.batch = static_cast<const std::int32_t*>(table->data)[b * table->strides[0] + page * table->strides[3]];
+  } else if (inputs.past_k().data) {
+    at.row -= inputs.past_k().shape[2];
     at.past = at.row < 0;  // the past ends where the new keys begin
     if (at.past) at.row = j;
   }
@@ -32,8 +32,8 @@ inline KeyPlace find_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
 
 /// The tensor that a key's place is in.
 inline const ConstTensor& tensor_of(const Inputs& inputs, const KeyPlace& place, Cache which) {
-  if (which == Cache::values) return place.past ? inputs.past_v : inputs.v;
-  return place.past ? inputs.past_k : inputs.k;
+  if (which == Cache::values) return place.past ? inputs.past_v() : inputs.v();
+  return place.past ? inputs.past_k() : inputs.k();
 }
 
 }  // namespace attest::support

@@ -23,8 +23,8 @@ class ScoreOptions {
       : call_(call), inputs_(inputs), held_(held), visibility_(call, inputs, held) {}
 
   /// Whether scores and weights stay as the products leave them, but for keys beyond an interval.
-  bool none() const { return !call_.softcap && !inputs_.mask && !inputs_.blocks && inputs_.slopes.empty() && !drops(); }
-  bool drops() const { return call_.dropout > 0 || inputs_.keep; }
+  bool none() const { return !call_.softcap && !inputs_.mask() && !inputs_.blocks() && !inputs_.slopes() && !drops(); }
+  bool drops() const { return call_.dropout > 0 || inputs_.keep(); }
   const Visibility& visibility() const { return visibility_; }
 
   /// `tanh_row(scores, n)` works in place.
@@ -46,13 +46,10 @@ class ScoreOptions {
   void drop(const ScoreRow& at, Real* weights) const {
     const auto factor = static_cast<Real>(1 / (1 - call_.dropout));
     const std::uint64_t threshold = drop_below(call_.dropout);
-    const std::int64_t heads = held_.heads.value_or(call_.query_heads);
-    const std::int64_t rows = held_.queries.value_or(call_.query_length);
-    const std::int64_t row = (at.b * heads + at.h - held_.head) * rows + at.i - held_.query;
-    const std::uint8_t* given = inputs_.keep ? inputs_.keep + row * call_.key_length + at.key : nullptr;
+    const bool given = inputs_.keep() != nullptr;
     for (std::int64_t j = 0; j < at.keys; ++j) {
-      const bool keep =
-          given ? given[j] != 0 : keeps_weight(call_.dropout_seed, threshold, at.b, at.h, at.i, at.key + j);
+      const bool keep = given ? inputs_.kept(at.b, at.h - held_.head, at.i - held_.query, at.key + j)
+                              : keeps_weight(call_.dropout_seed, threshold, at.b, at.h, at.i, at.key + j);
       weights[j] *= keep ? factor : Real{0};
     }
   }
@@ -75,8 +72,7 @@ class ScoreOptions {
 
   /// A logit without a key; -inf: none.
   Real sink(std::int64_t h) const {
-    return inputs_.sinks.empty() ? -std::numeric_limits<Real>::infinity()
-                                 : static_cast<Real>(inputs_.sinks[static_cast<std::size_t>(h)]);
+    return inputs_.sinks() ? static_cast<Real>(inputs_.sink(h)) : -std::numeric_limits<Real>::infinity();
   }
 
  private:

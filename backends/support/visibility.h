@@ -82,10 +82,10 @@ class Visibility {
 
   /// False when blocks hide every pair of the rectangle.
   bool any_block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t rows, KeyRange keys) const {
-    if (!inputs_.blocks) return true;
-    const BlockMask& m = *inputs_.blocks;
-    for (std::int64_t i = row / m.rows_per_block * m.rows_per_block; i < row + rows; i += m.rows_per_block) {
-      for (std::int64_t j = keys.first / m.keys_per_block * m.keys_per_block; j < keys.last; j += m.keys_per_block) {
+    if (!inputs_.blocks()) return true;
+    const BlockSpec& m = *problem_.blocks;
+    for (std::int64_t i = row / m.rows * m.rows; i < row + rows; i += m.rows) {
+      for (std::int64_t j = keys.first / m.columns * m.columns; j < keys.last; j += m.columns) {
         if (block_visible(b, h, i, j)) return true;
       }
     }
@@ -97,9 +97,9 @@ class Visibility {
   void apply(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t first, std::int64_t n,
              Real* scores) const {
     constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-    if (!inputs_.slopes.empty()) add_alibi(b, h, row.diagonal - first, n, scores);
-    if (inputs_.mask) apply_mask(b, h, i, first, n, scores);
-    if (inputs_.blocks) apply_blocks(b, h, i, first, n, scores);
+    if (inputs_.slopes()) add_alibi(b, h, row.diagonal - first, n, scores);
+    if (inputs_.mask()) apply_mask(b, h, i, first, n, scores);
+    if (inputs_.blocks()) apply_blocks(b, h, i, first, n, scores);
     const auto fill = [&](std::int64_t from, std::int64_t to) {
       from = std::clamp<std::int64_t>(from - first, 0, n);
       std::fill(scores + from, scores + std::clamp<std::int64_t>(to - first, from, n), kHidden);
@@ -112,20 +112,19 @@ class Visibility {
   /// Whether query i sees key j, everything considered. Slow; for rare paths.
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t j) const {
     const bool in_range = (j >= row.prefix.first && j < row.prefix.last) || (j >= row.band.first && j < row.band.last);
-    if (!in_range || (inputs_.blocks && !block_visible(b, h, i, j))) return false;
-    const auto& mask = inputs_.mask;
+    if (!in_range || (inputs_.blocks() && !block_visible(b, h, i, j))) return false;
+    const ConstTensor* mask = inputs_.mask();
     if (!mask) return true;
-    const std::int64_t at = mask_offset(*mask, b, h, i, j);
-    if (!mask->additive) return static_cast<const std::uint8_t*>(mask->data)[at] != 0;
-    return load(mask->data, mask->dtype, at) != -std::numeric_limits<double>::infinity();
+    const double element = load(mask->data, mask->dtype, mask_offset(*mask, b, h, i, j));
+    return is_additive(*mask) ? element != -std::numeric_limits<double>::infinity() : element != 0;
   }
 
  private:
   bool block_visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const BlockMask& m = *inputs_.blocks;
-    return m.visible(b, h - held_.head, i - held_.query / m.rows_per_block * m.rows_per_block, j);
+    const BlockSpec& m = *problem_.blocks;
+    return inputs_.block(b, h - held_.head, i / m.rows - held_.query / m.rows, j / m.columns);
   }
-  std::int64_t mask_offset(const MaskTensor& mask, std::int64_t b, std::int64_t h, std::int64_t i,
+  std::int64_t mask_offset(const ConstTensor& mask, std::int64_t b, std::int64_t h, std::int64_t i,
                            std::int64_t j) const {
     return mask.offset(b, h - held_.head, i - held_.query, j - held_.key);
   }
@@ -136,7 +135,7 @@ class Visibility {
 
   template <class Real>
   void add_alibi(std::int64_t b, std::int64_t h, std::int64_t diagonal, std::int64_t n, Real* scores) const {
-    const auto slope = static_cast<Real>(inputs_.slope(problem_.query_heads, b, h));
+    const auto slope = static_cast<Real>(inputs_.slope(b, h));
     const auto add = [&]<class Index>(Index from) {
       for (Index j = 0; j < static_cast<Index>(n); ++j) scores[j] -= slope * static_cast<Real>(std::abs(from - j));
     };
@@ -151,7 +150,7 @@ class Visibility {
   template <class Real>
   void apply_blocks(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
                     Real* scores) const {
-    const std::int64_t width = inputs_.blocks->keys_per_block;
+    const std::int64_t width = problem_.blocks->columns;
     for (std::int64_t j = 0; j < n;) {
       const std::int64_t end = std::min(n, ((first + j) / width + 1) * width - first);
       if (!block_visible(b, h, i, first + j)) {
@@ -164,7 +163,7 @@ class Visibility {
   template <class Real>
   void apply_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
                   Real* scores) const {
-    const MaskTensor& mask = *inputs_.mask;
+    const ConstTensor& mask = *inputs_.mask();
     const std::int64_t at = mask_offset(mask, b, h, i, first);
     // A step that the compiler knows lets it use vectors.
     const auto with_step = [step = mask.strides[3]](const auto& loop) {
@@ -173,7 +172,7 @@ class Visibility {
       else
         loop(step);
     };
-    if (!mask.additive) {
+    if (!is_additive(mask)) {
       const auto* bytes = static_cast<const std::uint8_t*>(mask.data) + at;
       with_step([&](auto step) {
         for (std::int64_t j = 0; j < n; ++j)
@@ -198,6 +197,8 @@ class Visibility {
       case DType::f32: add(static_cast<const float*>(mask.data), [](float x) { return x; }); break;
       case DType::f16: add(static_cast<const std::uint16_t*>(mask.data), f16_to_float); break;
       case DType::bf16: add(static_cast<const std::uint16_t*>(mask.data), bf16_to_float); break;
+      case DType::boolean:
+      case DType::i32: break;
     }
   }
 

@@ -68,25 +68,25 @@ class XtensorLinearPlan : public Plan {
         std::array{static_cast<std::size_t>(keys), static_cast<std::size_t>(columns)});
     state.fill(Real{0});
     for (std::int64_t d = 0; call_.initial_state && d < keys; ++d)
-      support::read_row(inputs_.state, b, g, d, rows + d * columns);
+      support::read_row(inputs_.state(), b, g, d, rows + d * columns);
     const auto scale = static_cast<Real>(call_.scale_value());
     for (std::int64_t t = 0; t < call_.query_length; ++t) {
-      support::read_row(inputs_.k, b, g, t, w.key.data());
-      support::read_row(inputs_.v, b, g, t, w.value.data());
+      support::read_row(inputs_.k(), b, g, t, w.key.data());
+      support::read_row(inputs_.v(), b, g, t, w.value.data());
       if (call_.has_decay()) {
-        support::read_row(inputs_.decay, b, g, t, w.decay.data());
+        support::read_row(inputs_.decay(), b, g, t, w.decay.data());
         for (std::int64_t d = 0; d < keys; ++d)
           vector_at(rows + d * columns, columns) *= std::exp(w.decay(static_cast<std::size_t>(d)));
       }
       if (call_.has_beta()) {
         Real beta = 0;
-        support::read_row(inputs_.beta, b, g, t, &beta);
+        support::read_row(inputs_.beta(), b, g, t, &beta);
         xt::blas::gemv(state, w.key, w.read, true);
         xt::noalias(w.value) = beta * (w.value - w.read);
       }
       xt::blas::ger(w.key, w.value, state);
       for (std::int64_t h = g * call_.heads_per_group(); h < (g + 1) * call_.heads_per_group(); ++h) {
-        support::read_row(inputs_.q, b, h, t, w.query.data());
+        support::read_row(inputs_.q(), b, h, t, w.query.data());
         auto out = vector_at(results_.out_row(results_.row(b, h, t)), columns);
         xt::blas::gemv(state, w.query, w.read, true);
         xt::noalias(out) = scale * w.read;

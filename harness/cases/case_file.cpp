@@ -11,7 +11,7 @@
 #include "harness/cases/index_tensors.h"
 #include "harness/cases/memory.h"
 #include "reference/call/tensor_place.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 #include "reference/options/find_fault.h"
 
@@ -35,7 +35,7 @@ class FileCase {
     result.inputs = read_inputs();
     std::set<std::string> inputs = {
         "q", "k", "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k", "page_table"};
-    for (const ExtraInput& spec : extra_inputs(problem_)) inputs.emplace(spec.name);
+    for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
     return result;
   }
@@ -226,17 +226,24 @@ class FileCase {
     p.mask = spec;
   }
 
-  TensorStorage read_tensor(TensorId id, const std::string& key) const {
-    const FileTensor& tensor = floating(key);
-    const TensorPlace place = place_of(problem_, id);
-    const Index4 n = place.shape;
-    TensorStorage storage(place, problem_.dtype);
+  /// Those that are nothing but numbers.
+  std::vector<TensorId> drawn_inputs() const {
+    std::vector<TensorId> list = inputs_of(problem_);
+    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn; });
+    return list;
+  }
+
+  void read_tensor(TensorId id, CaseInputs& inputs) const {
+    const FileTensor& tensor = floating(std::string(name_of(id)));
+    TensorStorage& storage = inputs.add(problem_, id);
+    const TensorPlace& place = storage.place();
+    const Index4& n = place.shape;
     if (layout_ == Layout::thd) {  // T,H,D in the file as in storage
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         const std::int64_t row = place.starts[static_cast<std::size_t>(b)] + l;
         if (l < place.rows(b)) storage.set(b, h, l, d, tensor.at((row * n[1] + h) * n[3] + d));
       });
-      return storage;
+      return;
     }
     // bhld keeps heads before positions in the file; blhd and bld keep positions first.
     const bool heads_first = tensor.shape.size() == 4 && layout_ == Layout::bhld;
@@ -245,81 +252,66 @@ class FileCase {
           heads_first ? ((b * n[1] + h) * n[2] + l) * n[3] + d : ((b * n[2] + l) * n[1] + h) * n[3] + d;
       storage.set(b, h, l, d, tensor.at(at));
     });
-    return storage;
   }
 
   CaseInputs read_inputs() const {
     CaseInputs inputs;
-    const Problem& p = problem_;
-    make_small_inputs(p, inputs);
-    inputs.q = read_tensor(TensorId::q, "q");
-    if (page_table_) {
-      inputs.k = read_pages(TensorId::k, "k", inputs);
-      inputs.v = read_pages(TensorId::v, "v", inputs);
-    } else {
-      inputs.k = read_tensor(TensorId::k, "k");
-      inputs.v = read_tensor(TensorId::v, "v");
-    }
-    if (find("past_k")) {
-      inputs.past_k = read_dense("past_k");
-      inputs.past_v = read_dense("past_v");
-    }
-    for (const ExtraInput& spec : inputs.extra_specs) inputs.extra.push_back(read_extra(spec));
-    read_keep(inputs);
-    if (!p.mask) return inputs;
-    inputs.has_mask = true;
-    inputs.additive = p.mask->additive;
-    const FileTensor& tensor = file_.tensors.at("mask");
-    const TensorPlace place = place_of(p, TensorId::mask);
-    inputs.mask = p.mask->additive ? TensorStorage(place, p.mask_dtype()) : TensorStorage::boolean(place);
-    std::int64_t at = 0;
-    each_index(inputs.mask.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-      const double value = tensor.at(at++);
-      if (value == kInfinity) fail("mask holds +infinity, which no softmax can use");
-      if (p.mask->additive)
-        inputs.mask.set(b, h, i, j, value);
+    add_small_inputs(problem_, inputs);
+    read_tensor(TensorId::q, inputs);
+    for (const TensorId id : {TensorId::k, TensorId::v}) {
+      if (page_table_)
+        read_pages(id, inputs);
       else
-        inputs.mask.set_byte(b, h, i, j, value != 0);
-    });
+        read_tensor(id, inputs);
+    }
+    for (const TensorId id : {TensorId::past_k, TensorId::past_v}) {
+      if (find(std::string(name_of(id)))) read_dense(*find(std::string(name_of(id))), id, inputs);
+    }
+    for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
+    read_keep(inputs);
+    if (!problem_.mask) return inputs;
+    const FileTensor& mask = file_.tensors.at("mask");
+    for (std::int64_t n = 0; n < mask.size(); ++n) {
+      if (mask.at(n) == kInfinity) fail("mask holds +infinity, which no softmax can use");
+    }
+    read_dense(mask, TensorId::mask, inputs);
     return inputs;
   }
 
   /// The pages that sequences use, in the shuffled order of this case's own table; a page that two share becomes two.
-  TensorStorage read_pages(TensorId id, const std::string& key, const CaseInputs& inputs) const {
-    const FileTensor& tensor = floating(key);
-    TensorStorage storage(place_of(problem_, id), problem_.dtype);
+  void read_pages(TensorId id, CaseInputs& inputs) const {
+    const FileTensor& tensor = floating(std::string(name_of(id)));
+    TensorStorage& storage = inputs.add(problem_, id);
     const Index4 n = storage.shape();
+    const Inputs views = inputs.views();
     for (std::int64_t b = 0; b < problem_.batch; ++b) {
       for (std::int64_t i = 0; i < page_count(problem_, b); ++i) {
         const auto from = static_cast<std::int64_t>(page_table_->at(b * page_table_->shape[1] + i));
-        const std::int64_t to = inputs.pages[static_cast<std::size_t>(b * inputs.page_stride + i)];
+        const std::int64_t to = views.page(b, i);
         each_index({1, n[1], n[2], n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
           const std::int64_t row = layout_ == Layout::bhld ? h * n[2] + l : l * n[1] + h;
           storage.set(to, h, l, d, tensor.at((from * n[1] * n[2] + row) * n[3] + d));
         });
       }
     }
-    return storage;
   }
 
-  TensorStorage read_dense(const std::string& key) const {
-    const FileTensor& tensor = floating(key);
-    TensorStorage storage(dense_place({tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]}),
-                          problem_.dtype);
+  /// One number after the other.
+  void read_dense(const FileTensor& tensor, TensorId id, CaseInputs& inputs) const {
+    TensorStorage& storage = inputs.add(problem_, id);
     std::int64_t at = 0;
     each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       storage.set(b, h, l, d, tensor.at(at++));
     });
-    return storage;
   }
 
-  /// An input of one operator: four axes, or B,L,H*D as q, k and v in the layout bld.
-  TensorStorage read_extra(const ExtraInput& spec) const {
-    const std::string name(spec.name);
+  /// Four axes, or B,L,H*D as q, k and v in the layout bld.
+  void read_drawn(TensorId id, CaseInputs& inputs) const {
+    const std::string name(row_of(id).name);
     const FileTensor* tensor = find(name);
-    const Index4& n = spec.shape;
+    const Index4 n = stored_shape(problem_, id);
     const bool packed = tensor && tensor->shape.size() == 3;
-    const bool fits = tensor && tensor->floating_type() == problem_.dtype &&
+    const bool fits = tensor && tensor->floating_type() == type_of(problem_, id) &&
                       (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
                               : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
     if (!fits) {
@@ -327,12 +319,11 @@ class FileCase {
                        tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", n[0], n[1], n[2], n[3],
                        packed ? ", or with three axes B,L,H*D" : ""));
     }
-    TensorStorage storage(dense_place(n), problem_.dtype);
+    TensorStorage& storage = inputs.add(problem_, id);
     each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       const std::int64_t at = packed ? ((b * n[2] + l) * n[1] + h) * n[3] + d : ((b * n[1] + h) * n[2] + l) * n[3] + d;
       storage.set(b, h, l, d, tensor->at(at));
     });
-    return storage;
   }
 
   /// Dropout's decisions, when the file makes them.
@@ -345,7 +336,7 @@ class FileCase {
       fail(fmt::format("keep {} of {}: one BOOL for each of [{},{},{},{}] is wanted", keep->shape_text(), keep->dtype,
                        p.batch, p.query_heads, p.query_length, p.key_length));
     }
-    for (std::int64_t n = 0; n < wanted; ++n) inputs.keep.push_back(keep->at(n) != 0);
+    read_dense(*keep, TensorId::keep, inputs);
   }
 
   TensorFile file_;

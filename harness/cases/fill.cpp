@@ -202,15 +202,16 @@ double MaskFill::additive_at(double probability, std::uint64_t index) const {
   return name == "neginf" ? -kInfinity : smallest_finite_;
 }
 
-double input_value(const Problem& p, const ExtraInput& spec, std::uint64_t stream, std::uint64_t index) {
+double input_value(const Problem& p, TensorId id, std::uint64_t stream, std::uint64_t index) {
   const std::uint64_t bits = hash_words(p.data.seed, stream, index);
-  const std::optional<Fill>* own = spec.place == &Inputs::decay   ? &p.data.decay_fill
-                                   : spec.place == &Inputs::beta  ? &p.data.beta_fill
-                                   : spec.place == &Inputs::state ? &p.data.state_fill
-                                                                  : nullptr;
+  const std::optional<Fill>* own = id == TensorId::decay   ? &p.data.decay_fill
+                                   : id == TensorId::beta  ? &p.data.beta_fill
+                                   : id == TensorId::state ? &p.data.state_fill
+                                                           : nullptr;
+  const DrawnNumbers& spec = *row_of(id).drawn;
   if (!own || !*own) return spec.low + (spec.high - spec.low) * hash_uniform(bits);
   // A decay is no growth, and beyond 2 the delta rules diverge.
-  const double value = wide_from(bits, spec.place == &Inputs::beta ? 1 : kLargestExponent);
+  const double value = wide_from(bits, id == TensorId::beta ? 1 : kLargestExponent);
   return spec.low >= 0 ? std::fabs(value) : spec.high <= 0 ? -std::fabs(value) : value;
 }
 
@@ -235,14 +236,14 @@ std::vector<double> make_sinks(const Problem& p) {
   return sinks;
 }
 
-std::vector<std::int32_t> make_page_table(const Problem& p, std::int64_t& stride) {
+std::vector<std::int32_t> make_page_table(const Problem& p) {
   // A shuffle of all pages (Fisher and Yates), dealt out in order.
   std::vector<std::int32_t> pages(static_cast<std::size_t>(page_count(p)));
   for (std::size_t n = 0; n < pages.size(); ++n) pages[n] = static_cast<std::int32_t>(n);
   for (std::size_t n = pages.size(); n > 1; --n) {
     std::swap(pages[n - 1], pages[hash_words(p.data.seed, kPageStream, n) % n]);
   }
-  stride = (p.key_length + *p.page_size - 1) / *p.page_size;
+  const std::int64_t stride = extent_of(p, Axis::pages);
   std::vector<std::int32_t> table(static_cast<std::size_t>(p.batch * stride), -1);
   std::size_t next = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {

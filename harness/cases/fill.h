@@ -11,8 +11,6 @@
 
 namespace attest {
 
-struct ExtraInput;
-
 /// 64 well-mixed bits from a counter (Steele, Lea and Flood's SplitMix64 finaliser, applied to each word).
 std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
@@ -76,13 +74,14 @@ class MaskFill {
   double smallest_finite_, large_;
 };
 
-/// Element `index` of an input that only some operators have.
-double input_value(const Problem& problem, const ExtraInput& input, std::uint64_t stream, std::uint64_t index);
+/// Element `index` of an input that is nothing but numbers (reference/call/tensor_table.h).
+double input_value(const Problem& problem, TensorId input, std::uint64_t stream, std::uint64_t index);
 
-/// ALiBi slopes and sink logits, one for each query head, as the accumulator's type holds them; empty without.
+/// ALiBi slopes and sink logits, one for each query head or each batch and head, as the accumulator's type holds them;
+/// empty without.
 std::vector<double> make_slopes(const Problem& problem);
 std::vector<double> make_sinks(const Problem& problem);
-/// batch x stride page numbers, shuffled by the seed; -1 beyond a sequence's last page.
-std::vector<std::int32_t> make_page_table(const Problem& problem, std::int64_t& stride);
+/// Page numbers, as many for each batch as the longest sequence may have, shuffled by the seed; -1 beyond the last one.
+std::vector<std::int32_t> make_page_table(const Problem& problem);
 
 }  // namespace attest

@@ -1,5 +1,6 @@
 #include "harness/cases/guard_pattern.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -45,7 +46,12 @@ Bits bits_at(const std::byte* bytes, std::int64_t element) {
 
 void fill_pattern(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kOutput); }
 
-void fill_padding(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, kPaddingPattern); }
+void fill_padding(std::span<std::byte> bytes, DType dtype) {
+  if (is_floating(dtype))
+    fill(bytes, dtype, kPaddingPattern);
+  else
+    std::ranges::fill(bytes, dtype == DType::boolean ? std::byte{1} : std::byte{0xff});
+}
 
 bool is_pattern(const std::byte* bytes, DType dtype, std::size_t element) {
   return count_written(bytes, dtype, static_cast<std::int64_t>(element), 1, 1) == 0;

@@ -13,7 +13,7 @@ namespace attest {
 /// Fills the storage of an output with the pattern of this type: elements that nobody touched are recognised by it.
 void fill_pattern(std::span<std::byte> bytes, DType dtype);
 
-/// Fills the storage of an input: what its elements don't cover keeps this padding.
+/// Fills the storage of an input: what its elements don't cover keeps this padding. Booleans are 1, integers -1.
 void fill_padding(std::span<std::byte> bytes, DType dtype);
 
 /// Whether element number `element` of an output still holds its pattern.

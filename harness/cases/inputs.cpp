@@ -44,13 +44,17 @@ void fill_queries(const Problem& p, TensorStorage& storage) {
   }
 }
 
+/// The tensor that holds a key: of the past, or what k and v are.
+TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place) {
+  if (place.past) return inputs.at(values ? TensorId::past_v : TensorId::past_k);
+  return inputs.at(values ? TensorId::v : TensorId::k);
+}
+
 /// Keys or values, wherever they lie. With `seen`, hidden rows become NaN first, so that a row that shares storage with
 /// a visible one (stride 0) ends as the visible one's.
 void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys* seen) {
   const TensorFill fill(p, id);
   const bool values = id == TensorId::v;
-  TensorStorage& fresh = values ? inputs.v : inputs.k;
-  TensorStorage& past = values ? inputs.past_v : inputs.past_k;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
   const double divisor = values ? 1 : key_divisor(p);
   const Inputs views = inputs.views();
@@ -62,7 +66,7 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
               seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
           if (hidden != (pass == 0)) continue;
           const KeyPlace place = place_of_key(views, b, l);
-          TensorStorage& to = place.past ? past : fresh;
+          TensorStorage& to = storage_of(inputs, values, place);
           for (std::int64_t d = 0; d < dim; ++d) {
             to.set(place.batch, h, place.row, d, hidden ? kNaN : fill.at(b, h, l, d) / divisor);
           }
@@ -85,35 +89,45 @@ void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen
                                                          static_cast<std::uint64_t>(p.key_length));
         if (!seen[head][static_cast<std::size_t>(l)]) continue;
         const KeyPlace place = place_of_key(views, b, l);
-        TensorStorage& to =
-            stream == 0 ? (place.past ? inputs.past_k : inputs.k) : (place.past ? inputs.past_v : inputs.v);
-        to.set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)),
-               kNaN);
+        storage_of(inputs, stream == 1, place)
+            .set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)),
+                 kNaN);
         break;
       }
     }
   }
 }
 
-void fill_mask(const Problem& p, const TensorPlace& place, CaseInputs& inputs) {
-  inputs.mask = p.mask->additive ? TensorStorage(place, p.mask_dtype()) : TensorStorage::boolean(place);
-  const MaskFill fill(p);
-  const Index4 n = inputs.mask.shape();
-  for (std::int64_t b = 0; b < n[0]; ++b) {
-    for (std::int64_t h = 0; h < n[1]; ++h) {
-      for (std::int64_t i = 0; i < n[2]; ++i) {
-        for (std::int64_t j = 0; j < n[3]; ++j) {
-          if (p.mask->additive)
-            inputs.mask.set(b, h, i, j, fill.at(b, h, i, j));
-          else
-            inputs.mask.set_byte(b, h, i, j, fill.at(b, h, i, j) != 0);
-        }
-      }
-    }
+/// Sets every element that is stored: value(b, h, l, d).
+template <class Value>
+void fill_with(TensorStorage& storage, const Value& value) {
+  each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    storage.set(b, h, l, d, value(b, h, l, d));
+  });
+}
+
+/// The numbers of a list, one element after the other.
+template <class Number>
+void fill_with(TensorStorage& storage, const std::vector<Number>& list) {
+  std::size_t at = 0;
+  fill_with(storage, [&](auto, auto, auto, auto) { return static_cast<double>(list.at(at++)); });
+}
+
+/// Numbers between the two that the table of tensors gives. Each such tensor of a call has a stream of its own.
+void fill_drawn(const Problem& p, CaseInputs& inputs) {
+  std::uint64_t stream = 6000;
+  for (const TensorId id : inputs_of(p)) {
+    if (!row_of(id).drawn) continue;
+    std::uint64_t index = 0;
+    fill_with(inputs.add(p, id), [&](auto, auto, auto, auto) { return input_value(p, id, stream, index++); });
+    ++stream;
   }
 }
 
-void refuse_overflow(const TensorStorage& storage, const char* name, DType dtype) {
+void refuse_overflow(const CaseInputs& inputs, TensorId id) {
+  const TensorStorage& storage = inputs.at(id);
+  const std::string name = id == TensorId::mask ? "the mask" : std::string(name_of(id));
+  const DType dtype = storage.dtype();
   if (storage.overflowed() == 0) return;
   throw UserError(
       fmt::format("dtype={}: {} would hold {:g}, beyond its largest number {:g}; choose another fill or type",
@@ -122,78 +136,58 @@ void refuse_overflow(const TensorStorage& storage, const char* name, DType dtype
 
 }  // namespace
 
+std::vector<TensorId> CaseInputs::list() const {
+  std::vector<TensorId> list;
+  for (const TensorRow& row : tensor_rows()) {
+    if (!is_output(row.id) && has(row.id)) list.push_back(row.id);
+  }
+  return list;
+}
+
+TensorStorage& CaseInputs::add(const Call& call, TensorId id) {
+  return add(id, TensorStorage(place_of(call, id), type_of(call, id)), seen_shape(call, id));
+}
+
+TensorStorage& CaseInputs::add(TensorId id, TensorStorage storage, const Index4& seen) {
+  there_[index(id)] = true;
+  seen_[index(id)] = seen;
+  return storage_[index(id)] = std::move(storage);
+}
+
 Inputs CaseInputs::views() const {
-  Inputs inputs{q.view(), k.view(), v.view(), std::nullopt};
-  if (has_mask) {
-    const ConstTensor view = mask.view();
-    Index4 strides = view.strides;
-    for (int axis = 0; axis < 4; ++axis) {
-      if (view.shape[axis] == 1) strides[axis] = 0;
+  Inputs inputs;
+  for (const TensorId id : list()) {
+    ConstTensor view = at(id).view();
+    for (std::size_t axis = 0; axis < 4; ++axis) {
+      if (view.shape[axis] != seen_[index(id)][axis]) view.strides[axis] = 0;
     }
-    inputs.mask = MaskTensor{additive, view.data, view.dtype, mask_shape, strides};
-  }
-  if (past_k.bytes() > 0) {
-    inputs.past_k = past_k.view();
-    inputs.past_v = past_v.view();
-  }
-  if (page_size > 0) inputs.pages = PageTable{pages.data(), page_size, page_stride};
-  if (block_extents.rows > 0) {
-    inputs.blocks = block_extents;
-    inputs.blocks->data = blocks.data();
-  }
-  inputs.slopes = slopes;
-  inputs.sinks = sinks;
-  if (!keep.empty()) inputs.keep = keep.data();
-  for (std::size_t n = 0; n < extra.size(); ++n) {
-    ConstTensor view = extra[n].view();
-    for (int axis = 0; axis < 4; ++axis) {
-      if (view.shape[axis] == 1 && extra_specs[n].full[axis] != 1) view.strides[axis] = 0;
-    }
-    view.shape = extra_specs[n].full;
-    inputs.*extra_specs[n].place = view;
+    view.shape = seen_[index(id)];
+    inputs.set(id, view);
   }
   return inputs;
 }
 
-void make_small_inputs(const Problem& p, CaseInputs& inputs) {
-  inputs.mask_shape = {p.batch, p.query_heads, p.query_length, p.key_length};
-  inputs.slopes = make_slopes(p);
-  inputs.sinks = make_sinks(p);
-  inputs.extra_specs = extra_inputs(p);
-  if (p.page_size) {
-    inputs.page_size = *p.page_size;
-    inputs.pages = make_page_table(p, inputs.page_stride);
-  }
-  if (p.blocks) {
-    BlockMask& extents = inputs.block_extents;
-    extents = {nullptr, p.query_heads, block_rows(p), block_columns(p), p.blocks->rows, p.blocks->columns};
-    const MaskFill fill(p.data.block_fill, false, {p.batch, extents.heads, extents.rows, extents.columns}, p);
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t h = 0; h < extents.heads; ++h) {
-        for (std::int64_t i = 0; i < extents.rows; ++i) {
-          for (std::int64_t j = 0; j < extents.columns; ++j) inputs.blocks.push_back(fill.at(b, h, i, j) != 0);
-        }
-      }
-    }
+void add_small_inputs(const Problem& p, CaseInputs& inputs) {
+  if (has_tensor(p, TensorId::slopes)) fill_with(inputs.add(p, TensorId::slopes), make_slopes(p));
+  if (has_tensor(p, TensorId::sinks)) fill_with(inputs.add(p, TensorId::sinks), make_sinks(p));
+  if (has_tensor(p, TensorId::page_table)) fill_with(inputs.add(p, TensorId::page_table), make_page_table(p));
+  if (has_tensor(p, TensorId::blocks)) {
+    TensorStorage& blocks = inputs.add(p, TensorId::blocks);
+    const MaskFill fill(p.data.block_fill, false, blocks.shape(), p);
+    fill_with(blocks, [&](auto... at) { return fill.at(at...); });
   }
 }
 
 CaseInputs make_inputs(const Problem& p) {
-  const CallPlaces places = places_of(p);
   CaseInputs inputs;
-  inputs.q = TensorStorage(places.q, p.dtype);
-  inputs.k = TensorStorage(places.k, p.dtype);
-  inputs.v = TensorStorage(places.v, p.dtype);
-  if (places.past_k) {
-    inputs.past_k = TensorStorage(*places.past_k, p.dtype);
-    inputs.past_v = TensorStorage(*places.past_v, p.dtype);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v}) {
+    if (has_tensor(p, id)) inputs.add(p, id);
   }
-  make_small_inputs(p, inputs);
-  if (places.mask) {
-    inputs.has_mask = true;
-    inputs.additive = p.mask->additive;
-    fill_mask(p, *places.mask, inputs);
-    refuse_overflow(inputs.mask, "the mask", p.mask_dtype());
+  add_small_inputs(p, inputs);
+  if (has_tensor(p, TensorId::mask)) {
+    const MaskFill fill(p);
+    fill_with(inputs.add(p, TensorId::mask), [&](auto... at) { return fill.at(at...); });
+    refuse_overflow(inputs, TensorId::mask);
   }
   SeenKeys seen;
   if (!p.data.poison.empty()) {
@@ -201,27 +195,17 @@ CaseInputs make_inputs(const Problem& p) {
       for (std::int64_t g = 0; g < p.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
     }
   }
-  for (std::size_t n = 0; n < inputs.extra_specs.size(); ++n) {
-    const ExtraInput& spec = inputs.extra_specs[n];
-    TensorStorage storage(dense_place(spec.shape), p.dtype);
-    std::uint64_t index = 0;
-    each_index(spec.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      storage.set(b, h, l, d, input_value(p, spec, 6000 + n, index++));
-    });
-    inputs.extra.push_back(std::move(storage));
-  }
+  fill_drawn(p, inputs);
   const auto poisons = [&](const char* kind, const char* letter) {
     const std::size_t colon = p.data.poison.find(':');
     return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
   };
-  fill_queries(p, inputs.q);
+  fill_queries(p, inputs.at(TensorId::q));
   fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
   fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
   if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
   if (poisons("visible", "v")) poison_visible(p, 1, seen, inputs);
-  refuse_overflow(inputs.q, "q", p.dtype);
-  refuse_overflow(inputs.k, "k", p.dtype);
-  refuse_overflow(inputs.v, "v", p.dtype);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) refuse_overflow(inputs, id);
   return inputs;
 }
 

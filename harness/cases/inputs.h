@@ -1,37 +1,42 @@
 // The inputs of one case: storage that owns them, filled from the case line or read from a file.
 #pragma once
 
-#include <cstdint>
+#include <array>
 #include <vector>
 
 #include "harness/cases/tensor_storage.h"
 #include "reference/call/problem.h"
-#include "reference/call/tensors.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 
 /// Owns what a backend reads. Movable; views stay valid while it lives.
-struct CaseInputs {
-  TensorStorage q, k, v, mask, past_k, past_v;
-  bool has_mask = false, additive = false;
-  Index4 mask_shape{};  ///< B, Hq, Lq, Lk: the mask as broadcast
-  std::vector<std::int32_t> pages;
-  std::int64_t page_size = 0, page_stride = 0;
-  std::vector<std::uint8_t> blocks, keep;
-  BlockMask block_extents{};
-  std::vector<double> slopes, sinks;
-  std::vector<ExtraInput> extra_specs;  ///< what this operator reads besides
-  std::vector<TensorStorage> extra;     ///< one for each
+class CaseInputs {
+ public:
+  /// Those that are there, in the order of the table of tensors.
+  std::vector<TensorId> list() const;
+  bool has(TensorId id) const { return there_[index(id)]; }
+  TensorStorage& at(TensorId id) { return storage_[index(id)]; }
+  const TensorStorage& at(TensorId id) const { return storage_[index(id)]; }
+  /// Storage for a tensor of the call, as it lies there, filled with padding. A file's call needs not say the tensor.
+  TensorStorage& add(const Call& call, TensorId id);
+  /// Such storage; `seen` are the extents as a kernel sees them.
+  TensorStorage& add(TensorId id, TensorStorage storage, const Index4& seen);
 
   Inputs views() const;
+
+ private:
+  static constexpr std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
+
+  std::array<TensorStorage, static_cast<std::size_t>(TensorId::out)> storage_;
+  std::array<Index4, static_cast<std::size_t>(TensorId::out)> seen_{};
+  std::array<bool, static_cast<std::size_t>(TensorId::out)> there_{};
 };
 
 /// Throws UserError when the storage type can't hold a value of the fill.
 CaseInputs make_inputs(const Problem& problem);
 
-/// Everything but q, k, v, the mask and cached keys: slopes, sinks, pages, block mask, and what the operator wants
-/// besides. For lines and files alike.
-void make_small_inputs(const Problem& problem, CaseInputs& inputs);
+/// Those that a file doesn't hold: slopes, sinks, page table and block mask. For lines and files alike.
+void add_small_inputs(const Problem& problem, CaseInputs& inputs);
 
 }  // namespace attest

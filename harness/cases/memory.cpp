@@ -8,19 +8,12 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/tensor_bytes.h"
 #include "reference/call/tensor_place.h"
-#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 namespace {
 
 /// A case that needs less than this is never refused: the harness itself takes more.
 constexpr double kAlwaysThere = 16 << 20;
-
-double elements_of(const Index4& shape) {
-  double elements = 1;
-  for (std::int64_t n : shape) elements *= static_cast<double>(n);
-  return elements;
-}
 
 /// Of a tensor's storage those that are ever touched.
 double bytes_used(const TensorPlace& place, std::size_t element_size) {
@@ -33,24 +26,10 @@ double bytes_used(const TensorPlace& place, std::size_t element_size) {
 }  // namespace
 
 double storage_bytes(const Call& p) {
-  const auto element = static_cast<double>(size_of(p.dtype));
-  const auto b = static_cast<double>(p.batch), hq = static_cast<double>(p.query_heads);
   double bytes = 0;
-  const CallPlaces places = places_of(p);
-  for (const TensorPlace* place : {&places.q, &places.k, &places.v, &places.out}) {
-    bytes += bytes_used(*place, size_of(p.dtype));
+  for (const TensorRow& row : tensor_rows()) {
+    if (row.in(p)) bytes += bytes_used(place_of(p, row.id), size_of(type_of(p, row.id)));
   }
-  if (places.mask) bytes += bytes_used(*places.mask, p.mask->additive ? 8 : 1);
-  if (p.blocks) bytes += b * hq * static_cast<double>(block_rows(p)) * static_cast<double>(block_columns(p));
-  const double keys = b * static_cast<double>(p.key_heads) * static_cast<double>(p.key_dim + p.value_dim) * element;
-  bytes += keys * static_cast<double>(p.past);
-  for (const PresentOutput& output : present_outputs(p)) bytes += element * elements_of(output.shape);
-  for (const ExtraInput& input : extra_inputs(p)) bytes += element * elements_of(input.shape);
-  const double pairs = b * hq * static_cast<double>(p.query_length) * static_cast<double>(p.key_length);
-  for (Output stage : {Output::raw, Output::capped, Output::biased, Output::weights}) {
-    if (p.wants(stage)) bytes += pairs * element;
-  }
-  if (p.page_size) bytes += 4 * b * (static_cast<double>(p.key_length) / static_cast<double>(*p.page_size) + 1);
   return bytes;
 }
 

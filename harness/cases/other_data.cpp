@@ -4,21 +4,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
 namespace {
 
-constexpr auto kTensors = {&CaseInputs::q,    &CaseInputs::k,      &CaseInputs::v,
-                           &CaseInputs::mask, &CaseInputs::past_k, &CaseInputs::past_v};
-
 /// A bit for each place, about as often 0 as 1; 0 at the first.
 bool bit_of(std::size_t at) { return (static_cast<std::uint32_t>(at) * 0x9e3779b9u) >> 31; }
 
-/// Calls change(bits, at) for each element of the memory that is used, padding included; `Bits` is unsigned and as
-/// large as one.
+/// Calls change(bits, at) for each element of the memory that is used, padding included; `Bits` is as large as one.
 template <class Bits, class Change>
 void each_element(TensorBytes& memory, const Change& change) {
   for (const ByteRange& range : memory.used()) {
@@ -39,6 +34,8 @@ void with_format(DType dtype, const Visit& visit) {
     case DType::f32: return visit(std::uint32_t{}, std::uint32_t{0x7f800000}, std::uint32_t{1} << 23);
     case DType::f16: return visit(std::uint16_t{}, std::uint16_t{0x7c00}, std::uint16_t{1 << 10});
     case DType::bf16: return visit(std::uint16_t{}, std::uint16_t{0x7f80}, std::uint16_t{1 << 7});
+    case DType::boolean:
+    case DType::i32: return;
   }
 }
 
@@ -59,8 +56,10 @@ void halve(TensorStorage& tensor, bool negate) {
 bool other_visibility(bool visible, std::size_t at) { return !visible || bit_of(at); }
 
 /// Bytes that are 0 or 1: hidden ones become visible, of the visible ones some hidden.
-void change_visibility(std::span<std::uint8_t> bytes) {
-  for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = other_visibility(bytes[at] != 0, at);
+void change_visibility(TensorStorage& tensor) {
+  each_element<std::uint8_t>(tensor.memory(), [](std::uint8_t byte, std::size_t at) {
+    return static_cast<std::uint8_t>(other_visibility(byte != 0, at));
+  });
 }
 
 /// What hides becomes 0, and of the other numbers some hide.
@@ -89,49 +88,50 @@ void toggle_nan(TensorStorage& tensor, std::int64_t b, std::int64_t h) {
 }  // namespace
 
 void change_data(const Call& call, CaseInputs& inputs) {
-  for (TensorStorage* tensor : {&inputs.q, &inputs.k, &inputs.v, &inputs.past_k, &inputs.past_v}) halve(*tensor, true);
-  for (TensorStorage& tensor : inputs.extra) halve(tensor, false);  // a decay stays one
-  toggle_nan(inputs.v, 0, 0);
+  const Index4 keys = inputs.at(TensorId::k).shape();
+  for (const TensorId id : inputs.list()) {
+    TensorStorage& tensor = inputs.at(id);
+    switch (id) {
+      case TensorId::q:
+      case TensorId::k:
+      case TensorId::v:
+      case TensorId::past_k:
+      case TensorId::past_v: halve(tensor, true); break;
+      case TensorId::mask:
+        if (call.mask->additive) {
+          change_additive(tensor);
+          break;
+        }
+        [[fallthrough]];
+      case TensorId::blocks:
+      case TensorId::keep: change_visibility(tensor); break;
+      case TensorId::page_table:
+        each_element<std::int32_t>(tensor.memory(),
+                                   [last = static_cast<std::int32_t>(keys[0]) - 1](std::int32_t page, auto) {
+                                     return page < 0 ? page : last - page;
+                                   });
+        break;
+      case TensorId::sinks:
+        if (!call.sink_values.empty()) break;
+        each_element<double>(tensor.memory(), [](double sink, std::size_t) { return sink == 0 ? 1 : -sink; });
+        break;
+      case TensorId::slopes: break;
+      default: halve(tensor, false);  // a decay stays one
+    }
+  }
+  toggle_nan(inputs.at(TensorId::v), 0, 0);
   // A NaN in a key takes all scores of its head: only where there is another head, which then keeps its numbers.
-  const Index4& n = inputs.k.shape();
-  if (n[0] * n[1] > 1 && inputs.k.place().starts.empty()) toggle_nan(inputs.k, n[0] - 1, n[1] - 1);
-  if (inputs.has_mask && inputs.additive) change_additive(inputs.mask);
-  if (inputs.has_mask && !inputs.additive) {
-    each_element<std::uint8_t>(inputs.mask.memory(), [](std::uint8_t byte, std::size_t at) {
-      return static_cast<std::uint8_t>(other_visibility(byte != 0, at));
-    });
+  if (keys[0] * keys[1] > 1 && inputs.at(TensorId::k).place().starts.empty()) {
+    toggle_nan(inputs.at(TensorId::k), keys[0] - 1, keys[1] - 1);
   }
-  change_visibility(inputs.blocks);
-  change_visibility(inputs.keep);
-  for (std::int32_t& page : inputs.pages) {
-    if (page >= 0) page = static_cast<std::int32_t>(n[0]) - 1 - page;
-  }
-  if (!call.sink_values.empty()) return;
-  for (double& sink : inputs.sinks) sink = sink == 0 ? 1 : -sink;
 }
 
 void copy_data(const CaseInputs& from, CaseInputs& to) {
-  const auto copy = [](const auto& source, auto&& target) { std::copy(source.begin(), source.end(), target.begin()); };
-  for (const auto tensor : kTensors) {
-    (to.*tensor).memory().copy_from((from.*tensor).memory());
-  }
-  for (std::size_t n = 0; n < from.extra.size(); ++n) to.extra[n].memory().copy_from(from.extra[n].memory());
-  copy(from.pages, to.pages);
-  copy(from.blocks, to.blocks);
-  copy(from.keep, to.keep);
-  copy(from.sinks, to.sinks);
-  copy(from.slopes, to.slopes);
+  for (const TensorId id : from.list()) to.at(id).memory().copy_from(from.at(id).memory());
 }
 
 bool same_data(const CaseInputs& a, const CaseInputs& b) {
-  // Bytes, since a NaN is no other than itself here.
-  const auto same = [](const auto& x, const auto& y) {
-    return std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y)));
-  };
-  const auto same_tensor = [](const TensorStorage& x, const TensorStorage& y) { return x.memory() == y.memory(); };
-  return std::ranges::all_of(kTensors, [&](const auto tensor) { return same_tensor(a.*tensor, b.*tensor); }) &&
-         std::ranges::equal(a.extra, b.extra, same_tensor) && same(a.pages, b.pages) && same(a.blocks, b.blocks) &&
-         same(a.keep, b.keep) && same(a.sinks, b.sinks) && same(a.slopes, b.slopes);
+  return std::ranges::all_of(a.list(), [&](TensorId id) { return a.at(id).memory() == b.at(id).memory(); });
 }
 
 }  // namespace attest

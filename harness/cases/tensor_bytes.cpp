@@ -101,13 +101,6 @@ std::vector<ByteRange> used_ranges(const MutableTensor& view) {
   return used_ranges(ConstTensor{view.data, view.dtype, view.shape, view.strides, view.starts});
 }
 
-std::vector<ByteRange> used_ranges(const MaskTensor& mask) {
-  TensorPlace place;
-  place.shape = mask.shape;
-  place.strides = mask.strides;
-  return used_ranges(place, mask.additive ? size_of(mask.dtype) : 1, span_bytes(mask));
-}
-
 void TensorBytes::Release::operator()(std::byte* bytes) const {
   if (mapped > 0) {
     munmap(bytes, mapped);

@@ -31,7 +31,6 @@ std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element
 /// The same of a view, counted from its `data`; nothing lies before that.
 std::vector<ByteRange> used_ranges(const ConstTensor& view);
 std::vector<ByteRange> used_ranges(const MutableTensor& view);
-std::vector<ByteRange> used_ranges(const MaskTensor& mask);
 
 /// Owns bytes of which only the used ones are ever touched: the others are zeros of the system, which take no memory.
 class TensorBytes {

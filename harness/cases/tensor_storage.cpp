@@ -19,25 +19,13 @@ TensorBytes bytes_for(const TensorPlace& place, std::size_t element_size) {
 }  // namespace
 
 TensorStorage::TensorStorage(TensorPlace place, DType dtype)
-    : place_(std::move(place)),
-      bytes_(bytes_for(place_, size_of(dtype))),
-      dtype_(dtype),
-      element_size_(size_of(dtype)) {
+    : place_(std::move(place)), bytes_(bytes_for(place_, size_of(dtype))), dtype_(dtype) {
   for (const ByteRange& range : bytes_.used()) fill_padding(bytes_.part(range), dtype);
 }
 
-TensorStorage TensorStorage::boolean(TensorPlace place) {
-  TensorStorage storage;
-  storage.place_ = std::move(place);
-  storage.bytes_ = bytes_for(storage.place_, 1);
-  for (const ByteRange& range : storage.bytes_.used()) std::ranges::fill(storage.bytes_.part(range), std::byte{1});
-  storage.element_size_ = 1;
-  return storage;
-}
-
 ConstTensor TensorStorage::view() const {
-  return {bytes_.data() + static_cast<std::size_t>(place_.offset) * element_size_, dtype_, place_.shape, place_.strides,
-          place_.starts_data()};
+  return {bytes_.data() + static_cast<std::size_t>(place_.offset) * size_of(dtype_), dtype_, place_.shape,
+          place_.strides, place_.starts_data()};
 }
 
 std::size_t TensorStorage::bytes() const {
@@ -47,13 +35,10 @@ std::size_t TensorStorage::bytes() const {
 }
 
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
-  if (std::isfinite(value) && std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
+  if (is_floating(dtype_) && std::isfinite(value) &&
+      std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
     overflowed_ = value;
   store(bytes_.data(), dtype_, place_.element(b, h, l, d), value);
-}
-
-void TensorStorage::set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value) {
-  bytes_.data()[static_cast<std::size_t>(place_.element(b, h, i, j))] = std::byte{value};
 }
 
 }  // namespace attest

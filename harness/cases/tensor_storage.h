@@ -16,13 +16,10 @@ class TensorStorage {
  public:
   TensorStorage() = default;
   TensorStorage(TensorPlace place, DType dtype);
-  /// Bytes of a boolean mask, all 1.
-  static TensorStorage boolean(TensorPlace place);
 
   ConstTensor view() const;
-  /// Rounded to nearest.
+  /// Rounded to nearest; a boolean is whether the value isn't 0.
   void set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value);
-  void set_byte(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, bool value);
   /// Of memory: less than the storage spans where most of it is never used.
   std::size_t bytes() const;
   /// Everything that is owned, elements and padding, as it lies.
@@ -38,7 +35,6 @@ class TensorStorage {
   TensorPlace place_;
   TensorBytes bytes_;
   DType dtype_ = DType::f32;
-  std::size_t element_size_ = 4;
   double overflowed_ = 0;
 };
 

@@ -21,18 +21,24 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
+std::vector<TensorId> results_of(const Call& call) {
+  std::vector<TensorId> list = outputs_of(call);
+  if (!call.wants(Output::o)) std::erase(list, TensorId::out);
+  return list;
+}
+
 std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t producer, const GuardedOutputs& outputs) {
   std::optional<Deviation> largest;
   for (std::size_t n = 0; n < e.sampled.size(); ++n) {
     const double sigma = e.deviations[producer][n];
     const SampledOutput& at = e.sampled[n];
     const RowIndex& row = e.rows[at.row];
-    const std::size_t element = at.row * (e.out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
-    if (!std::isfinite(sigma) || !std::isfinite(e.bounds[producer].out[element]) || !std::isfinite(e.out[element])) {
-      continue;
-    }
+    const std::vector<double>& out = e.of(TensorId::out);
+    const std::size_t element = at.row * (out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
+    const double allowed = e.bounds[producer].of(TensorId::out)[element];
+    if (!std::isfinite(sigma) || !std::isfinite(allowed) || !std::isfinite(out[element])) continue;
     const double got = outputs.out(row.b, row.h, row.i, at.column);
-    const double expected = e.out[element], error = std::fabs(got - expected);
+    const double expected = out[element], error = std::fabs(got - expected);
     const double ratio = error == 0 ? 0 : error / sigma;
     if (!largest || ratio > largest->ratio) {
       largest = {ratio, {"o", {row.b, row.h, row.i, at.column}, got, expected, kSuspectDeviations * sigma}};

@@ -73,38 +73,35 @@ class Comparison {
   std::optional<WorstElement> worst_;
 };
 
+/// The tensors that the call asks for: o, which every call writes, only where it does.
+std::vector<TensorId> results_of(const Call& call);
+
 /// Calls visit(output's name, index, got, expected, bound) for every element that the call asks for and the
-/// expectation covers.
+/// expectation covers: the results of query rows row by row, then the others.
 template <class Visit>
 void each_result(const Call& p, const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs,
                  const Visit& visit) {
-  const auto columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
-  const bool wants_out = p.wants(Output::o), wants_lse = p.wants(Output::lse), wants_scores = p.wants_scores();
-  std::vector<double> got(std::max(columns, keys));
+  std::vector<TensorId> of_rows, of_other;
+  for (const TensorId id : results_of(p)) {
+    (index_space(id) == IndexSpace::query_rows ? of_rows : of_other).push_back(id);
+  }
+  const auto sum = [&](TensorId id, std::size_t at) { return bounds.of(id)[at] + e.own.of(id)[at]; };
+  std::vector<double> got(static_cast<std::size_t>(std::max({p.value_dim, p.key_length, std::int64_t{1}})));
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     const auto [b, h, i] = e.rows[r];
-    if (wants_out) outputs.read_out(b, h, i, std::span(got).first(columns));
-    for (std::size_t c = 0; wants_out && c < columns; ++c) {
-      const std::size_t at = r * columns + c;
-      visit("o", Index4{b, h, i, static_cast<std::int64_t>(c)}, got[c], e.out[at], bounds.out[at] + e.own.out[at]);
-    }
-    if (wants_lse) visit("lse", Index4{b, h, i, 0}, outputs.lse(b, h, i), e.lse[r], bounds.lse[r] + e.own.lse[r]);
-    for (std::size_t n = 0; wants_scores && n < kScoreStages.size(); ++n) {
-      if (!p.wants(kScoreStages[n])) continue;
-      outputs.read_stage(kScoreStages[n], b, h, i, std::span(got).first(keys));
-      for (std::size_t j = 0; j < keys; ++j) {
-        const std::size_t at = r * keys + j;
-        visit(name_of(kScoreStages[n]), Index4{b, h, i, static_cast<std::int64_t>(j)}, got[j], e.stages[n][at],
-              bounds.stages[n][at] + e.own.stages[n][at]);
+    for (const TensorId id : of_rows) {
+      const auto columns = static_cast<std::size_t>(seen_shape(p, id)[3]);
+      outputs.read_row(id, b, h, i, std::span(got).first(columns));
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::size_t at = r * columns + c;
+        visit(row_of(id).name, Index4{b, h, i, static_cast<std::int64_t>(c)}, got[c], e.of(id)[at], sum(id, at));
       }
     }
   }
-  const std::vector<PresentOutput> present = present_outputs(p);
-  for (std::size_t n = 0; n < present.size(); ++n) {
+  for (const TensorId id : of_other) {
     std::size_t at = 0;
-    each_index(present[n].shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      visit(present[n].name, Index4{b, h, l, d}, outputs.present(n, b, h, l, d), e.present[n][at],
-            bounds.present[n][at] + e.own.present[n][at]);
+    each_index(seen_shape(p, id), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      visit(row_of(id).name, Index4{b, h, l, d}, outputs.at(id, b, h, l, d), e.of(id)[at], sum(id, at));
       ++at;
     });
   }

@@ -12,11 +12,10 @@ std::size_t cells_for(std::int64_t things) {
 
 /// The extents of an output as each_result numbers its elements.
 Index4 shape_of(const Call& call, const std::string& output) {
-  for (const PresentOutput& present : present_outputs(call)) {
-    if (present.name == output) return present.shape;
+  for (const TensorId id : outputs_of(call)) {
+    if (row_of(id).name == output) return seen_shape(call, id);
   }
-  const std::int64_t columns = output == "o" ? call.value_dim : output == "lse" ? 1 : call.key_length;
-  return {call.batch, call.query_heads, call.query_length, columns};
+  return {};
 }
 
 }  // namespace

@@ -37,23 +37,24 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_
 }
 
 /// Room for every row; stages only where asked for.
-void resize(RowValues& values, const Problem& p, std::size_t rows) {
-  values.out.resize(rows * static_cast<std::size_t>(p.value_dim));
-  values.lse.resize(rows);
-  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
-    if (p.wants(kScoreStages[n])) values.stages[n].resize(rows * static_cast<std::size_t>(p.key_length));
+void resize(ResultValues& values, const Problem& p, std::size_t rows) {
+  values.of(TensorId::out).resize(rows * static_cast<std::size_t>(p.value_dim));
+  values.of(TensorId::lse).resize(rows);
+  for (const TensorId stage : kScoreStages) {
+    if (has_tensor(p, stage)) values.of(stage).resize(rows * static_cast<std::size_t>(p.key_length));
   }
 }
 
 /// Row r of each list becomes what `out`, `lse` and the four stages hold.
-void set_row(RowValues& values, std::size_t r, const std::vector<double>& out, double lse,
+void set_row(ResultValues& values, std::size_t r, const std::vector<double>& out, double lse,
              const std::array<const std::vector<double>*, 4>& stages) {
-  std::copy(out.begin(), out.end(), values.out.begin() + static_cast<std::ptrdiff_t>(r * out.size()));
-  values.lse[r] = lse;
+  const auto copy = [r](const std::vector<double>& row, std::vector<double>& list) {
+    std::copy(row.begin(), row.end(), list.begin() + static_cast<std::ptrdiff_t>(r * row.size()));
+  };
+  copy(out, values.of(TensorId::out));
+  values.of(TensorId::lse)[r] = lse;
   for (std::size_t n = 0; n < stages.size(); ++n) {
-    if (values.stages[n].empty()) continue;
-    std::copy(stages[n]->begin(), stages[n]->end(),
-              values.stages[n].begin() + static_cast<std::ptrdiff_t>(r * stages[n]->size()));
+    if (!values.of(kScoreStages[n]).empty()) copy(*stages[n], values.of(kScoreStages[n]));
   }
 }
 
@@ -200,10 +201,10 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       }
     }
   }
-  for (const PresentOutput& output : present_outputs(p)) {
+  for (const TensorId output : present_outputs(p)) {
     PresentValues present = expect_present(p, inputs, output, all);
-    e.present.push_back(std::move(present.values));
-    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).present.push_back(std::move(present.bounds[n]));
+    e.of(output) = std::move(present.values);
+    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(output) = std::move(present.bounds[n]);
   }
   return e;
 }

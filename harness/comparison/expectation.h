@@ -7,7 +7,7 @@
 
 #include "reference/arithmetic/producer.h"
 #include "reference/call/problem.h"
-#include "reference/call/tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/operators/operator_tensors.h"
 
 namespace attest {
@@ -32,16 +32,23 @@ inline constexpr double kLeastRowCost = 256;
 inline constexpr std::size_t kSampledRows = 32, kSampledColumns = 4;
 
 /// The stages of the scores that can be asked for, in this order wherever they are listed.
-inline constexpr std::array<Output, 4> kScoreStages = {Output::raw, Output::capped, Output::biased, Output::weights};
+inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId::capped, TensorId::biased,
+                                                         TensorId::weights};
 
-/// One number for each element of the checked rows and of the present outputs; what was not asked for is empty.
-struct RowValues {
-  std::vector<double> out;                    ///< rows x Dv
-  std::vector<double> lse;                    ///< rows
-  std::array<std::vector<double>, 4> stages;  ///< rows x Lk each, as kScoreStages
-  std::vector<std::vector<double>> present;   ///< as present_outputs(), whole
+/// One number for each checked element of each result. A result of query rows has them row after row of those that are
+/// checked, any other one in the order of its axes; what was not asked for is empty, but for o and lse.
+class ResultValues {
+ public:
+  std::vector<double>& of(TensorId result) { return lists_[index(result)]; }
+  const std::vector<double>& of(TensorId result) const { return lists_[index(result)]; }
+
+ private:
+  static constexpr std::size_t kFirst = static_cast<std::size_t>(TensorId::out);
+  static constexpr std::size_t index(TensorId result) { return static_cast<std::size_t>(result) - kFirst; }
+
+  std::array<std::vector<double>, kTensorCount - kFirst> lists_;
 };
-using Bounds = RowValues;
+using Bounds = ResultValues;
 
 /// An output element whose error is also held against its standard deviation.
 struct SampledOutput {
@@ -49,7 +56,7 @@ struct SampledOutput {
   std::int64_t column;  ///< of Dv
 };
 
-struct Expectation : RowValues {
+struct Expectation : ResultValues {
   std::vector<RowIndex> rows;
   Bounds own;  ///< the reference's own rounding
   std::vector<Producer> producers;

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "harness/cases/guard_pattern.h"
 #include "reference/call/tensor_place.h"
-#include "reference/operators/operator_tensors.h"
 
 namespace attest {
-GuardedOutputs::Tensor::Tensor(std::string name_, DType dtype_, TensorPlace place_)
-    : name(std::move(name_)), dtype(dtype_), place(std::move(place_)) {
+GuardedOutputs::Tensor::Tensor(TensorId id_, DType dtype_, TensorPlace place_)
+    : id(id_), name(row_of(id_).name), dtype(dtype_), place(std::move(place_)) {
   const std::size_t size = static_cast<std::size_t>(*place.elements + 2 * kGuard) * size_of(dtype);
   place.offset += kGuard;
   bytes = TensorBytes(size, used_ranges(place, size_of(dtype), size));
@@ -39,6 +39,8 @@ void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64
     case DType::f32: return read(static_cast<const float*>(data), itself);
     case DType::f16: return read(static_cast<const std::uint16_t*>(data), f16_to_float);
     case DType::bf16: return read(static_cast<const std::uint16_t*>(data), bf16_to_float);
+    case DType::boolean:
+    case DType::i32: break;
   }
 }
 
@@ -119,62 +121,26 @@ OutputFault GuardedOutputs::Tensor::inspect() const {
   return {};
 }
 
-/// Calls visit for every tensor that exists, with its index.
-template <class Self, class Visit>
-void GuardedOutputs::each(Self& self, const Visit& visit) {
-  for (auto* tensor : {&self.out_, &self.lse_, &self.raw_, &self.capped_, &self.biased_, &self.weights_}) {
-    if (!tensor->name.empty()) visit(*tensor);
-  }
-  for (auto& tensor : self.present_) visit(tensor);
-}
-
 GuardedOutputs::GuardedOutputs(const Call& p) {
-  out_ = Tensor("o", p.dtype, place_of(p, TensorId::out));
-  if (p.wants(Output::lse)) {
-    TensorPlace place = dense_place({p.batch, p.query_heads, p.query_length, 1});
-    if (p.packed_sequences()) {  // one number for each row that is stored, heads side by side
-      place.starts = out_.place.starts;
-      place.counts = out_.place.counts;
-      place.strides = {0, 1, p.query_heads, 1};
-      place.elements = p.query_heads * place.starts.back();
-    }
-    lse_ = Tensor("lse", accumulator_of(p.dtype), std::move(place));
-  }
-  const auto stage = [&](Output which, Tensor& tensor) {
-    if (!p.wants(which)) return;
-    tensor = Tensor(std::string(name_of(which)), p.dtype,
-                    dense_place({p.batch, p.query_heads, p.query_length, p.key_length}));
-  };
-  stage(Output::raw, raw_);
-  stage(Output::capped, capped_);
-  stage(Output::biased, biased_);
-  stage(Output::weights, weights_);
-  for (const PresentOutput& output : present_outputs(p)) {
-    present_.emplace_back(std::string(output.name), p.dtype, dense_place(output.shape));
-    places_.push_back(output.place);
-  }
+  for (const TensorId id : outputs_of(p)) tensors_.emplace_back(id, type_of(p, id), place_of(p, id));
 }
 
 void GuardedOutputs::reset() {
-  each(*this, [](Tensor& tensor) {
+  for (Tensor& tensor : tensors_) {
     for (const ByteRange& range : tensor.bytes.used()) fill_pattern(tensor.bytes.part(range), tensor.dtype);
-  });
+  }
 }
 
 void GuardedOutputs::reset_to_zeros() {
-  each(*this, [](Tensor& tensor) {
+  for (Tensor& tensor : tensors_) {
     for (const ByteRange& range : tensor.bytes.used()) std::ranges::fill(tensor.bytes.part(range), std::byte{0});
-  });
+  }
 }
 
 std::string GuardedOutputs::difference_from(const GuardedOutputs& other) const {
-  std::vector<const Tensor*> before;
-  each(other, [&](const Tensor& tensor) { before.push_back(&tensor); });
-  std::string first;
-  std::size_t number = 0;
-  each(*this, [&](const Tensor& now) {
-    const Tensor& was = *before[number++];
-    if (!first.empty() || now.bytes == was.bytes) return;
+  for (std::size_t number = 0; number < tensors_.size(); ++number) {
+    const Tensor &now = tensors_[number], &was = other.tensors_[number];
+    if (now.bytes == was.bytes) continue;
     const std::size_t size = size_of(now.dtype);
     const auto differs = [&](std::size_t at) {
       return std::memcmp(now.bytes.data() + at * size, was.bytes.data() + at * size, size) != 0;
@@ -185,37 +151,29 @@ std::string GuardedOutputs::difference_from(const GuardedOutputs& other) const {
         if (differs(at)) element = static_cast<std::int64_t>(at);
       }
     }
-    first = fmt::format("element {} of {}'s storage is {:.9g}, was {:.9g}", element - now.place.offset, now.name,
-                        load(now.bytes.data(), now.dtype, element), load(was.bytes.data(), was.dtype, element));
-  });
-  return first;
+    return fmt::format("element {} of {}'s storage is {:.9g}, was {:.9g}", element - now.place.offset, now.name,
+                       load(now.bytes.data(), now.dtype, element), load(was.bytes.data(), was.dtype, element));
+  }
+  return "";
 }
 
 Outputs GuardedOutputs::views() {
   Outputs outputs;
-  outputs.out = out_.view();
-  const auto set = [](Tensor& tensor, std::optional<MutableTensor>& view) {
-    if (!tensor.name.empty()) view = tensor.view();
-  };
-  set(lse_, outputs.lse);
-  set(raw_, outputs.raw);
-  set(capped_, outputs.capped);
-  set(biased_, outputs.biased);
-  set(weights_, outputs.weights);
-  for (std::size_t n = 0; n < present_.size(); ++n) set(present_[n], outputs.*places_[n]);
+  for (Tensor& tensor : tensors_) outputs.set(tensor.id, tensor.view());
   return outputs;
 }
 
-const GuardedOutputs::Tensor& GuardedOutputs::tensor_of(Output stage) const {
-  return stage == Output::raw ? raw_ : stage == Output::capped ? capped_ : stage == Output::biased ? biased_ : weights_;
+const GuardedOutputs::Tensor& GuardedOutputs::tensor(TensorId id) const {
+  const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& one) { return one.id == id; });
+  if (found == tensors_.end()) throw std::logic_error("the call has no output " + std::string(name_of(id)));
+  return *found;
 }
 
 OutputFault GuardedOutputs::inspect() const {
-  OutputFault first;
-  each(*this, [&](const Tensor& tensor) {
-    if (first.empty()) first = tensor.inspect();
-  });
-  return first;
+  for (const Tensor& tensor : tensors_) {
+    if (OutputFault fault = tensor.inspect(); !fault.empty()) return fault;
+  }
+  return {};
 }
 
 }  // namespace attest

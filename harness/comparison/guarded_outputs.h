@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "harness/comparison/cause.h"
 #include "reference/call/call.h"
 #include "reference/call/tensor_place.h"
-#include "reference/call/tensors.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 
@@ -20,23 +19,18 @@ class GuardedOutputs {
   explicit GuardedOutputs(const Call& call);
 
   Outputs views();
-  double out(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) const { return out_.at(b, h, i, c); }
-  double lse(std::int64_t b, std::int64_t h, std::int64_t i) const { return lse_.at(b, h, i, 0); }
-  /// raw, capped, biased or weights; must have been asked for.
-  double stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return tensor_of(stage).at(b, h, i, j);
+  /// One element; the call must have the tensor.
+  double at(TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    return tensor(id).at(b, h, l, d);
   }
-  /// Row (b, h, i) as far as `values` goes, of o and of a stage.
-  void read_out(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> values) const {
-    out_.read_row(b, h, i, values);
+  /// Row (b, h, l) as far as `values` goes.
+  void read_row(TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const {
+    tensor(id).read_row(b, h, l, values);
   }
-  void read_stage(Output stage, std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> values) const {
-    tensor_of(stage).read_row(b, h, i, values);
+  double out(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) const {
+    return at(TensorId::out, b, h, i, c);
   }
-  /// The n-th of present_outputs().
-  double present(std::size_t n, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
-    return present_[n].at(b, h, l, d);
-  }
+  double lse(std::int64_t b, std::int64_t h, std::int64_t i) const { return at(TensorId::lse, b, h, i, 0); }
 
   /// Refills everything with the guard pattern.
   void reset();
@@ -50,14 +44,14 @@ class GuardedOutputs {
 
  private:
   struct Tensor {
+    TensorId id;
     std::string name;
     TensorBytes bytes;
     DType dtype = DType::f32;
     TensorPlace place;  ///< its offset holds the guard, too
 
-    Tensor() = default;
     /// `place` without guards.
-    Tensor(std::string name, DType dtype, TensorPlace place);
+    Tensor(TensorId id, DType dtype, TensorPlace place);
     MutableTensor view();
     double at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
       return load(bytes.data(), dtype, place.element(b, h, l, d));
@@ -72,13 +66,9 @@ class GuardedOutputs {
   };
   static constexpr std::int64_t kGuard = 64;  ///< elements before and after
 
-  const Tensor& tensor_of(Output stage) const;
-  template <class Self, class Visit>
-  static void each(Self& self, const Visit& visit);
+  const Tensor& tensor(TensorId id) const;
 
-  Tensor out_, lse_, raw_, capped_, biased_, weights_;
-  std::vector<Tensor> present_;
-  std::vector<std::optional<MutableTensor> Outputs::*> places_;  ///< of each present output
+  std::vector<Tensor> tensors_;  ///< those of the call, in the order of the table
 };
 
 }  // namespace attest

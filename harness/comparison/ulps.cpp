@@ -21,6 +21,8 @@ double smallest_normal(DType type) {
     case DType::f16: return 0x1p-14;
     case DType::f32:
     case DType::bf16: break;
+    case DType::boolean:
+    case DType::i32: break;
   }
   return 0x1p-126;
 }

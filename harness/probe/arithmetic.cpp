@@ -242,7 +242,7 @@ std::vector<ProbedStatement> probe_arithmetic_in(Backend& backend, DType dtype) 
 
 std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls) {
   std::vector<ProbedStatement> findings;
-  for (DType dtype : values_of<DType>()) {
+  for (DType dtype : kFloatingTypes) {
     ask_and_join({backend, dtype}, findings);
     std::vector<Arithmetic> asked;
     if (auto plain = stated_in(backend, dtype, {})) asked.push_back(*plain);

@@ -41,13 +41,13 @@ class Probe {
   const Problem& problem() const { return problem_; }
 
   /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
-  void set_q(const Value& value) { set(inputs_.q, asked_.key_dim, value); }
-  void set_k(const Value& value) { set(inputs_.k, asked_.key_dim, value); }
-  void set_v(const Value& value) { set(inputs_.v, asked_.value_dim, value); }
-  void set_mask(const Value& value) { set(inputs_.mask, problem_.key_length, value); }
+  void set_q(const Value& value) { set(inputs_.at(TensorId::q), asked_.key_dim, value); }
+  void set_k(const Value& value) { set(inputs_.at(TensorId::k), asked_.key_dim, value); }
+  void set_v(const Value& value) { set(inputs_.at(TensorId::v), asked_.value_dim, value); }
+  void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
-    const auto mask = *inputs_.views().mask;
-    return static_cast<const std::uint8_t*>(mask.data)[mask.offset(0, 0, i, j)] != 0;
+    const TensorStorage& mask = inputs_.at(TensorId::mask);
+    return load(mask.memory().data(), mask.dtype(), mask.place().element(0, 0, i, j)) != 0;
   }
 
   void run(Backend& backend) {
@@ -56,7 +56,7 @@ class Probe {
   }
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
   double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }
-  double weight(std::int64_t i, std::int64_t j) const { return outputs_.stage(Output::weights, 0, 0, i, j); }
+  double weight(std::int64_t i, std::int64_t j) const { return outputs_.at(TensorId::weights, 0, 0, i, j); }
 
   /// Names an output and the call, for who wants to see it.
   std::string shown(std::int64_t i, std::int64_t c) const {

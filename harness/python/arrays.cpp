@@ -52,8 +52,10 @@ void copy_elements(const nb::ndarray<nb::ro>& from, const MutableTensor& to, con
 }  // namespace
 
 nb::dlpack::dtype type_of(DType type) {
+  if (type == DType::boolean) return kBool;
   const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  return {static_cast<std::uint8_t>(type == DType::bf16 ? Code::Bfloat : Code::Float), bits, 1};
+  const Code code = type == DType::bf16 ? Code::Bfloat : type == DType::i32 ? Code::Int : Code::Float;
+  return {static_cast<std::uint8_t>(code), bits, 1};
 }
 
 std::string name_of(nb::dlpack::dtype type) {
@@ -115,10 +117,6 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
 
 nb::object ArrayKind::of(const ConstTensor& view) const {
   return of(view.data, type_of(view.dtype), extents_of(view), view.strides);
-}
-
-nb::object ArrayKind::of(const MaskTensor& mask) const {
-  return of(mask.data, mask.additive ? type_of(mask.dtype) : kBool, mask.shape, mask.strides);
 }
 
 ReturnedArray::ReturnedArray(nb::object object, DType wanted) : object_(std::move(object)) {

@@ -26,7 +26,6 @@ class ArrayKind {
                 std::span<const std::int64_t> strides) const;
   /// A packed view is 1, heads, rows, features.
   nb::object of(const ConstTensor& view) const;
-  nb::object of(const MaskTensor& mask) const;
 
  private:
   enum class Library { numpy, torch, dlpack, other } library_ = Library::numpy;

@@ -37,47 +37,39 @@ nb::object copied(const ArrayKind& arrays, const ConstTensor& view) {
   return numbers(std::move(values), {view.shape[0], view.shape[1], view.shape[2], view.shape[3]});
 }
 
-nb::dict inputs_of(const Inputs& in) {
+nb::dict shown_inputs(const Inputs& in) {
   const ArrayKind arrays(nb::str("numpy"));
   nb::dict all;
   const auto add = [&](const char* name, const ConstTensor& view) {
     if (view.data) all[name] = copied(arrays, view);
   };
-  add("q", in.q);
-  add("k", in.k);
-  add("v", in.v);
-  add("past_k", in.past_k);
-  add("past_v", in.past_v);
-  add("decay", in.decay);
-  add("beta", in.beta);
-  add("state", in.state);
-  if (in.mask && in.mask->additive)
-    add("bias", {in.mask->data, in.mask->dtype, in.mask->shape, in.mask->strides, nullptr});
-  if (in.mask && !in.mask->additive) all["mask"] = arrays.of(*in.mask).attr("copy")();
-  const auto list = [&](const char* name, std::span<const double> values) {
-    const auto count = static_cast<std::int64_t>(values.size()), heads = in.q.shape[1];
-    if (count > heads) {
-      all[name] = numbers({values.begin(), values.end()}, {in.q.shape[0], heads});
-    } else if (!values.empty()) {
-      all[name] = numbers({values.begin(), values.end()}, {count});
-    }
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::decay,
+                            TensorId::beta, TensorId::state}) {
+    if (in.has(id)) add(std::string(name_of(id)).c_str(), in.at(id));
+  }
+  if (const ConstTensor* mask = in.mask()) add(is_additive(*mask) ? "bias" : "mask", *mask);
+  const auto list = [&](const char* name, const ConstTensor* given) {
+    const std::vector<double> values = list_numbers(given);
+    const auto count = static_cast<std::int64_t>(values.size()), heads = in.q().shape[1];
+    if (count > heads)
+      all[name] = numbers(values, {in.q().shape[0], heads});
+    else if (count > 0)
+      all[name] = numbers(values, {count});
   };
-  list("alibi_slopes", in.slopes);
-  list("sinks", in.sinks);
+  list("alibi_slopes", in.slopes());
+  list("sinks", in.sinks());
   return all;
 }
 
-nb::dict values_of(const Call& c, RowValues values) {
+nb::dict values_of(const Call& c, ResultValues values) {
   nb::dict all;
   const std::vector<std::int64_t> rows = {c.batch, c.query_heads, c.query_length};
   const auto shaped = [&](std::vector<double> list, std::int64_t last) {
     return numbers(std::move(list), {rows[0], rows[1], rows[2], last});
   };
-  all["o"] = shaped(std::move(values.out), c.value_dim);
-  if (!values.lse.empty()) all["lse"] = shaped(std::move(values.lse), 1);
-  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
-    if (!values.stages[n].empty())
-      all[std::string(name_of(kScoreStages[n])).c_str()] = shaped(std::move(values.stages[n]), c.key_length);
+  for (const TensorId id : values_of<TensorId>()) {
+    if (!is_output(id) || index_space(id) != IndexSpace::query_rows || values.of(id).empty()) continue;
+    all[std::string(row_of(id).name).c_str()] = shaped(std::move(values.of(id)), seen_shape(c, id)[3]);
   }
   return all;
 }
@@ -98,14 +90,12 @@ nb::tuple reference(const std::string& what, const nb::dict& stated, int threads
   }
   // The reference's own rounding is part of what a comparison allows.
   Bounds bounds = expected.bounds.front();
-  const auto widen = [](std::vector<double>& bound, const std::vector<double>& own) {
-    for (std::size_t n = 0; n < bound.size(); ++n) bound[n] += own[n];
-  };
-  widen(bounds.out, expected.own.out);
-  widen(bounds.lse, expected.own.lse);
-  for (std::size_t n = 0; n < kScoreStages.size(); ++n) widen(bounds.stages[n], expected.own.stages[n]);
-  return nb::make_tuple(inputs_of((source.inputs ? *source.inputs : made).views()),
-                        values_of(p, static_cast<RowValues&>(expected)), values_of(p, std::move(bounds)), source.label);
+  for (const TensorId id : outputs_of(p)) {
+    for (std::size_t n = 0; n < bounds.of(id).size(); ++n) bounds.of(id)[n] += expected.own.of(id)[n];
+  }
+  return nb::make_tuple(shown_inputs((source.inputs ? *source.inputs : made).views()),
+                        values_of(p, static_cast<ResultValues&>(expected)), values_of(p, std::move(bounds)),
+                        source.label);
 }
 
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;

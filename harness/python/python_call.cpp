@@ -40,13 +40,13 @@ nb::object mask_of(const Call& call) {
 }
 
 /// Names of what is asked for, as a callable gives them back. The output itself always is.
-nb::tuple outputs_of(const Call& call) {
+nb::tuple output_names(const Call& call) {
   nb::list names;
   names.append("o");
   for (const Output output : call.outputs) {
     if (output != Output::present && output != Output::o) names.append(text_of(output));
   }
-  for (const PresentOutput& present : present_outputs(call)) names.append(std::string(present.name));
+  for (const TensorId present : present_outputs(call)) names.append(std::string(name_of(present)));
   return nb::tuple(names);
 }
 

@@ -7,13 +7,12 @@
 #include "harness/cases/tensor_bytes.h"
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/softmax/philox.h"
 
 namespace attest {
 namespace {
 
-constexpr nb::dlpack::dtype kInt32 = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int), 32, 1};
 constexpr nb::dlpack::dtype kInt64 = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int), 64, 1};
 
 /// Runs of a plan after which its inputs are compared with what they were. A benchmark's samples come later, when data
@@ -115,27 +114,19 @@ void PythonPlan::upload(const Inputs& inputs) {
 /// The arguments of the call, and where the tensors among them lie.
 void PythonPlan::bind(const Inputs& in) {
   places_.clear();
-  const auto placed = [&](const char* name, const auto& view) {
-    if (view.data) places_.push_back({name, view.data, attest::span_bytes(view)});
-  };
-  placed("q", in.q);
-  placed("k", in.k);
-  placed("v", in.v);
-  if (in.mask) placed("mask", *in.mask);
-  placed("past_k", in.past_k);
-  placed("past_v", in.past_v);
-  placed("decay", in.decay);
-  placed("beta", in.beta);
-  placed("state", in.state);
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id) || !in.has(row.id)) continue;
+    places_.push_back({std::string(row.name), in.at(row.id).data, attest::span_bytes(in.at(row.id))});
+  }
   const auto there = [&](nb::object array) {
     return to_device_.is_none() || array.is_none() ? array : nb::object(to_device_(array));
   };
-  const bool given_keep = in.keep && call_.dropout == 0;
+  const bool given_keep = in.keep() && call_.dropout == 0;
   if (given_keep && !takes("keep"))
     throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
   if (takes("visible") && (!visible_.there() || visible_by_inputs(call_))) visible_ = visible_pairs(call_, in);
   if (takes("added")) added_ = added_scores(call_, in);
-  arguments_ = nb::make_tuple(there(arrays_.of(in.q)), there(arrays_.of(in.k)), there(arrays_.of(in.v)));
+  arguments_ = nb::make_tuple(there(arrays_.of(in.q())), there(arrays_.of(in.k())), there(arrays_.of(in.v())));
   keywords_ = nb::dict();
   for (const auto& [key, value] : constants_) keywords_[key] = value;
   for (const auto& [name, keyword] : tensors_) {
@@ -146,50 +137,38 @@ void PythonPlan::bind(const Inputs& in) {
 
 /// The input that attest calls `name`; None where this call has none.
 nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
-  const auto view = [&](const ConstTensor& tensor) { return tensor.data ? arrays_.of(tensor) : nb::none(); };
-  const auto flags = [&](const std::uint8_t* data, const Index4& shape) {
-    return arrays_.of(data, kBool, shape, dense(shape));
-  };
-  const auto list = [&](const void* data, nb::dlpack::dtype type, std::size_t count) {
-    const std::int64_t shape[] = {static_cast<std::int64_t>(count)}, strides[] = {1};
-    return arrays_.of(data, type, shape, strides);
-  };
-  const Index4 pairs = {call_.batch, call_.query_heads, call_.query_length, call_.key_length};
-  if (name == "mask") return in.mask && !in.mask->additive ? arrays_.of(*in.mask) : nb::none();
-  if (name == "bias") return in.mask && in.mask->additive ? arrays_.of(*in.mask) : nb::none();
   if (name == "visible") return arrays_.of(visible_.bytes.data(), kBool, visible_.shape, visible_.strides);
   if (name == "added") return arrays_.of(added_.bytes.data(), type_of(added_.dtype), added_.shape, added_.strides);
-  if (name == "past_k") return view(in.past_k);
-  if (name == "past_v") return view(in.past_v);
-  if (name == "decay") return view(in.decay);
-  if (name == "beta") return view(in.beta);
-  if (name == "state") return view(in.state);
-  if (name == "keep") {
-    const std::uint8_t* keep = in.keep ? in.keep : keep_.empty() ? nullptr : keep_.data();
-    return keep ? flags(keep, pairs) : nb::none();
+  const auto view = [&](TensorId id) { return in.has(id) ? arrays_.of(in.at(id)) : nb::none(); };
+  const bool additive = in.mask() && is_additive(*in.mask());
+  if (name == "mask") return additive ? nb::none() : view(TensorId::mask);
+  if (name == "bias") return additive ? view(TensorId::mask) : nb::none();
+  if (name == "keep" && !in.keep() && !keep_.empty()) {
+    const Index4 pairs = seen_shape(call_, TensorId::keep);
+    return arrays_.of(keep_.data(), kBool, pairs, dense(pairs));
   }
-  if (name == "alibi_slopes") {
-    if (call_.slopes_per_batch()) {
-      const std::int64_t shape[] = {call_.batch, call_.query_heads}, strides[] = {call_.query_heads, 1};
-      return arrays_.of(in.slopes.data(), type_of(DType::f64), shape, strides);
-    }
-    return in.slopes.empty() ? nb::none() : list(in.slopes.data(), type_of(DType::f64), in.slopes.size());
-  }
-  if (name == "sinks")
-    return in.sinks.empty() ? nb::none() : list(in.sinks.data(), type_of(DType::f64), in.sinks.size());
-  if (name == "blocks") {
-    if (!in.blocks) return nb::none();
-    return flags(in.blocks->data, {call_.batch, in.blocks->heads, in.blocks->rows, in.blocks->columns});
-  }
-  if (name == "page_table") {
-    if (!in.pages) return nb::none();
-    const std::int64_t shape[] = {call_.batch, in.pages->stride}, strides[] = {in.pages->stride, 1};
-    return arrays_.of(in.pages->entries, kInt32, shape, strides);
-  }
-  const auto rows = static_cast<std::size_t>(call_.batch) + 1;
-  if (name == "query_starts") return in.q.starts ? list(in.q.starts, kInt64, rows) : nb::none();
-  if (name == "key_starts") return in.k.starts ? list(in.k.starts, kInt64, rows) : nb::none();
-  throw BackendError("there is no input called " + name);
+  // Those of one or two axes are shown without the axes of extent 1.
+  const auto flattened = [&](TensorId id, bool by_batch, std::size_t last) -> nb::object {
+    if (!in.has(id)) return nb::none();
+    const ConstTensor& t = in.at(id);
+    const std::vector<std::int64_t> shape =
+        by_batch ? std::vector{t.shape[0], t.shape[last]} : std::vector{t.shape[last]};
+    const std::vector<std::int64_t> strides =
+        by_batch ? std::vector{t.strides[0], t.strides[last]} : std::vector{t.strides[last]};
+    return arrays_.of(t.data, type_of(t.dtype), shape, strides);
+  };
+  if (name == "alibi_slopes") return flattened(TensorId::slopes, call_.slopes_per_batch(), 1);
+  if (name == "sinks") return flattened(TensorId::sinks, false, 1);
+  if (name == "page_table") return flattened(TensorId::page_table, true, 3);
+  const auto starts = [&](const std::int64_t* rows) {
+    const std::int64_t shape[] = {call_.batch + 1}, strides[] = {1};
+    return rows ? arrays_.of(rows, kInt64, shape, strides) : nb::none();
+  };
+  if (name == "query_starts") return starts(in.q().starts);
+  if (name == "key_starts") return starts(in.k().starts);
+  const std::optional<TensorId> id = value_named<TensorId>(name);
+  if (!id || is_output(*id)) throw BackendError("there is no input called " + name);
+  return view(*id);
 }
 
 std::string PythonPlan::fingerprint() const {
@@ -231,17 +210,11 @@ std::optional<std::chrono::nanoseconds> PythonPlan::device_time() const {
 }
 
 std::vector<PythonPlan::Wanted> PythonPlan::wanted(const Outputs& out) const {
-  const auto view_of = [&](const std::string& name) -> const MutableTensor* {
-    if (name == "o") return &out.out;
-    if (name == "lse") return &*out.lse;
-    if (name == "raw") return &*out.raw;
-    if (name == "capped") return &*out.capped;
-    if (name == "biased") return &*out.biased;
-    if (name == "weights") return &*out.weights;
-    for (const PresentOutput& present : present_outputs(call_)) {
-      if (present.name == name) return &*(out.*(present.place));
-    }
-    throw BackendError("there is no output called " + name);
+  const auto view_of = [&](const std::string& name) {
+    const std::optional<TensorId> id = name == "o" ? TensorId::out : value_named<TensorId>(name);
+    const MutableTensor* view = id ? out.find(*id) : nullptr;
+    if (!view) throw BackendError("there is no output called " + name);
+    return view;
   };
   std::vector<Wanted> list;
   for (const std::string& name : names_) list.push_back({name, view_of(name)});

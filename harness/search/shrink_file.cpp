@@ -8,7 +8,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
 #include "harness/search/shrink.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 #include "reference/softmax/key_place.h"
@@ -39,6 +39,13 @@ FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
 }
 
 FileTensor dense(const ConstTensor& view) {
+  if (view.dtype == DType::boolean) {
+    FileTensor tensor{"BOOL", {view.shape.begin(), view.shape.end()}, {}};
+    each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+      tensor.bytes.push_back(static_cast<const std::byte*>(view.data)[view.offset(b, h, i, j)]);
+    });
+    return tensor;
+  }
   return filled(view.dtype, view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     return load(view.data, view.dtype, view.offset(b, h, l, d));
   });
@@ -54,7 +61,7 @@ FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
 }
 
 FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
-  const ConstTensor& q = inputs.q;
+  const ConstTensor& q = inputs.q();
   return filled(p.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
                   return i < p.query_count(b) ? load(q.data, q.dtype, q.offset(b, h, i, d)) : 0;
@@ -66,20 +73,9 @@ FileTensor decisions(const Inputs& inputs, const Problem& p) {
   const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_length};
   FileTensor tensor{"BOOL", {shape.begin(), shape.end()}, {}};
   const std::uint64_t threshold = dropout_threshold(p.dropout);
-  std::size_t at = 0;
   each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-    const bool keep = inputs.keep ? inputs.keep[at] != 0 : dropout_keeps(p.dropout_seed, threshold, b, h, i, j);
+    const bool keep = inputs.keep() ? inputs.kept(b, h, i, j) : dropout_keeps(p.dropout_seed, threshold, b, h, i, j);
     tensor.bytes.push_back(std::byte{keep});
-    ++at;
-  });
-  return tensor;
-}
-
-FileTensor dense(const MaskTensor& mask) {
-  if (mask.additive) return dense(ConstTensor{mask.data, mask.dtype, mask.shape, mask.strides});
-  FileTensor tensor{"BOOL", {mask.shape.begin(), mask.shape.end()}, {}};
-  each_index(mask.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-    tensor.bytes.push_back(static_cast<const std::byte*>(mask.data)[mask.offset(b, h, i, j)]);
   });
   return tensor;
 }
@@ -128,6 +124,7 @@ bool has_size(Axis axis, std::size_t size) {
     case Axis::keys: return size == kNewKeys || size == kPastKeys;
     case Axis::key_dim: return size == kKeyDim;
     case Axis::value_dim: return size == kValueDim;
+    default: return false;
   }
   return false;
 }
@@ -192,9 +189,9 @@ class FileShrinker {
   /// The axes of the file's tensors that have this size.
   std::vector<std::pair<std::string, std::size_t>> axes_of(std::size_t size) {
     std::vector<std::pair<std::string, std::size_t>> list(kSizes[size].axes.begin(), kSizes[size].axes.end());
-    for (const InputTensor& tensor : input_tensors()) {
-      for (std::size_t axis = 0; axis < 4; ++axis) {
-        if (has_size(tensor.axes[axis], size)) list.emplace_back(tensor.name, axis);
+    for (const TensorRow& row : tensor_rows()) {
+      for (std::size_t axis = 0; row.drawn && axis < 4; ++axis) {
+        if (has_size(row.axes[axis], size)) list.emplace_back(row.name, axis);
       }
     }
     return list;
@@ -302,25 +299,26 @@ std::optional<TensorFile> plain_file(const Case& source) {
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
   const bool scattered = p.packed_sequences() || p.page_size;
   TensorFile file;
-  file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q);
-  file.tensors["k"] = scattered ? dense_cached(inputs, p, Cache::keys) : dense(inputs.k);
-  file.tensors["v"] = scattered ? dense_cached(inputs, p, Cache::values) : dense(inputs.v);
+  file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q());
+  file.tensors["k"] = scattered ? dense_cached(inputs, p, Cache::keys) : dense(inputs.k());
+  file.tensors["v"] = scattered ? dense_cached(inputs, p, Cache::values) : dense(inputs.v());
   if (p.past > 0 && !scattered) {
-    file.tensors["past_k"] = dense(inputs.past_k);
-    file.tensors["past_v"] = dense(inputs.past_v);
+    file.tensors["past_k"] = dense(inputs.past_k());
+    file.tensors["past_v"] = dense(inputs.past_v());
   }
-  if (inputs.mask) file.tensors["mask"] = dense(*inputs.mask);
-  for (const ExtraInput& extra : extra_inputs(p)) {
-    ConstTensor stored = inputs.*extra.place;
-    stored.shape = extra.shape;
-    file.tensors[std::string(extra.name)] = dense(stored);
+  if (inputs.mask()) file.tensors["mask"] = dense(*inputs.mask());
+  for (const TensorId id : inputs_of(p)) {
+    if (!row_of(id).drawn) continue;
+    ConstTensor stored = inputs.at(id);
+    stored.shape = stored_shape(p, id);
+    file.tensors[std::string(row_of(id).name)] = dense(stored);
   }
-  if (p.dropout > 0 || inputs.keep) file.tensors["keep"] = decisions(inputs, p);
+  if (p.dropout > 0 || inputs.keep()) file.tensors["keep"] = decisions(inputs, p);
   Problem plain = p;
   plain.layout = Layout::bhld;
   plain.page_size.reset();
   plain.scale.reset();
-  plain.sink_values.assign(inputs.sinks.begin(), inputs.sinks.end());  // a seed may have drawn them
+  plain.sink_values = list_numbers(inputs.sinks());  // a seed may have drawn them
   file.metadata["options"] = metadata_options(plain);
   file.metadata["scale"] = print_number(p.scale_value());
   return file;

@@ -44,9 +44,9 @@ DrawnProjections draw_projections(const Problem& p, std::int64_t model) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     Matrix x = drawn_matrix(kEmbeddings + static_cast<std::uint64_t>(b), p.query_length, model);
     for (double& value : x.values) value *= std::sqrt(static_cast<double>(p.query_length));
-    set_heads(drawn.inputs.q, b, project(x, drawn.w_q));
-    set_heads(drawn.inputs.k, b, project(x, drawn.w_k));
-    set_heads(drawn.inputs.v, b, project(x, drawn.w_v));
+    set_heads(drawn.inputs.at(TensorId::q), b, project(x, drawn.w_q));
+    set_heads(drawn.inputs.at(TensorId::k), b, project(x, drawn.w_k));
+    set_heads(drawn.inputs.at(TensorId::v), b, project(x, drawn.w_v));
     drawn.embeddings.push_back(std::move(x));
   }
   return drawn;

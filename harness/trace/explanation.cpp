@@ -105,8 +105,8 @@ std::vector<Element> elements_of(const Problem& p, const Expectation& e, const A
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     for (std::int64_t c = 0; c < p.value_dim; ++c) {
       const std::size_t at = r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c);
-      elements.push_back({e.rows[r], c, outputs.out(e.rows[r].b, e.rows[r].h, e.rows[r].i, c), e.out[at],
-                          bounds.out[at] + e.own.out[at]});
+      elements.push_back({e.rows[r], c, outputs.out(e.rows[r].b, e.rows[r].h, e.rows[r].i, c), e.of(TensorId::out)[at],
+                          bounds.of(TensorId::out)[at] + e.own.of(TensorId::out)[at]});
     }
   }
   return elements;

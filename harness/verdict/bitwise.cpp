@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "backends/refusal.h"
-#include "harness/comparison/expectation.h"
+#include "harness/comparison/compare.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_walk.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 namespace {
@@ -17,22 +17,12 @@ namespace {
 /// Bits of every result of sequence b, whatever the layout.
 std::vector<std::uint64_t> bits_of(const Call& p, const GuardedOutputs& outputs, std::int64_t b) {
   std::vector<std::uint64_t> bits;
-  const auto add = [&](double value) { bits.push_back(std::bit_cast<std::uint64_t>(value)); };
-  for (std::int64_t h = 0; h < p.query_heads; ++h) {
-    for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
-      for (std::int64_t c = 0; p.wants(Output::o) && c < p.value_dim; ++c) add(outputs.out(b, h, i, c));
-      if (p.wants(Output::lse)) add(outputs.lse(b, h, i));
-      for (Output stage : kScoreStages) {
-        for (std::int64_t j = 0; p.wants(stage) && j < p.key_length; ++j) add(outputs.stage(stage, b, h, i, j));
-      }
-    }
-  }
-  const std::vector<PresentOutput> present = present_outputs(p);
-  for (std::size_t n = 0; n < present.size(); ++n) {
-    Index4 shape = present[n].shape;
+  for (const TensorId id : results_of(p)) {
+    Index4 shape = seen_shape(p, id);
     shape[0] = 1;
+    if (row_of(id).axes[2] == Axis::queries) shape[2] = p.stored_queries(b);
     each_index(shape, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
-      add(outputs.present(n, b, h, l, d));
+      bits.push_back(std::bit_cast<std::uint64_t>(outputs.at(id, b, h, l, d)));
     });
   }
   return bits;
@@ -72,7 +62,7 @@ class Runs {
 }  // namespace
 
 std::optional<OneSequence> one_sequence(const Call& p, const Inputs& inputs, std::int64_t b) {
-  if (p.batch < 2 || p.packed_sequences() || (p.dropout > 0 && !inputs.keep)) return std::nullopt;
+  if (p.batch < 2 || p.packed_sequences() || (p.dropout > 0 && !inputs.keep())) return std::nullopt;
   OneSequence one{p, inputs};
   one.call.batch = 1;
   if (p.lengths) {
@@ -81,22 +71,18 @@ std::optional<OneSequence> one_sequence(const Call& p, const Inputs& inputs, std
     }
   }
   for (TensorSpec& spec : one.call.tensors) spec.strides.reset();  // the views below say where things lie
-  const auto slice = [b](auto& tensor, std::size_t element) {
-    if (!tensor.data || tensor.shape[0] == 0) return;
-    tensor.data =
-        static_cast<const std::byte*>(tensor.data) + b * tensor.strides[0] * static_cast<std::int64_t>(element);
-    tensor.shape[0] = 1;
-  };
-  Inputs& in = one.inputs;
-  slice(in.q, size_of(in.q.dtype));
-  for (ConstTensor* t : {&in.k, &in.v, &in.past_k, &in.past_v}) {
-    if (!in.pages) slice(*t, size_of(t->dtype));
+  if (p.slopes_per_batch()) {
+    const auto first = p.alibi_slopes.begin() + static_cast<std::ptrdiff_t>(b * p.query_heads);
+    one.call.alibi_slopes.assign(first, first + static_cast<std::ptrdiff_t>(p.query_heads));
   }
-  for (const InputTensor& tensor : input_tensors()) slice(in.*tensor.place, size_of((in.*tensor.place).dtype));
-  if (in.mask) slice(*in.mask, in.mask->additive ? size_of(in.mask->dtype) : 1);
-  if (in.pages) in.pages->entries += b * in.pages->stride;
-  if (in.blocks) in.blocks->data += b * in.blocks->heads * in.blocks->rows * in.blocks->columns;
-  if (in.keep) in.keep += b * p.query_heads * p.query_length * p.key_length;
+  for (const TensorRow& row : tensor_rows()) {
+    const bool by_batch = row.axes[0] == Axis::batch || (row.axes[0] == Axis::stores && !p.page_size);
+    if (is_output(row.id) || !inputs.has(row.id) || !by_batch) continue;
+    ConstTensor& tensor = one.inputs.change(row.id);
+    const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
+    tensor.data = static_cast<const std::byte*>(tensor.data) + b * tensor.strides[0] * element;
+    tensor.shape[0] = 1;
+  }
   return one;
 }
 

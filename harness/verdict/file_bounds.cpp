@@ -53,27 +53,22 @@ FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(sour
 
 std::vector<double> FileBounds::of_rows(const std::string& name) const {
   if (!producer_) return {};
-  const Bounds &producer = expected_.bounds.front(), &own = expected_.own;
-  const auto stage = [&](Output wanted) {
-    const auto n =
-        static_cast<std::size_t>(std::find(kScoreStages.begin(), kScoreStages.end(), wanted) - kScoreStages.begin());
-    return both(producer.stages[n], own.stages[n]);
-  };
-  if (name == "output") return both(producer.out, own.out);
-  if (name == "lse") return both(producer.lse, own.lse);
-  if (name == "raw" || name == "scores") return stage(Output::raw);
-  if (name == "capped") return stage(Output::capped);
-  if (name == "biased" || name == "masked_scores") return stage(Output::biased);
-  if (name == "weights") return stage(Output::weights);
+  const auto of = [&](TensorId result) { return both(expected_.bounds.front().of(result), expected_.own.of(result)); };
+  if (name == "output") return of(TensorId::out);
+  if (name == "lse") return of(TensorId::lse);
+  if (name == "raw" || name == "scores") return of(TensorId::raw);
+  if (name == "capped") return of(TensorId::capped);
+  if (name == "biased" || name == "masked_scores") return of(TensorId::biased);
+  if (name == "weights") return of(TensorId::weights);
   if (name == "raw_scores") {  // what the scale's own roundings add is part of the bound of a scaled score
-    std::vector<double> bounds = stage(Output::raw);
+    std::vector<double> bounds = of(TensorId::raw);
     for (double& bound : bounds) bound /= std::fabs(problem_.scale_value());
     return bounds;
   }
   return {};
 }
 
-std::vector<double> FileBounds::of_present(const PresentOutput& output) const {
+std::vector<double> FileBounds::of_present(TensorId output) const {
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
   if (producer_) producers.push_back(*producer_);
   const PresentValues values = expect_present(problem_, inputs_, output, producers);

@@ -22,7 +22,7 @@ class FileBounds {
   /// scores, raw_scores, capped, biased or masked_scores, weights. Empty for other names.
   std::vector<double> of_rows(const std::string& name) const;
   /// Elements of present_k, present_v or present_state.
-  std::vector<double> of_present(const PresentOutput& output) const;
+  std::vector<double> of_present(TensorId output) const;
 
   /// What additions in any order do to the sum of `terms`, each of them off by its element of `errors` (if any).
   double of_sum(std::span<const double> terms, std::span<const double> errors = {}) const;

@@ -42,7 +42,7 @@ struct IdentityValues {
   }
 
   Inputs inputs(Inputs from) const {
-    from.v = v.view();
+    from.set(TensorId::v, v.view());
     return from;
   }
 };
@@ -128,16 +128,16 @@ class ReferenceStages {
   /// bound of a stated producer has that rounding in it.
   double as_stored(double value) const {
     if (size_of(p_.dtype) > 2 || source_.golden->producer) return value;
-    std::uint16_t bits = 0;
+    std::uint64_t bits = 0;
     store(&bits, p_.dtype, 0, value);
     return load(&bits, p_.dtype, 0);
   }
 
   /// Copies exactly; what was computed, within the file's tolerance and its producer's bound.
   void present() {
-    for (const PresentOutput& output : present_outputs(p_)) {
-      const Index4& n = output.shape;
-      const std::string name(output.name);
+    for (const TensorId output : present_outputs(p_)) {
+      const Index4 n = seen_shape(p_, output);
+      const std::string name(row_of(output).name);
       const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
       if (!tensor) continue;
       const PresentValues expected = expect_present(p_, inputs_, output, {{reference_arithmetic(), DType::f64}});
@@ -145,7 +145,7 @@ class ReferenceStages {
       std::size_t at = 0;
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         const double held = tensor->at(static_cast<std::int64_t>(at));
-        const double allowed = output.copied ? 0 : tolerance(name, held) + bounds[at];
+        const double allowed = is_copied(output) ? 0 : tolerance(name, held) + bounds[at];
         comparison_.element(name, {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
         ++at;
       });
@@ -262,7 +262,7 @@ class ReferenceStages {
   void input_statistics() {
     if (!holds("statistics")) return;
     Computed statistics;
-    for (const ConstTensor* tensor : {&inputs_.q, &inputs_.k, &inputs_.v}) {
+    for (const ConstTensor* tensor : {&inputs_.q(), &inputs_.k(), &inputs_.v()}) {
       std::vector<double> values;
       each_index(tensor->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         values.push_back(load(tensor->data, tensor->dtype, tensor->offset(b, h, l, d)));
@@ -280,7 +280,7 @@ class ReferenceStages {
     const auto x = source_.golden->stages.find("X");
     if (x == source_.golden->stages.end()) return;
     for (const auto& [weight, tensor] :
-         {std::pair{"W_Q", &inputs_.q}, std::pair{"W_K", &inputs_.k}, std::pair{"W_V", &inputs_.v}}) {
+         {std::pair{"W_Q", &inputs_.q()}, std::pair{"W_K", &inputs_.k()}, std::pair{"W_V", &inputs_.v()}}) {
       const auto w = source_.golden->stages.find(weight);
       if (w == source_.golden->stages.end()) continue;
       const Matrix left = matrix_of(x->second), right = matrix_of(w->second), projected = project(left, right);
@@ -331,9 +331,10 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     if (golden.producer) producers.push_back({*golden.producer, p.dtype});
     return expect(p, inputs, producers, 2, kInfinity);
   };
-  /// `values(r, c)` of the backend against a stage of the file; `bounds` picks the list of bounds.
-  const auto compare = [&](const std::string& name, const Problem& p, const Expectation& e, std::int64_t columns,
-                           bool follows_layout, const auto& bounds, const auto& value) {
+  /// `value(b, h, i, c)` of the backend against what the file calls `name`; `result` is what has its bounds.
+  const auto compare = [&](const std::string& name, const Problem& p, const Expectation& e, TensorId result,
+                           bool follows_layout, const auto& value) {
+    const std::int64_t columns = seen_shape(p, result)[3];
     const auto found = golden.stages.find(name);
     if (found == golden.stages.end()) return;
     const FileTensor& tensor = found->second;
@@ -344,28 +345,23 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
       for (std::int64_t c = 0; c < columns; ++c) {
         const std::size_t at = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
         const double held = tensor.at(file_index(p, queries, tensor, b, h, i, c, columns, follows_layout));
-        double bound = tolerance_of(golden, name, held) + bounds(e.own)[at];
-        for (const Bounds& list : e.bounds) bound += bounds(list)[at];
+        double bound = tolerance_of(golden, name, held) + e.own.of(result)[at];
+        for (const Bounds& list : e.bounds) bound += list.of(result)[at];
         comparison.element(name, {b, h, i, c}, value(b, h, i, c), held, bound);
       }
     }
   };
-  const auto of_output = [](const Bounds& bounds) -> const std::vector<double>& { return bounds.out; };
-
   const Problem& p = source_.problem;
   if (refusal_of(backend, p)) return comparison;
   GuardedOutputs outputs(p);
   const Expectation e = run(p, inputs_, outputs);
-  compare("output", p, e, p.value_dim, true, of_output,
+  compare("output", p, e, TensorId::out, true,
           [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
-  for (std::size_t n = 0; n < kScoreStages.size(); ++n) {
-    if (!p.wants(kScoreStages[n])) continue;
+  for (const TensorId stage : kScoreStages) {
+    if (!has_tensor(p, stage)) continue;
     compare(
-        std::string(name_of(kScoreStages[n])), p, e, p.key_length, false,
-        [n](const Bounds& bounds) -> const std::vector<double>& { return bounds.stages[n]; },
-        [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
-          return outputs.stage(kScoreStages[n], b, h, i, c);
-        });
+        std::string(name_of(stage)), p, e, stage, false,
+        [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.at(stage, b, h, i, c); });
   }
   const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0 &&
                                 !p.packed_sequences() && !p.page_size;
@@ -375,7 +371,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     const Inputs inputs = identity.inputs(inputs_);
     GuardedOutputs weights(identity.problem);
     const Expectation of_weights = run(identity.problem, inputs, weights);
-    compare("weights", identity.problem, of_weights, p.key_length, false, of_output,
+    compare("weights", identity.problem, of_weights, TensorId::out, false,
             [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return weights.out(b, h, i, c); });
   }
   return comparison;

@@ -33,7 +33,7 @@ struct KnownMistake {
   /// Makes the call the mistaken one. False where it would be no other.
   bool (*change)(MistakenCall&) = nullptr;
   /// Changes what the (mistaken) call gives, bounds with it. False likewise.
-  bool (*change_results)(const Call&, RowValues& values, Bounds& bounds, Bounds& own,
+  bool (*change_results)(const Call&, ResultValues& values, Bounds& bounds, Bounds& own,
                          const std::vector<RowIndex>& rows) = nullptr;
 };
 

@@ -39,20 +39,29 @@ bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
   return true;
 }
 
+/// Slopes of every head, or of every batch and head.
+void give_slopes(MistakenCall& c, std::vector<double> slopes) {
+  c.slopes = std::move(slopes);
+  if (c.slopes.empty()) return;
+  const bool by_batch = c.slopes.size() > static_cast<std::size_t>(c.problem.query_heads);
+  c.inputs.set(TensorId::slopes, numbers_of_heads(c.slopes.data(), c.problem.batch, c.problem.query_heads, by_batch));
+}
+
 bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t)>& of) {
-  const auto given = c.inputs.slopes;
-  for (std::size_t h = 0; h < given.size(); ++h) c.slopes.push_back(given[of(h)]);
-  const bool changes = !std::equal(given.begin(), given.end(), c.slopes.begin(), c.slopes.end());
-  c.inputs.slopes = c.slopes;
+  const std::vector<double> given = list_numbers(c.inputs.slopes());
+  std::vector<double> slopes;
+  for (std::size_t h = 0; h < given.size(); ++h) slopes.push_back(given[of(h)]);
+  const bool changes = given != slopes;
+  give_slopes(c, std::move(slopes));
   return changes;
 }
 
 bool sinks_of(MistakenCall& c, const std::function<double(std::size_t)>& of) {
-  const auto given = c.inputs.sinks;
+  const std::vector<double> given = list_numbers(c.inputs.sinks());
   for (std::size_t h = 0; h < given.size(); ++h) c.sinks.push_back(of(h));
-  const bool changes = !std::equal(given.begin(), given.end(), c.sinks.begin(), c.sinks.end());
-  c.inputs.sinks = c.sinks;
-  return changes;
+  if (given.empty()) return false;
+  c.inputs.set(TensorId::sinks, numbers_of_heads(c.sinks.data(), 1, c.problem.query_heads, false));
+  return given != c.sinks;
 }
 
 /// The sequence of (b, h, i) as a number, where all rows of a dense output are there; nothing where they aren't.
@@ -64,20 +73,22 @@ bool all_rows_of_dense_output(const Call& p, const std::vector<RowIndex>& rows) 
 }
 
 /// Rows of o as they come out when heads and positions are laid the other way round.
-bool transpose_rows(const Call& p, RowValues& values, Bounds& bounds, Bounds& own, const std::vector<RowIndex>& rows) {
+bool transpose_rows(const Call& p, ResultValues& values, Bounds& bounds, Bounds& own,
+                    const std::vector<RowIndex>& rows) {
   if (!all_rows_of_dense_output(p, rows) || p.query_heads < 2 || p.query_length < 2) return false;
   const std::int64_t h = p.query_heads, l = p.query_length;
   const auto columns = static_cast<std::size_t>(p.value_dim);
   const bool by_head = p.layout == Layout::bhld;
-  for (RowValues* one : {&values, static_cast<RowValues*>(&bounds), static_cast<RowValues*>(&own)}) {
-    const std::vector<double> before = one->out;
+  for (ResultValues* one : {&values, &bounds, &own}) {
+    std::vector<double>& out = one->of(TensorId::out);
+    const std::vector<double> before = out;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const RowIndex& at = rows[r];
       const std::int64_t place = by_head ? at.h * l + at.i : at.i * h + at.h;
       const std::int64_t head = by_head ? place % h : place / l, row = by_head ? place / h : place % l;
       const std::size_t from = static_cast<std::size_t>((at.b * h + head) * l + row) * columns;
       std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(from), columns,
-                  one->out.begin() + static_cast<std::ptrdiff_t>(r * columns));
+                  out.begin() + static_cast<std::ptrdiff_t>(r * columns));
     }
   }
   return true;
@@ -89,15 +100,15 @@ bool scale_list(std::vector<double>& values, double factor) {
 }
 
 /// o times a factor, the bound with it.
-bool scale_out(RowValues& values, Bounds& bounds, Bounds& own, double factor) {
-  return scale_list(values.out, factor) && scale_list(bounds.out, std::max(factor, 1.0)) &&
-         scale_list(own.out, std::max(factor, 1.0));
+bool scale_out(ResultValues& values, Bounds& bounds, Bounds& own, double factor) {
+  return scale_list(values.of(TensorId::out), factor) && scale_list(bounds.of(TensorId::out), std::max(factor, 1.0)) &&
+         scale_list(own.of(TensorId::out), std::max(factor, 1.0));
 }
 
 /// The lse of rows that see nothing, which have -inf.
-bool lse_of_empty_rows(const Call& p, RowValues& values, double value) {
+bool lse_of_empty_rows(const Call& p, ResultValues& values, double value) {
   bool changes = false;
-  for (double& x : values.lse) {
+  for (double& x : values.of(TensorId::lse)) {
     if (!p.wants(Output::lse) || x != -kInfinity) continue;
     x = value;
     changes = true;
@@ -209,7 +220,8 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return std::exchange(c.problem.softcap, std::nullopt).has_value(); }},
     {"softcap_after_bias", "the softcap taken after the mask and not before",
      [](MistakenCall& c) {
-       if (!c.problem.softcap || (c.inputs.slopes.empty() && !(c.inputs.mask && c.inputs.mask->additive))) return false;
+       if (!c.problem.softcap || (!c.inputs.slopes() && !(c.inputs.mask() && is_additive(*c.inputs.mask()))))
+         return false;
        const double cap = *c.problem.softcap;
        return score_pairs(c, [cap](double raw, double additive, double alibi) {
          return cap * std::tanh((raw + additive + alibi) / cap);
@@ -224,14 +236,14 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_ignored", "the mask ignored",
      [](MistakenCall& c) {
-       const bool given = c.inputs.mask.has_value();
-       c.inputs.mask.reset();
+       const bool given = c.inputs.mask();
+       c.inputs.remove(TensorId::mask);
        c.problem.mask.reset();
        return given;
      }},
     {"mask_inverted", "the boolean mask turned round: true hides",
      [](MistakenCall& c) {
-       if (!c.inputs.mask || c.inputs.mask->additive || !read_mask_at(c, [](const Index4& x) { return x; })) {
+       if (!c.inputs.mask() || is_additive(*c.inputs.mask()) || !read_mask_at(c, [](const Index4& x) { return x; })) {
          if (c.visible.empty()) return false;
        }
        for (std::uint8_t& byte : c.visible) byte = byte == 0;
@@ -239,7 +251,7 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_before_scale", "the additive mask added before the scale, and scaled with the score",
      [](MistakenCall& c) {
-       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
        const double scale = c.problem.scale_value();
        return score_pairs(c, [scale](double raw, double additive, double alibi) {
          return raw + (additive == -kInfinity ? additive : scale * additive) + alibi;
@@ -247,12 +259,12 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_added_twice", "the additive mask added twice",
      [](MistakenCall& c) {
-       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
        return score_pairs(c, [](double raw, double additive, double alibi) { return raw + 2 * additive + alibi; });
      }},
     {"mask_negated", "the additive mask subtracted",
      [](MistakenCall& c) {
-       if (!c.inputs.mask || !c.inputs.mask->additive || c.problem.softcap) return false;
+       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
        return score_pairs(c, [](double raw, double additive, double alibi) {
          return additive == -kInfinity ? additive : raw - additive + alibi;
        });
@@ -282,25 +294,25 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"alibi_ignored", "ALiBi left out",
      [](MistakenCall& c) {
-       const bool given = !c.inputs.slopes.empty();
-       c.inputs.slopes = {};
+       const bool given = c.inputs.slopes();
+       c.inputs.remove(TensorId::slopes);
        c.problem.alibi = false;
        c.problem.alibi_slopes.clear();
        return given;
      }},
     {"alibi_reversed", "ALiBi slopes in reverse order of the heads",
      [](MistakenCall& c) {
-       const std::size_t heads = c.inputs.slopes.size();
+       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
        return slopes_of(c, [heads](std::size_t h) { return heads - 1 - h; });
      }},
     {"alibi_of_next_head", "the ALiBi slope of the next head",
      [](MistakenCall& c) {
-       const std::size_t heads = c.inputs.slopes.size();
+       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
        return slopes_of(c, [heads](std::size_t h) { return (h + 1) % heads; });
      }},
     {"alibi_of_head_before", "the ALiBi slope of the head before",
      [](MistakenCall& c) {
-       const std::size_t heads = c.inputs.slopes.size();
+       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
        return slopes_of(c, [heads](std::size_t h) { return (h + heads - 1) % heads; });
      }},
     {"alibi_of_first_head", "the ALiBi slope of the first head for every head",
@@ -312,17 +324,19 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"alibi_of_power_of_two", "ALiBi slopes 2^(-8h/H), whatever the number of heads",
      [](MistakenCall& c) {
-       if (c.inputs.slopes.empty() || !c.problem.alibi_slopes.empty()) return false;
+       if (!c.inputs.slopes() || !c.problem.alibi_slopes.empty()) return false;
        const auto heads = static_cast<double>(c.problem.query_heads);
+       std::vector<double> slopes;
        for (std::int64_t h = 1; h <= c.problem.query_heads; ++h)
-         c.slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
-       c.inputs.slopes = c.slopes;
+         slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
+       give_slopes(c, std::move(slopes));
        return true;
      }},
     {"alibi_negated", "ALiBi added and not subtracted",
      [](MistakenCall& c) {
-       for (const double slope : c.inputs.slopes) c.slopes.push_back(-slope);
-       c.inputs.slopes = c.slopes;
+       std::vector<double> slopes = list_numbers(c.inputs.slopes());
+       for (double& slope : slopes) slope = -slope;
+       give_slopes(c, std::move(slopes));
        return !c.slopes.empty();
      }},
     {"alibi_without_offset", "ALiBi's distances counted from the top-left corner",
@@ -336,31 +350,31 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"sinks_ignored", "the sinks ignored",
      [](MistakenCall& c) {
-       const bool given = !c.inputs.sinks.empty();
-       c.inputs.sinks = {};
+       const bool given = c.inputs.sinks();
+       c.inputs.remove(TensorId::sinks);
        c.problem.sinks = false;
        c.problem.sink_values.clear();
        return given;
      }},
     {"sink_of_first_head", "the sink of the first head for every head",
      [](MistakenCall& c) {
-       const auto given = c.inputs.sinks;
+       const std::vector<double> given = list_numbers(c.inputs.sinks());
        return sinks_of(c, [given](std::size_t) { return given[0]; });
      }},
     {"sinks_reversed", "sinks in reverse order of the heads",
      [](MistakenCall& c) {
-       const auto given = c.inputs.sinks;
+       const std::vector<double> given = list_numbers(c.inputs.sinks());
        return sinks_of(c, [given](std::size_t h) { return given[given.size() - 1 - h]; });
      }},
     {"sink_by_key_head", "sinks read by key heads",
      [](MistakenCall& c) {
-       const auto given = c.inputs.sinks;
+       const std::vector<double> given = list_numbers(c.inputs.sinks());
        const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
        return sinks_of(c, [given, group](std::size_t h) { return given[h / group]; });
      }},
     {"sink_capped", "a sink that passes through the softcap",
      [](MistakenCall& c) {
-       const auto given = c.inputs.sinks;
+       const std::vector<double> given = list_numbers(c.inputs.sinks());
        if (!c.problem.softcap) return false;
        const double cap = *c.problem.softcap;
        return sinks_of(c, [given, cap](std::size_t h) { return cap * std::tanh(given[h] / cap); });
@@ -402,29 +416,31 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return std::exchange(c.problem.segments, std::nullopt).has_value(); }},
     {"blocks_ignored", "the block mask ignored",
      [](MistakenCall& c) {
-       const bool given = c.inputs.blocks.has_value();
-       c.inputs.blocks.reset();
+       const bool given = c.inputs.blocks();
+       c.inputs.remove(TensorId::blocks);
        c.problem.blocks.reset();
        return given;
      }},
     {"blocks_of_first_head", "the first head's block mask for every head",
      [](MistakenCall& c) {
-       if (!c.inputs.blocks) return false;
-       const BlockMask given = *c.inputs.blocks;
-       c.inputs.blocks.reset();
-       return hide_pairs(c, [given](std::int64_t, std::int64_t, std::int64_t i,
-                                    std::int64_t j) { return given.visible(0, 0, i, j); }) &&
+       if (!c.inputs.blocks()) return false;
+       const Inputs given = c.inputs;
+       const BlockSpec size = *c.problem.blocks;
+       c.inputs.remove(TensorId::blocks);
+       c.problem.blocks.reset();
+       return hide_pairs(c, [&](std::int64_t, std::int64_t, std::int64_t i,
+                                std::int64_t j) { return given.block(0, 0, i / size.rows, j / size.columns); }) &&
               c.problem.batch * c.problem.query_heads > 1;
      }},
     {"dropout_ignored", "dropout ignored",
      [](MistakenCall& c) {
-       const bool given = c.problem.dropout > 0 || c.inputs.keep;
+       const bool given = c.problem.dropout > 0 || c.inputs.keep();
        c.problem.dropout = 0;
-       c.inputs.keep = nullptr;
+       c.inputs.remove(TensorId::keep);
        return given;
      }},
     {"dropout_not_scaled", "kept weights not divided by 1 - p under dropout", nullptr,
-     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
        return p.dropout > 0 && scale_out(v, b, own, 1 - p.dropout);
      }},
     {"dropout_scaled_alone", "weights divided by 1 - p under dropout, none dropped",
@@ -434,26 +450,28 @@ constexpr KnownMistake kMistakes[] = {
                                                       c.problem.key_length)
                            : 0,
                      1);
-       c.inputs.keep = c.keep.data();
+       const Index4 n = seen_shape(c.problem, TensorId::keep);
+       c.inputs.set(TensorId::keep, {c.keep.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
        return given && c.keep.size() <= (std::size_t{1} << 24);
      }},
     {"dropout_of_next_seed", "dropout drawn with the seed plus one",
      [](MistakenCall& c) {
        ++c.problem.dropout_seed;
-       return c.problem.dropout > 0 && !c.inputs.keep;
+       return c.problem.dropout > 0 && !c.inputs.keep();
      }},
     {"pages_in_order", "the page table ignored: pages taken in their order",
      [](MistakenCall& c) {
-       if (!c.inputs.pages) return false;
-       const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
-       c.pages.resize(static_cast<std::size_t>(c.problem.batch * c.inputs.pages->stride));
+       const ConstTensor* table = c.inputs.page_table();
+       if (!table) return false;
+       const auto pages = static_cast<std::int32_t>(c.inputs.k().shape[0]);
+       const std::int64_t columns = table->shape[3];
        bool changes = false;
-       for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n) {
-         const std::int32_t given = c.inputs.pages->entries[n];
-         c.pages[n] = static_cast<std::int32_t>(n) % pages;
-         changes = changes || (given >= 0 && given != c.pages[n]);
+       for (std::int64_t n = 0; pages > 0 && n < c.problem.batch * columns; ++n) {
+         const std::int64_t given = c.inputs.page(n / columns, n % columns);
+         c.pages.push_back(static_cast<std::int32_t>(n) % pages);
+         changes = changes || (given >= 0 && given != c.pages.back());
        }
-       c.inputs.pages->entries = c.pages.data();
+       c.inputs.set(TensorId::page_table, {c.pages.data(), DType::i32, table->shape, {columns, 0, 0, 1}});
        return changes;
      }},
     {"last_key_unseen", "the last key never seen",
@@ -481,21 +499,21 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"keys_and_values_swapped", "keys and values exchanged",
      [](MistakenCall& c) {
-       std::swap(c.inputs.k, c.inputs.v);
-       std::swap(c.inputs.past_k, c.inputs.past_v);
+       std::swap(c.inputs.change(TensorId::k), c.inputs.change(TensorId::v));
+       std::swap(c.inputs.change(TensorId::past_k), c.inputs.change(TensorId::past_v));
        return c.problem.key_dim == c.problem.value_dim && !c.problem.wants(Output::present);
      }},
     {"queries_and_keys_swapped", "queries and keys exchanged",
      [](MistakenCall& c) {
        const Problem& p = c.problem;
-       std::swap(c.inputs.q, c.inputs.k);
+       std::swap(c.inputs.change(TensorId::q), c.inputs.change(TensorId::k));
        return p.op == Op::attention && p.query_length == p.key_length && p.query_heads == p.key_heads && p.past == 0 &&
               !p.page_size && !p.wants(Output::present) && !p.lengths && !p.packed_sequences();
      }},
     {"base_2_of_scores", "exp2 of scores that were not multiplied by log2(e)",
      [](MistakenCall& c) {
        const std::optional<double> cap = c.problem.softcap;
-       if (!c.inputs.sinks.empty()) return false;
+       if (c.inputs.sinks()) return false;
        return score_pairs(c, [cap](double raw, double additive, double alibi) {
          const double capped = cap ? *cap * std::tanh(raw / *cap) : raw;
          return std::numbers::ln2 * (capped + additive + alibi);
@@ -503,24 +521,24 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mean_of_values", "equal weights: the mean of the visible values",
      [](MistakenCall& c) {
-       return c.inputs.slopes.empty() && c.inputs.sinks.empty() && !(c.inputs.mask && c.inputs.mask->additive) &&
+       return !c.inputs.slopes() && !c.inputs.sinks() && !(c.inputs.mask() && is_additive(*c.inputs.mask())) &&
               scaled_by(c, 0);
      }},
     {"lse_in_base_2", "lse in base 2", nullptr,
-     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
-       return p.wants(Output::lse) && scale_list(v.lse, std::numbers::log2e) && scale_list(b.lse, 2) &&
-              scale_list(own.lse, 2);
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       return p.wants(Output::lse) && scale_list(v.of(TensorId::lse), std::numbers::log2e) &&
+              scale_list(b.of(TensorId::lse), 2) && scale_list(own.of(TensorId::lse), 2);
      }},
     {"lse_of_empty_row_inf", "lse +inf of rows that see nothing", nullptr,
-     [](const Call& p, RowValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, kInfinity); }},
+     [](const Call& p, ResultValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, kInfinity); }},
     {"lse_of_empty_row_zero", "lse 0 of rows that see nothing", nullptr,
-     [](const Call& p, RowValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, 0); }},
+     [](const Call& p, ResultValues& v, Bounds&, Bounds&, Rows) { return lse_of_empty_rows(p, v, 0); }},
     {"rows_transposed", "rows of the output with heads and positions exchanged", nullptr, transpose_rows},
     {"zeros", "zeros: nothing was computed, or it was written elsewhere", nullptr,
-     [](const Call& p, RowValues& v, Bounds& b, Bounds& own, Rows) {
-       std::fill(b.out.begin(), b.out.end(), 0.0);
-       std::fill(own.out.begin(), own.out.end(), 0.0);
-       return p.wants(Output::o) && scale_list(v.out, 0);
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       std::ranges::fill(b.of(TensorId::out), 0.0);
+       std::ranges::fill(own.of(TensorId::out), 0.0);
+       return p.wants(Output::o) && scale_list(v.of(TensorId::out), 0);
      }},
     {"decay_ignored", "linear attention without its decay",
      [](MistakenCall& c) {
@@ -540,7 +558,7 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"state_ignored", "linear attention that starts from zeros",
      [](MistakenCall& c) {
-       c.inputs.state = {};
+       c.inputs.remove(TensorId::state);
        return std::exchange(c.problem.initial_state, false);
      }},
 };

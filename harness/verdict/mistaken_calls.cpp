@@ -16,13 +16,12 @@ bool too_large(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
          kMostElements;
 }
 
-ConstTensor dense(const std::vector<double>& data, const Index4& n) {
-  ConstTensor tensor;
-  tensor.data = data.data();
-  tensor.dtype = DType::f64;
-  tensor.shape = n;
-  tensor.strides = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
-  return tensor;
+ConstTensor dense(const void* data, DType dtype, const Index4& n) {
+  return {data, dtype, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
+}
+ConstTensor dense(const std::vector<double>& data, const Index4& n) { return dense(data.data(), DType::f64, n); }
+ConstTensor dense(const std::vector<std::uint8_t>& data, const Index4& n) {
+  return dense(data.data(), DType::boolean, n);
 }
 
 /// Keys and values written anew and dense, in float64 that holds each exactly: `of(cache, b, h, j)` says which ones,
@@ -49,10 +48,9 @@ bool rewrite_keys(
       }
     }
   }
-  c.inputs.k = dense(c.keys, {p.batch, heads, keys, p.key_dim});
-  c.inputs.v = dense(c.values, {p.batch, heads, keys, p.value_dim});
-  c.inputs.past_k = c.inputs.past_v = {};
-  c.inputs.pages.reset();
+  c.inputs.set(TensorId::k, dense(c.keys, {p.batch, heads, keys, p.key_dim}));
+  c.inputs.set(TensorId::v, dense(c.values, {p.batch, heads, keys, p.value_dim}));
+  for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table}) c.inputs.remove(id);
   c.problem.page_size.reset();
   c.problem.key_heads = heads;
   return true;
@@ -89,7 +87,7 @@ bool read_first_keys(MistakenCall& c) {
 bool pad_keys(MistakenCall& c, std::int64_t tile) {
   const Problem& p = c.problem;
   const bool plain = !p.causal && !p.alibi && p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded &&
-                     !p.lengths && !p.segments && !p.mask && !p.blocks && p.dropout == 0 && !c.inputs.keep &&
+                     !p.lengths && !p.segments && !p.mask && !p.blocks && p.dropout == 0 && !c.inputs.keep() &&
                      !p.wants_scores() && !p.packed_sequences();
   const std::int64_t padded = (p.key_length + tile - 1) / tile * tile;
   if (!plain || padded == p.key_length) return false;
@@ -108,7 +106,7 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
   c.mask.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
   // Whether a mask shows a pair is part of the score here; what else hides stays.
   Inputs unmasked = c.inputs;
-  if (unmasked.mask && unmasked.mask->additive) unmasked.mask.reset();
+  if (unmasked.mask() && is_additive(*unmasked.mask())) unmasked.remove(TensorId::mask);
   std::size_t at = 0;
   Row row;
   for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -129,9 +127,8 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
       }
     }
   }
-  const Index4 n = {p.batch, p.query_heads, p.query_length, p.key_length};
-  c.inputs.mask = MaskTensor{true, c.mask.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
-  c.inputs.slopes = {};
+  c.inputs.set(TensorId::mask, dense(c.mask, seen_shape(p, TensorId::mask)));
+  c.inputs.remove(TensorId::slopes);
   c.problem.alibi = false;
   c.problem.alibi_slopes.clear();
   c.problem.softcap.reset();
@@ -144,7 +141,9 @@ bool hide_pairs(MistakenCall& c,
                 const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& shown) {
   const Problem& p = c.problem;
   if (p.op != Op::attention || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
-  const std::optional<BlockMask> given = c.inputs.blocks;
+  const auto before_at = [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    return !p.blocks || c.inputs.block(b, h, i / p.blocks->rows, j / p.blocks->columns);
+  };
   c.blocks.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
   std::size_t at = 0;
   bool changes = false;
@@ -152,46 +151,41 @@ bool hide_pairs(MistakenCall& c,
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       for (std::int64_t i = 0; i < p.query_length; ++i) {
         for (std::int64_t j = 0; j < p.key_length; ++j, ++at) {
-          const bool before = !given || given->visible(b, h, i, j), now = before && shown(b, h, i, j);
+          const bool before = before_at(b, h, i, j), now = before && shown(b, h, i, j);
           changes = changes || now != before;
           c.blocks[at] = now;
         }
       }
     }
   }
-  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, p.query_length, p.key_length, 1, 1};
+  c.problem.blocks = BlockSpec{1, 1};
+  c.inputs.set(TensorId::blocks, dense(c.blocks, seen_shape(p, TensorId::blocks)));
   return changes;
 }
 
 bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& at) {
   const Problem& p = c.problem;
-  if (!c.inputs.mask || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
-  const MaskTensor given = *c.inputs.mask;
+  if (!c.inputs.mask() || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
+  const ConstTensor given = *c.inputs.mask();
+  const bool additive = is_additive(given);
   const auto count = static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length);
-  c.mask.assign(given.additive ? count : 0, 0);
-  c.visible.assign(given.additive ? 0 : count, 0);
+  c.mask.assign(additive ? count : 0, 0);
+  c.visible.assign(additive ? 0 : count, 0);
   std::size_t n = 0;
   bool changes = false;
   const Index4 extents = {p.batch, p.query_heads, p.query_length, p.key_length};
   each_index(extents, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     const auto value = [&](const Index4& x) {
-      const std::int64_t offset = given.offset(x[0], x[1], x[2], x[3]);
-      return given.additive ? load(given.data, given.dtype, offset)
-                            : static_cast<double>(static_cast<const std::uint8_t*>(given.data)[offset]);
+      return load(given.data, given.dtype, given.offset(x[0], x[1], x[2], x[3]));
     };
     const double now = value(at({b, h, i, j}));
     changes = changes || now != value({b, h, i, j});
-    if (given.additive)
+    if (additive)
       c.mask[n++] = now;
     else
       c.visible[n++] = now != 0;
   });
-  MaskTensor read = given;
-  read.data = given.additive ? static_cast<const void*>(c.mask.data()) : static_cast<const void*>(c.visible.data());
-  if (given.additive) read.dtype = DType::f64;
-  read.shape = extents;
-  read.strides = {extents[1] * extents[2] * extents[3], extents[2] * extents[3], extents[3], 1};
-  c.inputs.mask = read;
+  c.inputs.set(TensorId::mask, additive ? dense(c.mask, extents) : dense(c.visible, extents));
   return changes;
 }
 

@@ -121,7 +121,7 @@ class Draw {
 };
 
 /// Another number, or another visibility, at one place of a tensor; nothing where there is no place.
-void change_one_element(TensorStorage& tensor, bool boolean, Random& random) {
+void change_one_element(TensorStorage& tensor, Random& random) {
   const TensorPlace& place = tensor.place();
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random.below(static_cast<std::size_t>(n)));
@@ -131,19 +131,20 @@ void change_one_element(TensorStorage& tensor, bool boolean, Random& random) {
   if (place.shape[1] == 0 || rows == 0 || place.shape[3] == 0) return;
   const std::int64_t h = below(place.shape[1]), l = below(rows), d = below(place.shape[3]);
   const std::int64_t at = place.element(b, h, l, d);
-  if (boolean) {
-    tensor.set_byte(b, h, l, d, tensor.memory().data()[at] == std::byte{0});
+  const double now = load(tensor.memory().data(), tensor.dtype(), at);
+  if (tensor.dtype() == DType::boolean) {
+    tensor.set(b, h, l, d, now == 0);
     return;
   }
-  const double now = load(tensor.memory().data(), tensor.dtype(), at);
   tensor.set(b, h, l, d, std::isfinite(now) && std::fabs(now) < 1e3 ? (now < 0 ? 4 : -4) : 1);
 }
 
 /// Of each tensor one: a checksum of a sample of them is as it was.
 void change_one_element_each(CaseInputs& inputs, std::uint64_t seed) {
   Random random(seed);
-  for (TensorStorage* tensor : {&inputs.v, &inputs.k, &inputs.q}) change_one_element(*tensor, false, random);
-  if (inputs.has_mask) change_one_element(inputs.mask, !inputs.additive, random);
+  for (const TensorId id : {TensorId::v, TensorId::k, TensorId::q, TensorId::mask}) {
+    if (inputs.has(id)) change_one_element(inputs.at(id), random);
+  }
 }
 
 bool lie_alike(const ConstTensor& a, const ConstTensor& b) {
@@ -153,11 +154,13 @@ bool lie_alike(const ConstTensor& a, const ConstTensor& b) {
 /// Views of which two or three are one and the same, as far as their shapes allow.
 Inputs with_shared_memory(const CaseInputs& data, std::uint64_t seed) {
   Inputs inputs = data.views();
-  const bool queries = lie_alike(inputs.q, inputs.k) && !inputs.q.starts, values = lie_alike(inputs.k, inputs.v);
-  if (queries && (!values || seed % 3 != 0)) inputs.k = inputs.q;
+  const bool queries = lie_alike(inputs.q(), inputs.k()) && !inputs.q().starts,
+             values = lie_alike(inputs.k(), inputs.v());
+  if (queries && (!values || seed % 3 != 0)) inputs.set(TensorId::k, inputs.q());
   if (values && (!queries || seed % 3 != 1)) {
-    inputs.v = inputs.k;
-    if (inputs.past_k.data && lie_alike(inputs.past_k, inputs.past_v)) inputs.past_v = inputs.past_k;
+    inputs.set(TensorId::v, inputs.k());
+    if (inputs.past_k().data && lie_alike(inputs.past_k(), inputs.past_v()))
+      inputs.set(TensorId::past_v, inputs.past_k());
   }
   return inputs;
 }

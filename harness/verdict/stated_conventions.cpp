@@ -37,7 +37,7 @@ class StatedJudge {
     bool right = true;
     std::map<RowIndex, bool> empty;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
-      empty[e.rows[r]] = e.lse[r] == -kInfinity && sees_nothing(e.rows[r]);
+      empty[e.rows[r]] = e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
     }
     each_result(problem_, e, bounds, outputs,
                 [&](std::string_view output, const Index4& at, double got, double expected, double bound) {
@@ -155,12 +155,12 @@ void apply(const Conventions& stated, MistakenCall& c, std::set<std::string>& us
     --p.window_left;
     used.insert("window=W keys");
   }
-  if (stated.mask_true == "drop" && c.inputs.mask && !c.inputs.mask->additive) {
+  if (stated.mask_true == "drop" && c.inputs.mask() && !is_additive(*c.inputs.mask())) {
     read_mask_at(c, [](const Index4& x) { return x; });
     for (std::uint8_t& byte : c.visible) byte = byte == 0;
     if (!c.visible.empty()) used.insert("mask_true=drop");
   }
-  const bool biased = !c.inputs.slopes.empty() || (c.inputs.mask && c.inputs.mask->additive);
+  const bool biased = c.inputs.slopes() || (c.inputs.mask() && is_additive(*c.inputs.mask()));
   if (stated.softcap == "after bias" && p.softcap && biased) {
     const double cap = *p.softcap;
     const bool made = score_pairs(c, [cap](double raw, double additive, double alibi) {

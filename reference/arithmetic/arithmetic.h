@@ -71,6 +71,8 @@ constexpr double unit_roundoff(DType type) {
     case DType::f32: return 0x1p-24;
     case DType::f16: return 0x1p-11;
     case DType::bf16: return 0x1p-8;
+    case DType::boolean:
+    case DType::i32: break;
   }
   return 1;
 }

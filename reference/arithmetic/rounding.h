@@ -17,6 +17,8 @@ constexpr double underflow_unit(DType type, bool flush_to_zero) {
     case DType::f32: return flush_to_zero ? 0x1p-126 : 0x1p-149;
     case DType::f16: return 0x1p-25;
     case DType::bf16: return 0x1p-134;
+    case DType::boolean:
+    case DType::i32: break;
   }
   return 0;
 }

@@ -78,6 +78,8 @@ inline double load(const void* data, DType type, std::int64_t at) {
     case DType::f32: return static_cast<double>(static_cast<const float*>(data)[at]);
     case DType::f16: return static_cast<double>(f16_to_float(static_cast<const std::uint16_t*>(data)[at]));
     case DType::bf16: return static_cast<double>(bf16_to_float(static_cast<const std::uint16_t*>(data)[at]));
+    case DType::boolean: return static_cast<double>(static_cast<const std::uint8_t*>(data)[at]);
+    case DType::i32: return static_cast<double>(static_cast<const std::int32_t*>(data)[at]);
   }
   return 0;
 }
@@ -89,6 +91,8 @@ inline void store(void* data, DType type, std::int64_t at, double value) {
     case DType::f32: static_cast<float*>(data)[at] = static_cast<float>(value); break;
     case DType::f16: static_cast<std::uint16_t*>(data)[at] = to_f16(value); break;
     case DType::bf16: static_cast<std::uint16_t*>(data)[at] = to_bf16(value); break;
+    case DType::boolean: static_cast<std::uint8_t*>(data)[at] = value != 0; break;
+    case DType::i32: static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value); break;
   }
 }
 

@@ -36,8 +36,8 @@ class RowScores {
         row_(row),
         i_(i),
         c_(c),
-        additive_(head.inputs().mask && head.inputs().mask->additive),
-        alibi_(!head.inputs().slopes.empty()) {}
+        additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
+        alibi_(head.inputs().slopes()) {}
 
   ScoreErrors of(std::size_t j) const {
     ScoreErrors errors;

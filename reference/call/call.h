@@ -15,7 +15,32 @@ namespace attest {
 
 enum class Align : std::uint8_t { top_left, bottom_right };
 enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
-enum class TensorId : std::uint8_t { q, k, v, mask, out };
+/// Every tensor that a call may read (up to `state`) or write (from `out` on); tensor_table.h says which are what.
+enum class TensorId : std::uint8_t {
+  q,
+  k,
+  v,
+  mask,
+  past_k,
+  past_v,
+  page_table,
+  blocks,
+  slopes,
+  sinks,
+  keep,
+  decay,
+  beta,
+  state,
+  out,
+  lse,
+  raw,
+  capped,
+  biased,
+  weights,
+  present_k,
+  present_v,
+  present_state
+};
 /// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
 enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
@@ -25,7 +50,10 @@ inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
 template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
-inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "out");
+inline constexpr auto kNames<TensorId> =
+    name_table("q", "k", "v", "mask", "past_k", "past_v", "page_table", "blocks", "slopes", "sinks", "keep", "decay",
+               "beta", "state", "out", "lse", "raw", "capped", "biased", "weights", "present_k", "present_v",
+               "present_state");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>

@@ -7,12 +7,13 @@
 
 #include "reference/base/view.h"
 #include "reference/call/call.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 
 struct TensorPlace {
-  Index4 shape{};                    ///< a mask has extent 1 along its broadcast axes
-  Index4 strides{};                  ///< elements; 0 along a mask's broadcast axes
+  Index4 shape{};                    ///< as stored: extent 1 along broadcast axes
+  Index4 strides{};                  ///< elements; 0 along broadcast axes
   std::int64_t offset = 0;           ///< elements before the first
   std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers, the last one where all end
   std::vector<std::int64_t> counts;  ///< and the rows of each; empty: up to where the next one begins
@@ -33,16 +34,13 @@ struct TensorPlace {
   }
 };
 
-/// Of a tensor of the call, from its layout or as given.
+/// Of a tensor of the call, from its layout or as given. The shape is the stored one (tensor_table.h).
 TensorPlace place_of(const Call& call, TensorId id);
 
-/// Of all that a call stores.
-struct CallPlaces {
-  TensorPlace q, k, v, out;
-  std::optional<TensorPlace> mask;
-  std::optional<TensorPlace> past_k, past_v;  ///< cached keys, where they don't lie in pages
-};
-CallPlaces places_of(const Call& call);
+/// Whether `layout` says how it lies; the others are dense unless strides say otherwise.
+bool has_layout(TensorId id);
+/// Whether its rows are those of packed sequences, one sequence after another.
+bool is_packed(const Call& call, TensorId id);
 
 /// One element after the other, in the order of the axes.
 TensorPlace dense_place(const Index4& shape);

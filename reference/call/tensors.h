@@ -1,85 +1,132 @@
-// The tensors of one call: what it reads and what it writes.
+// The tensors of one call: what it reads and what it writes, by name.
+//
+// Which tensors a call has, their shapes and their types: tensor_table.h.
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
+#include <vector>
 
 #include "reference/base/view.h"
+#include "reference/call/call.h"
 
 namespace attest {
 
-/// A mask tensor: B, H, Lq, Lk, with stride 0 along each broadcast axis.
-/// Boolean masks are bytes, 1 = visible; additive ones have a floating type.
-struct MaskTensor {
-  bool additive = false;
-  const void* data = nullptr;
-  DType dtype = DType::f32;  ///< of an additive mask
-  Index4 shape{};
-  Index4 strides{};
+inline constexpr std::size_t kTensorCount = kNames<TensorId>.size();
 
-  /// Where element (b, h, i, j) lies, in elements from `data`.
-  std::int64_t offset(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return b * strides[0] + h * strides[1] + i * strides[2] + j * strides[3];
+/// Views of tensors by name. Owns nothing: what the views point at outlives it.
+template <class Void>
+class Tensors {
+ public:
+  using View = AnyView<Void>;
+
+  bool has(TensorId id) const { return there_[index(id)]; }
+  /// An empty view, `data` nullptr, where the call has no such tensor.
+  const View& at(TensorId id) const { return views_[index(id)]; }
+  const View* find(TensorId id) const { return has(id) ? &at(id) : nullptr; }
+  void set(TensorId id, const View& view) {
+    views_[index(id)] = view;
+    there_[index(id)] = true;
+  }
+  /// To be changed in place.
+  View& change(TensorId id) { return views_[index(id)]; }
+  void remove(TensorId id) {
+    views_[index(id)] = {};
+    there_[index(id)] = false;
+  }
+
+ private:
+  static constexpr std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
+
+  std::array<View, kTensorCount> views_{};
+  std::bitset<kTensorCount> there_;
+};
+
+/// What a call reads. Accessors that give a reference give an empty view, and those that give a pointer nullptr, where
+/// the call has no such tensor. Every shape is the call's, with stride 0 along an axis that is broadcast.
+class Inputs : public Tensors<const void> {
+ public:
+  const ConstTensor& q() const { return at(TensorId::q); }  ///< B,Hq,Lq,Dqk
+  /// B,Hkv,Lk,Dqk and B,Hkv,Lk,Dv. With `past` cached keys they hold the Lk - past new ones. A paged cache has its
+  /// pages here, as pages,Hkv,rows of a page,D.
+  const ConstTensor& k() const { return at(TensorId::k); }
+  const ConstTensor& v() const { return at(TensorId::v); }
+  const ConstTensor& past_k() const { return at(TensorId::past_k); }  ///< B,Hkv,past,D
+  const ConstTensor& past_v() const { return at(TensorId::past_v); }
+  const ConstTensor& decay() const { return at(TensorId::decay); }  ///< B,Hkv,L,Dk: logarithms of the factors
+  const ConstTensor& beta() const { return at(TensorId::beta); }    ///< B,Hkv,L,1
+  const ConstTensor& state() const { return at(TensorId::state); }  ///< B,Hkv,Dk,Dv
+  /// B,Hq,Lq,Lk: boolean, 1 = visible, or floating, to be added.
+  const ConstTensor* mask() const { return find(TensorId::mask); }
+  const ConstTensor* page_table() const { return find(TensorId::page_table); }  ///< B,1,1,pages of a sequence: i32
+  const ConstTensor* blocks() const { return find(TensorId::blocks); }  ///< B,Hq,rows,columns of blocks: boolean
+  const ConstTensor* slopes() const { return find(TensorId::slopes); }  ///< B,Hq,1,1: f64, of ALiBi
+  const ConstTensor* sinks() const { return find(TensorId::sinks); }    ///< 1,Hq,1,1: f64, logits
+  /// B,Hq,Lq,Lk: boolean, 1 = kept by dropout; without it, the seed decides.
+  const ConstTensor* keep() const { return find(TensorId::keep); }
+
+  // Single elements; the tensor must be there.
+
+  /// Where page n of batch b lies; -1 beyond a sequence's length.
+  std::int64_t page(std::int64_t b, std::int64_t n) const {
+    const ConstTensor& table = at(TensorId::page_table);
+    return static_cast<const std::int32_t*>(table.data)[table.offset(b, 0, 0, n)];
+  }
+  std::int64_t rows_of_page() const { return k().shape[2]; }
+  bool block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
+    return flag(TensorId::blocks, b, h, row, column);
+  }
+  bool kept(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return flag(TensorId::keep, b, h, i, j);
+  }
+  double slope(std::int64_t b, std::int64_t h) const { return number(TensorId::slopes, b, h); }
+  double sink(std::int64_t h) const { return number(TensorId::sinks, 0, h); }
+
+ private:
+  bool flag(TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
+    const ConstTensor& bytes = at(id);
+    return static_cast<const std::uint8_t*>(bytes.data)[bytes.offset(b, h, l, d)] != 0;
+  }
+  double number(TensorId id, std::int64_t b, std::int64_t h) const {
+    const ConstTensor& list = at(id);
+    return static_cast<const double*>(list.data)[list.offset(b, h, 0, 0)];
   }
 };
 
-/// Block-sparse visibility: one byte (1 = visible) for each block of queries and keys, B, Hq, rows, columns, dense.
-struct BlockMask {
-  const std::uint8_t* data = nullptr;
-  std::int64_t heads = 0, rows = 0, columns = 0;  ///< extents after the batch
-  std::int64_t rows_per_block = 1, keys_per_block = 1;
-
-  bool visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return data[((b * heads + h) * rows + i / rows_per_block) * columns + j / keys_per_block] != 0;
-  }
-};
-
-/// A paged cache: key j of batch b is row j % size of page entries[b * stride + j / size]. Entries beyond a
-/// sequence's length are -1. The views k and v then have shape pages, Hkv, size, D.
-struct PageTable {
-  const std::int32_t* entries = nullptr;
-  std::int64_t size = 1, stride = 0;
-};
-
-/// What an attention call reads. Shapes: q B,Hq,Lq,Dqk; k B,Hkv,Lk,Dqk; v B,Hkv,Lk,Dv. With `past` cached keys,
-/// past_k and past_v hold those and k and v the Lk - past new ones. Only what the call asks for is set.
-struct Inputs {
-  ConstTensor q, k, v;
-  std::optional<MaskTensor> mask;
-  ConstTensor past_k{}, past_v{};
-  std::optional<PageTable> pages{};
-  std::optional<BlockMask> blocks{};
-  std::span<const double> slopes{};  ///< ALiBi: Hq, or B,Hq where they differ by batch; exact in the accumulator's type
-  std::span<const double> sinks{};   ///< logits, likewise
-  /// Dropout: B,Hq,Lq,Lk bytes, 1 = kept; nullptr: drawn (reference/softmax/philox.h).
-  const std::uint8_t* keep = nullptr;
-  // Linear attention (reference/linear/linear_attention.h), in the storage type; broadcast axes have stride 0.
-  ConstTensor decay{};  ///< B,Hkv,L,Dk, logarithms of the factors
-  ConstTensor beta{};   ///< B,Hkv,L,1
-  ConstTensor state{};  ///< B,Hkv,Dk,Dv
-
-  /// The slope of query head h of `heads` in batch b.
-  double slope(std::int64_t heads, std::int64_t b, std::int64_t h) const {
-    const bool by_batch = slopes.size() > static_cast<std::size_t>(heads);
-    return slopes[static_cast<std::size_t>(by_batch ? b * heads + h : h)];
-  }
-};
-
-/// The same of a mask; a boolean one has a byte for each element.
-inline std::size_t span_bytes(const MaskTensor& mask) {
-  const std::size_t bytes = span_bytes(ConstTensor{mask.data, mask.dtype, mask.shape, mask.strides});
-  return mask.additive ? bytes : bytes / size_of(mask.dtype);
+/// One number for each query head, the same for all batches or each batch's own, as slopes and sinks are: dense.
+inline ConstTensor numbers_of_heads(const double* data, std::int64_t batch, std::int64_t heads, bool by_batch) {
+  return {data, DType::f64, {batch, heads, 1, 1}, {by_batch ? heads : 0, 1, 1, 1}};
 }
 
-/// What it writes, each only when asked for: out B,Hq,Lq,Dv and present_k, present_v B,Hkv,Lk,D in the storage type;
-/// lse B,Hq,Lq,1 in the accumulator's; the stages of the scores B,Hq,Lq,Lk in the storage type. raw and capped hold
-/// every pair, visible or not; biased is -inf and weights is 0 where a key is hidden. present_state B,Hkv,Dk,Dv is what
-/// linear attention leaves behind.
-struct Outputs {
-  MutableTensor out;
-  std::optional<MutableTensor> lse, raw, capped, biased, weights, present_k, present_v, present_state;
+/// Those numbers as a list: of every head, or of every batch and head where they differ; empty without the tensor.
+inline std::vector<double> list_numbers(const ConstTensor* numbers) {
+  std::vector<double> list;
+  if (!numbers) return list;
+  const std::int64_t batches = numbers->strides[0] == 0 ? 1 : numbers->shape[0];
+  each_index({batches, numbers->shape[1], 1, 1}, [&](std::int64_t b, std::int64_t h, std::int64_t, std::int64_t) {
+    list.push_back(load(numbers->data, numbers->dtype, numbers->offset(b, h, 0, 0)));
+  });
+  return list;
+}
+
+/// Whether a mask is added to the scores, and not a choice of keys.
+inline bool is_additive(const ConstTensor& mask) { return is_floating(mask.dtype); }
+
+/// What a call writes, each only where it was asked for. raw and capped hold every pair, visible or not; biased is -inf
+/// and weights is 0 where a key is hidden. present_state is what linear attention leaves behind.
+class Outputs : public Tensors<void> {
+ public:
+  const MutableTensor& out() const { return at(TensorId::out); }                ///< B,Hq,Lq,Dv in the storage type
+  const MutableTensor* lse() const { return find(TensorId::lse); }              ///< B,Hq,Lq,1 in the accumulator's
+  const MutableTensor* raw() const { return find(TensorId::raw); }              ///< B,Hq,Lq,Lk in the storage type
+  const MutableTensor* capped() const { return find(TensorId::capped); }        ///< likewise
+  const MutableTensor* biased() const { return find(TensorId::biased); }        ///< likewise
+  const MutableTensor* weights() const { return find(TensorId::weights); }      ///< likewise
+  const MutableTensor* present_k() const { return find(TensorId::present_k); }  ///< B,Hkv,Lk,Dqk in the storage type
+  const MutableTensor* present_v() const { return find(TensorId::present_v); }  ///< B,Hkv,Lk,Dv
+  const MutableTensor* present_state() const { return find(TensorId::present_state); }  ///< B,Hkv,Dk,Dv
 };
 
 /// Which of the two a present output repeats.

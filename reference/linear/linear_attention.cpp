@@ -36,9 +36,9 @@ LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, st
     : call_(p), inputs_(inputs), b_(b), key_head_(key_head), arithmetics_(arithmetics) {
   const auto keys = static_cast<std::size_t>(p.key_dim), columns = static_cast<std::size_t>(p.value_dim);
   state_.resize(keys * columns);
-  for (std::int64_t d = 0; inputs.state.data && d < p.key_dim; ++d) {
+  for (std::int64_t d = 0; inputs.state().data && d < p.key_dim; ++d) {
     for (std::int64_t m = 0; m < p.value_dim; ++m) {
-      state_[static_cast<std::size_t>(d * p.value_dim + m)] = attest::read(inputs.state, b, key_head, d, m);
+      state_[static_cast<std::size_t>(d * p.value_dim + m)] = attest::read(inputs.state(), b, key_head, d, m);
     }
   }
   errors_.assign(arithmetics.size(), {std::vector<double>(keys * columns), std::vector<double>(columns), false, {}});
@@ -58,15 +58,15 @@ void LinearState::read_token() {
   const std::int64_t t = tokens_;
   for (std::size_t d = 0; d < token_.key.size(); ++d) {
     const auto at = static_cast<std::int64_t>(d);
-    token_.key[d] = attest::read(inputs_.k, b_, key_head_, t, at);
+    token_.key[d] = attest::read(inputs_.k(), b_, key_head_, t, at);
     if (!call_.has_decay()) continue;
-    token_.decay_log[d] = attest::read(inputs_.decay, b_, key_head_, t, at);
+    token_.decay_log[d] = attest::read(inputs_.decay(), b_, key_head_, t, at);
     token_.decay[d] = std::exp(token_.decay_log[d]);
   }
   for (std::size_t m = 0; m < token_.value.size(); ++m) {
-    token_.value[m] = attest::read(inputs_.v, b_, key_head_, t, static_cast<std::int64_t>(m));
+    token_.value[m] = attest::read(inputs_.v(), b_, key_head_, t, static_cast<std::int64_t>(m));
   }
-  if (call_.has_beta()) token_.beta = attest::read(inputs_.beta, b_, key_head_, t, 0);
+  if (call_.has_beta()) token_.beta = attest::read(inputs_.beta(), b_, key_head_, t, 0);
 }
 
 void LinearState::step() {
@@ -193,7 +193,7 @@ void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& outp
   const std::size_t columns = token_.value.size();
   output.assign(columns, 0.0);
   for (std::size_t d = 0; d < token_.key.size(); ++d) {
-    const double q = attest::read(inputs_.q, b_, h, i, static_cast<std::int64_t>(d));
+    const double q = attest::read(inputs_.q(), b_, h, i, static_cast<std::int64_t>(d));
     for (std::size_t m = 0; m < columns; ++m) output[m] += q * state_[d * columns + m];
   }
   for (double& o : output) o *= call_.scale_value();
@@ -207,7 +207,7 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   const double scale = std::fabs(call_.scale_value());
   std::vector<double> query(keys);
   for (std::size_t d = 0; d < keys; ++d) {
-    query[d] = std::fabs(attest::read(inputs_.q, b_, h, i, static_cast<std::int64_t>(d)));
+    query[d] = std::fabs(attest::read(inputs_.q(), b_, h, i, static_cast<std::int64_t>(d)));
   }
   const double query_norm = norm(query) * kEvaluation;
   bound.assign(columns, kInfinity);

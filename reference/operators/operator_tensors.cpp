@@ -1,80 +1,31 @@
 #include "reference/operators/operator_tensors.h"
 
-#include <array>
 #include <cmath>
 
 #include "reference/arithmetic/rounding.h"
+#include "reference/call/tensor_table.h"
 #include "reference/linear/linear_attention.h"
-#include "reference/options/options.h"
 #include "reference/softmax/key_place.h"
 
 namespace attest {
 
-namespace {
-
-/// What the rules of linear attention read besides; options say how they are broadcast.
-constexpr InputTensor kDecay = {
-    "decay", &Inputs::decay, {Axis::batch, Axis::key_heads, Axis::queries, Axis::key_dim}, -1, 0};
-constexpr InputTensor kBeta = {"beta", &Inputs::beta, {Axis::batch, Axis::key_heads, Axis::queries, Axis::one}, 0, 1};
-
-Index4 extents_of(const Call& p, const std::array<Axis, 4>& axes) {
-  Index4 shape{};
-  for (std::size_t n = 0; n < 4; ++n) shape[n] = extent_of(p, axes[n]);
-  return shape;
-}
-
-}  // namespace
-
-std::vector<ExtraInput> extra_inputs(const Call& p) {
-  std::vector<ExtraInput> list;
-  const auto add = [&](const InputTensor& tensor, const std::array<Axis, 4>& stored) {
-    list.push_back({tensor.name, tensor.place, stored, extents_of(p, stored), extents_of(p, tensor.axes), tensor.low,
-                    tensor.high});
-  };
-  if (p.has_decay()) {
-    std::array<Axis, 4> stored = kDecay.axes;
-    if (p.decay_per_head) stored[3] = Axis::one;
-    add(kDecay, stored);
-  }
-  if (p.has_beta()) {
-    std::array<Axis, 4> stored = kBeta.axes;
-    if (p.beta_shared) stored[1] = Axis::one;
-    add(kBeta, stored);
-    if (p.key_heads == 0) list.back().shape[1] = 0;
-  }
-  const Problem problem = problem_of(p);
-  for (const Option& option : options()) {
-    if (option.input && option.is_set(problem)) add(*option.input, option.input->axes);
-  }
-  return list;
-}
-
-std::vector<InputTensor> input_tensors() {
-  std::vector<InputTensor> list = {kDecay, kBeta};
-  for (const Option& option : options()) {
-    if (option.input) list.push_back(*option.input);
-  }
-  return list;
-}
-
 double key_divisor(const Call& p) { return p.has_beta() ? std::sqrt(static_cast<double>(p.key_dim)) : 1; }
 
-std::vector<PresentOutput> present_outputs(const Call& p) {
-  if (!p.wants(Output::present)) return {};
-  if (p.op != Op::attention) {
-    return {{"present_state", &Outputs::present_state, {p.batch, p.key_heads, p.key_dim, p.value_dim}, false}};
+std::vector<TensorId> present_outputs(const Call& p) {
+  std::vector<TensorId> list;
+  for (const TensorId id : {TensorId::present_k, TensorId::present_v, TensorId::present_state}) {
+    if (has_tensor(p, id)) list.push_back(id);
   }
-  return {{"present_k", &Outputs::present_k, {p.batch, p.key_heads, p.key_length, p.key_dim}, true},
-          {"present_v", &Outputs::present_v, {p.batch, p.key_heads, p.key_length, p.value_dim}, true}};
+  return list;
 }
 
 namespace {
 
 /// Cached keys or values in front of the new ones, bit for bit.
-PresentValues expect_cache(const Inputs& inputs, const PresentOutput& output) {
+PresentValues expect_cache(const Call& p, const Inputs& inputs, TensorId output) {
   PresentValues present;
-  const Cache cache = output.place == &Outputs::present_v ? Cache::values : Cache::keys;
-  each_index(output.shape, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+  const Cache cache = output == TensorId::present_v ? Cache::values : Cache::keys;
+  each_index(seen_shape(p, output), [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
     present.values.push_back(load_cached(inputs, cache, b, h, j, d));
   });
   return present;
@@ -102,10 +53,10 @@ PresentValues expect_state(const Call& p, const Inputs& inputs, const std::vecto
 
 }  // namespace
 
-PresentValues expect_present(const Call& p, const Inputs& inputs, const PresentOutput& output,
+PresentValues expect_present(const Call& p, const Inputs& inputs, TensorId output,
                              const std::vector<Producer>& producers) {
-  if (p.op != Op::attention) return expect_state(p, inputs, producers);
-  PresentValues present = expect_cache(inputs, output);
+  if (!is_copied(output)) return expect_state(p, inputs, producers);
+  PresentValues present = expect_cache(p, inputs, output);
   present.bounds.assign(producers.size(), std::vector<double>(present.values.size()));
   return present;
 }

@@ -25,7 +25,7 @@ std::int64_t count_in_band(const Call& p, std::int64_t b, std::int64_t i) {
 
 double count_visible_pairs(const Call& p, const Inputs& inputs) {
   // Without a mask every head sees the same.
-  const bool by_head = inputs.mask || inputs.blocks, simple = !by_head && !p.segments;
+  const bool by_head = inputs.mask() || inputs.blocks(), simple = !by_head && !p.segments;
   double pairs = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < (by_head ? p.query_heads : 1); ++h) {

@@ -101,20 +101,6 @@ std::vector<std::string> Option::covered(const Problem& problem) const {
   return {kind == OptionKind::name ? key + "=" + *text : key};
 }
 
-std::int64_t extent_of(const Call& p, Axis axis) {
-  switch (axis) {
-    case Axis::one: return 1;
-    case Axis::batch: return p.batch;
-    case Axis::query_heads: return p.query_heads;
-    case Axis::key_heads: return p.key_heads;
-    case Axis::queries: return p.query_length;
-    case Axis::keys: return p.key_length;
-    case Axis::key_dim: return p.key_dim;
-    case Axis::value_dim: return p.value_dim;
-  }
-  return 1;
-}
-
 Option flag_option(std::string key, bool Call::*member) {
   Option option = option_of(std::move(key), OptionKind::flag, member);
   option.stands_alone = true;
@@ -180,7 +166,7 @@ Option numbers_option(std::string key, std::vector<double> Call::*member, bool C
   return option;
 }
 
-Option tensor_option(std::string key, bool Call::*member, const InputTensor& input) {
+Option tensor_option(std::string key, bool Call::*member, TensorId input) {
   Option option = flag_option(std::move(key), member);
   option.kind = OptionKind::tensor;
   option.input = input;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reference/call/problem.h"
-#include "reference/call/tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/options/feature.h"
 #include "reference/options/option_text.h"
 
@@ -36,19 +36,6 @@ enum class InFiles : std::uint8_t {
   unsaid,  ///< metadata could, but a file whose tensors are dense has no use for them
 };
 
-/// What an axis of an input tensor follows.
-enum class Axis : std::uint8_t { one, batch, query_heads, key_heads, queries, keys, key_dim, value_dim };
-
-std::int64_t extent_of(const Call& call, Axis axis);
-
-/// An input besides q, k, v and what belongs to masks and caches. Case lines fill it with uniform numbers.
-struct InputTensor {
-  std::string_view name;  ///< in files
-  ConstTensor Inputs::*place;
-  std::array<Axis, 4> axes;
-  double low, high;
-};
-
 struct Option {
   std::string key;
   OptionKind kind = OptionKind::composite;
@@ -62,7 +49,7 @@ struct Option {
   std::vector<std::string> samples;  ///< values worth trying, "" for the flag; the first is the plainest
   std::vector<std::string> choices;  ///< of a name: all of them
   std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
-  std::optional<InputTensor> input;  ///< of a tensor
+  std::optional<TensorId> input;  ///< of a tensor
   InFiles in_files = InFiles::said;
   int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
   std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
@@ -112,7 +99,7 @@ Option number_option(std::string key, std::optional<double> Call::*member, bool 
 /// With `alone`, a flag of the same name means numbers that come from elsewhere, and says so in that member.
 Option numbers_option(std::string key, std::vector<double> Call::*member, bool Call::*alone, std::string what,
                       bool minus_infinity = false);
-Option tensor_option(std::string key, bool Call::*member, const InputTensor& input);
+Option tensor_option(std::string key, bool Call::*member, TensorId input);
 
 /// One of `names`, in the order of the values of `Value`, which is an enumeration or bool.
 template <class Value, std::size_t N>

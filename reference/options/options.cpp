@@ -115,7 +115,9 @@ Option mask() {
 Option mask_type() {
   Option option = composite("mask.dtype", "f64|f32|f16|bf16", "of an additive mask; the call's type otherwise");
   option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) { p.mask_type = parse_enum<DType>(v, "type"); };
+  option.parse = [](Problem& p, const OptionText& v) {
+    p.mask_type = static_cast<DType>(parse_name(v, kFloatingNames, "type"));
+  };
   option.print = [](const Problem& p) -> std::optional<std::string> {
     if (!p.mask || !p.mask_type) return std::nullopt;
     return std::string(name_of(*p.mask_type));
@@ -322,7 +324,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
-    name_option("dtype", &Call::dtype, kNames<DType>, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
+    name_option("dtype", &Call::dtype, kFloatingNames, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
@@ -347,7 +349,7 @@ std::vector<Option> make_table() {
     integer_option("paged", &Call::page_size, 1, "a page size").values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
-    tensor_option("state", &Call::initial_state, {"past_state", &Inputs::state, {Axis::batch, Axis::key_heads, Axis::key_dim, Axis::value_dim}, -1, 1}).values("", "a state to start from").only(is_linear),
+    tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(is_linear),
 
     out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
@@ -355,8 +357,9 @@ std::vector<Option> make_table() {
   };
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
   for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
-  for (TensorId id : values_of<TensorId>()) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
-  for (TensorId id : values_of<TensorId>()) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
+  const std::initializer_list<TensorId> placed = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
+  for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
+  for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));

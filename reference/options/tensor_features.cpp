@@ -133,7 +133,7 @@ std::vector<Feature> mask_features() {
 
 std::vector<Feature> mask_type_features() {
   return {named_feature(
-      "mask.dtype", names_of<DType>(),
+      "mask.dtype", {kFloatingNames.begin(), kFloatingNames.end()},
       [](const Problem& p) -> Index {
         if (!p.mask || !p.mask->additive) return std::nullopt;
         return static_cast<std::size_t>(p.mask_dtype());

@@ -11,16 +11,16 @@ namespace attest {
 namespace {
 
 double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  if (!inputs.mask || !inputs.mask->additive) return 0;
-  return load(inputs.mask->data, inputs.mask->dtype, inputs.mask->offset(b, h, i, j));
+  const ConstTensor* mask = inputs.mask();
+  return mask && is_additive(*mask) ? load(mask->data, mask->dtype, mask->offset(b, h, i, j)) : 0;
 }
 
 /// Rows of one head, dense and in float64; rows that are not stored stay 0.
 std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
-  const ConstTensor& fresh = values ? inputs.v : inputs.k;
-  const ConstTensor& past = values ? inputs.past_v : inputs.past_k;
+  const ConstTensor& fresh = values ? inputs.v() : inputs.k();
+  const ConstTensor& past = values ? inputs.past_v() : inputs.past_k();
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
-  const std::int64_t stored = p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length;
+  const std::int64_t stored = p.packed_sequences() || inputs.page_table() ? p.key_count(b) : p.key_length;
   std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
   for (std::int64_t j = 0; j < stored; ++j) {
     const KeyPlace place = place_of_key(inputs, b, j);
@@ -64,10 +64,9 @@ bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h
   if (p.window_left != Call::kUnbounded && at.diagonal - at.key > p.window_left) in_band = false;
   if (p.window_right != Call::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
   if (!in_band && at.key >= p.prefix) return false;
-  if (inputs.blocks && !inputs.blocks->visible(b, h, i, j)) return false;
-  if (inputs.mask && !inputs.mask->additive) {
-    return static_cast<const std::uint8_t*>(inputs.mask->data)[inputs.mask->offset(b, h, i, j)] != 0;
-  }
+  if (inputs.blocks() && !inputs.block(b, h, i / p.blocks->rows, j / p.blocks->columns)) return false;
+  const ConstTensor* mask = inputs.mask();
+  if (mask && !is_additive(*mask)) return load(mask->data, mask->dtype, mask->offset(b, h, i, j)) != 0;
   return additive_at(inputs, b, h, i, j) != -kInfinity;
 }
 
@@ -88,10 +87,10 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
 
 Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
   Bias bias{additive_at(inputs_, b_, h_, i, j), 0};
-  if (!inputs_.slopes.empty()) {
+  if (inputs_.slopes()) {
     const Placement at = locate(call_, b_, i, j);
     const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
-    bias.alibi = -inputs_.slope(call_.query_heads, b_, h_) * distance;
+    bias.alibi = -inputs_.slope(b_, h_) * distance;
   }
   return bias;
 }
@@ -99,7 +98,7 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
 std::vector<double> Head::query_row(std::int64_t i) const {
   std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
   for (std::int64_t d = 0; d < call_.key_dim; ++d) {
-    q[static_cast<std::size_t>(d)] = load(inputs_.q.data, inputs_.q.dtype, inputs_.q.offset(b_, h_, i, d));
+    q[static_cast<std::size_t>(d)] = load(inputs_.q().data, inputs_.q().dtype, inputs_.q().offset(b_, h_, i, d));
   }
   return q;
 }
@@ -145,7 +144,7 @@ void Head::attend(std::int64_t i, Row& row) const {
   row.abs_products.resize(keys);
   row.weights.assign(keys, 0);
   row.output.assign(value_dim, 0);
-  row.sink = inputs_.sinks.empty() ? -kInfinity : inputs_.sinks[static_cast<std::size_t>(h_)];
+  row.sink = inputs_.sinks() ? inputs_.sink(h_) : -kInfinity;
   row.max = row.sink;
   row.sum = 0;
   row.lse = row.sink;
@@ -191,12 +190,11 @@ void Head::attend(std::int64_t i, Row& row) const {
 }
 
 void Head::dropout_factors(std::int64_t i, Row& row) const {
-  if (call_.dropout == 0 && !inputs_.keep) return;
+  if (call_.dropout == 0 && !inputs_.keep()) return;
   const std::uint64_t threshold = dropout_threshold(call_.dropout);
-  const std::int64_t first = ((b_ * call_.query_heads + h_) * call_.query_length + i) * call_.key_length;
   for (std::int64_t j = 0; j < call_.key_length; ++j) {
     const bool keep =
-        inputs_.keep ? inputs_.keep[first + j] != 0 : dropout_keeps(call_.dropout_seed, threshold, b_, h_, i, j);
+        inputs_.keep() ? inputs_.kept(b_, h_, i, j) : dropout_keeps(call_.dropout_seed, threshold, b_, h_, i, j);
     row.factors.push_back(keep ? 1 / (1 - call_.dropout) : 0);
   }
 }

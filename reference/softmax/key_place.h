@@ -14,9 +14,8 @@ struct KeyPlace {
 };
 
 inline KeyPlace place_of_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
-  if (inputs.pages)
-    return {false, inputs.pages->entries[b * inputs.pages->stride + j / inputs.pages->size], j % inputs.pages->size};
-  const std::int64_t past = inputs.past_k.data ? inputs.past_k.shape[2] : 0;
+  if (inputs.page_table()) return {false, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
+  const std::int64_t past = inputs.past_k().shape[2];
   return j < past ? KeyPlace{true, b, j} : KeyPlace{false, b, j - past};
 }
 
@@ -25,7 +24,7 @@ inline double load_cached(const Inputs& inputs, Cache cache, std::int64_t b, std
                           std::int64_t d) {
   const KeyPlace place = place_of_key(inputs, b, j);
   const bool keys = cache == Cache::keys;
-  const ConstTensor& from = place.past ? (keys ? inputs.past_k : inputs.past_v) : (keys ? inputs.k : inputs.v);
+  const ConstTensor& from = place.past ? (keys ? inputs.past_k() : inputs.past_v()) : (keys ? inputs.k() : inputs.v());
   return load(from.data, from.dtype, from.offset(place.batch, h, place.row, d));
 }
 

@@ -52,12 +52,12 @@ ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
     exact.raw.push_back(t);
     if (p.softcap) t = Big(*p.softcap) * tanh(t / *p.softcap);
     exact.capped.push_back(t);
-    const bool biased = (head.inputs().mask && head.inputs().mask->additive) || !head.inputs().slopes.empty();
+    const bool biased = (head.inputs().mask() && is_additive(*head.inputs().mask())) || head.inputs().slopes();
     if (biased && row.seen[j]) {
       const Placement at = locate(p, head.batch(), i, key);
-      if (head.inputs().mask && head.inputs().mask->additive) t = t + head.bias(i, key).additive;
-      if (!head.inputs().slopes.empty()) {
-        const double slope = head.inputs().slope(p.query_heads, head.batch(), head.head());
+      if (head.inputs().mask() && is_additive(*head.inputs().mask())) t = t + head.bias(i, key).additive;
+      if (head.inputs().slopes()) {
+        const double slope = head.inputs().slope(head.batch(), head.head());
         t = t - Big(slope) * static_cast<double>(std::abs(at.diagonal - at.key));
       }
     }
@@ -145,23 +145,24 @@ class Audit {
         const bool ran = n < takers.size();
         for (std::size_t c = 0; c < columns && p.wants(Output::o); ++c) {
           const std::size_t at = r * columns + c;
-          compare("o", exact.output[c], e.out[at], e.own.out[at], n,
+          compare("o", exact.output[c], e.of(TensorId::out)[at], e.own.of(TensorId::out)[at], n,
                   ran ? outputs[n].out(b, h, i, static_cast<std::int64_t>(c)) : 0,
-                  ran ? e.bounds_for(producers[n]).out[at] : 0);
+                  ran ? e.bounds_for(producers[n]).of(TensorId::out)[at] : 0);
         }
         if (p.wants(Output::lse) && !exact.empty) {
-          compare("lse", exact.lse, e.lse[r], e.own.lse[r], n, ran ? outputs[n].lse(b, h, i) : 0,
-                  ran ? e.bounds_for(producers[n]).lse[r] : 0);
+          compare("lse", exact.lse, e.of(TensorId::lse)[r], e.own.of(TensorId::lse)[r], n,
+                  ran ? outputs[n].lse(b, h, i) : 0, ran ? e.bounds_for(producers[n]).of(TensorId::lse)[r] : 0);
         }
         for (std::size_t s = 0; s < kScoreStages.size(); ++s) {
-          if (!p.wants(kScoreStages[s])) continue;
+          const TensorId id = kScoreStages[s];
+          if (!has_tensor(p, id)) continue;
           const auto& list = s == 0 ? exact.raw : s == 1 ? exact.capped : s == 2 ? exact.biased : exact.weights;
           for (std::size_t j = 0; j < keys; ++j) {
             const std::size_t at = r * keys + j;
-            if (std::isinf(e.stages[s][at])) continue;  // hidden: -inf by definition
-            compare("stage", list[j], e.stages[s][at], e.own.stages[s][at], n,
-                    ran ? outputs[n].stage(kScoreStages[s], b, h, i, static_cast<std::int64_t>(j)) : 0,
-                    ran ? e.bounds_for(producers[n]).stages[s][at] : 0);
+            if (std::isinf(e.of(id)[at])) continue;  // hidden: -inf by definition
+            compare("stage", list[j], e.of(id)[at], e.own.of(id)[at], n,
+                    ran ? outputs[n].at(id, b, h, i, static_cast<std::int64_t>(j)) : 0,
+                    ran ? e.bounds_for(producers[n]).of(id)[at] : 0);
           }
         }
       }
@@ -207,23 +208,23 @@ class Audit {
         }
       }
     };
-    if (p.initial_state) each([&](Big& s, std::int64_t d, std::int64_t m) { s = read(inputs.state, g, d, m); });
+    if (p.initial_state) each([&](Big& s, std::int64_t d, std::int64_t m) { s = read(inputs.state(), g, d, m); });
     for (std::int64_t t = 0; t <= i; ++t) {
       std::vector<Big> retrieved(static_cast<std::size_t>(p.value_dim));
       each([&](Big& s, std::int64_t d, std::int64_t m) {
-        if (p.has_decay()) s = s * exp(read(inputs.decay, g, t, d));
-        retrieved[static_cast<std::size_t>(m)] += s * read(inputs.k, g, t, d);
+        if (p.has_decay()) s = s * exp(read(inputs.decay(), g, t, d));
+        retrieved[static_cast<std::size_t>(m)] += s * read(inputs.k(), g, t, d);
       });
       each([&](Big& s, std::int64_t d, std::int64_t m) {
-        Big value = read(inputs.v, g, t, m);
-        if (p.has_beta()) value = read(inputs.beta, g, t, 0) * (value - retrieved[static_cast<std::size_t>(m)]);
-        s += read(inputs.k, g, t, d) * value;
+        Big value = read(inputs.v(), g, t, m);
+        if (p.has_beta()) value = read(inputs.beta(), g, t, 0) * (value - retrieved[static_cast<std::size_t>(m)]);
+        s += read(inputs.k(), g, t, d) * value;
       });
     }
     ExactRow exact;
     exact.output.resize(static_cast<std::size_t>(p.value_dim));
     each([&](const Big& s, std::int64_t d, std::int64_t m) {
-      exact.output[static_cast<std::size_t>(m)] += read(inputs.q, h, i, d) * s;
+      exact.output[static_cast<std::size_t>(m)] += read(inputs.q(), h, i, d) * s;
     });
     for (Big& o : exact.output) o = o * p.scale_value();
     return exact;

@@ -112,18 +112,16 @@ class FaultyPlan : public Plan {
   void upload(const Inputs& inputs) override {
     inputs_ = inputs;
     if (fault_ == Fault::ignores_strides) {
-      for (ConstTensor* t : {&inputs_.q, &inputs_.k, &inputs_.v}) {
-        const Index4& n = t->shape;
-        t->strides = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+      for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
+        ConstTensor& t = inputs_.change(id);
+        const Index4& n = t.shape;
+        const Index4 dense = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
         // Never beyond what was given: the mistake is a wrong number, not a crash.
-        for (int axis = 0; axis < 4; ++axis) {
-          const ConstTensor& real = axis_source(inputs, t);
-          if (real.strides[axis] < t->strides[axis]) t->strides[axis] = real.strides[axis];
-        }
+        for (std::size_t axis = 0; axis < 4; ++axis) t.strides[axis] = std::min(t.strides[axis], dense[axis]);
       }
     }
-    if (fault_ == Fault::mask_broadcast_offset && inputs_.mask && inputs_.mask->strides[0] == 0 &&
-        inputs_.mask->strides[1] != 0 && p_.query_heads > 1) {
+    if (fault_ == Fault::mask_broadcast_offset && inputs_.mask() && inputs_.mask()->strides[0] == 0 &&
+        inputs_.mask()->strides[1] != 0 && p_.query_heads > 1) {
       shift_heads_ = true;
     }
   }
@@ -144,7 +142,7 @@ class FaultyPlan : public Plan {
 
   void download(const Outputs& outputs) override {
     if (fault_ == Fault::no_output) return;
-    const View<Real> out = outputs.out.as<Real>();
+    const View<Real> out = outputs.out().as<Real>();
     std::size_t row = 0;
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
@@ -152,7 +150,7 @@ class FaultyPlan : public Plan {
           for (std::int64_t c = 0; c < p_.value_dim; ++c) {
             out(b, h, i, c) = out_[row * static_cast<std::size_t>(p_.value_dim) + static_cast<std::size_t>(c)];
           }
-          if (outputs.lse) outputs.lse->as<Real>()(b, h, i, 0) = lse_[row];
+          if (outputs.lse()) outputs.lse()->as<Real>()(b, h, i, 0) = lse_[row];
         }
       }
     }
@@ -162,10 +160,6 @@ class FaultyPlan : public Plan {
   }
 
  private:
-  static const ConstTensor& axis_source(const Inputs& inputs, const ConstTensor* t) {
-    return t->data == inputs.q.data ? inputs.q : t->data == inputs.k.data ? inputs.k : inputs.v;
-  }
-
   std::int64_t offset() const {
     if (fault_ != Fault::wrong_corner) return p_.diagonal_offset(0);
     return p_.align == Align::bottom_right ? 0 : p_.key_length - p_.query_length;
@@ -174,7 +168,7 @@ class FaultyPlan : public Plan {
   bool in_range(std::int64_t i, std::int64_t j) const {
     const std::int64_t diagonal = i + offset();
     if (p_.causal && j > diagonal + (fault_ == Fault::mask_off_by_one ? 1 : 0)) return false;
-    if (fault_ == Fault::window_ignored_without_mask && !inputs_.mask) return true;
+    if (fault_ == Fault::window_ignored_without_mask && !inputs_.mask()) return true;
     if (p_.window_left != Call::kUnbounded &&
         diagonal - j > p_.window_left - (fault_ == Fault::window_off_by_one ? 1 : 0)) {
       return false;
@@ -189,13 +183,13 @@ class FaultyPlan : public Plan {
   std::int64_t keys_shown(std::int64_t b, std::int64_t h) const {
     std::int64_t count = 0;
     for (std::int64_t j = 0; j < p_.key_length; ++j) {
-      count += static_cast<const std::uint8_t*>(inputs_.mask->data)[inputs_.mask->offset(b, h, 0, j)] != 0;
+      count += static_cast<const std::uint8_t*>(inputs_.mask()->data)[inputs_.mask()->offset(b, h, 0, j)] != 0;
     }
     return count;
   }
 
   void attend(std::int64_t b, std::int64_t h, std::int64_t i, std::size_t row) {
-    const auto q = inputs_.q.as<const Real>(), k = inputs_.k.as<const Real>(), v = inputs_.v.as<const Real>();
+    const auto q = inputs_.q().as<const Real>(), k = inputs_.k().as<const Real>(), v = inputs_.v().as<const Real>();
     std::int64_t g = fault_ == Fault::heads_tiled ? h % p_.key_heads : h / p_.heads_per_group();
     if (fault_ == Fault::few_key_heads && p_.key_heads < 8 && g + 1 == p_.key_heads) g = 0;
     double scale = p_.scale_value();
@@ -211,20 +205,20 @@ class FaultyPlan : public Plan {
     for (std::int64_t j = 0; j < p_.key_length; ++j) {
       if (!in_range(i, j)) continue;
       Real bias = 0;
-      if (inputs_.mask && fault_ != Fault::ignored_mask) {
+      if (inputs_.mask() && fault_ != Fault::ignored_mask) {
         std::int64_t mask_head = shift_heads_ ? (h + b) % p_.query_heads : h;
         if (fault_ == Fault::mask_by_key_head) mask_head = h / p_.heads_per_group();
         const std::int64_t sequence = fault_ == Fault::mask_of_eight_batches ? b % 8 : b;
-        std::int64_t at = inputs_.mask->offset(sequence, mask_head, i, j);
+        std::int64_t at = inputs_.mask()->offset(sequence, mask_head, i, j);
         if (fault_ == Fault::mask_index_wraps) at = static_cast<std::int64_t>(static_cast<std::uint32_t>(2 * at) / 2);
-        if (!inputs_.mask->additive) {
+        if (!is_additive(*inputs_.mask())) {
           if (fault_ == Fault::mask_as_length && !p_.mask->kept[2]) {
             if (j >= keys_shown(b, h)) continue;
-          } else if (!static_cast<const std::uint8_t*>(inputs_.mask->data)[at]) {
+          } else if (!static_cast<const std::uint8_t*>(inputs_.mask()->data)[at]) {
             continue;
           }
         } else {
-          bias = static_cast<Real>(load(inputs_.mask->data, inputs_.mask->dtype, at));
+          bias = static_cast<Real>(load(inputs_.mask()->data, inputs_.mask()->dtype, at));
           if (bias == kHidden && fault_ == Fault::finite_math) bias = 0;
           if (fault_ == Fault::mask_clipped) bias = std::min(bias, Real{10});
           if (fault_ == Fault::mask_on_the_diagonal_alone && p_.causal && i / kTile != j / kTile && bias != kHidden)
@@ -252,11 +246,16 @@ class FaultyPlan : public Plan {
       max = std::max(max, s[static_cast<std::size_t>(j)]);
       if (std::isnan(s[static_cast<std::size_t>(j)])) max = s[static_cast<std::size_t>(j)];
     }
-    finish(b, g, row, s, seen, max, v);
+    finish({b, h, g, i}, row, s, seen, max, v);
   }
 
-  void finish(std::int64_t b, std::int64_t g, std::size_t row, std::vector<Real>& s, const std::vector<char>& seen,
-              Real max, const View<const Real>& v) {
+  /// A row of a query head, and its key head.
+  struct At {
+    std::int64_t b, h, g, i;
+  };
+
+  void finish(const At& at, std::size_t row, std::vector<Real>& s, const std::vector<char>& seen, Real max,
+              const View<const Real>& v) {
     const bool any = std::find(seen.begin(), seen.end(), 1) != seen.end();
     Real* out = out_.data() + row * static_cast<std::size_t>(p_.value_dim);
     lse_[row] = fault_ == Fault::lse_plus_infinity ? std::numeric_limits<Real>::infinity()
@@ -284,8 +283,8 @@ class FaultyPlan : public Plan {
       std::int64_t key = static_cast<std::int64_t>(j);
       if (fault_ == Fault::stride_zero_tail && v.strides[1] == 0 && s.size() % 32 == 1 && j + 1 == s.size()) key = 0;
       // A keep tensor may be given without a probability; drawn dropout is refused.
-      if (inputs_.keep && !inputs_.keep[row * s.size() + j]) continue;
-      for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] += s[j] * v(b, g, key, c);
+      if (inputs_.keep() && !inputs_.kept(at.b, at.h, at.i, static_cast<std::int64_t>(j))) continue;
+      for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] += s[j] * v(at.b, at.g, key, c);
     }
     for (std::int64_t c = 0; c < p_.value_dim; ++c) out[c] /= sum;
     if (any) lse_[row] = (max + std::log(sum)) * (fault_ == Fault::lse_in_base_2 ? Real(1.4426950408889634) : Real{1});

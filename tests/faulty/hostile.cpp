@@ -137,17 +137,17 @@ class HostilePlan : public Plan {
         break;
       case Attack::leaks_memory: leak(MAP_PRIVATE); break;
       case Attack::leaks_shared_memory: leak(MAP_SHARED); break;
-      case Attack::reads_beyond_k: touch(inputs_.k, inputs_.k.shape[1] * inputs_.k.strides[1]); break;
-      case Attack::reads_before_v: touch(inputs_.v, -1024); break;
-      case Attack::changes_its_input: *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0; break;
+      case Attack::reads_beyond_k: touch(inputs_.k(), inputs_.k().shape[1] * inputs_.k().strides[1]); break;
+      case Attack::reads_before_v: touch(inputs_.v(), -1024); break;
+      case Attack::changes_its_input: *static_cast<float*>(const_cast<void*>(inputs_.q().data)) = 0; break;
       default: break;
     }
   }
 
   void download(const Outputs& outputs) override {
     inner_->download(outputs);
-    auto* out = static_cast<float*>(outputs.out.data);
-    const std::int64_t elements = outputs.out.shape[0] * outputs.out.strides[0];
+    auto* out = static_cast<float*>(outputs.out().data);
+    const std::int64_t elements = outputs.out().shape[0] * outputs.out().strides[0];
     if (attack_ == Attack::writes_beyond_o) out[elements] = 1;
     if (attack_ == Attack::writes_before_o) out[-1] = 1;
     if (attack_ == Attack::right_the_first_time && calls_ > 1) out[0] += 1;

@@ -74,16 +74,16 @@ class KeepingPlan : public Plan {
     Inputs now = inputs;
     runs_here_ = 0;
     if (keeping_ == Keeping::sample_of_values) {
-      const auto* bytes = static_cast<const std::byte*>(inputs.v.data);
-      const std::size_t size = span_bytes(inputs.v);
-      const bool known = packed_.size() == size && size > 0 && at_ == inputs.v.data &&
-                         std::memcmp(packed_.data(), bytes, size_of(inputs.v.dtype)) == 0;
+      const auto* bytes = static_cast<const std::byte*>(inputs.v().data);
+      const std::size_t size = span_bytes(inputs.v());
+      const bool known = packed_.size() == size && size > 0 && at_ == inputs.v().data &&
+                         std::memcmp(packed_.data(), bytes, size_of(inputs.v().dtype)) == 0;
       if (!known) packed_.assign(bytes, bytes + size);
-      at_ = inputs.v.data;
-      now.v.data = packed_.data();
+      at_ = inputs.v().data;
+      now.change(TensorId::v).data = packed_.data();
     }
-    far_ = is_far(inputs.q) || is_far(inputs.k) || is_far(inputs.v) || (inputs.mask && is_far(*inputs.mask));
-    shared_ = inputs.k.data == inputs.v.data && inputs.k.shape[2] > 0;
+    far_ = is_far(inputs.q()) || is_far(inputs.k()) || is_far(inputs.v()) || (inputs.mask() && is_far(*inputs.mask()));
+    shared_ = inputs.k().data == inputs.v().data && inputs.k().shape[2] > 0;
     plan_->upload(now);
   }
 
@@ -96,7 +96,7 @@ class KeepingPlan : public Plan {
 
   void download(const Outputs& outputs) override {
     plan_->download(outputs);
-    const MutableTensor& o = outputs.out;
+    const MutableTensor& o = outputs.out();
     if (keeping_ == Keeping::whole_vectors) write_whole_vectors(o);
     if (!is_wrong() && !(keeping_ == Keeping::index_of_32_bits && is_far(o))) return;
     each_index(o.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {

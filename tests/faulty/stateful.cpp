@@ -120,30 +120,29 @@ class StatefulPlan : public Plan {
     Inputs now = inputs;
     const bool large = dense_multiply_adds(call_) > kLarge;
     if (kept_ == Kept::keys_by_address) {
-      auto& packed = keys_[now.k.data];
-      if (packed.empty()) packed = bytes_at(now.k.data, span_bytes(now.k));
-      now.k.data = packed.data();
+      ConstTensor& keys = now.change(TensorId::k);
+      auto& packed = keys_[keys.data];
+      if (packed.empty()) packed = bytes_at(keys.data, span_bytes(keys));
+      keys.data = packed.data();
     }
-    if (now.mask && (kept_ == Kept::first_mask || (kept_ == Kept::first_mask_of_large && large))) {
-      now.mask->data = first(now.mask->data, span_bytes(*now.mask));
-    }
-    if (now.pages && kept_ == Kept::first_page_table) {
-      const auto entries = static_cast<std::size_t>(call_.batch * now.pages->stride);
-      now.pages->entries = static_cast<const std::int32_t*>(first(now.pages->entries, entries * 4));
-    }
-    if (now.blocks && kept_ == Kept::first_blocks) {
-      const auto count = call_.batch * now.blocks->heads * now.blocks->rows * now.blocks->columns;
-      now.blocks->data = static_cast<const std::uint8_t*>(first(now.blocks->data, static_cast<std::size_t>(count)));
-    }
-    if (!now.sinks.empty() && kept_ == Kept::first_sinks) {
-      now.sinks = {static_cast<const double*>(first(now.sinks.data(), now.sinks.size_bytes())), now.sinks.size()};
-    }
-    if (!now.slopes.empty() && kept_ == Kept::first_slopes) {
+    if (kept_ == Kept::first_mask || (kept_ == Kept::first_mask_of_large && large)) keep_first(now, TensorId::mask);
+    if (kept_ == Kept::first_page_table) keep_first(now, TensorId::page_table);
+    if (kept_ == Kept::first_blocks) keep_first(now, TensorId::blocks);
+    if (kept_ == Kept::first_sinks) keep_first(now, TensorId::sinks);
+    if (now.slopes() && kept_ == Kept::first_slopes) {
       const auto [known, fresh] = shared_.first_slopes.try_emplace(sizes_of(call_));
-      if (fresh) known->second.assign(now.slopes.begin(), now.slopes.end());
-      now.slopes = known->second;
+      if (fresh) known->second = list_numbers(now.slopes());
+      const bool by_batch = static_cast<std::int64_t>(known->second.size()) > call_.query_heads;
+      now.set(TensorId::slopes, numbers_of_heads(known->second.data(), call_.batch, call_.query_heads, by_batch));
     }
     plan_->upload(now);
+  }
+
+  /// The tensor as it was when the plan saw it first.
+  void keep_first(Inputs& now, TensorId id) {
+    if (!now.has(id)) return;
+    ConstTensor& tensor = now.change(id);
+    tensor.data = first(tensor.data, span_bytes(tensor));
   }
 
   void run() override {
@@ -156,13 +155,13 @@ class StatefulPlan : public Plan {
 
   void download(const Outputs& outputs) override {
     std::vector<double> before;
-    each_output(outputs.out, [&](double x, std::size_t) {
+    each_output(outputs.out(), [&](double x, std::size_t) {
       before.push_back(x);
       return x;
     });
     plan_->download(outputs);
     ++downloads_;
-    each_output(outputs.out, [&](double x, std::size_t n) { return handed_out(x, n, before); });
+    each_output(outputs.out(), [&](double x, std::size_t n) { return handed_out(x, n, before); });
   }
 
  private:

@@ -16,6 +16,19 @@ struct ChangedInputs {
   std::vector<double> slopes, sinks;
   std::vector<std::int32_t> pages;
   std::vector<std::uint8_t> blocks;
+
+  /// What stands in the list, if anything, becomes the input.
+  void give_slopes(const Call& p) {
+    const bool by_batch = slopes.size() > static_cast<std::size_t>(p.query_heads);
+    if (slopes.empty()) return;
+    inputs.set(TensorId::slopes, numbers_of_heads(slopes.data(), p.batch, p.query_heads, by_batch));
+  }
+  void give_sinks(const Call& p) {
+    if (!sinks.empty()) inputs.set(TensorId::sinks, numbers_of_heads(sinks.data(), 1, p.query_heads, false));
+  }
+  void give_blocks(const Index4& n) {
+    inputs.set(TensorId::blocks, {blocks.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+  }
 };
 
 struct Mistake {
@@ -57,20 +70,20 @@ void leave_out_last_row(const Call& p, const Outputs& o) {
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) { last = {b, h, l}; });
   if (last[0] < 0) return;
   const auto unwritten = [](double, std::int64_t) { return std::nan(""); };
-  if (p.wants(Output::o)) each_in_row(o.out, last[0], last[1], last[2], unwritten);
-  for (const auto* stage : {&o.lse, &o.raw, &o.capped, &o.biased, &o.weights}) {
-    if (*stage) each_in_row(**stage, last[0], last[1], last[2], unwritten);
+  if (p.wants(Output::o)) each_in_row(o.out(), last[0], last[1], last[2], unwritten);
+  for (const MutableTensor* result : {o.lse(), o.raw(), o.capped(), o.biased(), o.weights()}) {
+    if (result) each_in_row(*result, last[0], last[1], last[2], unwritten);
   }
-  if (o.present_state) each_in_row(*o.present_state, last[0], 0, 0, unwritten);
+  if (o.present_state()) each_in_row(*o.present_state(), last[0], 0, 0, unwritten);
 }
 
 void round_to_bf16(const Call& p, const Outputs& o) {
   const auto rounded = [](double x, std::int64_t) { return static_cast<double>(bf16_to_float(to_bf16(x))); };
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
-    if (p.wants(Output::o)) each_in_row(o.out, b, h, l, rounded);
-    if (o.lse) each_in_row(*o.lse, b, h, l, rounded);
+    if (p.wants(Output::o)) each_in_row(o.out(), b, h, l, rounded);
+    if (o.lse()) each_in_row(*o.lse(), b, h, l, rounded);
   });
-  if (o.present_state) each_element(*o.present_state, [&](double x) { return rounded(x, 0); });
+  if (o.present_state()) each_element(*o.present_state(), [&](double x) { return rounded(x, 0); });
 }
 
 /// The first row of the run before stands in the first row, as far as it reaches.
@@ -81,7 +94,7 @@ void keep_first_row(const Call& p, const Outputs& o) {
     if (!first || !p.wants(Output::o)) return;
     first = false;
     std::vector<double> now;
-    each_in_row(o.out, b, h, l, [&](double x, std::int64_t d) {
+    each_in_row(o.out(), b, h, l, [&](double x, std::int64_t d) {
       now.push_back(x);
       return d < static_cast<std::int64_t>(kept.size()) ? kept[static_cast<std::size_t>(d)] : x;
     });
@@ -92,7 +105,7 @@ void keep_first_row(const Call& p, const Outputs& o) {
 void zero_last_feature(const Call& p, const Outputs& o) {
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
     if (!p.wants(Output::o)) return;
-    each_in_row(o.out, b, h, l, [&](double x, std::int64_t d) { return d + 1 == p.value_dim ? 0 : x; });
+    each_in_row(o.out(), b, h, l, [&](double x, std::int64_t d) { return d + 1 == p.value_dim ? 0 : x; });
   });
 }
 
@@ -100,19 +113,29 @@ void zero_last_feature(const Call& p, const Outputs& o) {
 /// so.
 void hide_last_key(const Call& p, ChangedInputs& c) {
   if (p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
-  const std::optional<BlockMask> given = c.inputs.blocks;
-  const std::int64_t rows = given ? given->rows : 1, rows_per_block = given ? given->rows_per_block : p.query_length;
+  const bool given = c.inputs.blocks() != nullptr;
+  const std::int64_t rows = given ? c.inputs.blocks()->shape[2] : 1, columns = given ? p.blocks->columns : 1;
   c.blocks.resize(static_cast<std::size_t>(p.batch * p.query_heads * rows * p.key_length));
   auto entry = c.blocks.begin();
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t j = 0; j < p.key_length; ++j)
-          *entry++ = j + 1 != p.key_count(b) && (!given || given->visible(b, h, r * rows_per_block, j));
+          *entry++ = j + 1 != p.key_count(b) && (!given || c.inputs.block(b, h, r, j / columns));
       }
     }
   }
-  c.inputs.blocks = BlockMask{c.blocks.data(), p.query_heads, rows, p.key_length, rows_per_block, 1};
+  c.give_blocks({p.batch, p.query_heads, rows, p.key_length});
+}
+
+/// Blocks as large as hide_last_key gives them.
+void split_blocks(Call& p) {
+  if (p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
+  p.blocks = BlockSpec{p.blocks ? p.blocks->rows : p.query_length, 1};
+}
+
+bool loses_last_key(const Call& p) {
+  return p.page_size && (p.key_length + *p.page_size - 1) / *p.page_size % 256 == 0;
 }
 
 constexpr std::array kMistakes = {
@@ -132,46 +155,43 @@ constexpr std::array kMistakes = {
     Mistake{"state_dropped", "linear attention that always starts from zeros",
             [](Call& p) { p.initial_state = false; }},
     Mistake{"decay_of_the_first_dimension", "one decay for all key dimensions", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.decay.strides[3] = 0; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::decay).strides[3] = 0; }},
     Mistake{"beta_of_the_first_head", "one beta for all heads", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.beta.strides[1] = 0; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::beta).strides[1] = 0; }},
     Mistake{"state_never_written", "an empty state is handed out", nullptr, nullptr,
             [](const Call&, const Outputs& outputs) {
-              if (outputs.present_state) each_element(*outputs.present_state, [](double) { return 0.0; });
+              if (outputs.present_state()) each_element(*outputs.present_state(), [](double) { return 0.0; });
             }},
     Mistake{"alibi_dropped", "ALiBi is accepted and ignored (26)", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.slopes = {}; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::slopes); }},
     Mistake{"alibi_for_powers_of_two", "the slopes of 2^(-8i/n) for any head count", nullptr,
             [](const Call& p, ChangedInputs& c) {
               if (!p.alibi || !p.alibi_slopes.empty()) return;
               for (std::int64_t h = 1; h <= p.query_heads; ++h) {
                 c.slopes.push_back(std::exp2(-8.0 * static_cast<double>(h) / static_cast<double>(p.query_heads)));
               }
-              c.inputs.slopes = c.slopes;
+              c.give_slopes(p);
             }},
     Mistake{"slopes_of_batch_0", "every batch uses the first one's slopes (86)", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (p.slopes_per_batch()) c.inputs.slopes = c.inputs.slopes.first(static_cast<std::size_t>(p.query_heads));
+              if (p.slopes_per_batch()) c.inputs.change(TensorId::slopes).strides[0] = 0;
             }},
     Mistake{"alibi_heads_reversed", "slopes given to the wrong heads", nullptr,
-            [](const Call&, ChangedInputs& c) {
-              c.slopes.assign(c.inputs.slopes.rbegin(), c.inputs.slopes.rend());
-              c.inputs.slopes = c.slopes;
+            [](const Call& p, ChangedInputs& c) {
+              c.slopes = list_numbers(c.inputs.slopes());
+              std::ranges::reverse(c.slopes);
+              c.give_slopes(p);
             }},
     Mistake{"sink_of_minus_infinity_is_0", "a head without a sink (-inf) has one of 0 (83)", nullptr,
-            [](const Call&, ChangedInputs& c) {
-              c.sinks.assign(c.inputs.sinks.begin(), c.inputs.sinks.end());
+            [](const Call& p, ChangedInputs& c) {
+              c.sinks = list_numbers(c.inputs.sinks());
               for (double& sink : c.sinks) sink = sink == -kInfinity ? 0 : sink;
-              c.inputs.sinks = c.sinks;
+              c.give_sinks(p);
             }},
     Mistake{"sinks_dropped", "sinks are accepted and ignored (26)", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.sinks = {}; }},
+            [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::sinks); }},
     Mistake{"sink_of_head_0", "every head uses the first head's sink", nullptr,
-            [](const Call&, ChangedInputs& c) {
-              if (c.inputs.sinks.empty()) return;
-              c.sinks.assign(c.inputs.sinks.size(), c.inputs.sinks[0]);
-              c.inputs.sinks = c.sinks;
-            }},
+            [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::sinks).strides[1] = 0; }},
     Mistake{"key_lengths_dropped", "key lengths are accepted and ignored (18)",
             [](Call& p) {
               if (p.lengths && !p.packed_sequences() && !p.page_size) {
@@ -207,15 +227,10 @@ constexpr std::array kMistakes = {
     Mistake{"prefix_off_by_one", "one key of the prefix too few",
             [](Call& p) { p.prefix = std::max<std::int64_t>(p.prefix - 1, 0); }},
     Mistake{"blocks_dropped", "the block mask is accepted and ignored (26)", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.blocks.reset(); }},
+            [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::blocks); }},
     Mistake{"blocks_of_head_0", "every head uses the first head's blocks", nullptr,
-            [](const Call& p, ChangedInputs& c) {
-              if (!c.inputs.blocks) return;
-              const auto size = static_cast<std::size_t>(c.inputs.blocks->rows * c.inputs.blocks->columns);
-              for (std::int64_t n = 0; n < p.batch * p.query_heads; ++n) {
-                c.blocks.insert(c.blocks.end(), c.inputs.blocks->data, c.inputs.blocks->data + size);
-              }
-              c.inputs.blocks->data = c.blocks.data();
+            [](const Call&, ChangedInputs& c) {
+              for (const std::size_t axis : {0, 1}) c.inputs.change(TensorId::blocks).strides[axis] = 0;
             }},
     Mistake{"dropout_dropped", "dropout is accepted and ignored (26)", [](Call& p) { p.dropout = 0; }},
     Mistake{"dropout_of_another_seed", "keep decisions drawn from seed + 1",
@@ -228,32 +243,34 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"pages_in_order", "the page table is ignored", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (!c.inputs.pages) return;
-              c.pages.resize(static_cast<std::size_t>(p.batch * c.inputs.pages->stride));
-              const auto pages = static_cast<std::int32_t>(c.inputs.k.shape[0]);
+              if (!c.inputs.page_table()) return;
+              ConstTensor& table = c.inputs.change(TensorId::page_table);
+              c.pages.resize(static_cast<std::size_t>(p.batch * table.shape[3]));
+              const auto pages = static_cast<std::int32_t>(c.inputs.k().shape[0]);
               for (std::size_t n = 0; pages > 0 && n < c.pages.size(); ++n)
                 c.pages[n] = static_cast<std::int32_t>(n) % pages;
-              c.inputs.pages->entries = c.pages.data();
+              table.data = c.pages.data();
+              table.strides = {table.shape[3], 0, 0, 1};
             }},
     Mistake{"raw_after_cap", "raw scores are handed out capped (the ONNX evaluator's mode 0)", nullptr, nullptr,
             [](const Call& p, const Outputs& o) {
-              if (!o.raw || !p.softcap) return;
-              each_element(*o.raw, [&](double x) { return *p.softcap * std::tanh(x / *p.softcap); });
+              if (!o.raw() || !p.softcap) return;
+              each_element(*o.raw(), [&](double x) { return *p.softcap * std::tanh(x / *p.softcap); });
             }},
     Mistake{"biased_keeps_hidden", "biased scores of hidden keys are a large finite number", nullptr, nullptr,
             [](const Call&, const Outputs& o) {
-              if (o.biased) each_element(*o.biased, [](double x) { return x == -kInfinity ? -1e4 : x; });
+              if (o.biased()) each_element(*o.biased(), [](double x) { return x == -kInfinity ? -1e4 : x; });
             }},
     Mistake{"bf16_truncates", "16-bit results are cut off, not rounded", nullptr, nullptr,
             [](const Call& p, const Outputs& o) {
               // One ulp towards zero for half of them is what cutting off does on average.
               if (p.dtype != DType::bf16 || p.packed_sequences()) return;
-              each_element(o.out, [n = 0](double x) mutable { return ++n % 2 == 0 ? x * (1 - 0x1p-7) : x; });
+              each_element(o.out(), [n = 0](double x) mutable { return ++n % 2 == 0 ? x * (1 - 0x1p-7) : x; });
             }},
     Mistake{"present_without_past", "present keys begin with zeros instead of the cache", nullptr, nullptr,
             [](const Call& p, const Outputs& o) {
-              if (!o.present_k) return;
-              MutableTensor cached = *o.present_k;
+              if (!o.present_k()) return;
+              MutableTensor cached = *o.present_k();
               cached.shape[2] = p.past;
               each_element(cached, [](double) { return 0.0; });
             }},
@@ -269,27 +286,27 @@ constexpr std::array kMistakes = {
               if (p.past == 0) p.align = p.align == Align::top_left ? Align::bottom_right : Align::top_left;
             }},
     Mistake{"mask_dropped", "the mask tensor is accepted and ignored, with every option (26)", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.mask.reset(); }},
+            [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::mask); }},
     Mistake{"given_scale_dropped", "scale=... is accepted and dropped, with every option (26)",
             [](Call& p) { p.scale.reset(); }},
     Mistake{"packed_heads_share_keys", "packed sequences with grouped heads read the first key head alone (69)", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (p.packed_sequences() && p.query_heads != p.key_heads) c.inputs.k.strides[1] = 0;
+              if (p.packed_sequences() && p.query_heads != p.key_heads) c.inputs.change(TensorId::k).strides[1] = 0;
             }},
     Mistake{"causal_lost_with_weights", "whoever asks for weights gets them without causal (71)",
             [](Call& p) { p.causal = p.causal && !p.wants(Output::weights); }},
     Mistake{"sink_by_key_head", "sinks are read by key heads (73)", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              for (std::size_t h = 0; h < c.inputs.sinks.size(); ++h) {
-                c.sinks.push_back(c.inputs.sinks[h / static_cast<std::size_t>(p.heads_per_group())]);
-              }
-              c.inputs.sinks = c.sinks;
+              for (std::int64_t h = 0; c.inputs.sinks() && h < p.query_heads; ++h)
+                c.sinks.push_back(c.inputs.sink(h / p.heads_per_group()));
+              c.give_sinks(p);
             }},
     Mistake{"sink_capped", "the sink passes through the cap (74)", nullptr,
             [](const Call& p, ChangedInputs& c) {
               if (!p.softcap) return;
-              for (const double sink : c.inputs.sinks) c.sinks.push_back(*p.softcap * std::tanh(sink / *p.softcap));
-              c.inputs.sinks = c.sinks;
+              c.sinks = list_numbers(c.inputs.sinks());
+              for (double& sink : c.sinks) sink = *p.softcap * std::tanh(sink / *p.softcap);
+              c.give_sinks(p);
             }},
     Mistake{"alibi_without_offset", "ALiBi's distances begin at the first key, whatever the corner (76)",
             [](Call& p) {
@@ -304,15 +321,18 @@ constexpr std::array kMistakes = {
             [](Call& p) {
               if (p.lengths && p.query_length == p.key_length) p.align = Align::top_left;
             }},
-    Mistake{"last_page_dropped", "a multiple of 256 pages loses the last key (81)", nullptr,
+    Mistake{"last_page_dropped", "a multiple of 256 pages loses the last key (81)",
+            [](Call& p) {
+              if (loses_last_key(p)) split_blocks(p);
+            },
             [](const Call& p, ChangedInputs& c) {
-              if (p.page_size && (p.key_length + *p.page_size - 1) / *p.page_size % 256 == 0) hide_last_key(p, c);
+              if (loses_last_key(p)) hide_last_key(p, c);
             }},
     Mistake{"window_lost_in_paged_decode", "one query on pages sees beyond its window (82)",
             [](Call& p) {
               if (p.page_size && p.query_length == 1) p.window_left = p.window_right = Call::kUnbounded;
             }},
-    Mistake{"last_key_dropped", "the last key is never seen", nullptr, hide_last_key},
+    Mistake{"last_key_dropped", "the last key is never seen", split_blocks, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
     Mistake{"last_feature_zero", "the last feature of the values is never added", nullptr, nullptr, zero_last_feature},
     Mistake{"rounded_to_bf16", "results pass through bf16", nullptr, nullptr, round_to_bf16},

@@ -47,7 +47,7 @@ TEST(Attention, UniformScoresGiveExactlyTheMean) {
   for (std::size_t column = 0; column < 4; ++column) {
     double sum = 0;
     for (std::int64_t j = 0; j < 8; ++j)
-      sum += c.inputs.v.view().as<const float>()(0, 0, j, static_cast<std::int64_t>(column));
+      sum += c.inputs.at(TensorId::v).view().as<const float>()(0, 0, j, static_cast<std::int64_t>(column));
     EXPECT_EQ(c.row(0).output[column], sum / 8);
   }
   EXPECT_EQ(c.row(0).lse, std::log(8.0));

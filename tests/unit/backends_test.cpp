@@ -43,8 +43,8 @@ TEST_P(EveryBackend, PermutingKeysWithTheirValuesChangesNothingButRounding) {
   Tensors a("seq=20x50 dim=16"), b("seq=20x50 dim=16");
   for (std::int64_t j = 0; j < 50; ++j) {
     for (std::int64_t d = 0; d < 16; ++d) {
-      b.inputs.k.set(0, 0, j, d, Tensors::get(a.inputs.k, (j * 7 + 3) % 50, d));
-      b.inputs.v.set(0, 0, j, d, Tensors::get(a.inputs.v, (j * 7 + 3) % 50, d));
+      b.inputs.at(TensorId::k).set(0, 0, j, d, Tensors::get(a.inputs.at(TensorId::k), (j * 7 + 3) % 50, d));
+      b.inputs.at(TensorId::v).set(0, 0, j, d, Tensors::get(a.inputs.at(TensorId::v), (j * 7 + 3) % 50, d));
     }
   }
   expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()),
@@ -55,10 +55,11 @@ TEST_P(EveryBackend, ShiftingEveryScoreOfARowChangesNothing) {
   // A query component that meets the same key component everywhere adds a constant to its row.
   Tensors a("seq=20x50 dim=16 scale=0.25"), b("seq=20x50 dim=16 scale=0.25");
   for (std::int64_t j = 0; j < 50; ++j) {
-    a.inputs.k.set(0, 0, j, 15, 1);
-    b.inputs.k.set(0, 0, j, 15, 1);
+    a.inputs.at(TensorId::k).set(0, 0, j, 15, 1);
+    b.inputs.at(TensorId::k).set(0, 0, j, 15, 1);
   }
-  for (std::int64_t i = 0; i < 20; ++i) b.inputs.q.set(0, 0, i, 15, Tensors::get(a.inputs.q, i, 15) + 4);
+  for (std::int64_t i = 0; i < 20; ++i)
+    b.inputs.at(TensorId::q).set(0, 0, i, 15, Tensors::get(a.inputs.at(TensorId::q), i, 15) + 4);
   expect_near(run_backend(backend(), a.problem, a.inputs.views()), run_backend(backend(), b.problem, b.inputs.views()),
               1e-5);
 }
@@ -70,9 +71,10 @@ TEST_P(EveryBackend, PartsMergeByLogSumExp) {
     Problem p = whole;
     p.key_length = count;
     Inputs views = inputs.views();
-    for (ConstTensor* t : {&views.k, &views.v}) {
-      t->data = static_cast<const float*>(t->data) + first * t->strides[2];
-      t->shape[2] = count;
+    for (const TensorId id : {TensorId::k, TensorId::v}) {
+      ConstTensor& t = views.change(id);
+      t.data = static_cast<const float*>(t.data) + first * t.strides[2];
+      t.shape[2] = count;
     }
     return run_backend(backend(), p, views);
   };
@@ -108,7 +110,8 @@ TEST_P(EveryBackend, OutputsAreConvexCombinations) {
 TEST_P(EveryBackend, OutputIsLinearInV) {
   Tensors a("seq=20x50 dim=16"), b("seq=20x50 dim=16");
   for (std::int64_t j = 0; j < 50; ++j) {
-    for (std::int64_t d = 0; d < 16; ++d) b.inputs.v.set(0, 0, j, d, 4 * Tensors::get(a.inputs.v, j, d));
+    for (std::int64_t d = 0; d < 16; ++d)
+      b.inputs.at(TensorId::v).set(0, 0, j, d, 4 * Tensors::get(a.inputs.at(TensorId::v), j, d));
   }
   const auto one = run_backend(backend(), a.problem, a.inputs.views());
   const auto four = run_backend(backend(), b.problem, b.inputs.views());

@@ -123,7 +123,7 @@ TEST(ChangingInputs, OverlappingKeysStayOneAnothersCopies) {
   const CaseInputs made = make_inputs(parse_case("heads=4/2 seq=8 dim=4 v.strides=0,0,4,1 poison=hidden:k causal"));
   ChangingInputs changing(made, 6);
   const Inputs& inputs = changing.next();
-  const ConstTensor& v = inputs.v;
+  const ConstTensor& v = inputs.v();
   for (std::int64_t l = 0; l < 8; ++l)
     EXPECT_EQ(load(v.data, v.dtype, v.offset(0, 0, l, 1)), load(v.data, v.dtype, v.offset(0, 1, l, 1)));
 }
@@ -137,19 +137,19 @@ TEST(ChangingInputs, TheCopyHoldsWhatWasShown) {
     const Inputs& inputs = changing.next();
     if (n % 7 != 0) continue;
     EXPECT_TRUE(changing.all_intact());
-    EXPECT_EQ(values_of(inputs.v), values_of(changing.kept().views().v));
-    EXPECT_NE(inputs.v.data, changing.kept().views().v.data);
+    EXPECT_EQ(values_of(inputs.v()), values_of(changing.kept().views().v()));
+    EXPECT_NE(inputs.v().data, changing.kept().views().v().data);
   }
   const Inputs& inputs = changing.stage(others);
   EXPECT_TRUE(changing.intact());
-  EXPECT_EQ(values_of(inputs.q), values_of(others.views().q));
-  *static_cast<float*>(const_cast<void*>(inputs.q.data)) = 9;
+  EXPECT_EQ(values_of(inputs.q()), values_of(others.views().q()));
+  *static_cast<float*>(const_cast<void*>(inputs.q().data)) = 9;
   EXPECT_FALSE(changing.intact());
   changing.restore();
   EXPECT_TRUE(changing.all_intact());
-  EXPECT_NE(values_of(inputs.q), values_of(others.views().q));
+  EXPECT_NE(values_of(inputs.q()), values_of(others.views().q()));
   changing.next();
-  *static_cast<float*>(const_cast<void*>(inputs.q.data)) = 9;
+  *static_cast<float*>(const_cast<void*>(inputs.q().data)) = 9;
   EXPECT_TRUE(changing.intact()) << "it is the other set's";
   EXPECT_FALSE(changing.all_intact());
 }

@@ -31,7 +31,7 @@ class Wavering : public Backend {
     void download(const Outputs& outputs) override {
       plan_->download(outputs);
       if (!moves_()) return;
-      const MutableTensor& o = outputs.out;
+      const MutableTensor& o = outputs.out();
       const std::int64_t last = o.offset(o.shape[0] - 1, 0, 0, 0);
       store(o.data, o.dtype, last, std::nextafter(static_cast<float>(load(o.data, o.dtype, last)), 9.0f));
     }

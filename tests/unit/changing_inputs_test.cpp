@@ -34,7 +34,7 @@ std::map<std::size_t, double> elements(const ConstTensor& t) {
 using Tensors = std::map<std::string, std::map<std::size_t, double>>;
 
 Tensors tensors_of(const Inputs& inputs) {
-  return {{"q", elements(inputs.q)}, {"k", elements(inputs.k)}, {"v", elements(inputs.v)}};
+  return {{"q", elements(inputs.q())}, {"k", elements(inputs.k())}, {"v", elements(inputs.v())}};
 }
 
 TEST(ChangingInputs, EveryElementIsAnotherThanInTheRunBefore) {
@@ -77,7 +77,7 @@ TEST(ChangingInputs, KnowsWhoWroteToThemAndPutsThemBack) {
   ChangingInputs changing(make_inputs(one.problem), 3);
   for (int run = 0; run < 5; ++run) changing.next();
   const Inputs& shown = changing.next();
-  auto* element = static_cast<float*>(const_cast<void*>(shown.k.data)) + 5;
+  auto* element = static_cast<float*>(const_cast<void*>(shown.k().data)) + 5;
   const float right = *element;
   *element = 2 * right;
   EXPECT_FALSE(changing.intact());
@@ -107,9 +107,9 @@ class KeptScoresPlan : public Plan {
   KeptScoresPlan(const Call& call, Work& work) : call_(call), work_(work) {}
 
   void upload(const Inputs& inputs) override {
-    q_ = copied(inputs.q);
-    k_ = copied(inputs.k);
-    v_ = copied(inputs.v);
+    q_ = copied(inputs.q());
+    k_ = copied(inputs.k());
+    v_ = copied(inputs.v());
   }
 
   void run() override {
@@ -144,7 +144,7 @@ class KeptScoresPlan : public Plan {
           double value = 0;
           for (std::size_t j = 0; j < keys; ++j)
             value += scores_[(head * rows + i) * keys + j] * v_[(head * keys + j) * dim + c];
-          static_cast<float*>(outputs.out.data)[outputs.out.offset(
+          static_cast<float*>(outputs.out().data)[outputs.out().offset(
               0, static_cast<std::int64_t>(head), static_cast<std::int64_t>(i), static_cast<std::int64_t>(c))] =
               static_cast<float>(value / sum);
         }

@@ -32,7 +32,7 @@ TEST(DrawnProjections, InputsAreProducts) {
   EXPECT_EQ(drawn.w_k.columns, 2 * 5);
   EXPECT_EQ(drawn.w_v.columns, 2 * 2);
   const Matrix v = project(drawn.embeddings[1], drawn.w_v);
-  const ConstTensor view = drawn.inputs.v.view();
+  const ConstTensor view = drawn.inputs.at(TensorId::v).view();
   for (std::int64_t l = 0; l < 3; ++l) {
     EXPECT_EQ(load(view.data, view.dtype, view.offset(1, 1, l, 1)), v.at(l, 2 + 1));  // heads lie side by side
   }

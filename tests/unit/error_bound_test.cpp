@@ -28,7 +28,7 @@ TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
   for (int seed = 0; seed < 20; ++seed) {
     const std::string whole = line + std::to_string(0) + ") seed=" + std::to_string(seed);
     Computed c(whole);
-    for (std::int64_t j = 0; j < 64; ++j) c.inputs.v.set(0, 0, j, 0, tiny);
+    for (std::int64_t j = 0; j < 64; ++j) c.inputs.at(TensorId::v).set(0, 0, j, 0, tiny);
     const Inputs inputs = c.inputs.views();
     const Head head(c.problem, inputs, 0, 0);
     Row row;
@@ -74,7 +74,7 @@ TEST(ErrorBound, AStoreBeforeTheBiasCountsWithTheScoreThatItHolds) {
   const std::string line =
       "seq=1x2 dim=1 scale=1 q.fill=constant(1) k.fill=constant(1000) mask=add:111K:normal out=o,raw";
   Computed c(line);
-  for (std::int64_t j = 0; j < 2; ++j) c.inputs.mask.set(0, 0, 0, j, -1000);
+  for (std::int64_t j = 0; j < 2; ++j) c.inputs.at(TensorId::mask).set(0, 0, 0, j, -1000);
   const Inputs inputs = c.inputs.views();
   const Head head(c.problem, inputs, 0, 0);
   Row row;
@@ -114,8 +114,8 @@ TEST(ErrorBound, ASumOfStoredWeightsLosesWhatUnderflows) {
   // One key has all of the weight, 63 have 2^-26 each: nothing of them is left in f16, in the sum either.
   const double score = std::log(0x1p-26);
   Computed c("seq=1x64 dim=1 scale=1 q.fill=constant(1) k.fill=constant(0) v.fill=constant(1) out=o,lse");
-  for (std::int64_t j = 1; j < 64; ++j) c.inputs.k.set(0, 0, j, 0, score);
-  for (std::int64_t j = 1; j < 64; ++j) c.inputs.v.set(0, 0, j, 0, 0);
+  for (std::int64_t j = 1; j < 64; ++j) c.inputs.at(TensorId::k).set(0, 0, j, 0, score);
+  for (std::int64_t j = 1; j < 64; ++j) c.inputs.at(TensorId::v).set(0, 0, j, 0, 0);
   const Inputs inputs = c.inputs.views();
   const Head head(c.problem, inputs, 0, 0);
   Row row;

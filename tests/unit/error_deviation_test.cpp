@@ -65,7 +65,7 @@ TEST(Deviation, OfValuesThatCancelNeighboursIsRightInAnyNumberOfLanes) {
     const std::string line = std::string("seq=1x1000 dim=16/8 q.fill=uniform scale=0.01 v.fill=cancel seed=") + seed;
     const Computed c(line);
     const Row row = c.row(0);
-    const ConstTensor v = c.inputs.v.view();
+    const ConstTensor v = c.inputs.at(TensorId::v).view();
     const std::vector<double> deviations = deviations_of(line);
     for (std::size_t column = 0; column < 8; ++column) {
       ASSERT_TRUE(std::isfinite(deviations[column]));

@@ -55,8 +55,8 @@ TEST(Expectation, BoundsAreNumbersAtTheEndOfTheRange) {
   const CaseInputs inputs = make_inputs(p);
   const Expectation e = expect(p, inputs.views(), {{plain_f32(), p.dtype}}, 1);
   for (const Bounds* bounds : {&std::as_const(e.own), &e.bounds[0]}) {
-    for (double bound : bounds->lse) EXPECT_FALSE(std::isnan(bound));
-    for (double bound : bounds->out) EXPECT_FALSE(std::isnan(bound));
+    for (double bound : bounds->of(TensorId::lse)) EXPECT_FALSE(std::isnan(bound));
+    for (double bound : bounds->of(TensorId::out)) EXPECT_FALSE(std::isnan(bound));
   }
 }
 

@@ -65,7 +65,7 @@ std::string pin_of(const std::vector<ConstTensor>& tensors) {
 
 std::string pin_of_data(const std::string& options) {
   const CaseInputs inputs = make_inputs(parse_case("batch=2 heads=4/2 seq=5x7 dim=6/3 seed=7 " + options));
-  return pin_of({inputs.q.view(), inputs.k.view(), inputs.v.view()});
+  return pin_of({inputs.at(TensorId::q).view(), inputs.at(TensorId::k).view(), inputs.at(TensorId::v).view()});
 }
 
 struct Pin {
@@ -134,7 +134,7 @@ TEST(Fill, EveryFillInEveryTypeKeepsItsBits) {
     const std::string text = options;
     pinned.insert(text.substr(0, text.find('(')));
   }
-  for (const DType type : values_of<DType>()) {
+  for (const DType type : kFloatingTypes) {
     for (const FillName& fill : tensor_fills()) {
       EXPECT_TRUE(pinned.contains("dtype=" + std::string(name_of(type)) + " fill=" + std::string(fill.name)))
           << fill.name;
@@ -143,7 +143,8 @@ TEST(Fill, EveryFillInEveryTypeKeepsItsBits) {
 }
 
 std::string pin_of_mask(const std::string& options) {
-  return pin_of({make_inputs(parse_case("batch=2 heads=4/2 seq=5x7 dim=2 seed=7 " + options)).mask.view()});
+  return pin_of(
+      {make_inputs(parse_case("batch=2 heads=4/2 seq=5x7 dim=2 seed=7 " + options)).at(TensorId::mask).view()});
 }
 
 constexpr Pin kAdditivePins[] = {
@@ -192,7 +193,7 @@ TEST(Fill, EveryAdditiveMaskInEveryTypeKeepsItsBits) {
     const std::string text = options;
     pinned.insert(text.substr(0, text.find('(')));
   }
-  for (const DType type : values_of<DType>()) {
+  for (const DType type : kFloatingTypes) {
     for (const FillName& fill : additive_mask_fills()) {
       const std::string options =
           "mask.dtype=" + std::string(name_of(type)) + " mask=add:BHQK:" + std::string(fill.name);
@@ -236,7 +237,8 @@ TEST(Fill, EveryBooleanMaskKeepsItsBits) {
 TEST(Fill, MasksOfBlocksKeepTheirBits) {
   const CaseInputs inputs = make_inputs(parse_case("heads=2 seq=8x20 dim=2 seed=7 blocks=4x8:random(0.5)"));
   std::string blocks;
-  for (const std::uint8_t block : inputs.blocks) blocks += block != 0 ? "1" : "0";
+  const TensorBytes& bytes = inputs.at(TensorId::blocks).memory();
+  for (std::size_t n = 0; n < bytes.size(); ++n) blocks += bytes.data()[n] != std::byte{0} ? "1" : "0";
   EXPECT_EQ(blocks, "101100110010");
 }
 
@@ -261,10 +263,9 @@ TEST(Fill, SlopesAndSinksKeepTheirBits) {
 }
 
 TEST(Fill, PagesKeepTheirOrder) {
-  std::int64_t stride = 0;
   const Problem p = parse_case("batch=2 seq=3x9 dim=2 seed=7 paged=2 lengths=9,5");
-  EXPECT_EQ(make_page_table(p, stride), (std::vector<std::int32_t>{7, 2, 0, 6, 3, 1, 4, 5, -1, -1}));
-  EXPECT_EQ(stride, 5);
+  EXPECT_EQ(make_page_table(p), (std::vector<std::int32_t>{7, 2, 0, 6, 3, 1, 4, 5, -1, -1}));
+  EXPECT_EQ(extent_of(p, Axis::pages), 5);
 }
 
 constexpr Pin kLinearPins[] = {
@@ -283,9 +284,11 @@ TEST(Fill, TensorsOfLinearAttentionKeepTheirBits) {
   for (const auto& [options, bits] : kLinearPins) {
     const CaseInputs inputs =
         make_inputs(parse_case("op=gated_delta state batch=2 heads=4/2 seq=5 dim=6/3 seed=7 " + std::string(options)));
-    ASSERT_EQ(inputs.extra.size(), 3u);
-    std::vector<ConstTensor> tensors = {inputs.k.view()};
-    for (const TensorStorage& tensor : inputs.extra) tensors.push_back(tensor.view());
+    std::vector<ConstTensor> tensors;
+    for (const TensorId id : {TensorId::k, TensorId::decay, TensorId::beta, TensorId::state}) {
+      ASSERT_TRUE(inputs.has(id));
+      tensors.push_back(inputs.at(id).view());
+    }
     EXPECT_EQ(pin_of(tensors), bits) << options;
   }
 }
@@ -295,7 +298,8 @@ std::vector<double> mask_values(const std::string& type, const std::string& fill
   const Problem p = parse_case("dtype=" + type + " seq=1x4000 dim=1 mask=add:111K:" + fill);
   const CaseInputs inputs = make_inputs(p);
   std::vector<double> values;
-  for (std::int64_t j = 0; j < 4000; ++j) values.push_back(load(inputs.mask.view().data, p.mask_dtype(), j));
+  for (std::int64_t j = 0; j < 4000; ++j)
+    values.push_back(load(inputs.at(TensorId::mask).view().data, p.mask_dtype(), j));
   return values;
 }
 
@@ -322,10 +326,9 @@ TEST(Fill, WideMasksHaveEveryMagnitudeAndBothSigns) {
 TEST(Fill, WideInputsOfLinearAttentionStayInTheirRange) {
   const CaseInputs inputs = make_inputs(
       parse_case("dtype=f64 op=gated_delta state seq=60 dim=8 decay.fill=wide beta.fill=wide state.fill=wide"));
-  ASSERT_EQ(inputs.extra.size(), 3u);
-  const auto bounds_of = [&](std::size_t n) {
+  const auto bounds_of = [&](TensorId id) {
     double least = kInfinity, most = -kInfinity;
-    const ConstTensor view = inputs.extra[n].view();
+    const ConstTensor view = inputs.at(id).view();
     each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       const double x = load(view.data, view.dtype, view.offset(b, h, l, d));
       least = std::min(least, x);
@@ -333,14 +336,14 @@ TEST(Fill, WideInputsOfLinearAttentionStayInTheirRange) {
     });
     return std::pair(least, most);
   };
-  const auto [decay_least, decay_most] = bounds_of(0);
+  const auto [decay_least, decay_most] = bounds_of(TensorId::decay);
   EXPECT_LT(decay_least, -200);
   EXPECT_LT(decay_most, 0);
   EXPECT_GT(decay_most, -0.01);
-  const auto [beta_least, beta_most] = bounds_of(1);
+  const auto [beta_least, beta_most] = bounds_of(TensorId::beta);
   EXPECT_GT(beta_least, 0);
   EXPECT_LT(beta_most, 2);
-  const auto [state_least, state_most] = bounds_of(2);
+  const auto [state_least, state_most] = bounds_of(TensorId::state);
   EXPECT_LT(state_least, -100);
   EXPECT_GT(state_most, 100);
 }
@@ -358,7 +361,8 @@ TEST(Fill, DataDoNotDependOnTheLayoutOrTheType) {
   const CaseInputs wide = make_inputs(parse_case("dtype=f64 seq=5 dim=4 fill=normal"));
   const CaseInputs narrow = make_inputs(parse_case("dtype=bf16 seq=5 dim=4 fill=normal"));
   for (std::int64_t l = 0; l < 5; ++l) {
-    const double exact = load(wide.q.view().data, DType::f64, l), rounded = load(narrow.q.view().data, DType::bf16, l);
+    const double exact = load(wide.at(TensorId::q).view().data, DType::f64, l),
+                 rounded = load(narrow.at(TensorId::q).view().data, DType::bf16, l);
     EXPECT_NEAR(rounded, exact, std::fabs(exact) * 0x1p-8);
   }
 }

@@ -38,7 +38,10 @@ void expect_same(const View& a, const View& b, const std::string& what) {
   EXPECT_EQ(a.data, b.data) << what;
   EXPECT_EQ(a.dtype, b.dtype) << what;
   EXPECT_EQ(a.shape, b.shape) << what;
-  EXPECT_EQ(a.strides, b.strides) << what;
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    if (a.shape[axis] == 1) continue;  // no step is ever taken there
+    EXPECT_EQ(a.strides[axis], b.strides[axis]) << what;
+  }
   ASSERT_EQ(a.starts == nullptr, b.starts == nullptr) << what;
   for (std::int64_t n = 0; a.starts && n <= a.shape[0]; ++n) EXPECT_EQ(a.starts[n], b.starts[n]) << what;
 }
@@ -50,40 +53,11 @@ void expect_carried(const std::string& line) {
   const Inputs in = made.views();
   FlatInputs flat(sizeof(attest_inputs));
   const Inputs back = plugin::inputs_from(*flat.set(in), problem);
-  expect_same(in.q, back.q, line + ": q");
-  expect_same(in.k, back.k, line + ": k");
-  expect_same(in.past_k, back.past_k, line + ": past_k");
-  expect_same(in.past_v, back.past_v, line + ": past_v");
-  expect_same(in.decay, back.decay, line + ": decay");
-  expect_same(in.beta, back.beta, line + ": beta");
-  expect_same(in.state, back.state, line + ": state");
-  EXPECT_EQ(in.v.data, back.v.data) << line;
-  EXPECT_EQ(in.v.strides, back.v.strides) << line;
-  ASSERT_EQ(in.mask.has_value(), back.mask.has_value()) << line;
-  if (in.mask) {
-    EXPECT_EQ(in.mask->additive, back.mask->additive) << line;
-    EXPECT_EQ(in.mask->data, back.mask->data) << line;
-    EXPECT_EQ(in.mask->strides, back.mask->strides) << line;
-    if (in.mask->additive) {
-      EXPECT_EQ(in.mask->dtype, back.mask->dtype) << line;
-    }
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id)) continue;
+    ASSERT_EQ(in.has(row.id), back.has(row.id)) << line << ": " << row.name;
+    if (in.has(row.id)) expect_same(in.at(row.id), back.at(row.id), line + ": " + std::string(row.name));
   }
-  ASSERT_EQ(in.pages.has_value(), back.pages.has_value()) << line;
-  if (in.pages) {
-    EXPECT_EQ(in.pages->entries, back.pages->entries) << line;
-    EXPECT_EQ(in.pages->size, back.pages->size) << line;
-    EXPECT_EQ(in.pages->stride, back.pages->stride) << line;
-  }
-  ASSERT_EQ(in.blocks.has_value(), back.blocks.has_value()) << line;
-  if (in.blocks) {
-    EXPECT_EQ(in.blocks->data, back.blocks->data) << line;
-    EXPECT_EQ(in.blocks->columns, back.blocks->columns) << line;
-    EXPECT_EQ(in.blocks->keys_per_block, back.blocks->keys_per_block) << line;
-  }
-  EXPECT_EQ(in.slopes.data(), back.slopes.data()) << line;
-  EXPECT_EQ(in.slopes.size(), back.slopes.size()) << line;
-  EXPECT_EQ(in.sinks.data(), back.sinks.data()) << line;
-  EXPECT_EQ(in.keep, back.keep) << line;
 }
 
 TEST(FlatTensors, CarryEveryKindOfInput) {
@@ -102,7 +76,7 @@ TEST(FlatTensors, AreWhatDlpackSays) {
   FlatInputs flat(sizeof(attest_inputs));
   const attest_inputs* in = flat.set(made.views());
   const auto* k = reinterpret_cast<const DLTensor*>(in->k);
-  EXPECT_EQ(k->data, made.views().k.data);
+  EXPECT_EQ(k->data, made.views().k().data);
   EXPECT_EQ(k->ndim, 4);
   EXPECT_EQ(k->dtype.code, kDLBfloat);
   EXPECT_EQ(k->dtype.bits, 16);
@@ -137,19 +111,10 @@ TEST(FlatTensors, CarryEveryOutput) {
     const Outputs out = guarded.views();
     FlatOutputs flat(sizeof(attest_outputs));
     const Outputs back = plugin::outputs_from(*flat.set(out), problem);
-    expect_same(out.out, back.out, line);
-    const std::pair<std::optional<MutableTensor>, std::optional<MutableTensor>> pairs[] = {
-        {out.lse, back.lse},
-        {out.raw, back.raw},
-        {out.capped, back.capped},
-        {out.biased, back.biased},
-        {out.weights, back.weights},
-        {out.present_k, back.present_k},
-        {out.present_v, back.present_v},
-        {out.present_state, back.present_state}};
-    for (const auto& [there, here] : pairs) {
-      ASSERT_EQ(there.has_value(), here.has_value()) << line;
-      if (there) expect_same(*there, *here, line);
+    for (const TensorRow& row : tensor_rows()) {
+      if (!is_output(row.id)) continue;
+      ASSERT_EQ(out.has(row.id), back.has(row.id)) << line << ": " << row.name;
+      if (out.has(row.id)) expect_same(out.at(row.id), back.at(row.id), line + (": " + std::string(row.name)));
     }
   }
 }

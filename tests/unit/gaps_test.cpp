@@ -14,9 +14,9 @@ TEST(Gaps, OrdinaryStridesStayAsTheyAre) {
   const Problem p = parse_case("heads=2 seq=3 dim=4 q.strides=0,24,8,2 mask=bool:11QK:all");
   const CaseInputs made = make_inputs(p);
   const support::WithoutGaps same(made.views());
-  EXPECT_EQ(same.inputs().q.data, made.views().q.data);
-  EXPECT_EQ(same.inputs().q.strides, made.views().q.strides);
-  EXPECT_EQ(same.inputs().mask->data, made.views().mask->data);
+  EXPECT_EQ(same.inputs().q().data, made.views().q().data);
+  EXPECT_EQ(same.inputs().q().strides, made.views().q().strides);
+  EXPECT_EQ(same.inputs().mask()->data, made.views().mask()->data);
   EXPECT_EQ(support::device_bytes(place_of(p, TensorId::q), 4), 4 * (24 + 16 + 6 + 1));
 }
 
@@ -27,10 +27,10 @@ TEST(Gaps, WideOnesArePackedElementByElement) {
   const CaseInputs made = make_inputs(p);
   const Inputs given = made.views();
   const support::WithoutGaps dense(given);
-  const ConstTensor &from = given.k, &to = dense.inputs().k;
+  const ConstTensor &from = given.k(), &to = dense.inputs().k();
   EXPECT_EQ(span_bytes(to), 2 * 3 * 4 * 4u);
   EXPECT_EQ(support::device_bytes(place_of(p, TensorId::k), 4), 2 * 3 * 4 * 4);
-  const MaskTensor &mask = *given.mask, &packed = *dense.inputs().mask;
+  const ConstTensor &mask = *given.mask(), &packed = *dense.inputs().mask();
   EXPECT_EQ(span_bytes(packed), 6u);
   for (std::int64_t h = 0; h < 2; ++h) {
     for (std::int64_t l = 0; l < 3; ++l) {
@@ -38,7 +38,7 @@ TEST(Gaps, WideOnesArePackedElementByElement) {
         EXPECT_EQ(load(to.data, DType::f32, to.offset(0, h, l, d)),
                   load(from.data, DType::f32, from.offset(0, h, l, d)));
       }
-      const auto byte = [&](const MaskTensor& m) { return static_cast<const char*>(m.data)[m.offset(0, h, l, 2)]; };
+      const auto byte = [&](const ConstTensor& m) { return static_cast<const char*>(m.data)[m.offset(0, h, l, 2)]; };
       EXPECT_EQ(byte(mask), byte(packed));
     }
   }

@@ -16,7 +16,7 @@ TEST(GuardedOutputs, NoticesWritesOutsideAndElementsLeftOut) {
   const Problem p = parse_case("seq=4 dim=4 out.strides=32,32,8,2");
   GuardedOutputs outputs(p);
   EXPECT_EQ(outputs.inspect().cause.kind, Cause::unwritten);
-  const View<float> view = outputs.views().out.as<float>();
+  const View<float> view = outputs.views().out().as<float>();
   for (int i = 0; i < 4; ++i) {
     for (int c = 0; c < 4; ++c) view(0, 0, i, c) = 1;
   }
@@ -29,7 +29,7 @@ TEST(GuardedOutputs, TellsAWriteOutsideFromAnElementLeftOut) {
   // As many places written as there are elements, one of them beside the output.
   const Problem p = parse_case("dtype=bf16 heads=2 seq=3 dim=2 out.strides=40,20,5,2");
   GuardedOutputs outputs(p);
-  const View<std::uint16_t> view = outputs.views().out.as<std::uint16_t>();
+  const View<std::uint16_t> view = outputs.views().out().as<std::uint16_t>();
   each_index(view.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) { view(b, h, l, d) = 1; });
   EXPECT_EQ(outputs.inspect().reason, "");
   outputs.reset();
@@ -42,7 +42,7 @@ TEST(GuardedOutputs, TellsAWriteOutsideFromAnElementLeftOut) {
 }
 
 TEST(GuardedOutputs, ReadsRowsAsElements) {
-  for (const DType type : values_of<DType>()) {
+  for (const DType type : kFloatingTypes) {
     const Problem p =
         parse_case("dtype=" + std::string(name_of(type)) + " heads=2 seq=3x4 dim=2 out.strides=40,20,5,2 " +
                    "out=o,lse,raw,capped,biased,weights");
@@ -54,15 +54,15 @@ TEST(GuardedOutputs, ReadsRowsAsElements) {
         store(t.data, t.dtype, t.offset(b, h, l, d), ++value);
       });
     };
-    for (const MutableTensor& t : {views.out, *views.raw, *views.capped, *views.biased, *views.weights}) number(t);
+    for (const MutableTensor& t : {views.out(), *views.raw(), *views.capped(), *views.biased(), *views.weights()})
+      number(t);
     std::vector<double> row(2);
-    outputs.read_out(0, 1, 2, row);
+    outputs.read_row(TensorId::out, 0, 1, 2, row);
     EXPECT_EQ(row, (std::vector<double>{outputs.out(0, 1, 2, 0), outputs.out(0, 1, 2, 1)})) << name_of(type);
-    for (const Output stage : {Output::raw, Output::capped, Output::biased, Output::weights}) {
+    for (const TensorId stage : {TensorId::raw, TensorId::capped, TensorId::biased, TensorId::weights}) {
       row.resize(4);
-      outputs.read_stage(stage, 0, 1, 0, row);
-      for (std::int64_t j = 0; j < 4; ++j)
-        EXPECT_EQ(row[static_cast<std::size_t>(j)], outputs.stage(stage, 0, 1, 0, j));
+      outputs.read_row(stage, 0, 1, 0, row);
+      for (std::int64_t j = 0; j < 4; ++j) EXPECT_EQ(row[static_cast<std::size_t>(j)], outputs.at(stage, 0, 1, 0, j));
     }
   }
 }

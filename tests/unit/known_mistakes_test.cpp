@@ -216,10 +216,11 @@ TEST(KnownMistakes, AreFoundInWhatTheReferenceGivesWithThem) {
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
       for (std::int64_t c = 0; c < p.value_dim; ++c) {
-        store(views.out.data, views.out.dtype, views.out.offset(b, h, i, c),
-              e.out[r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c)]);
+        store(views.out().data, views.out().dtype, views.out().offset(b, h, i, c),
+              e.of(TensorId::out)[r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c)]);
       }
-      if (views.lse) store(views.lse->data, views.lse->dtype, views.lse->offset(b, h, i, 0), e.lse[r]);
+      if (views.lse())
+        store(views.lse()->data, views.lse()->dtype, views.lse()->offset(b, h, i, 0), e.of(TensorId::lse)[r]);
     }
     const Expectation right = expect(p, data.views(), {producer}, 1);
     const Comparison comparison = compare_outputs(p, right, right.bounds.front(), outputs);

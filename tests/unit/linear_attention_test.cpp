@@ -29,15 +29,23 @@ ConstTensor dense(const std::vector<double>& values, const Index4& n) {
   return {values.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
 }
 
+Inputs of_three(const ConstTensor& q, const ConstTensor& k, const ConstTensor& v) {
+  Inputs inputs;
+  inputs.set(TensorId::q, q);
+  inputs.set(TensorId::k, k);
+  inputs.set(TensorId::v, v);
+  return inputs;
+}
+
 TEST(LinearAttention, OneDimensionByHand) {
   const std::vector<double> q = {1, 2, 3}, k = {2, 1, 4}, v = {5, 3, 1}, decay = {0, std::log(0.5), 0},
                             beta = {1, 0.5, 1};
   const Index4 n = {1, 1, 3, 1};
   const auto run = [&](const std::string& op) {
     const Problem p = parse_case("op=" + op + " dtype=f64 seq=3 dim=1");
-    Inputs inputs{dense(q, n), dense(k, n), dense(v, n), std::nullopt};
-    inputs.decay = dense(decay, n);
-    inputs.beta = dense(beta, n);
+    Inputs inputs = of_three(dense(q, n), dense(k, n), dense(v, n));
+    inputs.set(TensorId::decay, dense(decay, n));
+    inputs.set(TensorId::beta, dense(beta, n));
     return outputs_of(p, inputs);
   };
   // State: 10, then 10 + 3, then 13 + 4.
@@ -80,8 +88,8 @@ TEST(LinearAttention, DeltaRuleOverwritesWhatAKeyHeld) {
   const Problem p = parse_case("op=delta dtype=f64 seq=3 dim=2 scale=1");
   const std::vector<double> k = {1, 0, 0, 1, 1, 0}, v = {7, -2, 5, 5, 3, 4}, q = {1, 0, 0, 1, 1, 0}, beta = {1, 1, 1};
   const Index4 n = {1, 1, 3, 2};
-  Inputs inputs{dense(q, n), dense(k, n), dense(v, n), std::nullopt};
-  inputs.beta = dense(beta, {1, 1, 3, 1});
+  Inputs inputs = of_three(dense(q, n), dense(k, n), dense(v, n));
+  inputs.set(TensorId::beta, dense(beta, {1, 1, 3, 1}));
   EXPECT_EQ(outputs_of(p, inputs), v);
 }
 
@@ -99,15 +107,15 @@ TEST_P(LinearRules, AStateCarriesOn) {
   const Inputs all = made.views();
   const auto part = [&](std::int64_t from, std::int64_t count) {
     Inputs inputs = all;
-    for (ConstTensor* t : {&inputs.q, &inputs.k, &inputs.v}) *t = rows_of(*t, from, count);
-    if (inputs.decay.data) inputs.decay = rows_of(inputs.decay, from, count);
-    if (inputs.beta.data) inputs.beta = rows_of(inputs.beta, from, count);
+    for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::decay, TensorId::beta}) {
+      if (inputs.has(id)) inputs.set(id, rows_of(inputs.at(id), from, count));
+    }
     return inputs;
   };
   const std::vector<double> expected = outputs_of(whole, all);
   const std::vector<double> state = expect_present(first, part(0, 7), present_outputs(first)[0], {}).values;
   Inputs rest = part(7, 5);
-  rest.state = dense(state, {1, 2, 6, 5});
+  rest.set(TensorId::state, dense(state, {1, 2, 6, 5}));
   const std::vector<double> tail = outputs_of(second, rest);
   for (std::int64_t h = 0; h < 4; ++h) {
     for (std::int64_t i = 0; i < 5 * 5; ++i) {

@@ -23,10 +23,10 @@ struct OneRow {
   OneRow(const std::string& options, const std::vector<double>& scores, const std::vector<double>& values) {
     problem = parse_case("seq=1x" + std::to_string(scores.size()) + " dim=1 scale=1 " + options);
     inputs = make_inputs(problem);
-    inputs.q.set(0, 0, 0, 0, 1);
+    inputs.at(TensorId::q).set(0, 0, 0, 0, 1);
     for (std::size_t j = 0; j < scores.size(); ++j) {
-      inputs.k.set(0, 0, static_cast<std::int64_t>(j), 0, scores[j]);
-      inputs.v.set(0, 0, static_cast<std::int64_t>(j), 0, values[j]);
+      inputs.at(TensorId::k).set(0, 0, static_cast<std::int64_t>(j), 0, scores[j]);
+      inputs.at(TensorId::v).set(0, 0, static_cast<std::int64_t>(j), 0, values[j]);
     }
     const Inputs views = inputs.views();
     const Head head(problem, views, 0, 0);
@@ -62,8 +62,8 @@ TEST(NonFinite, OfAFiniteScoreThatMayBecomeMinusInfinityNothingIsSaid) {
   for (const auto& [type, base2, decided] :
        {std::tuple{"f32", false, true}, std::tuple{"f32", true, false}, std::tuple{"f64", false, false}}) {
     Computed c(line + type);
-    c.inputs.mask.set(0, 0, 0, 0, 0);  // one key is seen as usual
-    c.inputs.v.set(0, 0, 1, 0, kInfinity);
+    c.inputs.at(TensorId::mask).set(0, 0, 0, 0, 0);  // one key is seen as usual
+    c.inputs.at(TensorId::v).set(0, 0, 1, 0, kInfinity);
     const Inputs inputs = c.inputs.views();
     const Head head(c.problem, inputs, 0, 0);
     Row row;
@@ -143,7 +143,7 @@ class LosesInfinities : public Backend {
     void run() override { whole_->run(); }
     void download(const Outputs& outputs) override {
       whole_->download(outputs);
-      const MutableTensor& out = outputs.out;
+      const MutableTensor& out = outputs.out();
       for (std::int64_t i = 0; i < out.shape[2]; ++i) {
         for (std::int64_t c = 0; c < out.shape[3]; ++c) {
           float& value = static_cast<float*>(out.data)[out.offset(0, 0, i, c)];

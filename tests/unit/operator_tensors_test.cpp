@@ -14,7 +14,10 @@ namespace {
 
 std::map<std::string, Index4> stored_shapes(const std::string& line) {
   std::map<std::string, Index4> shapes;
-  for (const ExtraInput& input : extra_inputs(parse_case(line))) shapes[std::string(input.name)] = input.shape;
+  const Problem p = parse_case(line);
+  for (const TensorId id : inputs_of(p)) {
+    if (row_of(id).drawn) shapes[std::string(row_of(id).name)] = stored_shape(p, id);
+  }
   return shapes;
 }
 
@@ -28,18 +31,20 @@ TEST(OperatorTensors, AreThoseOfTheRule) {
   EXPECT_EQ(stored_shapes("op=gated_delta decay=head beta=one" + sizes),
             (Shapes{{"decay", {2, 2, 5, 1}}, {"beta", {2, 1, 5, 1}}}));
   EXPECT_EQ(stored_shapes("op=linear state" + sizes).size(), 1u);
-  for (const ExtraInput& input : extra_inputs(parse_case("op=gated_delta decay=head beta=one" + sizes))) {
+  const Problem p = parse_case("op=gated_delta decay=head beta=one" + sizes);
+  for (const TensorId id : inputs_of(p)) {
+    const Index4 stored = stored_shape(p, id), seen = seen_shape(p, id);
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      EXPECT_TRUE(input.shape[axis] == input.full[axis] || input.shape[axis] == 1) << input.name;
+      EXPECT_TRUE(stored[axis] == seen[axis] || stored[axis] == 1) << name_of(id);
     }
   }
 }
 
-TEST(OperatorTensors, AllOfThemAreKnown) {
+TEST(OperatorTensors, NoTwoTensorsHaveOneName) {
   std::map<std::string, int> names;
-  for (const InputTensor& tensor : input_tensors()) ++names[std::string(tensor.name)];
+  for (const TensorRow& row : tensor_rows()) ++names[std::string(row.name)];
   for (const auto& [name, count] : names) EXPECT_EQ(count, 1) << name;
-  for (const char* name : {"decay", "beta", "past_state"}) EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"q", "decay", "beta", "past_state", "o"}) EXPECT_TRUE(names.contains(name)) << name;
 }
 
 TEST(OperatorTensors, KeysOfTheDeltaRulesHaveAboutUnitLength) {
@@ -56,15 +61,15 @@ TEST(OperatorTensors, PresentIsPastAndNew) {
   ASSERT_EQ(outputs.size(), 2u);
   const PresentValues keys = expect_present(p, inputs.views(), outputs[0], {{Arithmetic{}, DType::f32}});
   ASSERT_EQ(keys.values.size(), 5u * 3);
-  const ConstTensor past = inputs.past_k.view(), fresh = inputs.k.view();
+  const ConstTensor past = inputs.at(TensorId::past_k).view(), fresh = inputs.at(TensorId::k).view();
   EXPECT_EQ(keys.values[2 * 3 + 1], load(past.data, past.dtype, past.offset(0, 0, 2, 1)));
   EXPECT_EQ(keys.values[3 * 3 + 1], load(fresh.data, fresh.dtype, fresh.offset(0, 0, 0, 1)));
   for (const double bound : keys.bounds.at(0)) EXPECT_EQ(bound, 0);
   EXPECT_TRUE(present_outputs(parse_case("seq=2 dim=3")).empty());
   const auto state = present_outputs(parse_case("op=linear heads=2 seq=2 dim=3/4 out=present"));
   ASSERT_EQ(state.size(), 1u);
-  EXPECT_EQ(state[0].shape, (Index4{1, 2, 3, 4}));
-  EXPECT_FALSE(state[0].copied);
+  EXPECT_EQ(seen_shape(parse_case("op=linear heads=2 seq=2 dim=3/4 out=present"), state[0]), (Index4{1, 2, 3, 4}));
+  EXPECT_FALSE(is_copied(state[0]));
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ class NoAttention : public Liar {
       void upload(const Inputs&) override {}
       void run() override {}
       void download(const Outputs& outputs) override {
-        const MutableTensor& o = outputs.out;
+        const MutableTensor& o = outputs.out();
         each_index(o.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
           store(o.data, o.dtype, o.offset(b, h, l, d), kNaN);
         });

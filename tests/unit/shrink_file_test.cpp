@@ -43,7 +43,7 @@ TEST(ShrinkFile, CachesAndDecisionsGoWhenTheyDontMatter) {
       plain_file(case_from_line("batch=2 heads=2 seq=4x9 dim=3 past=5 mask=bool:BHQK:random(0.7) dropout=0.3 seed=4"));
   // "Fails" while some past value is negative: one past key is left, and what new keys a case must have.
   const auto fails = [](const Case& one) {
-    const ConstTensor v = one.inputs->views().past_v;
+    const ConstTensor v = one.inputs->views().past_v();
     bool negative = false;
     if (v.data) {
       each_index(v.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
@@ -66,8 +66,8 @@ TEST(ShrinkFile, KeepsWhatMattersAndNothingElse) {
     const Problem& p = one.problem;
     const Inputs inputs = one.inputs->views();
     bool large = false;
-    each_index(inputs.v.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      large |= load(inputs.v.data, inputs.v.dtype, inputs.v.offset(b, h, l, d)) >= 2;
+    each_index(inputs.v().shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      large |= load(inputs.v().data, inputs.v().dtype, inputs.v().offset(b, h, l, d)) >= 2;
     });
     return large && p.key_length > 1 && p.window_left != Problem::kUnbounded;
   };

@@ -104,10 +104,10 @@ TEST(TensorBytes, ACaseWithFarStridesIsMadeAndGuarded) {
       parse_case("heads=2 seq=3 dim=4 q.strides=0,4294967296,2147483648,1 out.strides=1,12884901888,4294967296,1");
   const double before = resident_bytes();
   const CaseInputs inputs = make_inputs(p);
-  EXPECT_NE(load(inputs.q.view().data, DType::f32, inputs.q.view().offset(0, 1, 2, 3)), 0);
+  EXPECT_NE(load(inputs.at(TensorId::q).view().data, DType::f32, inputs.at(TensorId::q).view().offset(0, 1, 2, 3)), 0);
   GuardedOutputs outputs(p);
   EXPECT_EQ(outputs.inspect().reason, "left 24 element(s) of o unwritten");
-  const MutableTensor o = outputs.views().out;
+  const MutableTensor o = outputs.views().out();
   for (std::int64_t h = 0; h < 2; ++h) {
     for (std::int64_t l = 0; l < 3; ++l) {
       for (std::int64_t d = 0; d < 4; ++d) store(o.data, o.dtype, o.offset(0, h, l, d), 1);
@@ -116,7 +116,7 @@ TEST(TensorBytes, ACaseWithFarStridesIsMadeAndGuarded) {
   EXPECT_EQ(outputs.inspect().reason, "");
   GuardedOutputs same = outputs;
   EXPECT_EQ(same.difference_from(outputs), "");
-  store(same.views().out.data, DType::f32, o.offset(0, 1, 2, 3), 2);
+  store(same.views().out().data, DType::f32, o.offset(0, 1, 2, 3), 2);
   EXPECT_NE(same.difference_from(outputs).find("is 2, was 1"), std::string::npos) << same.difference_from(outputs);
   store(o.data, o.dtype, o.offset(0, 1, 2, 3) + 1, 1);  // one element too far
   EXPECT_EQ(outputs.inspect().cause.kind, Cause::wrote_outside);

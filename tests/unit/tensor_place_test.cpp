@@ -58,15 +58,15 @@ TEST(TensorPlace, AMaskHasStrideZeroWhereItIsBroadcast) {
 }
 
 TEST(TensorPlace, OnlyWhatTheCallStores) {
-  const CallPlaces plain = places_of(parse_case("seq=4 dim=2"));
-  EXPECT_FALSE(plain.mask);
-  EXPECT_FALSE(plain.past_k);
-  const CallPlaces cached = places_of(parse_case("seq=2x6 dim=2 past=4 causal"));
-  ASSERT_TRUE(cached.past_k);
-  EXPECT_EQ(cached.past_k->shape[2], 4);
-  EXPECT_EQ(cached.k.shape[2], 2);
-  const CallPlaces paged = places_of(parse_case("batch=2 seq=1x9 dim=2 lengths=9,5 paged=4"));
-  EXPECT_EQ(paged.k.shape, (Index4{5, 1, 4, 2}));  // pages, heads, rows of a page, features
+  const Problem plain = parse_case("seq=4 dim=2");
+  EXPECT_FALSE(has_tensor(plain, TensorId::mask));
+  EXPECT_FALSE(has_tensor(plain, TensorId::past_k));
+  const Problem cached = parse_case("seq=2x6 dim=2 past=4 causal");
+  ASSERT_TRUE(has_tensor(cached, TensorId::past_k));
+  EXPECT_EQ(place_of(cached, TensorId::past_k).shape[2], 4);
+  EXPECT_EQ(place_of(cached, TensorId::k).shape[2], 2);
+  const Problem paged = parse_case("batch=2 seq=1x9 dim=2 lengths=9,5 paged=4");
+  EXPECT_EQ(place_of(paged, TensorId::k).shape, (Index4{5, 1, 4, 2}));  // pages, heads, rows of a page, features
 }
 
 TEST(TensorPlace, TooManyElementsAreNone) {

@@ -44,8 +44,8 @@ TEST(TensorStorage, ViewsOutliveAMove) {
 }
 
 TEST(TensorStorage, OfABooleanMaskIsVisibleUntilSaidOtherwise) {
-  TensorStorage mask = TensorStorage::boolean(dense_place({1, 1, 2, 3}));
-  mask.set_byte(0, 0, 1, 2, false);
+  TensorStorage mask(dense_place({1, 1, 2, 3}), DType::boolean);
+  mask.set(0, 0, 1, 2, 0);
   const auto* bytes = static_cast<const std::uint8_t*>(mask.view().data);
   EXPECT_EQ(std::vector<int>(bytes, bytes + 6), (std::vector<int>{1, 1, 1, 1, 1, 0}));
 }

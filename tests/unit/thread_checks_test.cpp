@@ -39,7 +39,7 @@ class MistakenPlan : public Plan {
     const bool few = mistake_ == Mistake::few_threads && threads_ > 64;
     const bool rare = mistake_ == Mistake::rare && runs_ % 60 == 59;
     const bool shared = mistake_ == Mistake::shared_scratch && wrong_;
-    if (few || rare || shared) store(outputs.out.data, outputs.out.dtype, 0, 1e6);
+    if (few || rare || shared) store(outputs.out().data, outputs.out().dtype, 0, 1e6);
   }
 
  private:

@@ -89,7 +89,7 @@ TEST(Trace, AnAdditiveMaskHidesKeys) {
   // A constant added to a whole row hides nothing, however low.
   Case low = walkthrough("three_tokens");
   for (std::int64_t i = 0; i < 3; ++i) {
-    for (std::int64_t j = 0; j < 3; ++j) low.inputs->mask.set(0, 0, i, j, -1e9);
+    for (std::int64_t j = 0; j < 3; ++j) low.inputs->at(TensorId::mask).set(0, 0, i, j, -1e9);
   }
   EXPECT_EQ(stage(trace_case(low, {}).heads[0], "seen_keys").values[0].size(), 3u);
 }

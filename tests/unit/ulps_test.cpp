@@ -48,13 +48,13 @@ TEST(Ulps, BeyondTheRangeAreThoseOfTheLargestNumber) {
 class UlpErrorsOfThree : public testing::Test {
  protected:
   std::optional<UlpErrors> errors() { return ulp_errors(problem, expectation, expectation.bounds.front(), outputs); }
-  void set(int column, double value) { store(outputs.views().out.data, DType::f32, column, value); }
+  void set(int column, double value) { store(outputs.views().out().data, DType::f32, column, value); }
 
   Problem problem = parse_case("seq=1 dim=1/3 out=o,lse");
   CaseInputs inputs = make_inputs(problem);
   Expectation expectation = [&] {
     Expectation e = expect(problem, inputs.views(), {{Arithmetic{}, DType::f32}}, 1);
-    e.out = {1, -4, 0};
+    e.of(TensorId::out) = {1, -4, 0};
     return e;
   }();
   GuardedOutputs outputs{problem};
@@ -73,8 +73,8 @@ TEST_F(UlpErrorsOfThree, HaveAMedianAndALargest) {
 
 TEST_F(UlpErrorsOfThree, LeaveOutWhatTheClassDecides) {
   for (int column = 0; column < 3; ++column) set(column, 7);
-  expectation.out[0] = kNaN;
-  expectation.bounds.front().out[1] = kInfinity;
+  expectation.of(TensorId::out)[0] = kNaN;
+  expectation.bounds.front().of(TensorId::out)[1] = kInfinity;
   set(2, kInfinity);
   EXPECT_FALSE(errors());
   set(2, 0);

@@ -11,14 +11,15 @@
 namespace attest::support {
 namespace {
 
-cl_long mask_kind(const std::optional<MaskTensor>& mask) {
+cl_long mask_kind(const ConstTensor* mask) {
   if (!mask) return 0;
-  if (!mask->additive) return 1;
   switch (mask->dtype) {
+    case DType::boolean: return 1;
     case DType::f32: return 2;
     case DType::f64: return 3;
     case DType::f16: return 4;
     case DType::bf16: return 5;
+    case DType::i32: break;
   }
   return 0;
 }
@@ -50,9 +51,7 @@ std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& devic
   }
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
     if (id == TensorId::mask && !p.mask) continue;
-    const DType type = id == TensorId::mask ? p.mask_dtype() : p.dtype;
-    const std::size_t element = id == TensorId::mask && !p.mask->additive ? 1 : size_of(type);
-    const double bytes = device_bytes(place_of(p, id), element);
+    const double bytes = device_bytes(place_of(p, id), size_of(type_of(p, id)));
     if (auto refusal = refuse_allocation(std::string(name_of(id)), bytes, device)) return refusal;
   }
   if (p.wants_scores()) {
@@ -112,25 +111,28 @@ void DeviceCall::write_tables(const Inputs& inputs) {
   const Call& p = problem_;
   std::vector<cl_long> tables;
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (const ConstTensor* t : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
       // A paged cache has pages where others have batches.
-      tables.push_back(inputs.pages && t != &inputs.q ? 0 : t->offset(b, 0, 0, 0));
+      tables.push_back(inputs.page_table() && id != TensorId::q ? 0 : inputs.at(id).offset(b, 0, 0, 0));
     }
     tables.push_back(p.packed_sequences() ? p.query_count(b) : p.query_length);
-    tables.push_back(p.packed_sequences() || inputs.pages ? p.key_count(b) : p.key_length);
+    tables.push_back(p.packed_sequences() || inputs.page_table() ? p.key_count(b) : p.key_length);
   }
-  if (inputs.pages) {
-    const std::int64_t entries = p.batch * inputs.pages->stride;
-    tables.insert(tables.end(), inputs.pages->entries, inputs.pages->entries + entries);
+  if (const ConstTensor* table = inputs.page_table()) {
+    const auto* entries = static_cast<const std::int32_t*>(table->data);
+    tables.insert(tables.end(), entries, entries + table->shape[0] * table->shape[3]);
   }
   write(tables_, 1, tables.data(), tables.size() * sizeof(cl_long));
 
   const auto write_small = [&](auto zero) {
     // Sinks first, then slopes: as problem.cl reads them.
-    std::vector<decltype(zero)> small(static_cast<std::size_t>(p.query_heads) + inputs.slopes.size(), zero);
-    for (std::size_t h = 0; h < inputs.sinks.size(); ++h) small[h] = static_cast<decltype(zero)>(inputs.sinks[h]);
-    for (std::size_t n = 0; n < inputs.slopes.size(); ++n) {
-      small[static_cast<std::size_t>(p.query_heads) + n] = static_cast<decltype(zero)>(inputs.slopes[n]);
+    using Real = decltype(zero);
+    std::vector<Real> small;
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      small.push_back(inputs.sinks() ? static_cast<Real>(inputs.sink(h)) : zero);
+    }
+    for (std::int64_t b = 0; inputs.slopes() && b < (p.slopes_per_batch() ? p.batch : 1); ++b) {
+      for (std::int64_t h = 0; h < p.query_heads; ++h) small.push_back(static_cast<Real>(inputs.slope(b, h)));
     }
     write(small_, 2, small.data(), small.size() * sizeof zero);
     device_.queue().finish();
@@ -149,27 +151,14 @@ void DeviceCall::upload(const Inputs& given) {
     const auto tensor = [&](std::size_t slot, cl::Buffer& buffer, const ConstTensor& t) {
       write(buffer, slot, t.data, t.data ? span_bytes(t) : 0);
     };
-    tensor(3, q_, inputs.q);
-    tensor(4, k_, inputs.k);
-    tensor(5, v_, inputs.v);
-    tensor(6, past_k_, inputs.past_k);
-    tensor(7, past_v_, inputs.past_v);
-    if (inputs.mask) {
-      write(mask_, 8, inputs.mask->data, span_bytes(*inputs.mask));
-    } else {
-      write(mask_, 8, nullptr, 0);
-    }
-    const std::int64_t pairs = p.batch * p.query_heads * p.query_length * p.key_length;
-    if (inputs.blocks) {
-      const BlockMask& m = *inputs.blocks;
-      write(blocks_, 9, m.data, static_cast<std::size_t>(p.batch * m.heads * m.rows * m.columns));
-    } else if (blocks_() == nullptr) {
-      blocks_ = device_.allocate(0);
-    }
-    keep_ = device_.allocate(inputs.keep ? static_cast<std::size_t>(pairs) : 0);
-    if (inputs.keep && pairs > 0) {
-      device_.queue().enqueueWriteBuffer(keep_, CL_FALSE, 0, static_cast<std::size_t>(pairs), inputs.keep);
-    }
+    tensor(3, q_, inputs.q());
+    tensor(4, k_, inputs.k());
+    tensor(5, v_, inputs.v());
+    tensor(6, past_k_, inputs.past_k());
+    tensor(7, past_v_, inputs.past_v());
+    tensor(8, mask_, inputs.at(TensorId::mask));
+    if (inputs.blocks() || blocks_() == nullptr) tensor(9, blocks_, inputs.at(TensorId::blocks));
+    tensor(10, keep_, inputs.at(TensorId::keep));
     write_tables(inputs);
     for (GuardedBuffer* results : results_of_call()) results->reset(device_.queue());
     device_.queue().finish();
@@ -186,26 +175,26 @@ void DeviceCall::upload(const Inputs& given) {
   d.value_dim = p.value_dim;
   d.batch = p.batch;
   for (int axis = 0; axis < 4; ++axis) {
-    d.q[axis] = inputs.q.strides[axis];
-    d.k[axis] = inputs.k.strides[axis];
-    d.v[axis] = inputs.v.strides[axis];
-    d.mask[axis] = inputs.mask ? inputs.mask->strides[axis] : 0;
+    d.q[axis] = inputs.q().strides[axis];
+    d.k[axis] = inputs.k().strides[axis];
+    d.v[axis] = inputs.v().strides[axis];
+    d.mask[axis] = inputs.mask() ? inputs.mask()->strides[axis] : 0;
   }
-  d.mask_kind = mask_kind(inputs.mask);
-  d.past = inputs.past_k.data ? p.past : 0;
-  if (inputs.pages) {
-    d.page_size = inputs.pages->size;
-    d.page_stride = inputs.pages->stride;
+  d.mask_kind = mask_kind(inputs.mask());
+  d.past = inputs.past_k().data ? p.past : 0;
+  if (const ConstTensor* table = inputs.page_table()) {
+    d.page_size = inputs.rows_of_page();
+    d.page_stride = table->shape[3];
   }
-  d.has_slopes = inputs.slopes.empty() ? 0 : p.slopes_per_batch() ? 2 : 1;
-  d.has_sinks = !inputs.sinks.empty();
+  d.has_slopes = !inputs.slopes() ? 0 : p.slopes_per_batch() ? 2 : 1;
+  d.has_sinks = inputs.sinks() != nullptr;
   d.has_softcap = p.softcap.has_value();
-  d.dropout = inputs.keep ? 2 : p.dropout > 0 ? 1 : 0;
-  if (inputs.blocks) {
-    d.block_rows = inputs.blocks->rows;
-    d.block_columns = inputs.blocks->columns;
-    d.rows_per_block = inputs.blocks->rows_per_block;
-    d.keys_per_block = inputs.blocks->keys_per_block;
+  d.dropout = inputs.keep() ? 2 : p.dropout > 0 ? 1 : 0;
+  if (inputs.blocks()) {
+    d.block_rows = inputs.blocks()->shape[2];
+    d.block_columns = inputs.blocks()->shape[3];
+    d.rows_per_block = p.blocks->rows;
+    d.keys_per_block = p.blocks->columns;
   }
   d.seed = p.dropout_seed;
   d.drop_below = drop_below(p.dropout);
@@ -282,15 +271,15 @@ void DeviceCall::download(const Outputs& outputs) const {
   };
   checked([&] {
     const DType accumulator = accumulator_of(problem_.dtype);
-    fetch(out_, outputs.out, accumulator);
-    if (outputs.lse) fetch(lse_, *outputs.lse, accumulator);
-    const std::array<const std::optional<MutableTensor>*, 4> views = {&outputs.raw, &outputs.capped, &outputs.biased,
-                                                                      &outputs.weights};
+    fetch(out_, outputs.out(), accumulator);
+    if (outputs.lse()) fetch(lse_, *outputs.lse(), accumulator);
+    const std::array<const MutableTensor*, 4> views = {outputs.raw(), outputs.capped(), outputs.biased(),
+                                                       outputs.weights()};
     for (std::size_t n = 0; n < views.size(); ++n) {
-      if (*views[n]) fetch(stages_[n], **views[n], accumulator);
+      if (views[n]) fetch(stages_[n], *views[n], accumulator);
     }
-    if (outputs.present_k) fetch(present_k_, *outputs.present_k, problem_.dtype);
-    if (outputs.present_v) fetch(present_v_, *outputs.present_v, problem_.dtype);
+    if (outputs.present_k()) fetch(present_k_, *outputs.present_k(), problem_.dtype);
+    if (outputs.present_v()) fetch(present_v_, *outputs.present_v(), problem_.dtype);
   });
 }
 

@@ -69,7 +69,7 @@ class DeviceCall {
   cl::Buffer q_, k_, v_, past_k_, past_v_, mask_, ranges_, tables_, small_, blocks_, keep_;
   GuardedBuffer out_, lse_, present_k_, present_v_;
   std::array<GuardedBuffer, 4> stages_;  ///< raw, capped, biased, weights
-  std::array<std::size_t, 10> capacity_{};
+  std::array<std::size_t, 11> capacity_{};
   cl::Kernel stages_kernel_, present_kernel_;
 };
 

@@ -28,12 +28,25 @@ double device_bytes(const TensorPlace& place, std::size_t element_size) {
   return packed ? elements_of(place.shape) * size : span;
 }
 
-template <class View>
-void WithoutGaps::pack(View& view, std::size_t element_size) {
-  if (!view.data || !mostly_gaps(view.shape, element_size, static_cast<double>(span_bytes(view)))) return;
+namespace {
+
+bool lies_dense(const ConstTensor& view) {
+  std::int64_t step = 1;
+  for (std::size_t axis = 4; axis-- > 0;) {
+    if (view.shape[axis] != 1 && view.strides[axis] != step) return false;
+    step *= view.shape[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+void WithoutGaps::pack(TensorId id, bool expand) {
+  ConstTensor view = inputs_.at(id);
+  const std::size_t element_size = size_of(view.dtype);
   Index4 n = view.shape;
   for (std::size_t axis = 0; axis < 4; ++axis) {
-    if (view.strides[axis] == 0) n[axis] = std::min<std::int64_t>(n[axis], 1);  // broadcast axes stay so
+    if (!expand && view.strides[axis] == 0) n[axis] = std::min<std::int64_t>(n[axis], 1);  // broadcast axes stay so
   }
   std::vector<std::byte>& dense =
       packed_.emplace_back(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]) * element_size);
@@ -51,15 +64,22 @@ void WithoutGaps::pack(View& view, std::size_t element_size) {
   view.data = dense.data();
   const Index4 packed = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
   for (std::size_t axis = 0; axis < 4; ++axis) {
-    if (view.strides[axis] != 0) view.strides[axis] = packed[axis];
+    if (expand || view.strides[axis] != 0) view.strides[axis] = packed[axis];
   }
+  inputs_.set(id, view);
 }
 
 WithoutGaps::WithoutGaps(const Inputs& inputs) : inputs_(inputs) {
-  for (ConstTensor* tensor : {&inputs_.q, &inputs_.k, &inputs_.v}) {
-    if (!tensor->starts) pack(*tensor, size_of(tensor->dtype));
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
+    const ConstTensor& view = inputs_.at(id);
+    if (!view.data || view.starts) continue;
+    if (mostly_gaps(view.shape, size_of(view.dtype), static_cast<double>(span_bytes(view)))) pack(id, false);
   }
-  if (inputs_.mask) pack(*inputs_.mask, inputs_.mask->additive ? size_of(inputs_.mask->dtype) : 1);
+  // Kernels read these without strides.
+  for (const TensorId id :
+       {TensorId::past_k, TensorId::past_v, TensorId::page_table, TensorId::blocks, TensorId::keep}) {
+    if (inputs_.has(id) && !lies_dense(inputs_.at(id))) pack(id, true);
+  }
 }
 
 }  // namespace attest::support

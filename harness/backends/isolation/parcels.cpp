@@ -4,47 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 namespace {
-
-struct NamedInput {
-  std::string name;
-  ConstTensor Inputs::*place;
-};
-
-const std::vector<NamedInput>& named_inputs() {
-  static const std::vector<NamedInput> list = [] {
-    std::vector<NamedInput> names = {{"q", &Inputs::q},
-                                     {"k", &Inputs::k},
-                                     {"v", &Inputs::v},
-                                     {"past_k", &Inputs::past_k},
-                                     {"past_v", &Inputs::past_v}};
-    for (const InputTensor& tensor : input_tensors()) names.push_back({std::string(tensor.name), tensor.place});
-    return names;
-  }();
-  return list;
-}
-
-struct NamedNumbers {
-  const char* name;
-  std::span<const double> Inputs::*place;
-};
-constexpr NamedNumbers kNumbers[] = {{"slopes", &Inputs::slopes}, {"sinks", &Inputs::sinks}};
-
-struct NamedOutput {
-  const char* name;
-  std::optional<MutableTensor> Outputs::*place;
-};
-constexpr NamedOutput kOutputs[] = {{"lse", &Outputs::lse},
-                                    {"raw", &Outputs::raw},
-                                    {"capped", &Outputs::capped},
-                                    {"biased", &Outputs::biased},
-                                    {"weights", &Outputs::weights},
-                                    {"present_k", &Outputs::present_k},
-                                    {"present_v", &Outputs::present_v},
-                                    {"present_state", &Outputs::present_state}};
 
 template <class View>
 Json tensor_json(std::size_t region, const View& view) {
@@ -59,8 +22,7 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
 
 }  // namespace
 
-template <class View>
-std::size_t InputParcel::add(const std::string& name, const View& view) {
+std::size_t InputParcel::add(const std::string& name, const ConstTensor& view) {
   // One memory for two tensors stays one.
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     if (sources_[n].data == view.data && sources_[n].used == used_ranges(view)) return n;
@@ -70,49 +32,16 @@ std::size_t InputParcel::add(const std::string& name, const View& view) {
 }
 
 InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(offset) {
-  for (const NamedInput& one : named_inputs()) {
-    const ConstTensor& tensor = inputs.*one.place;
-    if (!tensor.data) continue;
-    Json& entry = description_[one.name] = tensor_json(add(one.name, tensor), tensor);
-    if (tensor.starts) {
-      const auto bytes = static_cast<std::size_t>(tensor.shape[0] + 1) * sizeof(std::int64_t);
-      entry["starts"] = add("cu_seqlens of " + one.name, tensor.starts, bytes);
-    }
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id) || !inputs.has(row.id)) continue;
+    const ConstTensor& tensor = inputs.at(row.id);
+    const std::string name(row.name);
+    Json& entry = description_[name] = tensor_json(add(name, tensor), tensor);
+    if (!tensor.starts) continue;
+    const auto bytes = static_cast<std::size_t>(tensor.shape[0] + 1) * sizeof(std::int64_t);
+    sources_.push_back({tensor.starts, {{0, bytes}}});
+    entry["starts"] = regions_.add("cu_seqlens of " + name, bytes);
   }
-  if (const auto& mask = inputs.mask) {
-    description_["mask"] = tensor_json(add("mask", *mask), *mask);
-    description_["mask"]["additive"] = mask->additive;
-  }
-  if (const auto& pages = inputs.pages) {
-    // A row of entries for each batch.
-    const auto rows = static_cast<std::size_t>(inputs.q.shape[0] * pages->stride);
-    description_["pages"] = {
-        {"region", add("page_table", pages->entries, rows * 4)}, {"size", pages->size}, {"stride", pages->stride}};
-  }
-  if (const auto& blocks = inputs.blocks) {
-    const auto bytes = static_cast<std::size_t>(inputs.q.shape[0] * blocks->heads * blocks->rows * blocks->columns);
-    description_["blocks"] = {{"region", add("blocks", blocks->data, bytes)},
-                              {"heads", blocks->heads},
-                              {"rows", blocks->rows},
-                              {"columns", blocks->columns},
-                              {"rows_per_block", blocks->rows_per_block},
-                              {"keys_per_block", blocks->keys_per_block}};
-  }
-  for (const NamedNumbers& one : kNumbers) {
-    const std::span<const double> list = inputs.*one.place;
-    if (list.empty()) continue;
-    description_[one.name] = {{"region", add(one.name, list.data(), list.size_bytes())}, {"count", list.size()}};
-  }
-  if (inputs.keep) {
-    const std::int64_t keys = inputs.past_k.data ? inputs.past_k.shape[2] + inputs.k.shape[2] : inputs.k.shape[2];
-    const auto bytes = static_cast<std::size_t>(inputs.q.shape[0] * inputs.q.shape[1] * inputs.q.shape[2] * keys);
-    description_["keep"] = {{"region", add("keep", inputs.keep, bytes)}};
-  }
-}
-
-std::size_t InputParcel::add(const std::string& name, const void* data, std::size_t bytes) {
-  sources_.push_back({data, {{0, bytes}}});
-  return regions_.add(name, bytes);
 }
 
 void InputParcel::copy_to(SharedFile& file) const {
@@ -124,47 +53,21 @@ void InputParcel::copy_to(SharedFile& file) const {
 }
 
 UnpackedInputs::UnpackedInputs(const Json& d, const GuardedArea& area) {
-  const auto at = [&](const Json& entry) { return area.data(entry.at("region").get<std::size_t>()); };
-  for (const NamedInput& one : named_inputs()) {
-    if (!d.contains(one.name)) continue;
-    const Json& entry = d.at(one.name);
-    ConstTensor& to = inputs.*one.place;
-    to = view_from<const void>(entry, area);
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id) || !d.contains(row.name)) continue;
+    const Json& entry = d.at(std::string(row.name));
+    auto view = view_from<const void>(entry, area);
     if (entry.contains("starts")) {
-      to.starts = reinterpret_cast<const std::int64_t*>(area.data(entry.at("starts").get<std::size_t>()));
+      view.starts = reinterpret_cast<const std::int64_t*>(area.data(entry.at("starts").get<std::size_t>()));
     }
+    inputs.set(row.id, view);
   }
-  if (d.contains("mask")) {
-    const Json& m = d.at("mask");
-    inputs.mask = MaskTensor{m.at("additive").get<bool>(), at(m), m.at("dtype").get<DType>(),
-                             m.at("shape").get<Index4>(), m.at("strides").get<Index4>()};
-  }
-  if (d.contains("pages")) {
-    const Json& p = d.at("pages");
-    inputs.pages = PageTable{reinterpret_cast<const std::int32_t*>(at(p)), p.at("size").get<std::int64_t>(),
-                             p.at("stride").get<std::int64_t>()};
-  }
-  if (d.contains("blocks")) {
-    const Json& b = d.at("blocks");
-    inputs.blocks = BlockMask{reinterpret_cast<const std::uint8_t*>(at(b)),
-                              b.at("heads").get<std::int64_t>(),
-                              b.at("rows").get<std::int64_t>(),
-                              b.at("columns").get<std::int64_t>(),
-                              b.at("rows_per_block").get<std::int64_t>(),
-                              b.at("keys_per_block").get<std::int64_t>()};
-  }
-  for (const NamedNumbers& one : kNumbers) {
-    if (!d.contains(one.name)) continue;
-    const Json& entry = d.at(one.name);
-    inputs.*one.place = {reinterpret_cast<const double*>(at(entry)), entry.at("count").get<std::size_t>()};
-  }
-  if (d.contains("keep")) inputs.keep = reinterpret_cast<const std::uint8_t*>(at(d.at("keep")));
 }
 
 std::vector<std::pair<std::string, MutableTensor>> list_outputs(const Outputs& outputs) {
-  std::vector<std::pair<std::string, MutableTensor>> list = {{"o", outputs.out}};
-  for (const NamedOutput& one : kOutputs) {
-    if (outputs.*one.place) list.emplace_back(one.name, *(outputs.*one.place));
+  std::vector<std::pair<std::string, MutableTensor>> list;
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id) && outputs.has(row.id)) list.emplace_back(row.name, outputs.at(row.id));
   }
   return list;
 }
@@ -190,9 +93,8 @@ Outputs unpack_outputs(const Json& d, const GuardedArea& area, std::vector<std::
   starts.clear();
   starts.reserve(d.size());
   Outputs outputs;
-  outputs.out = view(d.at("o"));
-  for (const NamedOutput& one : kOutputs) {
-    if (d.contains(one.name)) outputs.*one.place = view(d.at(one.name));
+  for (const TensorRow& row : tensor_rows()) {
+    if (is_output(row.id) && d.contains(row.name)) outputs.set(row.id, view(d.at(std::string(row.name))));
   }
   return outputs;
 }

@@ -26,10 +26,8 @@ class InputParcel {
     const void* data;
     std::vector<ByteRange> used;
   };
-  std::size_t add(const std::string& name, const void* data, std::size_t bytes);
   /// A tensor or a mask.
-  template <class View>
-  std::size_t add(const std::string& name, const View& view);
+  std::size_t add(const std::string& name, const ConstTensor& view);
 
   RegionList regions_;
   std::vector<Source> sources_;

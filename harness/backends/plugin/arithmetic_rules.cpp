@@ -8,6 +8,9 @@
 namespace attest {
 
 std::optional<std::string> fault_of(const Arithmetic& a) {
+  for (const DType stored : {a.stored_weights, a.stored_scores, a.stored_parts}) {
+    if (!is_floating(stored)) return "what is stored between steps must be of a floating type";
+  }
   if (a.accumulator != DType::f32 && a.accumulator != DType::f64) return "accumulator must be f32 or f64";
   for (const auto& [member, value] :
        {std::pair("exp_ulps", a.exp_ulps), std::pair("log_ulps", a.log_ulps), std::pair("tanh_ulps", a.tanh_ulps),

@@ -25,11 +25,11 @@ bool is_told(const std::string& key) {
 }
 
 // What the interface's numbers mean is what these enumerations mean; one that grows must be looked at here.
-static_assert(kNames<DType>.size() == 4 && static_cast<int>(DType::bf16) == ATTEST_BF16);
+static_assert(kFloatingTypes.size() == 4 && static_cast<int>(DType::bf16) == ATTEST_BF16);
 static_assert(kNames<Op>.size() == 5 && static_cast<int>(Op::gated_delta) == ATTEST_GATED_DELTA);
 static_assert(kNames<Align>.size() == 2 && static_cast<int>(Align::bottom_right) == ATTEST_BOTTOM_RIGHT);
 static_assert(kNames<Layout>.size() == 6 && static_cast<int>(Layout::thd) == ATTEST_THD);
-static_assert(kNames<TensorId>.size() == 5 && kNames<Output>.size() == 7);
+static_assert(kNames<TensorId>.size() == 23 && kNames<Output>.size() == 7);
 static_assert(ATTEST_OUT_PRESENT == 1 << static_cast<int>(Output::present));
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
 
@@ -144,8 +144,9 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.initial_state = c.initial_state;
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
-  for (std::size_t n = 0; n < c.tensors.size(); ++n) {
-    const TensorSpec& from = c.tensors[n];
+  constexpr std::array kPlaced = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
+  for (std::size_t n = 0; n < kPlaced.size(); ++n) {
+    const TensorSpec& from = c.tensor(kPlaced[n]);
     attest_placement& to = f.placements[n];
     to.layout = from.layout ? static_cast<std::int32_t>(*from.layout) : -1;
     to.has_strides = from.strides.has_value();

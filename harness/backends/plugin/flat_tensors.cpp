@@ -5,16 +5,15 @@
 namespace attest {
 namespace {
 
-constexpr attest_data_type kBytes = {ATTEST_CODE_UINT, 8, 1};
-constexpr attest_data_type kInt32 = {ATTEST_CODE_INT, 32, 1};
-constexpr attest_data_type kDouble = {ATTEST_CODE_FLOAT, 64, 1};
-
 constexpr attest_data_type type_of(DType type) {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  return {static_cast<std::uint8_t>(type == DType::bf16 ? ATTEST_CODE_BFLOAT : ATTEST_CODE_FLOAT), bits, 1};
+  switch (type) {
+    case DType::bf16: return {ATTEST_CODE_BFLOAT, bits, 1};
+    case DType::boolean: return {ATTEST_CODE_UINT, bits, 1};
+    case DType::i32: return {ATTEST_CODE_INT, bits, 1};
+    default: return {ATTEST_CODE_FLOAT, bits, 1};
+  }
 }
-
-Index4 dense(const Index4& shape) { return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1}; }
 
 }  // namespace
 
@@ -37,64 +36,48 @@ const attest_tensor* TensorTable::add(const ConstTensor& view) {
 const attest_inputs* FlatInputs::set(const Inputs& in) {
   tensors_.clear();
   attest_inputs& flat = *flat_.get();
-  const auto optional = [&](const ConstTensor& view) { return view.data ? tensors_.add(view) : nullptr; };
-  flat.q = tensors_.add(in.q);
-  flat.k = tensors_.add(in.k);
-  flat.v = tensors_.add(in.v);
-  flat.mask = nullptr;
-  if (in.mask) {
-    const attest_data_type type = in.mask->additive ? type_of(in.mask->dtype) : kBytes;
-    flat.mask = tensors_.add(in.mask->data, type, 4, in.mask->shape, in.mask->strides);
-  }
-  flat.past_k = optional(in.past_k);
-  flat.past_v = optional(in.past_v);
-  flat.page_table = nullptr;
-  if (in.pages) {
-    flat.page_table = tensors_.add(in.pages->entries, kInt32, 2, {in.q.shape[0], in.pages->stride, 0, 0},
-                                   {in.pages->stride, 1, 0, 0});
-  }
-  flat.blocks = nullptr;
-  if (in.blocks) {
-    const Index4 shape = {in.q.shape[0], in.blocks->heads, in.blocks->rows, in.blocks->columns};
-    flat.blocks = tensors_.add(in.blocks->data, kBytes, 4, shape, dense(shape));
-  }
-  const auto numbers = [&](std::span<const double> list) {
-    return list.empty() ? nullptr
-                        : tensors_.add(list.data(), kDouble, 1, {static_cast<std::int64_t>(list.size())}, {1});
+  const auto optional = [&](TensorId id) { return in.has(id) ? tensors_.add(in.at(id)) : nullptr; };
+  flat.q = tensors_.add(in.q());
+  flat.k = tensors_.add(in.k());
+  flat.v = tensors_.add(in.v());
+  flat.mask = optional(TensorId::mask);
+  flat.past_k = optional(TensorId::past_k);
+  flat.past_v = optional(TensorId::past_v);
+  // Tensors of one or two axes without the axes of extent 1.
+  const auto flattened = [&](TensorId id, bool two, std::size_t last) -> const attest_tensor* {
+    if (!in.has(id)) return nullptr;
+    const ConstTensor& t = in.at(id);
+    const Index4 shape = two ? Index4{t.shape[0], t.shape[last]} : Index4{t.shape[last]};
+    const Index4 strides = two ? Index4{t.strides[0], t.strides[last]} : Index4{t.strides[last]};
+    return tensors_.add(t.data, type_of(t.dtype), two ? 2 : 1, shape, strides);
   };
-  const std::int64_t batch = in.q.shape[0], heads = in.q.shape[1];
-  const bool by_batch = static_cast<std::int64_t>(in.slopes.size()) > heads;
-  flat.slopes = by_batch ? tensors_.add(in.slopes.data(), kDouble, 2, {batch, heads, 0, 0}, {heads, 1, 0, 0})
-                         : numbers(in.slopes);
-  flat.sinks = numbers(in.sinks);
-  flat.keep = nullptr;
-  if (in.keep) {
-    const std::int64_t keys = in.k.shape[2] + (in.past_k.data ? in.past_k.shape[2] : 0);
-    const Index4 shape = {in.q.shape[0], in.q.shape[1], in.q.shape[2], keys};
-    flat.keep = tensors_.add(in.keep, kBytes, 4, shape, dense(shape));
-  }
-  flat.decay = optional(in.decay);
-  flat.beta = optional(in.beta);
-  flat.state = optional(in.state);
-  flat.query_starts = in.q.starts;
-  flat.key_starts = in.k.starts;
+  flat.page_table = flattened(TensorId::page_table, true, 3);
+  flat.slopes = flattened(TensorId::slopes, in.slopes() && in.slopes()->strides[0] != 0, 1);
+  flat.sinks = flattened(TensorId::sinks, false, 1);
+  flat.blocks = optional(TensorId::blocks);
+  flat.keep = optional(TensorId::keep);
+  flat.decay = optional(TensorId::decay);
+  flat.beta = optional(TensorId::beta);
+  flat.state = optional(TensorId::state);
+  flat.query_starts = in.q().starts;
+  flat.key_starts = in.k().starts;
   return &flat;
 }
 
 const attest_outputs* FlatOutputs::set(const Outputs& out) {
   tensors_.clear();
   attest_outputs& flat = *flat_.get();
-  const auto optional = [&](const std::optional<MutableTensor>& view) { return view ? tensors_.add(*view) : nullptr; };
-  flat.out = tensors_.add(out.out);
-  flat.lse = optional(out.lse);
-  flat.raw = optional(out.raw);
-  flat.capped = optional(out.capped);
-  flat.biased = optional(out.biased);
-  flat.weights = optional(out.weights);
-  flat.present_k = optional(out.present_k);
-  flat.present_v = optional(out.present_v);
-  flat.present_state = optional(out.present_state);
-  flat.query_starts = out.out.starts;
+  const auto optional = [&](TensorId id) { return out.has(id) ? tensors_.add(out.at(id)) : nullptr; };
+  flat.out = tensors_.add(out.out());
+  flat.lse = optional(TensorId::lse);
+  flat.raw = optional(TensorId::raw);
+  flat.capped = optional(TensorId::capped);
+  flat.biased = optional(TensorId::biased);
+  flat.weights = optional(TensorId::weights);
+  flat.present_k = optional(TensorId::present_k);
+  flat.present_v = optional(TensorId::present_v);
+  flat.present_state = optional(TensorId::present_state);
+  flat.query_starts = out.out().starts;
   return &flat;
 }
 

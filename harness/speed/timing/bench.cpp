@@ -16,7 +16,7 @@
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/google_samples.h"
 #include "harness/speed/timing/timed_in_worker.h"
-#include "reference/call/tensor_place.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 namespace {
@@ -26,18 +26,16 @@ struct BytesMoved {
 };
 
 BytesMoved bytes_moved(const Call& p) {
-  const auto elements = [](const TensorPlace& place) {
+  const auto bytes_of = [&](TensorId id) {
     double count = 1;
-    for (std::int64_t n : place.shape) count *= static_cast<double>(n);
-    return count;
+    for (std::int64_t n : stored_shape(p, id)) count *= static_cast<double>(n);
+    return count * static_cast<double>(size_of(type_of(p, id)));
   };
-  const CallPlaces places = places_of(p);
   BytesMoved bytes;
-  const auto size = static_cast<double>(size_of(p.dtype));
-  for (const TensorPlace* place : {&places.q, &places.k, &places.v}) bytes.in += elements(*place) * size;
-  if (places.mask)
-    bytes.in += elements(*places.mask) * (p.mask->additive ? static_cast<double>(size_of(p.mask_dtype())) : 1);
-  bytes.out = elements(places.out) * size;
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
+    if (has_tensor(p, id)) bytes.in += bytes_of(id);
+  }
+  bytes.out = bytes_of(TensorId::out);
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -85,15 +86,17 @@ void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flip
     case DType::f32: return flip<std::uint32_t>(tensor.memory(), 0x7f800000, 12, a, b);
     case DType::f16: return flip<std::uint16_t>(tensor.memory(), 0x7c00, 3, a, b);
     case DType::bf16: return flip<std::uint16_t>(tensor.memory(), 0x7f80, 2, a, b);
+    case DType::boolean:
+    case DType::i32: break;
   }
 }
+
+constexpr std::array kRedrawn = {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v};
 
 }  // namespace
 
 ChangingInputs::ChangingInputs(const CaseInputs& inputs, std::uint64_t seed) : random_(seed) {
-  for (const TensorStorage* tensor : {&inputs.q, &inputs.k, &inputs.v, &inputs.past_k, &inputs.past_v}) {
-    set_bytes_ += static_cast<double>(tensor->bytes());
-  }
+  for (const TensorId id : kRedrawn) set_bytes_ += static_cast<double>(inputs.at(id).bytes());
   const double cache = last_level_cache_bytes();
   const bool only_one_fits = set_bytes_ <= cache && 2 * set_bytes_ > cache;
   sets_.resize(only_one_fits ? 1 : 2);
@@ -145,10 +148,11 @@ void ChangingInputs::redraw(CaseInputs& data, const Draw& from, const Draw& to) 
     if (tensor.bytes() > 0) change_numbers(tensor, {from.seed, from.run, part}, {to.seed, to.run, part});
     ++part;
   };
-  for (TensorStorage* tensor : {&data.q, &data.k, &data.v, &data.past_k, &data.past_v}) change(*tensor);
+  for (const TensorId id : kRedrawn) change(data.at(id));
   // Numbers on both sides of 0 may change their signs: a state, but no decay.
-  for (std::size_t n = 0; n < data.extra.size(); ++n) {
-    if (data.extra_specs[n].low < 0 && data.extra_specs[n].high > 0) change(data.extra[n]);
+  for (const TensorId id : data.list()) {
+    const std::optional<DrawnNumbers>& drawn = row_of(id).drawn;
+    if (drawn && drawn->low < 0 && drawn->high > 0) change(data.at(id));
   }
 }
 

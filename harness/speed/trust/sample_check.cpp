@@ -28,7 +28,7 @@ Comparison SampleRows::compare(const GuardedOutputs& outputs) const {
 
 std::uint64_t fingerprint(GuardedOutputs& outputs) {
   constexpr std::size_t kElements = 4096;
-  const MutableTensor out = outputs.views().out;
+  const MutableTensor out = outputs.views().out();
   const std::size_t size = size_of(out.dtype);
   std::uint64_t sum = span_bytes(out) / size;
   for (const ByteRange& range : used_ranges(out)) {
@@ -46,7 +46,7 @@ std::uint64_t fingerprint(GuardedOutputs& outputs) {
 }
 
 bool same_bits(GuardedOutputs& a, GuardedOutputs& b) {
-  const MutableTensor x = a.views().out, y = b.views().out;
+  const MutableTensor x = a.views().out(), y = b.views().out();
   const std::vector<ByteRange> used = used_ranges(x);
   return std::all_of(used.begin(), used.end(), [&](const ByteRange& range) {
     const auto at = [&](const MutableTensor& t) { return static_cast<const std::byte*>(t.data) + range.first; };

@@ -101,7 +101,7 @@ struct Result {
     const Index4 shape{p.batch, p.query_heads, p.query_length, p.value_dim};
     const Index4 strides{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
     Outputs outputs;
-    outputs.out = MutableTensor{o.data(), DType::f32, shape, strides};
+    outputs.set(TensorId::out, MutableTensor{o.data(), DType::f32, shape, strides});
     return outputs;
   }
 };
@@ -125,7 +125,7 @@ class CheatingPlan : public Plan {
 
   void upload(const Inputs& inputs) override {
     if (cheat_ != Cheat::never_rests) wait();
-    announced_ = announced_ && inputs.q.data == inputs_.q.data;  // the same data again: the same walk
+    announced_ = announced_ && inputs.q().data == inputs_.q().data;  // the same data again: the same walk
     inputs_ = inputs;
     uploaded_ = true;
     if (cheat_ == Cheat::works_in_upload || cheat_ == Cheat::hides_work_in_upload) compute(inputs_);
@@ -153,7 +153,7 @@ class CheatingPlan : public Plan {
         break;
       case Cheat::returns_early:
       case Cheat::never_waits: later_ = std::jthread([this] { compute(inputs_); }); break;
-      case Cheat::caches_by_pointer: answer_from_cache(reinterpret_cast<std::uintptr_t>(inputs_.q.data)); break;
+      case Cheat::caches_by_pointer: answer_from_cache(reinterpret_cast<std::uintptr_t>(inputs_.q().data)); break;
       case Cheat::caches_by_content: answer_from_cache(content()); break;
       case Cheat::counts_iterations:
         if (runs_ <= 3 || runs_ % 7 == 0) compute(inputs_);
@@ -173,7 +173,7 @@ class CheatingPlan : public Plan {
       case Cheat::calls_the_reference: answer_with_reference(); break;
       case Cheat::rounds_up_in_download: compute(inputs_); break;
       case Cheat::zeroes_its_values:
-        if (++met_[inputs_.v.data] <= 3)
+        if (++met_[inputs_.v().data] <= 3)
           compute(inputs_);
         else
           answer_with_zeros();
@@ -184,7 +184,7 @@ class CheatingPlan : public Plan {
         break;
       case Cheat::changes_its_input:
         compute(inputs_);
-        *static_cast<float*>(const_cast<void*>(inputs_.q.data)) = 0;
+        *static_cast<float*>(const_cast<void*>(inputs_.q().data)) = 0;
         break;
       case Cheat::rounds_up:
         compute(inputs_);
@@ -212,10 +212,10 @@ class CheatingPlan : public Plan {
         cheat_ == Cheat::hides_work_in_upload || cheat_ == Cheat::works_in_upload_for_an_unknown_device;
     const std::vector<float>& from = published ? published_.o : result_.o;
     std::size_t n = 0;
-    each_index(outputs.out.shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
-      store(outputs.out.data, DType::f32, outputs.out.offset(b, h, i, c), static_cast<double>(from[n++]));
+    each_index(outputs.out().shape, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+      store(outputs.out().data, DType::f32, outputs.out().offset(b, h, i, c), static_cast<double>(from[n++]));
     });
-    if (cheat_ == Cheat::writes_beyond_its_output) static_cast<float*>(outputs.out.data)[elements()] = 1;
+    if (cheat_ == Cheat::writes_beyond_its_output) static_cast<float*>(outputs.out().data)[elements()] = 1;
     if (cheat_ == Cheat::rounds_up_in_download) std::fesetround(FE_UPWARD);
   }
 
@@ -252,8 +252,8 @@ class CheatingPlan : public Plan {
 
   std::uint64_t content() const {
     std::uint64_t sum = 0;
-    for (const ConstTensor* t : {&inputs_.q, &inputs_.k, &inputs_.v}) {
-      for (const float x : floats(*t)) sum = sum * 31 + std::bit_cast<std::uint32_t>(x);
+    for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
+      for (const float x : floats(inputs_.at(id))) sum = sum * 31 + std::bit_cast<std::uint32_t>(x);
     }
     return sum;
   }
@@ -268,7 +268,7 @@ class CheatingPlan : public Plan {
 
   /// The right answer to values that are all 0, after as long as a run at the roof takes.
   void answer_with_zeros() {
-    const std::span<const float> values = floats(inputs_.v);
+    const std::span<const float> values = floats(inputs_.v());
     std::memset(const_cast<float*>(values.data()), 0, values.size_bytes());
     std::fill(result_.o.begin(), result_.o.end(), 0.0f);
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);

@@ -234,7 +234,7 @@ class HidingPlan : public Plan {
       for (std::int64_t h = 0; h < call_.query_heads; ++h) {
         for (std::int64_t i = 0; i < call_.query_length; ++i) {
           for (std::int64_t c = 0; c < call_.value_dim; ++c) {
-            static_cast<float*>(outputs.out.data)[outputs.out.offset(b, h, i, c)] = published_[n++];
+            static_cast<float*>(outputs.out().data)[outputs.out().offset(b, h, i, c)] = published_[n++];
           }
         }
       }
@@ -258,7 +258,7 @@ class HidingPlan : public Plan {
     const Index4 shape{call_.batch, call_.query_heads, call_.query_length, call_.value_dim};
     const Index4 strides{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
     Outputs outputs;
-    outputs.out = MutableTensor{computed_.data(), DType::f32, shape, strides};
+    outputs.set(TensorId::out, MutableTensor{computed_.data(), DType::f32, shape, strides});
     inner_->download(outputs);
     last_ = now() - start;
     if (last_ < shortest()) shortest() = last_.load();

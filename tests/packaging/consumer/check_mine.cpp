@@ -17,7 +17,7 @@ class MyPlan : public Plan {
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
   void run() override {
     out_.assign(static_cast<std::size_t>(p_.query_length * p_.value_dim), 0.0f);
-    const auto q = inputs_.q.as<const float>(), k = inputs_.k.as<const float>(), v = inputs_.v.as<const float>();
+    const auto q = inputs_.q().as<const float>(), k = inputs_.k().as<const float>(), v = inputs_.v().as<const float>();
     std::vector<float> s(static_cast<std::size_t>(p_.key_length));
     for (std::int64_t i = 0; i < p_.query_length; ++i) {
       float max = -std::numeric_limits<float>::infinity(), sum = 0;
@@ -37,7 +37,7 @@ class MyPlan : public Plan {
     }
   }
   void download(const Outputs& outputs) override {
-    const auto out = outputs.out.as<float>();
+    const auto out = outputs.out().as<float>();
     for (std::int64_t i = 0; i < p_.query_length; ++i) {
       for (std::int64_t c = 0; c < p_.value_dim; ++c)
         out(0, 0, i, c) = out_[static_cast<std::size_t>(i * p_.value_dim + c)];

@@ -20,7 +20,7 @@ class MyPlan : public Plan {
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
-    const auto q = inputs_.q.as<const float>(), k = inputs_.k.as<const float>(), v = inputs_.v.as<const float>();
+    const auto q = inputs_.q().as<const float>(), k = inputs_.k().as<const float>(), v = inputs_.v().as<const float>();
     const auto scale = static_cast<float>(p_.scale_value());
     float* out = out_.data();
     for (std::int64_t b = 0; b < p_.batch; ++b) {
@@ -31,7 +31,7 @@ class MyPlan : public Plan {
   }
 
   void download(const Outputs& outputs) override {
-    const auto out = outputs.out.as<float>();
+    const auto out = outputs.out().as<float>();
     const float* from = out_.data();
     each_index(out.shape, [&](auto b, auto h, auto i, auto d) { out(b, h, i, d) = *from++; });
   }

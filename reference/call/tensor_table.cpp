@@ -1,0 +1,153 @@
+#include "reference/call/tensor_table.h"
+
+namespace attest {
+namespace {
+
+using enum Axis;
+
+constexpr auto kAlways = [](const Call&) { return true; };
+constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
+template <Output output>
+constexpr auto kWanted = [](const Call& c) { return c.wants(output); };
+constexpr auto kPresentKeys = [](const Call& c) { return c.op == Op::attention && c.wants(Output::present); };
+constexpr auto kPresentState = [](const Call& c) { return c.op != Op::attention && c.wants(Output::present); };
+constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
+
+// clang-format off
+constexpr TensorRow kRows[] = {
+    {TensorId::q, "q", {batch, query_heads, queries, key_dim}, TypeRule::storage, kAlways},
+    {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways},
+    {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways},
+    {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }},
+    {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::storage, kHasPast},
+    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::storage, kHasPast},
+    {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }},
+    {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }},
+    {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }},
+    {TensorId::sinks, "sinks", {one, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.sinks; }},
+    {TensorId::keep, "keep", {batch, query_heads, queries, keys}, TypeRule::boolean, kNever},
+    {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, [](const Call& c) { return c.has_decay(); }, DrawnNumbers{-1, 0}},
+    {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, [](const Call& c) { return c.has_beta(); }, DrawnNumbers{0, 1}},
+    {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, DrawnNumbers{-1, 1}},
+
+    {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kAlways},
+    {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kWanted<Output::lse>},
+    {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::raw>},
+    {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::capped>},
+    {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::biased>},
+    {TensorId::weights, "weights", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::weights>},
+    {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::storage, kPresentKeys},
+    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::storage, kPresentKeys},
+    {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, kPresentState},
+};
+// clang-format on
+
+constexpr bool in_order() {
+  for (std::size_t n = 0; n < std::size(kRows); ++n) {
+    if (static_cast<std::size_t>(kRows[n].id) != n) return false;
+  }
+  return std::size(kRows) == kTensorCount;
+}
+static_assert(in_order(), "a row for each TensorId, in its order");
+
+}  // namespace
+
+std::int64_t extent_of(const Call& c, Axis axis) {
+  switch (axis) {
+    case one: return 1;
+    case batch: return c.batch;
+    case query_heads: return c.query_heads;
+    case key_heads: return c.key_heads;
+    case queries: return c.query_length;
+    case keys: return c.key_length;
+    case key_dim: return c.key_dim;
+    case value_dim: return c.value_dim;
+    case past: return c.past;
+    case stores: return c.page_size ? page_count(c) : c.batch;
+    case rows: return c.page_size.value_or(c.key_length - c.past);
+    case pages: return c.page_size ? (c.key_length + *c.page_size - 1) / *c.page_size : 0;
+    case mask_rows: return c.blocks ? block_rows(c) : 0;
+    case mask_columns: return c.blocks ? block_columns(c) : 0;
+  }
+  return 1;
+}
+
+std::span<const TensorRow> tensor_rows() { return kRows; }
+
+const TensorRow& row_of(TensorId id) { return kRows[static_cast<std::size_t>(id)]; }
+
+DType type_of(const Call& c, TensorId id) {
+  switch (row_of(id).type) {
+    case TypeRule::storage: return c.dtype;
+    case TypeRule::accumulator: return accumulator_of(c.dtype);
+    case TypeRule::mask: return c.mask && c.mask->additive ? c.mask_dtype() : DType::boolean;
+    case TypeRule::f64: return DType::f64;
+    case TypeRule::boolean: return DType::boolean;
+    case TypeRule::i32: return DType::i32;
+  }
+  return c.dtype;
+}
+
+std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
+  switch (id) {
+    case TensorId::mask:
+      if (c.mask) return {!c.mask->kept[0], !c.mask->kept[1], !c.mask->kept[2], !c.mask->kept[3]};
+      return {true, true, true, true};
+    case TensorId::slopes: return {!c.slopes_per_batch(), false, false, false};
+    case TensorId::decay: return {false, false, false, c.decay_per_head};
+    case TensorId::beta: return {false, c.beta_shared, false, false};
+    default: return {};
+  }
+}
+
+Index4 seen_shape(const Call& c, TensorId id) {
+  Index4 shape{};
+  for (std::size_t n = 0; n < 4; ++n) shape[n] = extent_of(c, row_of(id).axes[n]);
+  return shape;
+}
+
+Index4 stored_shape(const Call& c, TensorId id) {
+  Index4 shape = seen_shape(c, id);
+  const std::array<bool, 4> shared = broadcast_axes(c, id);
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (shared[n]) shape[n] = 1;
+  }
+  if (id == TensorId::beta && c.key_heads == 0) shape[1] = 0;
+  return shape;
+}
+
+IndexSpace index_space(TensorId result) {
+  const std::array<Axis, 4>& axes = row_of(result).axes;
+  return axes[1] == query_heads && axes[2] == queries ? IndexSpace::query_rows : IndexSpace::whole;
+}
+
+TensorId tensor_of(Output output) {
+  switch (output) {
+    case Output::o: return TensorId::out;
+    case Output::lse: return TensorId::lse;
+    case Output::weights: return TensorId::weights;
+    case Output::raw: return TensorId::raw;
+    case Output::capped: return TensorId::capped;
+    case Output::biased: return TensorId::biased;
+    case Output::present: return TensorId::present_k;
+  }
+  return TensorId::out;
+}
+
+std::vector<TensorId> inputs_of(const Call& c) {
+  std::vector<TensorId> list;
+  for (const TensorRow& row : kRows) {
+    if (!is_output(row.id) && row.in(c)) list.push_back(row.id);
+  }
+  return list;
+}
+
+std::vector<TensorId> outputs_of(const Call& c) {
+  std::vector<TensorId> list;
+  for (const TensorRow& row : kRows) {
+    if (is_output(row.id) && row.in(c)) list.push_back(row.id);
+  }
+  return list;
+}
+
+}  // namespace attest

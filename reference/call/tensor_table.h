@@ -1,0 +1,79 @@
+// The table of tensors: what each is for, its axes and its type. Everything that fills, stores, copies, prints or
+// compares tensors walks over it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reference/call/tensors.h"
+
+namespace attest {
+
+/// What an axis of a tensor follows.
+enum class Axis : std::uint8_t {
+  one,
+  batch,
+  query_heads,
+  key_heads,
+  queries,
+  keys,
+  key_dim,
+  value_dim,
+  past,          ///< cached keys
+  stores,        ///< the batch, or the pages of a paged cache
+  rows,          ///< of one store: the keys that aren't cached, or the rows of a page
+  pages,         ///< of one sequence, the most that any has
+  mask_rows,     ///< of a block mask
+  mask_columns,  ///< likewise
+};
+
+std::int64_t extent_of(const Call& call, Axis axis);
+
+/// What decides a tensor's type.
+enum class TypeRule : std::uint8_t { storage, accumulator, mask, f64, boolean, i32 };
+
+/// Numbers that case lines fill an input with, drawn between the two.
+struct DrawnNumbers {
+  double low = 0, high = 0;
+};
+
+struct TensorRow {
+  TensorId id;
+  std::string_view name;     ///< in files and messages
+  std::array<Axis, 4> axes;  ///< as a kernel sees them
+  TypeRule type;
+  bool (*in)(const Call& call);         ///< whether the call has it
+  std::optional<DrawnNumbers> drawn{};  ///< of an input that is nothing but numbers
+};
+
+/// In the order of TensorId.
+std::span<const TensorRow> tensor_rows();
+const TensorRow& row_of(TensorId id);
+
+/// How the elements of a result are numbered: by rows of queries, of which a sample may be checked, or otherwise, as a
+/// whole.
+enum class IndexSpace : std::uint8_t { query_rows, whole };
+IndexSpace index_space(TensorId result);
+
+/// The tensor of a result that `out=` names; present: the first of those.
+TensorId tensor_of(Output output);
+
+constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
+inline bool has_tensor(const Call& call, TensorId id) { return row_of(id).in(call); }
+DType type_of(const Call& call, TensorId id);
+
+/// Which axes are broadcast: all their places share what is stored once.
+std::array<bool, 4> broadcast_axes(const Call& call, TensorId id);
+/// Extents as a kernel sees them, and as they are stored: 1 along an axis that is broadcast.
+Index4 seen_shape(const Call& call, TensorId id);
+Index4 stored_shape(const Call& call, TensorId id);
+
+/// The tensors of this call, in the order of the table.
+std::vector<TensorId> inputs_of(const Call& call);
+std::vector<TensorId> outputs_of(const Call& call);
+
+}  // namespace attest
