@@ -104,8 +104,9 @@ struct Tuning {
   std::vector<Parameter> parameters;
 };
 
-/// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone.
-inline constexpr int kContractVersion = 2;
+/// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone. 3: any tensor may
+/// have strides, not only q, k, v, the mask and the output.
+inline constexpr int kContractVersion = 3;
 
 class Backend {
  public:

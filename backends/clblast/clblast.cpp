@@ -139,7 +139,7 @@ class ClblastBackend : public Backend {
   Identity identity() const override {
     return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()};
   }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
 
   std::optional<Refusal> refuse(const Call& p) const override {
     if (auto refusal = refuse_other_operators(p)) return refusal;

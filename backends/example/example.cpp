@@ -101,7 +101,8 @@ class ExamplePlan : public Plan {
     const std::int64_t stored = p_.packed_sequences() || p_.page_size ? p_.key_count(b) : p_.key_length;
     for (std::int64_t j = 0; j < stored; ++j) {
       const Stored at = where_is(inputs_, b, j);
-      support::read_row(at.past ? inputs_.past_k() : inputs_.k(), at.batch, group, at.row, keys_.data() + j * p_.key_dim);
+      support::read_row(at.past ? inputs_.past_k() : inputs_.k(), at.batch, group, at.row,
+                        keys_.data() + j * p_.key_dim);
       support::read_row(at.past ? inputs_.past_v() : inputs_.v(), at.batch, group, at.row,
                         values_.data() + j * p_.value_dim);
     }
@@ -140,7 +141,8 @@ class ExamplePlan : public Plan {
     }
     s.biased = s.capped;
     if (inputs_.mask() && is_additive(*inputs_.mask())) {
-      s.biased += static_cast<Real>(load(inputs_.mask()->data, inputs_.mask()->dtype, inputs_.mask()->offset(b, h, i, j)));
+      s.biased +=
+          static_cast<Real>(load(inputs_.mask()->data, inputs_.mask()->dtype, inputs_.mask()->offset(b, h, i, j)));
     }
     if (inputs_.slopes()) {
       const auto slope = static_cast<Real>(inputs_.slope(b, h));
@@ -157,8 +159,7 @@ class ExamplePlan : public Plan {
     support::read_row(inputs_.q(), b, h, i, query_.data());
 
     // A separate flag, not the score's value, says whether a key is hidden: a visible score may overflow to -inf.
-    const Real sink =
-        inputs_.sinks() ? static_cast<Real>(inputs_.sink(h)) : kHidden<Real>;
+    const Real sink = inputs_.sinks() ? static_cast<Real>(inputs_.sink(h)) : kHidden<Real>;
     const bool has_sink = sink != kHidden<Real>;
     bool any = has_sink;
     Real max = sink;
@@ -206,9 +207,7 @@ class ExamplePlan : public Plan {
   /// Dropout: keep / (1 - p), drawn by the seed or given.
   Real keep_factor(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     if (p_.dropout == 0 && !inputs_.keep()) return Real{1};
-    const bool keep = inputs_.keep()
-                          ? inputs_.kept(b, h, i, j)
-                          : is_kept(p_.dropout_seed, p_.dropout, b, h, i, j);
+    const bool keep = inputs_.keep() ? inputs_.kept(b, h, i, j) : is_kept(p_.dropout_seed, p_.dropout, b, h, i, j);
     return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
   }
 
@@ -224,7 +223,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

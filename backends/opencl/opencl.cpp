@@ -252,7 +252,7 @@ class OpenClBackend : public Backend {
   Identity identity() const override {
     return {"opencl", device_.library(), device_.name() + (gpu_ ? " (GPU kernel)" : " (CPU kernel)")};
   }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
 
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (auto refusal = support::refuse_on_device(problem, device_)) return refusal;

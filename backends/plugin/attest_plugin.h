@@ -230,7 +230,7 @@ typedef struct attest_context {
 /* Strings are the plug-in's, and stay until the instance is destroyed. */
 typedef struct attest_identity {
   uint64_t size;
-  int32_t contract;     /* version of attest's contract that the backend was written for, as a number: 2 */
+  int32_t contract;     /* version of attest's contract that the backend was written for, as a number: 3 */
   int32_t side_by_side; /* 1: two plans may run at the same time, in two threads; 0: one at a time */
   const char* library;  /* name and version */
   const char* device;   /* what it runs on */

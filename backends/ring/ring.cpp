@@ -87,7 +87,7 @@ class RingBackend : public Backend, public GroupMember {
                 std::to_string(EIGEN_MINOR_VERSION) + " (" + Eigen::SimdInstructionSetsInUse() + "), " + mpi_version(),
             std::to_string(group_.size) + " ranks, CPU, " + std::to_string(threads_) + " thread(s) each"};
   }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   std::optional<Refusal> refuse(const Call& call) const override { return refuse_other_operators(call); }
 
   Arithmetic arithmetic(const Call& call) const override {

@@ -84,7 +84,8 @@ std::optional<Problem> as_case(Problem p) {
   }
   fit_to_sizes(p);
   if (p.packed_sequences()) {
-    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+    for (TensorId id : values_of<TensorId>()) {
+      if (!is_packed(p, id)) continue;
       p.tensor(id).strides.reset();
       p.tensor(id).layout.reset();
     }

@@ -16,7 +16,7 @@ struct Rule {
 };
 
 constexpr std::string_view
-    kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.fill|beta.fill|state.fill",
+    kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -24,14 +24,16 @@ constexpr std::string_view
 constexpr Rule kRules[] = {
     {"boolean mask=*", "additive mask=*|mask=add|mask.dtype=*", "a mask is boolean or additive"},
     {"additive mask=*|mask.dtype=*", "mask=bool", "a mask is boolean or additive"},
-    {"past*", "segments=*|empty segment", "segments and past exclude each other"},
+    {"past*|present_k.*|present_v.*", "segments=*|empty segment", "segments and past exclude each other"},
     {"past*", "align=*", "past sets the diagonal"},
-    {"past*|paged=*", "layout=qkv|layout=thd|gap", "a cache has keys of its own"},
-    {"paged=*", "k.strides=*|v.strides=*", "a paged cache has no strides to choose"},
-    {"paged=*|layout=thd|gap", "out=weights|out=raw|out=capped|out=biased|out=present",
+    {"past*|paged=*|page_table.*", "layout=qkv|layout=thd|gap", "a cache has keys of its own"},
+    {"past_k.*|past_v.*", "paged=*|page_table.*", "pages hold the cached keys, too"},
+    {"past_k.*|past_v.*", "keys=0", "there is no key to keep"},
+    {"paged=*|page_table.*|layout=thd|gap",
+     "out=weights|out=raw|out=capped|out=biased|out=present|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
      "stages and present need every key stored"},
     {"layout=thd|gap",
-     "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*",
+     "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides",
      "thd has no strides to choose"},
     {"layout=qkv", "queries to keys=fewer|queries to keys=more|align=*|keys a multiple of queries",
      "one packed tensor has one length"},
@@ -65,6 +67,7 @@ constexpr Rule kRules[] = {
     {"layout=qkv", "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..",
      "one packed tensor has equal heads"},
     {"key dim=1", "scale=1", "1 is the default of one feature"},
+    {"paged=1", "k.strides=transposed|k.strides=one row|v.strides=transposed|v.strides=one row", "a page of one row"},
     {"keys=0|keys=1|past of all keys", "k.strides=transposed|k.strides=one row|v.strides=transposed|v.strides=one row",
      "fewer than two rows lie next to each other"},
     {"queries=0|queries=1", "q.strides=transposed|q.strides=one row|out.strides=transposed|mask.strides=transposed",
@@ -196,7 +199,7 @@ const char* why_impossible(const Triple& triple) {
 
 const char* why_impossible_option(const Option& option, std::size_t one) {
   const TableClass& length = classes_of_table()[one];
-  if (length.name() == "keys=0" && (option.key == "prefix" || option.key == "past")) return "more than there are keys";
+  if (length.name() == "keys=0" && (option.key == "prefix" || option.key.starts_with("past"))) return "more than there are keys";
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
@@ -121,8 +122,10 @@ void fit_to_sizes(Problem& p) {
   }
   if (!p.mask) {
     p.mask_type.reset();
-    p.tensor(TensorId::mask) = {};
     p.data.mask_fill = {};
+  }
+  for (const TensorRow& row : tensor_rows()) {
+    if (!row.in(p)) p.tensor(row.id) = {};
   }
   if (!p.blocks) p.data.block_fill = {};
   if (!p.initial_state) p.data.state_fill.reset();

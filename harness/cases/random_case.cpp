@@ -89,8 +89,10 @@ std::optional<std::string> draw_mask(const Problem&, Random& random) {
 
 /// Padded rows, features far apart, transposed, a broadcast axis.
 std::optional<std::string> draw_strides(TensorId id, const Problem& p, Random& random) {
+  if (!has_tensor(p, id)) return std::nullopt;
   const Index4 n = place_of(p, id).shape;
-  const std::size_t kind = random.below(id == TensorId::out || id == TensorId::mask ? 4 : 6);
+  const bool unique = is_output(id) || id == TensorId::page_table;
+  const std::size_t kind = random.below(unique || id == TensorId::mask ? 4 : 6);
   Index4 s = {n[1] * n[2] * (n[3] + 3), n[2] * (n[3] + 3), n[3] + 3, 1};      // 0: rows with a gap
   if (kind == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};  // features two apart
   if (kind == 2) s = {n[1] * n[2] * n[3], n[2] * n[3], 1, n[2]};              // transposed
@@ -99,7 +101,7 @@ std::optional<std::string> draw_strides(TensorId id, const Problem& p, Random& r
   if (kind == 5) s = {0, n[2] * n[3], 0, 1};                                  // one row for all
   for (std::size_t axis = 0; axis < 4; ++axis) {
     if (kind < 4 && s[axis] == 0) s[axis] = 1;
-    if (id == TensorId::mask && !(p.mask && p.mask->kept[axis])) s[axis] = 0;
+    if (broadcast_axes(p, id)[axis]) s[axis] = 0;
   }
   return joined(s, integer_text);
 }

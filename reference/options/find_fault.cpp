@@ -78,8 +78,8 @@ std::optional<Fault> check_combinations(const Call& p) {
   }
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
-    for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-      if (p.tensor(id).strides || p.tensor(id).layout) {
+    for (TensorId id : values_of<TensorId>()) {
+      if (is_packed(p, id) && (p.tensor(id).strides || p.tensor(id).layout)) {
         return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }
@@ -89,9 +89,6 @@ std::optional<Fault> check_combinations(const Call& p) {
   }
   if (p.page_size) {
     if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
-    for (TensorId id : {TensorId::k, TensorId::v}) {
-      if (p.tensor(id).strides) return Fault{"paged", "a paged cache has no strides to choose"};
-    }
   }
   if (p.wants_scores() && (p.packed_sequences() || p.page_size)) {
     return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged"};
@@ -135,11 +132,13 @@ std::optional<Fault> check_operator(const Problem& p) {
 }
 
 std::optional<Fault> check_storage(const Call& p) {
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
+  for (const TensorRow& row : tensor_rows()) {
+    const TensorId id = row.id;
     const std::string name(name_of(id));
     const TensorSpec& spec = p.tensor(id);
-    if (id == TensorId::mask && !p.mask) {
-      if (spec.strides || spec.offset != 0) return Fault{"mask.strides", "there is no mask to lay out"};
+    if (!row.in(p)) {
+      if (spec.strides) return Fault{name + ".strides", "there is no " + name + " to lay out"};
+      if (spec.offset != 0) return Fault{name + ".offset", "there is no " + name + " to lay out"};
       continue;
     }
     const TensorPlace place = place_of(p, id);
@@ -147,8 +146,10 @@ std::optional<Fault> check_storage(const Call& p) {
       return Fault{spec.strides ? name + ".strides" : "seq",
                    "the size of " + name + " does not fit in 63 bits; make it smaller"};
     }
-    if (id == TensorId::out && spec.strides && !is_injective(place.shape, place.strides)) {
-      return Fault{"out.strides", "two elements of the output would share storage; give every axis room"};
+    const bool unique = is_output(id) || id == TensorId::page_table;
+    if (unique && spec.strides && !is_injective(place.shape, place.strides)) {
+      return Fault{name + ".strides", "two elements of " + (id == TensorId::out ? "the output" : name) +
+                                          " would share storage; give every axis room"};
     }
   }
   return std::nullopt;

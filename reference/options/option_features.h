@@ -47,6 +47,8 @@ std::vector<Feature> output_features();
 std::vector<Feature> layout_features(TensorId tensor);
 std::vector<Feature> stride_features(TensorId tensor);
 std::vector<Feature> offset_features(TensorId tensor);
+/// Of a tensor that mostly lies dense: that it has strides, or an offset (`what`).
+std::vector<Feature> placement_features(TensorId tensor, const std::string& what);
 std::vector<Feature> fill_features();
 std::vector<Feature> own_fill_features(TensorId tensor);
 std::vector<Feature> state_fill_features();

@@ -192,10 +192,10 @@ Option layout_of(TensorId tensor) {
 }
 
 Option strides_of(TensorId tensor) {
-  const bool is_output = tensor == TensorId::out;
+  const bool unique = is_output(tensor) || tensor == TensorId::page_table;
   Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
-                            is_output ? "in elements" : "in elements, 0 for a broadcast axis");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !is_output); };
+                            unique ? "in elements" : "in elements, 0 for a broadcast axis");
+  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !unique); };
   option.print = [=](const Problem& p) -> std::optional<std::string> {
     const auto& strides = p.tensor(tensor).strides;
     if (!strides) return std::nullopt;
@@ -358,8 +358,17 @@ std::vector<Option> make_table() {
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
   for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
   const std::initializer_list<TensorId> placed = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
+  // Those that came later, by the operators that have them; dropout's decisions come with a file and never with a line.
+  const std::initializer_list<std::pair<TensorId, bool (*)(Op)>> others = {
+      {TensorId::past_k, is_softmax}, {TensorId::past_v, is_softmax}, {TensorId::page_table, is_softmax}, {TensorId::blocks, is_softmax},
+      {TensorId::slopes, is_softmax}, {TensorId::sinks, is_softmax}, {TensorId::decay, Call::rule_has_decay}, {TensorId::beta, Call::rule_has_beta},
+      {TensorId::state, is_linear}, {TensorId::lse, is_softmax}, {TensorId::raw, is_softmax}, {TensorId::capped, is_softmax},
+      {TensorId::biased, is_softmax}, {TensorId::weights, is_softmax}, {TensorId::present_k, is_softmax}, {TensorId::present_v, is_softmax},
+      {TensorId::present_state, is_linear}};
   for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
   for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
+  for (const auto& [id, operators] : others) rows.push_back(strides_of(id).version(3).often(16).cut(placement_features(id, "strides")).only(operators));
+  for (const auto& [id, operators] : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(16).cut(placement_features(id, "offset")).only(operators));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));

@@ -317,6 +317,61 @@ std::vector<Feature> stride_features(TensorId tensor) {
       })};
 }
 
+namespace {
+
+/// Makes the call one that has the tensor.
+void give_tensor(Problem& p, TensorId tensor) {
+  if (has_tensor(p, tensor)) return;
+  switch (tensor) {
+    case TensorId::past_k:
+    case TensorId::past_v:
+      p.page_size.reset();
+      p.past = std::max<std::int64_t>(p.past, 1);
+      break;
+    case TensorId::page_table: p.page_size = 4; break;
+    case TensorId::blocks: give_blocks(p); break;
+    case TensorId::slopes: p.alibi = true; break;
+    case TensorId::sinks: p.sinks = true; break;
+    case TensorId::state: p.initial_state = true; break;
+    default:
+      for (const Output output : values_of<Output>()) {
+        const bool present = output == Output::present && tensor >= TensorId::present_k;
+        if ((present || tensor_of(output) == tensor) && !p.wants(output)) p.outputs.push_back(output);
+      }
+      std::ranges::sort(p.outputs);
+  }
+}
+
+/// Rows apart, features apart, or heads apart from each other; 0 along axes that are broadcast.
+Index4 drawn_strides(const Problem& p, TensorId tensor, std::uint64_t draw) {
+  const Index4 n = stored_shape(p, tensor);
+  const std::int64_t gap = n[3] + 1 + static_cast<std::int64_t>(draw / 3 % 4);
+  Index4 s = {n[1] * n[2] * gap, n[2] * gap, gap, 1};
+  if (draw % 3 == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};
+  if (draw % 3 == 2) s = {n[1] * (n[2] * n[3] + gap), n[2] * n[3] + gap, n[3], 1};
+  const std::array<bool, 4> shared = broadcast_axes(p, tensor);
+  for (std::size_t axis = 0; axis < 4; ++axis) s[axis] = shared[axis] ? 0 : std::max<std::int64_t>(s[axis], 1);
+  return s;
+}
+
+}  // namespace
+
+std::vector<Feature> placement_features(TensorId tensor, const std::string& what) {
+  const bool strides = what == "strides";
+  return {flag_feature(
+      std::string(name_of(tensor)) + "." + what,
+      [tensor, strides](const Problem& p) {
+        return strides ? p.tensor(tensor).strides.has_value() : p.tensor(tensor).offset != 0;
+      },
+      [tensor, strides](Problem& p, std::uint64_t draw) {
+        give_tensor(p, tensor);
+        if (strides)
+          p.tensor(tensor).strides = drawn_strides(p, tensor, draw);
+        else
+          p.tensor(tensor).offset = 1 + static_cast<std::int64_t>(draw % 16);
+      })};
+}
+
 std::vector<Feature> offset_features(TensorId tensor) {
   static constexpr std::array<std::int64_t, 5> values = {1, 2, 4, 16, kFar};
   return {named_feature(

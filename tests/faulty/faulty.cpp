@@ -312,7 +312,7 @@ class FaultyBackend : public Backend {
   Identity identity() const override {
     return {std::string(kDescriptions[static_cast<std::size_t>(fault_)].name), "deliberately wrong", "CPU"};
   }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = p.dtype;

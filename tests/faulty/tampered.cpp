@@ -36,7 +36,19 @@ struct Mistake {
   void (*change_problem)(Call&) = nullptr;
   void (*change_inputs)(const Call&, ChangedInputs&) = nullptr;
   void (*change_outputs)(const Call&, const Outputs&) = nullptr;
+  void (*change_views)(Outputs&) = nullptr;  ///< where results are to be written
 };
+
+/// Strides as if one element lay behind the other, but never beyond what was given: a wrong number, not a crash.
+template <class Void>
+void take_as_dense(AnyView<Void>& t) {
+  const Index4& n = t.shape;
+  const Index4 dense = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+  for (std::size_t axis = 0; axis < 4; ++axis) t.strides[axis] = std::min(t.strides[axis], dense[axis]);
+}
+void take_as_dense(ChangedInputs& c, std::initializer_list<TensorId> ids) {
+  for (const TensorId id : ids) take_as_dense(c.inputs.change(id));
+}
 
 template <class Change>
 void each_element(const MutableTensor& t, Change change) {
@@ -332,6 +344,26 @@ constexpr std::array kMistakes = {
             [](Call& p) {
               if (p.page_size && p.query_length == 1) p.window_left = p.window_right = Call::kUnbounded;
             }},
+    Mistake{"dense_lse", "lse is written one number after the other, whatever its strides (88)", nullptr, nullptr, nullptr,
+            [](Outputs& o) { take_as_dense(o.change(TensorId::lse)); }},
+    Mistake{"dense_weights", "weights are written one row after the other, whatever their strides (89)", nullptr, nullptr,
+            nullptr, [](Outputs& o) { take_as_dense(o.change(TensorId::weights)); }},
+    Mistake{"dense_present", "present keys and values are written densely, whatever their strides (90)", nullptr, nullptr,
+            nullptr,
+            [](Outputs& o) {
+              for (const TensorId id : {TensorId::present_k, TensorId::present_v, TensorId::present_state})
+                take_as_dense(o.change(id));
+            }},
+    Mistake{"dense_past", "cached keys are read as if they lay densely (91)", nullptr,
+            [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::past_k, TensorId::past_v}); }},
+    Mistake{"dense_page_table", "a row of the page table is as long as it has pages (92)", nullptr,
+            [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::page_table}); }},
+    Mistake{"dense_numbers_of_heads", "slopes and sinks are read one after the other (93)", nullptr,
+            [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::slopes, TensorId::sinks}); }},
+    Mistake{"dense_blocks", "a block mask is read as if it lay densely (94)", nullptr,
+            [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::blocks}); }},
+    Mistake{"dense_gates", "decay, beta and state are read as if they lay densely (95)", nullptr,
+            [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::decay, TensorId::beta, TensorId::state}); }},
     Mistake{"last_key_dropped", "the last key is never seen", split_blocks, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
     Mistake{"last_feature_zero", "the last feature of the values is never added", nullptr, nullptr, zero_last_feature},
@@ -352,7 +384,9 @@ class TamperedPlan : public Plan {
   }
   void run() override { plan_->run(); }
   void download(const Outputs& outputs) override {
-    plan_->download(outputs);
+    Outputs changed = outputs;
+    if (mistake_.change_views) mistake_.change_views(changed);
+    plan_->download(changed);
     if (mistake_.change_outputs) mistake_.change_outputs(asked_, outputs);
   }
 

@@ -23,20 +23,23 @@ put reference/call/call.h 'std::optional<double> softcap;' \
   '  std::optional<double> temperature;
   std::vector<double> hidden_first;
   bool gate = false;'
-put reference/call/tensors.h 'ConstTensor state{}' '  ConstTensor gate{};  ///< B,Hkv,Lk,1: a key is hidden where it is below 0'
+sed -i 's/^  out,$/  gate,\n  out,/; s/"state", "out"/"state", "gate", "out"/' reference/call/call.h
+grep -q '"gate"' reference/call/call.h || fail "the tensor has no name"
+put reference/call/tensor_table.cpp '{TensorId::out, "o"' \
+  '    {TensorId::gate, "gate", {batch, key_heads, keys, one}, TypeRule::storage, [](const Call& c) { return c.gate; }, DrawnNumbers{-0.5, 1}},'
 put reference/options/options.cpp 'out().tried(' \
-  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(is_softmax).version(3),
-    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(is_softmax).version(3),
-    tensor_option("gate", &Call::gate, {"gate", &Inputs::gate, {Axis::batch, Axis::key_heads, Axis::keys, Axis::one}, -0.5, 1}).values("", "keys are hidden by a tensor").only(is_softmax).version(3),'
+  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(is_softmax).version(4),
+    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(is_softmax).version(4),
+    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(is_softmax).version(4),'
 
 # What they mean.
 sed -i 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/' reference/call/call.cpp
 grep -q temperature reference/call/call.cpp || fail "scale_value was not changed"
 put reference/options/find_fault.cpp 'per_head("sinks"' '  if (auto fault = per_head("hidden_first", p.hidden_first)) return fault;'
 meaning='  if (!p.hidden_first.empty() && static_cast<double>(j) < p.hidden_first[static_cast<std::size_t>(h)]) return false;
-  if (const ConstTensor& gate = inputs.gate; gate.data && load(gate.data, gate.dtype, gate.offset(b, h / p.heads_per_group(), j, 0)) < 0) return false;'
+  if (const ConstTensor& gate = inputs.at(TensorId::gate); gate.data && load(gate.data, gate.dtype, gate.offset(b, h / p.heads_per_group(), j, 0)) < 0) return false;'
 put reference/softmax/attention.cpp 'const Placement at = locate(p, b, i, j);' "$meaning"
-sed -i 's/kContractVersion = 2/kContractVersion = 3/' backends/backend.h
+sed -i 's/kContractVersion = 3/kContractVersion = 4/' backends/backend.h
 
 # One kernel that has them, one that says so and has not, and one of the contract before.
 for name in deaf old; do
@@ -44,8 +47,8 @@ for name in deaf old; do
   sed -i "s/example/$name/g; s/Example/${name^}/g" "backends/$name"/*
   mv "backends/$name/example.cpp" "backends/$name/$name.cpp"
 done
-for name in example deaf; do sed -i 's/int contract() const override { return 2; }/int contract() const override { return 3; }/' "backends/$name/$name.cpp"; done
-put backends/example/example.cpp 'if (inputs_.blocks && !inputs_.blocks->visible(b, h, i, j)) return false;' \
+for name in example deaf; do sed -i 's/int contract() const override { return 3; }/int contract() const override { return 4; }/' "backends/$name/$name.cpp"; done
+put backends/example/example.cpp 'if (inputs_.blocks() && !inputs_.block(' \
   "$(sed 's/\bp\./p_./g; s/inputs\./inputs_./g' <<<"$meaning")"
 
 # Compiled to be compiled fast: everything includes what was changed.
@@ -70,11 +73,11 @@ for wrong in "seq=4 dim=4 temperature=-1" "heads=2 seq=4 dim=4 hidden_first=1" "
 done
 # An older kernel refuses them with a sentence, and by name of the first.
 $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-grep -q '"status":"refused","reason":"temperature: came with version 3 of the contract, and the backend was written for version 2"' "$work/old.jsonl" ||
+grep -q '"status":"refused","reason":"temperature: came with version 4 of the contract, and the backend was written for version 3"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
 # A plug-in can't be told of them, so it doesn't get them, whatever contract it states.
-sed 's/contract = 2/contract = 3/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
+sed 's/contract = 2/contract = 4/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
 cc -std=c11 -fPIC -shared -I backends/plugin "$work/younger.c" -lm -o "$work/libyounger.so"
 $attest check --plugin "$work/libyounger.so" --suite-file "$work/new.cases" --json "$work/plugin.jsonl" >/dev/null 2>&1 || true
 for key in temperature gate hidden_first; do

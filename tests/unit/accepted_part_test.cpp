@@ -38,7 +38,7 @@ class Little : public Backend {
  public:
   explicit Little(Backend& whole) : whole_(whole) {}
   Identity identity() const override { return whole_.identity(); }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   std::optional<Refusal> refuse(const Call& call) const override {
     if (const auto other = refuse_other_operators(call)) return other;
     if (call.dtype != DType::f32) return Refusal{"f32 alone"};

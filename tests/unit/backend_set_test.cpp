@@ -15,7 +15,7 @@ namespace {
 class Nothing : public Backend {
  public:
   Identity identity() const override { return {"here", "", ""}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   std::optional<Refusal> refuse(const Call&) const override { return Refusal{"everything"}; }
   Arithmetic arithmetic(const Call&) const override { return {}; }
   std::unique_ptr<Plan> prepare(const Call&) override { return nullptr; }

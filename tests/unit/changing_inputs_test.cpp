@@ -198,7 +198,7 @@ class KeptScores : public Backend {
  public:
   explicit KeptScores(Work& work) : work_(work), inner_(faulty::faulty_backends().front().make({1, ""})) {}
   Identity identity() const override { return {"kept_scores", "keeps its scores", "CPU"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<KeptScoresPlan>(p, work_); }
 

@@ -22,7 +22,7 @@ class TiringBackend : public Backend {
  public:
   TiringBackend() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
   Identity identity() const override { return {"tiring", "wrong after a while", "CPU"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<TiringPlan>(inner_->prepare(p), tired);

@@ -15,7 +15,7 @@ class Watching : public Backend {
  public:
   Watching() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
   Identity identity() const override { return {"watching", "sees who looks", "CPU"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<Watch>(*this, inner_->prepare(p)); }
 

@@ -131,7 +131,7 @@ class LosesInfinities : public Backend {
  public:
   explicit LosesInfinities(Backend& whole) : whole_(whole) {}
   Identity identity() const override { return whole_.identity(); }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& call) const override { return whole_.arithmetic(call); }
   std::unique_ptr<Plan> prepare(const Call& call) override { return std::make_unique<Lossy>(whole_.prepare(call)); }
 

@@ -46,7 +46,7 @@ class ClockBackend : public Backend {
  public:
   ClockBackend() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
   Identity identity() const override { return {"own_clock", "brings a clock", "CPU"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
   std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<ClockPlan>(*this, inner_->prepare(p));

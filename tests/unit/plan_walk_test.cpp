@@ -36,7 +36,7 @@ class NotingBackend : public Backend {
  public:
   explicit NotingBackend(Noted& noted) : noted_(noted) {}
   Identity identity() const override { return {"noting", "", ""}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
   Arithmetic arithmetic(const Call&) const override { return {}; }
   std::unique_ptr<Plan> prepare(const Call&) override {

@@ -26,7 +26,7 @@ class TunableBackend : public Backend {
   static constexpr std::int64_t kWait = 2000;
 
   Identity identity() const override { return {"tunable", "a library 1.0", "a device"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& call) const override { return inner_->arithmetic(call); }
   std::optional<Refusal> refuse(const Call& call) const override {
     return call.op == Op::attention ? std::nullopt : std::optional(Refusal{"softmax alone"});

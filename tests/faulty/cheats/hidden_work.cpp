@@ -284,7 +284,7 @@ class HidingBackend : public Backend {
     return {std::string(description.name), description.honest ? "an honest twin" : "a cheat",
             device ? "NVIDIA H200 (GPU kernel)" : "CPU"};
   }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
   std::optional<Refusal> refuse(const Call& p) const override {
     if (p.dtype != DType::f32 || p.outputs != std::vector<Output>{Output::o}) return Refusal{"beyond this cheat"};

@@ -53,7 +53,7 @@ class MyPlan : public Plan {
 class MyBackend : public Backend {
  public:
   Identity identity() const override { return {"mine", "my kernels 0.1", "CPU"}; }
-  int contract() const override { return 2; }
+  int contract() const override { return 3; }
   std::optional<Refusal> refuse(const Call& p) const override {
     Call plain;
     plain.query_length = p.query_length;

@@ -76,7 +76,7 @@ static double cached(const plan* p, const attest_tensor* now, const attest_tenso
   const attest_call* c = p->call;
   if (p->in->page_table) {
     const attest_tensor* table = p->in->page_table;
-    const int64_t page = ((const int32_t*)table->data)[b * table->strides[0] + j / c->page_size];
+    const int64_t page = ((const int32_t*)table->data)[b * table->strides[0] + j / c->page_size * table->strides[1]];
     return attest_load(now, attest_at(now, NULL, page, g, j % c->page_size, d));
   }
   if (j < c->past) return attest_load(past, attest_at(past, NULL, b, g, j, d));
@@ -100,7 +100,8 @@ static void score(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j, dou
   if (in->slopes) {
     int64_t diagonal, key;
     place(c, b, i, j, &diagonal, &key);
-    const int64_t at = c->features & ATTEST_HAS_SLOPES_PER_BATCH ? b * c->query_heads + h : h;
+    const int64_t* step = in->slopes->strides;
+    const int64_t at = in->slopes->ndim == 2 ? b * step[0] + h * step[1] : h * step[0];
     *biased -= ((const double*)in->slopes->data)[at] * (double)llabs(diagonal - key);
   }
 }
@@ -118,7 +119,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
   const attest_call* c = p->call;
   const int64_t row = (b * c->query_heads + h) * c->query_length + i, S = c->key_length, V = c->value_dim;
   const int stages = p->raw || p->capped || p->biased;
-  const double sink = p->in->sinks ? ((const double*)p->in->sinks->data)[h] : -(double)INFINITY;
+  const double sink = p->in->sinks ? ((const double*)p->in->sinks->data)[h * p->in->sinks->strides[0]] : -(double)INFINITY;
   double max = sink;
   int any = sink != -(double)INFINITY; /* a head may have none */
   for (int64_t j = 0; j < S; ++j) {
@@ -160,7 +161,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
 
 static int identity(void* instance, attest_identity* identity, attest_text* message) {
   (void)instance, (void)message;
-  identity->contract = 2;
+  identity->contract = 3;
   identity->library = "plain C11 loops";
   identity->device = "CPU, 1 thread";
   return ATTEST_OK;
