@@ -110,13 +110,21 @@ def one_sequence(options, b, queries, keys):
     return one
 
 
+def rows_of(starts, lengths, b):
+    """Those of sequence b, up to the next one where no lengths come. Rows between two sequences belong to none."""
+    return slice(starts[b], starts[b + 1] if lengths is None else starts[b] + lengths[b])
+
+
 def packed_attention(q, k, v, query_starts, key_starts, options):
-    pieces = []
+    found = {"o": np.full((*q.shape[:3], v.shape[3]), np.nan), "lse": np.full((*q.shape[:3], 1), np.nan)}
     for b in range(len(query_starts) - 1):
-        rows, columns = slice(*query_starts[b : b + 2]), slice(*key_starts[b : b + 2])
+        rows = rows_of(query_starts, options["query_lengths"], b)
+        columns = rows_of(key_starts, options["key_lengths"], b)
         mine, keys, values = q[:, :, rows], k[:, :, columns], v[:, :, columns]
-        pieces.append(dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2])))
-    return {name: np.concatenate([piece[name] for piece in pieces], 2) for name in ("o", "lse")}
+        piece = dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2]))
+        for name, whole in found.items():
+            whole[:, :, rows] = piece[name]
+    return found
 
 
 def from_pages(pages, table, page_size, keys):
