@@ -48,15 +48,22 @@ def visible(
     seen = seen[:, None]
     if blocks is not None:
         rows, columns = block_size
-        seen = seen & blocks.repeat(rows, 2).repeat(columns, 3)[:, :, :queries, :keys]
+        seen = seen & blocks[:, :, np.arange(queries) // rows][..., np.arange(keys) // columns]
     return np.broadcast_to(seen if mask is None else seen & mask[..., :keys], shape)
 
 
 def weighted_sum(weights, v, seen):
-    """Values by weight, in which those of hidden keys have no part, NaN or not."""
+    """Values by weight, in which those of hidden keys have no part, NaN or infinite or not."""
     finite = np.isfinite(v)
     o = weights @ np.where(finite, v, 0)
-    return o if finite.all() else np.where(seen.astype(np.float64) @ ~finite > 0, np.nan, o)
+    if finite.all():
+        return o
+    # Weights are products with hidden values, too: those that are no numbers are counted apart, by visible keys.
+    weighed, weightless = ((seen & some).astype(np.float64) for some in (weights > 0, ~(weights > 0)))
+    for infinity in (np.inf, -np.inf):  # both of them make NaN
+        o = o + np.where(weighed @ (v == infinity) > 0, infinity, 0)
+    nan = (weighed + weightless) @ np.isnan(v) + weightless @ np.isinf(v) > 0  # 0 times infinity, too
+    return np.where(nan, np.nan, o)
 
 
 def dense_attention(
