@@ -112,6 +112,23 @@ def cell(peer: str, suite: str, findings: list[Finding]) -> str:
     return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
 
 
+def stated(peer: str) -> int:
+    """How many verdicts are right by what the peer states, in all suites."""
+    lines = [line for suite in SUITES for line in lines_of(peer, suite)]
+    return sum(line["kind"] == "verdict" and line["status"] == "convention" for line in lines)
+
+
+def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
+    """A row for each peer. How many of its conventions it states has a column where one states any."""
+    header = ["peer", "library", *SUITES, "of `matrix` not refused"]
+    rows = [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers]
+    counts = [stated(p) for p in peers]
+    if any(counts):
+        header.append("`convention`: as the peer states")
+        rows = [[*row, str(count)] for row, count in zip(rows, counts)]
+    return table(header, rows)
+
+
 def share(peer: str) -> str:
     verdicts = [line for line in lines_of(peer, "matrix") if line["kind"] == "verdict"]
     if not verdicts:
@@ -159,10 +176,7 @@ def page() -> str:
                 else:
                     unexplained.append([peer, f"`{verdict['case']}`", str(verdict["cause"])])
     out = (HERE / "peers_head.txt").read_text().splitlines()
-    out += table(
-        ["peer", "library", *SUITES, "of `matrix` not refused"],
-        [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers],
-    )
+    out += suites_table(peers, findings)
     bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
     signs = sum("part_of" in found for found in findings)
     out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]

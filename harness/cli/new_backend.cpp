@@ -68,7 +68,8 @@ void copy_example(const fs::path& from, const fs::path& to, const Words& words) 
   std::error_code error;
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(from, error)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+    const bool compiled = entry.path().parent_path().filename() == "__pycache__";  // by the installer
+    if (entry.is_regular_file() && !compiled) files.push_back(entry.path());
   }
   if (files.empty()) throw UserError("nothing to copy in " + from.string() + ": it comes with attest");
   if (fs::exists(to, error)) throw UserError(to.string() + " is there already: choose another name, or remove it");

@@ -28,15 +28,17 @@ bool is_numpy_bfloat(const nb::object& object) {
          object_text(object.attr("dtype")) == "bfloat16";
 }
 
+/// Rows `first` to `end` - 1 of every head.
 template <class T>
-void copy_elements(const nb::ndarray<nb::ro>& from, const MutableTensor& to, const Index4& shape) {
+void copy_elements(const nb::ndarray<nb::ro>& from, const MutableTensor& to, const Index4& shape, std::int64_t first,
+                   std::int64_t end) {
   const auto* source = static_cast<const T*>(static_cast<const void*>(from.data()));
   T* target = static_cast<T*>(to.data);
   Index4 step{};
   for (std::size_t axis = 0; axis < 4 && axis < from.ndim(); ++axis) step[axis] = from.stride(axis);
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t l = 0; l < shape[2]; ++l) {
+      for (std::int64_t l = first; l < end; ++l) {
         const T* row = source + b * step[0] + h * step[1] + l * step[2];
         T* out = target + b * to.strides[0] + h * to.strides[1] + l * to.strides[2];
         if (step[3] == 1 && to.strides[3] == 1 && shape[3] > 0) {
@@ -159,14 +161,19 @@ bool ReturnedArray::overlaps(const void* data, std::size_t bytes) const {
   return bytes > 0 && span_bytes() > 0 && mine < first + bytes && first < mine + span_bytes();
 }
 
-void ReturnedArray::copy_to(const MutableTensor& to) const {
+void ReturnedArray::copy_to(const MutableTensor& to, std::int64_t gap) const {
   const ConstTensor view{to.data, to.dtype, to.shape, to.strides, to.starts};
   const Index4 shape = extents_of(view);
-  switch (size_of(to.dtype)) {
-    case 2: return copy_elements<std::uint16_t>(array_, to, shape);
-    case 4: return copy_elements<std::uint32_t>(array_, to, shape);
-    default: return copy_elements<std::uint64_t>(array_, to, shape);
-  }
+  const auto copy_rows = [&](std::int64_t first, std::int64_t end) {
+    switch (size_of(to.dtype)) {
+      case 2: return copy_elements<std::uint16_t>(array_, to, shape, first, end);
+      case 4: return copy_elements<std::uint32_t>(array_, to, shape, first, end);
+      default: return copy_elements<std::uint64_t>(array_, to, shape, first, end);
+    }
+  };
+  if (!to.starts || gap == 0) return copy_rows(0, shape[2]);
+  for (std::int64_t b = 0; b < to.shape[0]; ++b)
+    copy_rows(to.starts[b], to.starts[b + 1] - (b + 1 < to.shape[0] ? gap : 0));
 }
 
 }  // namespace attest

@@ -53,8 +53,9 @@ class ReturnedArray {
   /// Where it lies, on whatever device: its first byte and how many its strides span.
   const std::byte* begin() const { return static_cast<const std::byte*>(static_cast<const void*>(array_.data())); }
   std::size_t span_bytes() const;
-  /// Element by element into a view of the same type and, but for axes of extent 1, the same shape.
-  void copy_to(const MutableTensor& to) const;
+  /// Element by element into a view of the same type and, but for axes of extent 1, the same shape. Of packed sequences
+  /// the `gap` rows between two belong to none and stay as they are.
+  void copy_to(const MutableTensor& to, std::int64_t gap) const;
 
  private:
   nb::object object_;

@@ -1,4 +1,5 @@
 // attest.check: a run of cases on backends, told verdict by verdict.
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,6 +9,7 @@
 
 #include "harness/cases/memory.h"
 #include "harness/cases/suites.h"
+#include "harness/cli/command.h"
 #include "harness/python/chosen_backends.h"
 #include "harness/python/define.h"
 #include "harness/python/listening.h"
@@ -71,6 +73,7 @@ CheckOutcome run(const CheckRequest& request, const ChosenBackends& chosen, List
   console.out = out;
   console.progress = false;  // Python has a line of its own
   reports.push_back(console_report(console));
+  if (request.isolation) fmt::print(out, "{}\n", limits_text(*request.isolation));
   return CheckRun(request.settings, std::move(cases), backends, others, EarlierRun(), std::move(reports)).run();
 }
 

@@ -263,7 +263,7 @@ void PythonPlan::hand_over(const nb::object& result, const Wanted& output) const
   for (const Place& place : places_) {
     if (array.overlaps(place.data, place.bytes)) throw BackendError("returned a view of " + place.name + which);
   }
-  array.copy_to(*output.view);
+  array.copy_to(*output.view, call_.gap);
 }
 
 }  // namespace attest

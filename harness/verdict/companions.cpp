@@ -1,6 +1,7 @@
 #include "harness/verdict/companions.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "reference/call/tensor_place.h"
 #include "reference/options/find_fault.h"
@@ -78,7 +79,9 @@ Problem same_sizes_other_values(const Problem& problem) {
     for (double& slope : p.alibi_slopes) slope = -slope;
   });
   try_change(other, [](Problem& p) {
-    for (double& sink : p.sink_values) sink = 1 - sink;
+    for (double& sink : p.sink_values) {
+      if (std::isfinite(sink)) sink = 1 - sink;  // -inf is no sink, and +inf would be none either
+    }
   });
   return other;
 }

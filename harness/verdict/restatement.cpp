@@ -168,7 +168,8 @@ bool fault_in(const Arithmetic& a) {
 
 StatementLanguage language_of(const std::string& source) {
   if (source.empty()) return StatementLanguage::cpp;
-  return source.starts_with(kPythonObject) ? StatementLanguage::python : StatementLanguage::c;
+  const bool object = source.starts_with(kPythonObject) || source.starts_with(kObjectHere);
+  return object ? StatementLanguage::python : StatementLanguage::c;
 }
 
 std::string statement_text(const std::vector<StatedField>& fields) {

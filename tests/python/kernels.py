@@ -48,15 +48,22 @@ def visible(
     seen = seen[:, None]
     if blocks is not None:
         rows, columns = block_size
-        seen = seen & blocks.repeat(rows, 2).repeat(columns, 3)[:, :, :queries, :keys]
+        seen = seen & blocks[:, :, np.arange(queries) // rows][..., np.arange(keys) // columns]
     return np.broadcast_to(seen if mask is None else seen & mask[..., :keys], shape)
 
 
 def weighted_sum(weights, v, seen):
-    """Values by weight, in which those of hidden keys have no part, NaN or not."""
+    """Values by weight, in which those of hidden keys have no part, NaN or infinite or not."""
     finite = np.isfinite(v)
     o = weights @ np.where(finite, v, 0)
-    return o if finite.all() else np.where(seen.astype(np.float64) @ ~finite > 0, np.nan, o)
+    if finite.all():
+        return o
+    # Weights are products with hidden values, too: those that are no numbers are counted apart, by visible keys.
+    weighed, weightless = ((seen & some).astype(np.float64) for some in (weights > 0, ~(weights > 0)))
+    for infinity in (np.inf, -np.inf):  # both of them make NaN
+        o = o + np.where(weighed @ (v == infinity) > 0, infinity, 0)
+    nan = (weighed + weightless) @ np.isnan(v) + weightless @ np.isinf(v) > 0  # 0 times infinity, too
+    return np.where(nan, np.nan, o)
 
 
 def dense_attention(
@@ -110,13 +117,21 @@ def one_sequence(options, b, queries, keys):
     return one
 
 
+def rows_of(starts, lengths, b):
+    """Those of sequence b, up to the next one where no lengths come. Rows between two sequences belong to none."""
+    return slice(starts[b], starts[b + 1] if lengths is None else starts[b] + lengths[b])
+
+
 def packed_attention(q, k, v, query_starts, key_starts, options):
-    pieces = []
+    found = {"o": np.full((*q.shape[:3], v.shape[3]), np.nan), "lse": np.full((*q.shape[:3], 1), np.nan)}
     for b in range(len(query_starts) - 1):
-        rows, columns = slice(*query_starts[b : b + 2]), slice(*key_starts[b : b + 2])
+        rows = rows_of(query_starts, options["query_lengths"], b)
+        columns = rows_of(key_starts, options["key_lengths"], b)
         mine, keys, values = q[:, :, rows], k[:, :, columns], v[:, :, columns]
-        pieces.append(dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2])))
-    return {name: np.concatenate([piece[name] for piece in pieces], 2) for name in ("o", "lse")}
+        piece = dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2]))
+        for name, whole in found.items():
+            whole[:, :, rows] = piece[name]
+    return found
 
 
 def from_pages(pages, table, page_size, keys):

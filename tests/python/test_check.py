@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import kernels
@@ -193,20 +194,37 @@ def test_results_show_themselves():
         results.require_ok()
 
 
-def test_printed_results_are_the_commands(tmp_path):
+def test_conventions_are_counted_beside_passes():
+    def nan_in_empty_rows(q, k, v, *, key_lengths=None):
+        out = kernels.attention(q, k, v, key_lengths=key_lengths)
+        out[np.array(key_lengths or [1] * len(q)) == 0] = np.nan
+        return out
+
+    lines = ["batch=2 seq=3x4 dim=4 lengths=0,3", "seq=4 dim=4"]
+    results = attest.check(nan_in_empty_rows, lines, conventions={"empty_row": "nan"}, shrink=False)
+    assert [v.status for v in results] == ["convention", "pass"] and results.count("convention") == 1, str(results)
+    for told in (str(results), results._table()):
+        head, row = ([line.split() for line in told.splitlines() if line.startswith(start)]
+                     for start in ("backend ", "nan_in_empty_rows"))  # fmt: skip
+        assert head[-1][:6] == ["backend", "pass", "convention", "fail", "refused", "mistrusted"], told
+        assert row[-1][1:6] == ["1", "1", "0", "0", "0"], told
+    assert "1 pass, 1 convention, 0 fail" in results._repr_html_()
+    without = attest.Results([v for v in results if v.status == "pass"])
+    assert "convention" not in str(without) and "1 passed, 0 failed" in str(without)
+
+
+def test_printed_results_are_the_commands(tmp_path, monkeypatch):
     import subprocess
     import sys
 
     lines = ["heads=2 seq=5x7 dim=4", "seq=3 dim=2", "seq=4 dim=4 causal"]
     (tmp_path / "plain.py").write_text("import kernels\ndef attention(q, k, v): return kernels.attention(q, k, v)\n"
                                        "def wrong(q, k, v): return kernels.attention(q, k, v) * 2\n")  # fmt: skip
-    sys.path.insert(0, str(tmp_path))
-    try:
-        import plain
-    finally:
-        sys.path.remove(str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))  # also for the processes that judge it
+    import plain
 
     def without_times(text):
+        text = re.sub(r"[0-9.]+ GiB of memory for all", "GiB of memory for all", text)  # of what is free at the time
         return [line.strip() for line in text.splitlines() if " verdicts in " not in line and "smaller" not in line]
 
     for name in ("attention", "wrong"):
@@ -217,6 +235,8 @@ def test_printed_results_are_the_commands(tmp_path):
         told = without_times(str(results))
         assert told == without_times(said.stdout.strip("\n")), (told, said.stdout)
         assert ("wrong: wrong" if name == "wrong" else "right: attention") in str(results)
+        assert told[0].startswith("processes of their own: 60 s for a step"), told
+    assert "processes of their own" not in str(attest.check(plain.attention, lines, isolate=False))
 
 
 def test_the_smallest_case_of_a_cause_fails_by_it():

@@ -67,5 +67,8 @@ def test_a_case_as_several_words(tmp_path):
                   ("explain", "seq=4", "dim=4", "--backend", "example"), ("check", "seq=4 dim=4", "seq=5 dim=4")):  # fmt: skip
         code, text = attest_says(*words, folder=tmp_path)
         assert code == 0, text
-    code, text = attest_says("shrink", "seq=4", "dim=4", "seq=5", "dim=4", "--backend", "example", folder=tmp_path)
-    assert code == 2 and "seq=5" in text, text
+    words = ["seq=4", "dim=4", "seq=5", "dim=4"]  # two cases: whether the second fails after the first
+    code, text = attest_says("shrink", *words, "--backend", "example", folder=tmp_path)
+    assert code == 0 and text.startswith("seq=5 dim=4\npass:"), text
+    code, text = attest_says("shrink", *words, "seq=6", "dim=4", "--backend", "example", folder=tmp_path)
+    assert code == 2 and text.count("\n") == 1 and "seq=6" in text, text

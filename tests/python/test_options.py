@@ -108,3 +108,60 @@ def test_the_diagonal_behind_cached_keys_is_in_the_mask():
 
     (found,) = attest.check(attention, "seq=3x9 dim=4 causal past=6", shrink=False)
     assert found.passed, str(found)
+
+
+GAP = "batch=3 heads=2 seq=5x7 dim=4 layout=thd gap=2"
+
+
+@pytest.mark.parametrize("lengths", ["7,7,7", "q:5,3,4/k:7,2,6", "q:5,3,0/k:7,7,7"])
+def test_where_each_of_several_sequences_with_a_gap_ends_is_told(lengths):
+    between = []  # rows between the sequences of a call, of queries and of keys
+
+    class Noted(kernels.Exact):
+        name = "noted"
+
+        def function(self):
+            @functools.wraps(kernels.attention)
+            def attention(q, k, v, **options):
+                if options.get("query_starts") is not None and options.get("query_lengths"):
+                    between.append([
+                        list(np.diff(options[f"{of}_starts"])[:-1] - options[f"{of}_lengths"][:-1]) for of in ("query", "key")
+                    ])  # fmt: skip
+                return kernels.attention(q, k, v, **options)
+
+            return attention
+
+    (found,) = attest.check(Noted(), f"{GAP} lengths={lengths} causal align=top-left", shrink=False)
+    assert found.passed, str(found)
+    assert [[2, 2], [2, 2]] in between, between  # beside calls of other options, which runs are mixed with
+
+
+def test_a_gap_is_refused_or_read_as_a_gap():
+    def ends_at_the_next(q, k, v, *, query_starts=None, key_starts=None, query_lengths=None, key_lengths=None):
+        return kernels.attention(q, k, v, query_starts=query_starts, key_starts=key_starts)
+
+    def without_lengths(q, k, v, *, query_starts=None, key_starts=None, key_lengths=None):
+        return ends_at_the_next(q, k, v, query_starts=query_starts, key_starts=key_starts)
+
+    packed = GAP.replace(" gap=2", "") + " lengths=7,7,7"
+    (found,) = attest.check(ends_at_the_next, packed, shrink=False)
+    assert found.passed, str(found)
+    (found,) = attest.check(ends_at_the_next, f"{GAP} lengths=7,7,7", shrink=False)
+    assert found.failed, str(found)
+    (found,) = attest.check(without_lengths, f"{GAP} lengths=7,7,7", shrink=False)
+    assert (found.status, found.reason.split(" for it")[0]) == (
+        "refused", "gap: without_lengths has no parameter `query_lengths`",
+    ), str(found)  # fmt: skip
+
+
+def test_lengths_come_beside_all_that_is_hidden_where_there_is_a_gap():
+    given = []
+
+    def attention(q, k, v, *, visible=None, query_starts=None, key_starts=None, query_lengths=None, key_lengths=None):
+        given.append((visible is not None, query_lengths, key_lengths))
+        return kernels.attention(q, k, v, mask=visible, query_starts=query_starts, key_starts=key_starts,
+                                 query_lengths=query_lengths, key_lengths=key_lengths)  # fmt: skip
+
+    (found,) = attest.check(attention, f"{GAP} lengths=7,3,6 causal align=top-left", shrink=False)
+    assert found.passed, str(found)
+    assert (True, [5, 5, 5], [7, 3, 6]) in given, given

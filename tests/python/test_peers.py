@@ -155,6 +155,25 @@ def test_what_fuzzing_finds_is_counted_and_checked(tmp_path):
     assert "fail" in run.counts_of(told) and run.counts_of([]) == "no verdicts"
 
 
+def test_conventions_that_a_peer_states_have_a_column(tmp_path, monkeypatch):
+    import report
+
+    def row(peer, *statuses):
+        (tmp_path / "peers").mkdir(exist_ok=True)
+        with gzip.open(tmp_path / "peers" / f"{peer}.smoke.jsonl.gz", "wt") as file:
+            lines = [{"kind": "verdict", "case": "seq=1 dim=1", "status": status, "cause": None} for status in statuses]
+            for line in [{"kind": "run", "backends": [{"library": "its library"}]}, *lines]:
+                file.write(json.dumps(line) + "\n")
+
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    row("jax", "pass", "pass", "refused")
+    assert "`convention`" not in report.suites_table(["jax"], [])[0]
+    row("mlx", "pass", "convention", "convention", "mistrusted")
+    head, _, jax, mlx = report.suites_table(["jax", "mlx"], [])
+    assert head.endswith(" `convention`: as the peer states |")
+    assert jax.endswith(" 0 |") and mlx.endswith(" 2 |") and "1 pass, 2 convention, 1 mistrusted" in mlx
+
+
 def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):
     import report
 

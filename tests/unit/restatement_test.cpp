@@ -54,6 +54,7 @@ TEST(Restatement, IsWrittenInTheLanguageOfTheBackend) {
       statement_code(fields, language_of("python:mine:attention")),
       "arithmetic={\"stored_weights\": \"bf16\", \"normalised_before_storage\": True, \"scale\": \"folded_log2e\", "
       "\"division\": \"opencl_division\", \"base2\": False, \"exp_ulps\": 8}");
+  EXPECT_EQ(statement_code({fields[0]}, language_of("here:attention")), "arithmetic={\"stored_weights\": \"bf16\"}");
   EXPECT_EQ(statement_code(fields, language_of("./libmine.so")),
             "arithmetic->stored_weights = ATTEST_BF16; arithmetic->normalised_before_storage = 1; "
             "arithmetic->scale = ATTEST_SCALE_FOLDED_LOG2E; arithmetic->division = ATTEST_DIVISION_OPENCL; "

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -204,6 +205,8 @@ TEST(Companions, SayOtherNumbersForTheSameSizes) {
   EXPECT_NE(other.dropout_seed, p.dropout_seed);
   EXPECT_NE(other.scale_value(), p.scale_value());
   EXPECT_NE(other.softcap, p.softcap);
+  const Problem none = same_sizes_other_values(parse_case("heads=2 seq=5 dim=4 sinks=1,-inf"));
+  EXPECT_EQ(none.sink_values, (std::vector<double>{0, -std::numeric_limits<double>::infinity()}));
   const Problem small = other_sizes(p);
   EXPECT_FALSE(find_fault(small));
   EXPECT_NE(small.key_length, p.key_length);

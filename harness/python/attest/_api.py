@@ -257,7 +257,7 @@ def _row(
     backend._made_for(1, "")  # what is wrong with its signature is told here
     if not isolate:
         return backend.name, backend, _source_of(one, backend, stated, run)
-    words = words_for(one)
+    words = command_words(one)  # a worker imports by what the printed commands say, too
     if not words:
         raise TypeError(
             f"isolate: {backend.name} can't be imported by another process: define it at the top of a module's file"

@@ -60,9 +60,9 @@ def command_words(one: Any) -> str:
     module is not found there."""
     words = words_for(one)
     module, _, path = words.partition(":")
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if not words or "." in module or not file or not file.endswith(".py"):
-        return words
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    if not words or "." in module or os.path.basename(file) != module + ".py":
+        return words  # of a package, or of what is no source
     folder = os.path.dirname(os.path.abspath(file))
     installed = os.path.basename(folder) in ("site-packages", "dist-packages")
     if installed or folder == os.getcwd() or folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):

@@ -26,9 +26,16 @@ def _segments(call: Call) -> Any:
 
 def _key_lengths(call: Call) -> Any:
     """Of a cache in pages, too: pages don't show how many rows of the last one count."""
-    if call.key_lengths is None and call.page_size is not None:
+    if call.key_lengths is None and (call.page_size is not None or "gap" in call.features):
         return [call.key_length] * call.batch
     return call.key_lengths
+
+
+def _query_lengths(call: Call) -> Any:
+    """Of packed sequences with a gap, too: where the next one begins doesn't show where one ends."""
+    if call.query_lengths is None and "gap" in call.features:
+        return [call.query_length] * call.batch
+    return call.query_lengths
 
 
 OPTIONS: dict[str, Option] = {
@@ -39,7 +46,7 @@ OPTIONS: dict[str, Option] = {
     "prefix": Option(("prefix",), lambda c: c.prefix or None),
     "prefix_causal": Option(("prefix=causal",), lambda c: c.prefix_causal or None, needs=("prefix", "causal")),
     "key_lengths": Option(("lengths",), _key_lengths),
-    "query_lengths": Option(("lengths of queries", "gap"), lambda c: c.query_lengths, needs=("key_lengths",)),
+    "query_lengths": Option(("lengths of queries", "gap"), _query_lengths, needs=("key_lengths",)),
     "segments": Option(("segments",), _segments),
     "mask": Option(("mask=bool",)),
     "bias": Option(("mask=add", "mask.dtype")),
@@ -166,8 +173,10 @@ def keywords_given(call: Call, keywords: Mapping[str, str]) -> dict[str, str]:
         said = {feature for name in keywords if name in parts for feature in OPTIONS[name].features}
         asked = set(OPTIONS[whole].features) & set(call.features)
         moved = whole == "visible" and call.past > 0 and "past" not in keywords
+        ends = {"key_lengths", "query_lengths"} if "gap" in call.features else set()
+        ends |= {"key_lengths"} if call.page_size is not None else set()
         for name in (whole,) if asked <= said and not moved else parts:
-            if name != "key_lengths" or call.page_size is None:
+            if name not in ends:
                 given.pop(name, None)
     return given
 

@@ -145,18 +145,18 @@ class Results(Sequence[Verdict]):
 
     def _table(self) -> str:
         """Of verdicts that come from no run of this process."""
-        lines = [f"{'backend':<12} {'pass':>5} {'fail':>5} {'refused':>8} {'mistrusted':>11} {'error/bound':>12}"]
+        counted = {"pass": 5, "convention": 11, "fail": 5, "refused": 8, "mistrusted": 11}  # widths
+        if not self.count("convention"):
+            del counted["convention"]
+        heads = [f"{name:>{width}}" for name, width in counted.items()]
+        lines = [" ".join([f"{'backend':<12}", *heads, f"{'error/bound':>12}"])]
         for name in dict.fromkeys(v.backend for v in self.verdicts):
             own = [v for v in self.verdicts if v.backend == name]
             errors = [v.error for v in own if v.passed and v.error is not None]
-            passed, failed, refused, mistrusted = (
-                sum(v.passed for v in own),
-                sum(v.failed for v in own),
-                sum(v.status == "refused" for v in own),
-                sum(v.status == "mistrusted" for v in own),
-            )
+            count = Counter("fail" if v.failed else v.status for v in own)
             worst = f"{max(errors):.3g}" if errors else "-"
-            lines.append(f"{name:<12} {passed:>5} {failed:>5} {refused:>8} {mistrusted:>11} {worst:>12}")
+            cells = [f"{count[status]:>{width}}" for status, width in counted.items()]
+            lines.append(" ".join([f"{name:<12}", *cells, f"{worst:>12}"]))
         for cause, verdict, number in self._causes():
             lines += ["", f"{number} x  {cause}", f"  {verdict.repro}", f"  {verdict.reason}"]
             lines += [f"  smallest: {s.smallest}" for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
