@@ -139,9 +139,11 @@ enum {
 #define ATTEST_HAS_CAUSAL_PREFIX ATTEST_HAS(44)    /* the prefix escapes the window alone, not the diagonal */
 #define ATTEST_HAS_SLOPES_PER_BATCH ATTEST_HAS(45) /* slopes have shape B,H */
 #define ATTEST_HAS_GAP ATTEST_HAS(46)              /* packed sequences have rows between them that belong to none */
-#define ATTEST_HAS_OTHER ATTEST_HAS(63) /* something that this interface can't tell; such a call never comes */
+#define ATTEST_HAS_PLACED_OTHERS ATTEST_HAS(47) /* tensors besides q, k, v, the mask and out have strides or offsets \
+                                                 */
+#define ATTEST_HAS_OTHER ATTEST_HAS(63)         /* something that this interface can't tell; such a call never comes */
 /* All that this header knows: stands in attest_plugin.known_features. */
-#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(47) - 1)
+#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(48) - 1)
 
 /* How the case asks a tensor to be stored. Views say it in full; few backends look here. */
 typedef struct attest_placement {
@@ -150,6 +152,8 @@ typedef struct attest_placement {
   int64_t strides[4]; /* elements, axes b, h, l, d */
   int64_t offset;     /* elements before the first */
 } attest_placement;
+
+#define ATTEST_OTHER_TENSORS 18
 
 typedef struct attest_call {
   uint64_t size;
@@ -183,6 +187,9 @@ typedef struct attest_call {
   int32_t prefix_causal;          /* keys of the prefix right of the diagonal stay hidden */
   attest_placement placements[5]; /* q, k, v, mask, out */
   int64_t gap;                    /* packed: rows between two sequences; their lengths say where each ends */
+  /* past_k, past_v, page_table, blocks, slopes, sinks, keep, decay, beta, state, lse, raw, capped, biased, weights,
+   * present_k, present_v, present_state */
+  attest_placement other_placements[ATTEST_OTHER_TENSORS];
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -351,7 +358,7 @@ static inline const char* attest_feature_name(uint64_t features) {
     "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool", "mask=add",
     "mask.dtype", "blocks", "softcap", "alibi", "sinks", "dropout", "past", "paged", "decay=head", "beta=one",
     "state", "out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present", "strides", "layout=thd",
-    "prefix=causal", "alibi per batch", "gap",
+    "prefix=causal", "alibi per batch", "gap", "strides of other tensors",
   };
   /* clang-format on */
   unsigned n = 0;

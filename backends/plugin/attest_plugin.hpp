@@ -82,8 +82,12 @@ inline Call call_from(const attest_call& from) {
   }
   c.layout = static_cast<Layout>(from.layout);
   c.gap = from.gap;
-  const attest_placement* place = from.placements;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out}) {
+  const attest_placement *first = from.placements, *other = from.other_placements;
+  const attest_placement* end = other + ATTEST_OTHER_TENSORS;
+  for (const TensorId id : values_of<TensorId>()) {
+    const bool is_first = id <= TensorId::mask || id == TensorId::out;  // q, k, v, mask, out
+    if (!is_first && other == end) break;
+    const attest_placement* place = is_first ? first++ : other++;
     TensorSpec& spec = c.tensor(id);
     if (place->layout >= 0) spec.layout = static_cast<Layout>(place->layout);
     if (place->has_strides) {
@@ -91,7 +95,6 @@ inline Call call_from(const attest_call& from) {
       std::copy_n(place->strides, 4, spec.strides->begin());
     }
     spec.offset = place->offset;
-    ++place;
   }
   return c;
 }
@@ -140,15 +143,15 @@ inline Inputs inputs_from(const attest_inputs& from, const Call& call) {
     in.set(TensorId::page_table,
            {data_of(*table), DType::i32, {table->shape[0], 1, 1, table->shape[1]}, {table->strides[0], 0, 0, table->strides[1]}});
   }
-  const auto numbers = [&](const attest_tensor* tensor, TensorId id) {
+  const auto numbers = [&](const attest_tensor* tensor, TensorId id, std::int64_t batch) {
     if (!tensor) return;
     const bool by_batch = tensor->ndim == 2;
     const std::int64_t heads = tensor->shape[by_batch ? 1 : 0];
     const std::int64_t of_batch = by_batch ? tensor->strides[0] : 0, of_head = tensor->strides[by_batch ? 1 : 0];
-    in.set(id, {data_of(*tensor), DType::f64, {call.batch, heads, 1, 1}, {of_batch, of_head, 0, 0}});
+    in.set(id, {data_of(*tensor), DType::f64, {batch, heads, 1, 1}, {of_batch, of_head, 0, 0}});
   };
-  numbers(from.slopes, TensorId::slopes);
-  numbers(from.sinks, TensorId::sinks);
+  numbers(from.slopes, TensorId::slopes, call.batch);
+  numbers(from.sinks, TensorId::sinks, 1);
   return in;
 }
 

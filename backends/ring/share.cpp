@@ -131,7 +131,8 @@ Share::Extras Share::extras_of(const Inputs& inputs) {
   }
   extras.blocks = inputs.blocks() != nullptr;
   extras.keep = inputs.keep() != nullptr;
-  if (const ConstTensor* slopes = inputs.slopes()) extras.slopes = (slopes->strides[0] != 0 ? slopes->shape[0] : 1) * slopes->shape[1];
+  if (const ConstTensor* slopes = inputs.slopes())
+    extras.slopes = (slopes->strides[0] != 0 ? slopes->shape[0] : 1) * slopes->shape[1];
   if (const ConstTensor* sinks = inputs.sinks()) extras.sinks = sinks->shape[1];
   return extras;
 }
@@ -213,7 +214,8 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
 void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport) {
   rows.clear();
   if (!extras.blocks && !extras.keep) return;
-  const auto pack = [&](const ConstTensor* from, const std::array<PositionSpan, 4>& box, std::vector<std::uint8_t>& to) {
+  const auto pack = [&](const ConstTensor* from, const std::array<PositionSpan, 4>& box,
+                        std::vector<std::uint8_t>& to) {
     to.resize(size(extent(box[0]) * extent(box[1]) * extent(box[2]) * extent(box[3])));
     if (!from) return;
     const std::vector<std::byte> packed = pack_box(*from, box);

@@ -95,8 +95,9 @@ class PackedKeys {
   /// next ones lie. Values are not looked at: see find_suspects().
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
     suspects_.clear();
-    const bool readable = kernels_.reads(inputs.k().dtype) && has_whole_rows(inputs.k()) && has_whole_rows(inputs.v()) &&
-                          has_whole_rows(inputs.past_k()) && has_whole_rows(inputs.past_v());
+    const bool readable = kernels_.reads(inputs.k().dtype) && has_whole_rows(inputs.k()) &&
+                          has_whole_rows(inputs.v()) && has_whole_rows(inputs.past_k()) &&
+                          has_whole_rows(inputs.past_v());
     stored_ = readable ? inputs.k().dtype : kSame;
     for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
     for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {

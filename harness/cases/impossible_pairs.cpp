@@ -24,7 +24,7 @@ constexpr std::string_view
 constexpr Rule kRules[] = {
     {"boolean mask=*", "additive mask=*|mask=add|mask.dtype=*", "a mask is boolean or additive"},
     {"additive mask=*|mask.dtype=*", "mask=bool", "a mask is boolean or additive"},
-    {"past*|present_k.*|present_v.*", "segments=*|empty segment", "segments and past exclude each other"},
+    {"past*", "segments=*|empty segment", "segments and past exclude each other"},
     {"past*", "align=*", "past sets the diagonal"},
     {"past*|paged=*|page_table.*", "layout=qkv|layout=thd|gap", "a cache has keys of its own"},
     {"past_k.*|past_v.*", "paged=*|page_table.*", "pages hold the cached keys, too"},
@@ -67,9 +67,8 @@ constexpr Rule kRules[] = {
     {"layout=qkv", "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..",
      "one packed tensor has equal heads"},
     {"key dim=1", "scale=1", "1 is the default of one feature"},
+    {"keys=0", "k.strides=transposed|v.strides=transposed", "no two rows lie next to each other"},
     {"paged=1", "k.strides=transposed|k.strides=one row|v.strides=transposed|v.strides=one row", "a page of one row"},
-    {"keys=0|keys=1|past of all keys", "k.strides=transposed|k.strides=one row|v.strides=transposed|v.strides=one row",
-     "fewer than two rows lie next to each other"},
     {"queries=0|queries=1", "q.strides=transposed|q.strides=one row|out.strides=transposed|mask.strides=transposed",
      "fewer than two rows lie next to each other"},
     {"query heads=0|query heads=1", "q.strides=one head|k.strides=one head|v.strides=one head",
@@ -199,7 +198,8 @@ const char* why_impossible(const Triple& triple) {
 
 const char* why_impossible_option(const Option& option, std::size_t one) {
   const TableClass& length = classes_of_table()[one];
-  if (length.name() == "keys=0" && (option.key == "prefix" || option.key.starts_with("past"))) return "more than there are keys";
+  if (length.name() == "keys=0" && (option.key == "prefix" || option.key.starts_with("past")))
+    return "more than there are keys";
   return nullptr;
 }
 

@@ -50,10 +50,10 @@ inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
 template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
-inline constexpr auto kNames<TensorId> =
-    name_table("q", "k", "v", "mask", "past_k", "past_v", "page_table", "blocks", "slopes", "sinks", "keep", "decay",
-               "beta", "state", "out", "lse", "raw", "capped", "biased", "weights", "present_k", "present_v",
-               "present_state");
+inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "page_table", "blocks",
+                                                    "slopes", "sinks", "keep", "decay", "beta", "state", "out", "lse",
+                                                    "raw", "capped", "biased", "weights", "present_k", "present_v",
+                                                    "present_state");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>

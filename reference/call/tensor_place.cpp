@@ -79,9 +79,7 @@ bool has_layout(TensorId id) {
   return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::out;
 }
 
-bool is_packed(const Call& p, TensorId id) {
-  return p.packed_sequences() && (has_layout(id) || id == TensorId::lse);
-}
+bool is_packed(const Call& p, TensorId id) { return p.packed_sequences() && (has_layout(id) || id == TensorId::lse); }
 
 TensorPlace place_of(const Call& p, TensorId id) {
   TensorPlace place;

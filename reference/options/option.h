@@ -49,7 +49,7 @@ struct Option {
   std::vector<std::string> samples;  ///< values worth trying, "" for the flag; the first is the plainest
   std::vector<std::string> choices;  ///< of a name: all of them
   std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
-  std::optional<TensorId> input;  ///< of a tensor
+  std::optional<TensorId> input;     ///< of a tensor
   InFiles in_files = InFiles::said;
   int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
   std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it

@@ -70,7 +70,7 @@ TEST(Axes, MeetWhatSuitesOfChosenSizesMiss) {
   }
   std::size_t missed = 0;
   for (const OddNumber& odd : odd_numbers()) missed += met[odd.what] == 0;
-  EXPECT_GE(missed, 9u);
+  EXPECT_GE(missed, 8u);
 }
 
 /// Whatever number the table has, walked in three types from its first value on without a gap.

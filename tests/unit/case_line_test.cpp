@@ -90,7 +90,6 @@ TEST(Problem, OptionsThatCannotBeCombinedAreNamed) {
       {"seq=4 dim=4 layout=thd lengths=3 q.strides=64,16,4,1", "strides"},
       {"seq=4 dim=4 q.layout=thd", "layout=thd"},
       {"seq=4 dim=4 paged=2 out=raw", "every key"},
-      {"seq=4 dim=4 paged=2 k.strides=64,16,4,1", "strides"},
       {"seq=4 dim=4 lengths=3 layout=thd out=o,present", "present"},
       {"seq=4 dim=4 past=5", "more than Lk"},
       {"seq=4 dim=4 past=2 layout=qkv", "qkv"},

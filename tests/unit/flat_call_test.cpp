@@ -70,7 +70,8 @@ TEST(FlatCall, FeatureNamesStandAtTheirBits) {
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_GAP), "gap");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_SLOPES_PER_BATCH), "alibi per batch");
   EXPECT_STREQ(attest_feature_name(ATTEST_HAS_OTHER), "an option that is younger than this plug-in");
-  EXPECT_STREQ(attest_feature_name(ATTEST_HAS(47)), "an option that is younger than this plug-in");
+  EXPECT_STREQ(attest_feature_name(ATTEST_HAS_PLACED_OTHERS), "strides of other tensors");
+  EXPECT_STREQ(attest_feature_name(ATTEST_HAS(48)), "an option that is younger than this plug-in");
 }
 
 }  // namespace

@@ -44,7 +44,10 @@ TEST(Options, AreDrawnPrintedReadDroppedAndCovered) {
     EXPECT_TRUE(option.has(drawn->op)) << print_case(*drawn);
     Problem without = *drawn;
     option.drop(without);
-    EXPECT_EQ(option.print(without).value_or("gone"), option.print(Problem{}).value_or("gone")) << option.key;
+    // An alignment is printed wherever the diagonal matters.
+    const bool needed = option.key == "align" && without.uses_diagonal();
+    EXPECT_EQ(option.print(without).value_or("gone"), needed ? "top-left" : option.print(Problem{}).value_or("gone"))
+        << option.key;
   }
 }
 

@@ -15,8 +15,8 @@ bool mostly_gaps(const Index4& shape, std::size_t element_size, double span);
 /// Bytes that a device needs for a tensor of the call.
 double device_bytes(const TensorPlace& place, std::size_t element_size);
 
-/// Inputs as a device gets them: q, k, v and the mask packed where they are mostly gaps; cached keys, page tables, block
-/// masks and dropout's decisions dense; views of the caller's memory otherwise. Keeps what it packed.
+/// Inputs as a device gets them: q, k, v and the mask packed where they are mostly gaps; cached keys, page tables,
+/// block masks and dropout's decisions dense; views of the caller's memory otherwise. Keeps what it packed.
 class WithoutGaps {
  public:
   explicit WithoutGaps(const Inputs& inputs);

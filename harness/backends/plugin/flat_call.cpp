@@ -46,9 +46,18 @@ std::uint64_t output_features(const Call& call) {
   return bits;
 }
 
+/// Those whose places an attest_call has always had.
+bool is_placed_first(TensorId id) { return has_layout(id) || id == TensorId::mask; }
+
+/// Whether one of these tensors, or of all others, lies otherwise than the call's layout says.
+bool is_any_placed(const Call& call, bool first) {
+  return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
+    return is_placed_first(id) == first && call.tensor(id) != TensorSpec{};
+  });
+}
+
 bool is_strided(const Call& call) {
-  if (call.layout != Layout::bhld && call.layout != Layout::thd) return true;
-  return std::any_of(call.tensors.begin(), call.tensors.end(), [](const TensorSpec& t) { return t != TensorSpec{}; });
+  return (call.layout != Layout::bhld && call.layout != Layout::thd) || is_any_placed(call, true);
 }
 
 const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list.empty() ? nullptr : list.data(); }
@@ -84,7 +93,7 @@ std::uint64_t features_of(const Call& c) {
          when(c.initial_state, ATTEST_HAS_STATE) | when(is_strided(c), ATTEST_HAS_STRIDES) |
          when(c.packed_sequences(), ATTEST_HAS_PACKED) | when(c.prefix_causal, ATTEST_HAS_CAUSAL_PREFIX) |
          when(c.slopes_per_batch(), ATTEST_HAS_SLOPES_PER_BATCH) | when(c.gap > 0, ATTEST_HAS_GAP) |
-         when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
+         when(is_any_placed(c, false), ATTEST_HAS_PLACED_OTHERS) | when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
 }
 
 FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
@@ -144,10 +153,12 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.initial_state = c.initial_state;
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
-  constexpr std::array kPlaced = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
-  for (std::size_t n = 0; n < kPlaced.size(); ++n) {
-    const TensorSpec& from = c.tensor(kPlaced[n]);
-    attest_placement& to = f.placements[n];
+  attest_placement *placed = f.placements, *other = f.other_placements;
+  const attest_placement* end = other + ATTEST_OTHER_TENSORS;
+  for (const TensorId id : values_of<TensorId>()) {
+    if (!is_placed_first(id) && other == end) break;  // a tensor that this interface can't tell of
+    const TensorSpec& from = c.tensor(id);
+    attest_placement& to = is_placed_first(id) ? *placed++ : *other++;
     to.layout = from.layout ? static_cast<std::int32_t>(*from.layout) : -1;
     to.has_strides = from.strides.has_value();
     if (from.strides) std::copy(from.strides->begin(), from.strides->end(), to.strides);

@@ -91,7 +91,8 @@ PARTS = {
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
     "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads",
-    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "alibi per batch",
+    "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "strides of other tensors",
+    "alibi per batch",
 )  # fmt: skip
 
 
