@@ -28,6 +28,7 @@ int run_beside(const std::string& name, const std::vector<std::string>& argument
 void add_mutants(CLI::App& app, Invocation& invocation) {
   auto* sub = app.add_subcommand(
       "mutants", "Is every wrong backend caught? Mistakes and mutants against the suites (built with the tests).");
+  sub->footer("");  // what its own --help ends with
   sub->prefix_command();
   sub->callback([sub, &invocation] { invocation.exit_code = run_beside("attest-mutants", sub->remaining()); });
 }

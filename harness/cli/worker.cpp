@@ -11,7 +11,7 @@ namespace attest {
 
 void add_worker(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<WorkerOptions>();
-  auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("");
+  auto* sub = app.add_subcommand("worker", "One backend in a process of its own")->group("")->footer("");
   sub->add_option("backend", options->backend)->required();
   sub->add_option("--plugin", options->plugin);
   sub->add_option("--threads", options->threads);

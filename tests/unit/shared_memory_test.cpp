@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -39,6 +40,26 @@ TEST(SharedRegions, GrowWithTheFile) {
   file.reserve(regions.end());
   EXPECT_EQ(*file.data(regions.all()[0]), std::byte{42});
   *(file.data(regions.all()[1]) + 100 * page_size() - 1) = std::byte{1};
+}
+
+/// A case that is too large under a limit of file sizes is refused, and a smaller one after it goes on.
+TEST(SharedFiles, StayAsTheyAreWhereMoreCannotBeHad) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 16 * page_size();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  SharedFile file;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  RegionList regions(page_size());
+  regions.add("a", 10);
+  file.reserve(regions.end());
+  *file.data(regions.all()[0]) = std::byte{42};
+  EXPECT_THROW(file.reserve(17 * page_size()), NoSharedMemory);
+  EXPECT_EQ(*file.data(regions.all()[0]), std::byte{42});
+  regions.add("b", 2 * page_size());
+  file.reserve(regions.end());
+  *file.data(regions.all()[1]) = std::byte{1};
 }
 
 TEST(SharedFiles, KeepTheirSizeWhateverAWorkerDoesToItsDescriptor) {

@@ -40,9 +40,11 @@ std::size_t RegionList::add(const std::string& name, std::size_t bytes) {
   return regions_.size() - 1;
 }
 
-SharedFile::SharedFile() : descriptor_(memfd_create("attest", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+SharedFile::SharedFile()
+    : descriptor_(memfd_create("attest", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      sealed_(static_cast<std::size_t>(file_bytes())) {
   if (descriptor_ < 0) throw NoSharedMemory("no memory to share with a worker process");
-  if (ftruncate(descriptor_, file_bytes()) != 0 ||
+  if (ftruncate(descriptor_, static_cast<off_t>(sealed_)) != 0 ||
       fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     close(descriptor_);
     throw NoSharedMemory("memory to share with a worker process can't be sealed");
@@ -57,15 +59,15 @@ SharedFile::~SharedFile() {
 
 void SharedFile::reserve(std::size_t bytes) {
   if (bytes <= size_) return;
-  if (base_) munmap(base_, size_);
-  base_ = nullptr;
-  if (bytes > static_cast<std::size_t>(file_bytes())) {
+  if (bytes > sealed_) {
     throw NoSharedMemory("a worker process shares more memory than files may have bytes here: see ulimit -f");
   }
-  size_ = std::min(std::max(bytes, 2 * size_), static_cast<std::size_t>(file_bytes()));
-  void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  const std::size_t size = std::min(std::max(bytes, 2 * size_), sealed_);
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (mapped == MAP_FAILED) throw NoSharedMemory("no memory to share with a worker process");
+  if (base_) munmap(base_, size_);
   base_ = static_cast<std::byte*>(mapped);
+  size_ = size;
 }
 
 void SharedFile::fill(const Region& region, const void* source, const std::vector<ByteRange>& used) {

@@ -57,7 +57,7 @@ class SharedFile {
   SharedFile& operator=(const SharedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// Maps at least this much. Pointers from before are void.
+  /// Maps at least this much. Pointers from before are void, but stay where this throws.
   void reserve(std::size_t bytes);
   /// Copies those bytes of `source` that lie in `used` (harness/cases/tensor_bytes.h), counted from the start of the
   /// region's data; where they aren't all, the others become zeros that take no memory, and so does the region's lead.
@@ -74,6 +74,7 @@ class SharedFile {
 
  private:
   int descriptor_;
+  std::size_t sealed_;  ///< bytes of the file: no more can ever be mapped
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
 };
