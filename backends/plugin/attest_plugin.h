@@ -139,9 +139,8 @@ enum {
 #define ATTEST_HAS_CAUSAL_PREFIX ATTEST_HAS(44)    /* the prefix escapes the window alone, not the diagonal */
 #define ATTEST_HAS_SLOPES_PER_BATCH ATTEST_HAS(45) /* slopes have shape B,H */
 #define ATTEST_HAS_GAP ATTEST_HAS(46)              /* packed sequences have rows between them that belong to none */
-#define ATTEST_HAS_PLACED_OTHERS ATTEST_HAS(47) /* tensors besides q, k, v, the mask and out have strides or offsets \
-                                                 */
-#define ATTEST_HAS_OTHER ATTEST_HAS(63)         /* something that this interface can't tell; such a call never comes */
+#define ATTEST_HAS_PLACED_OTHERS ATTEST_HAS(47)    /* other tensors have strides or offsets */
+#define ATTEST_HAS_OTHER ATTEST_HAS(63) /* something that this interface can't tell; such a call never comes */
 /* All that this header knows: stands in attest_plugin.known_features. */
 #define ATTEST_FEATURES_KNOWN (ATTEST_HAS(48) - 1)
 
