@@ -362,7 +362,7 @@ constexpr std::array kMistakes = {
             [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::slopes, TensorId::sinks}); }},
     Mistake{"dense_blocks", "a block mask is read as if it lay densely (94)", nullptr,
             [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::blocks}); }},
-    Mistake{"dense_gates", "decay, beta and state are read as if they lay densely (95)", nullptr,
+    Mistake{"dense_gates", "decay, beta and state are read as if they lay densely", nullptr,
             [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::decay, TensorId::beta, TensorId::state}); }},
     Mistake{"last_key_dropped", "the last key is never seen", split_blocks, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
