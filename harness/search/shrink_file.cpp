@@ -1,7 +1,6 @@
 #include "harness/search/shrink_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -99,34 +98,30 @@ void keep_of_axis(FileTensor& tensor, std::size_t axis, const std::function<bool
   tensor.shape[axis] = kept;
 }
 
-/// A size of the problem, and the axes of the tensors that have it, the one that tells it first.
-struct Size {
-  std::vector<std::pair<const char*, std::size_t>> axes;
-};
-enum : std::size_t { kBatch, kHeads, kNewKeys, kPastKeys, kQueries, kKeyDim, kValueDim };
-const std::array<Size, 7> kSizes = {{
-    {{{"q", 0}, {"k", 0}, {"v", 0}, {"mask", 0}, {"keep", 0}, {"past_k", 0}, {"past_v", 0}}},
-    {{{"k", 1}, {"q", 1}, {"v", 1}, {"mask", 1}, {"keep", 1}, {"past_k", 1}, {"past_v", 1}}},  // counted in groups
-    {{{"k", 2}, {"v", 2}, {"mask", 3}, {"keep", 3}}},
-    {{{"past_k", 2}, {"past_v", 2}, {"mask", 3}, {"keep", 3}}},
-    {{{"q", 2}, {"mask", 2}, {"keep", 2}}},
-    {{{"q", 3}, {"k", 3}, {"past_k", 3}}},
-    {{{"v", 3}, {"past_v", 3}}},
-}};
+/// The sizes of a problem that tensors are cut by.
+enum Size { kBatch, kHeads, kNewKeys, kPastKeys, kQueries, kKeyDim, kValueDim };
 
-bool has_size(Axis axis, std::size_t size) {
+/// The axis of a tensor that tells a size. Heads are counted in groups.
+struct TellingAxis {
+  const char* tensor;
+  std::size_t axis;
+};
+constexpr TellingAxis kTelling[] = {{"q", 0}, {"k", 1}, {"k", 2}, {"past_k", 2}, {"q", 2}, {"q", 3}, {"v", 3}};
+
+bool has_size(Axis axis, Size size) {
   switch (axis) {
-    case Axis::one: return false;
-    case Axis::batch: return size == kBatch;
+    case Axis::batch:
+    case Axis::stores: return size == kBatch;
     case Axis::query_heads:
     case Axis::key_heads: return size == kHeads;
     case Axis::queries: return size == kQueries;
     case Axis::keys: return size == kNewKeys || size == kPastKeys;
+    case Axis::rows: return size == kNewKeys;
+    case Axis::past: return size == kPastKeys;
     case Axis::key_dim: return size == kKeyDim;
     case Axis::value_dim: return size == kValueDim;
     default: return false;
   }
-  return false;
 }
 
 class FileShrinker {
@@ -166,7 +161,7 @@ class FileShrinker {
 
   bool take_away() {
     bool any = false;
-    for (std::size_t size = 0; size < kSizes.size(); ++size) {
+    for (const Size size : {kBatch, kHeads, kNewKeys, kPastKeys, kQueries, kKeyDim, kValueDim}) {
       const std::int64_t min = size == kPastKeys ? 0 : 1;
       for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
         for (std::int64_t first = 0; first < extent(size) && extent(size) > min;) {
@@ -180,24 +175,24 @@ class FileShrinker {
     return any;
   }
 
-  std::int64_t extent(std::size_t size) {
-    const auto& [name, axis] = kSizes[size].axes[0];
+  std::int64_t extent(Size size) {
+    const auto& [name, axis] = kTelling[size];
     const auto found = now().tensors.find(name);
     return found == now().tensors.end() ? 0 : found->second.shape[axis];
   }
 
   /// The axes of the file's tensors that have this size.
-  std::vector<std::pair<std::string, std::size_t>> axes_of(std::size_t size) {
-    std::vector<std::pair<std::string, std::size_t>> list(kSizes[size].axes.begin(), kSizes[size].axes.end());
+  static std::vector<std::pair<std::string, std::size_t>> axes_of(Size size) {
+    std::vector<std::pair<std::string, std::size_t>> list;
     for (const TensorRow& row : tensor_rows()) {
-      for (std::size_t axis = 0; row.drawn && axis < 4; ++axis) {
+      for (std::size_t axis = 0; !is_output(row.id) && axis < 4; ++axis) {
         if (has_size(row.axes[axis], size)) list.emplace_back(row.name, axis);
       }
     }
     return list;
   }
 
-  TensorFile without(std::size_t size, std::int64_t first, std::int64_t count) {
+  TensorFile without(Size size, std::int64_t first, std::int64_t count) {
     TensorFile file = now();
     const std::int64_t groups = extent(kHeads), heads = file.tensors.at("q").shape[1], past = extent(kPastKeys);
     for (const auto& [name, axis] : axes_of(size)) {
