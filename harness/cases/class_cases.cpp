@@ -5,6 +5,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
+#include "reference/call/tensor_place.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

@@ -21,12 +21,8 @@ const std::vector<std::int64_t> kLinearDims = {1, 7, 8, 15, 16, 32, 40, 48, 64};
 const std::vector<std::pair<std::int64_t, std::int64_t>> kHeads = {{1, 1}, {2, 2}, {3, 3}, {4, 1}, {6, 2}, {8, 4}};
 const std::vector<std::int64_t> kBatches = {1, 1, 2, 3};
 
-/// Every option that the operator has is drawn with its own chance, and stays where the case remains one.
-Problem with_random_options(Problem problem, Random& random) {
-  std::vector<const Option*> rows;
-  for (const Option& option : options()) {
-    if (option.has(problem.op)) rows.push_back(&option);
-  }
+/// Each of the options is drawn with its own chance, and stays where the case remains one.
+void draw_options(std::vector<const Option*> rows, Problem& problem, Random& random) {
   for (std::size_t n = rows.size(); n > 1; --n) std::swap(rows[n - 1], rows[random.below(n)]);
   for (const Option* option : rows) {
     if (random.below(static_cast<std::size_t>(option->one_in)) != 0) continue;
@@ -34,6 +30,23 @@ Problem with_random_options(Problem problem, Random& random) {
     if (!value) continue;
     if (std::optional<Problem> changed = with_option(problem, *option, *value)) problem = std::move(*changed);
   }
+}
+
+/// The version of the contract whose options all lines of a seed have been drawn with from the beginning.
+constexpr int kFirstVersion = 2;
+
+/// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
+/// the lines that it has given.
+Problem with_random_options(Problem problem, Random& random) {
+  std::vector<const Option*> first, later;
+  for (const Option& option : options()) {
+    if (option.has(problem.op)) (option.since <= kFirstVersion ? first : later).push_back(&option);
+  }
+  draw_options(std::move(first), problem, random);
+  std::uint64_t seed = 0;
+  for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
+  Random own(seed);
+  draw_options(std::move(later), problem, own);
   return problem;
 }
 

@@ -77,7 +77,7 @@ grep -q '"status":"refused","reason":"temperature: came with version 4 of the co
   fail "an old backend does not refuse a new option"
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
 # A plug-in can't be told of them, so it doesn't get them, whatever contract it states.
-sed 's/contract = 2/contract = 4/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
+sed 's/contract = 3/contract = 4/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
 cc -std=c11 -fPIC -shared -I backends/plugin "$work/younger.c" -lm -o "$work/libyounger.so"
 $attest check --plugin "$work/libyounger.so" --suite-file "$work/new.cases" --json "$work/plugin.jsonl" >/dev/null 2>&1 || true
 for key in temperature gate hidden_first; do

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "reference/call/tensor_place.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 
