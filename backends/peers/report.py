@@ -122,8 +122,8 @@ def stated(peer: str) -> int:
 
 
 def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
-    """A row for each peer, for several where all is the same, and a column for each suite that one of them ran. How many
-    of its conventions a peer states has a column where one states any."""
+    """A row for each peer, for several where all is the same, and a column for each suite that one of them ran. How
+    many of its conventions a peer states has a column where one states any."""
     cases = {suite: {len(verdicts_of(peer, suite)) for peer in peers} - {0} for suite in SUITES}
     ran = [suite for suite in SUITES if cases[suite]]
     header = ["peer", "library", *(f"{suite} ({', '.join(map(str, sorted(cases[suite])))})" for suite in ran), "taken"]
@@ -234,7 +234,7 @@ def page() -> str:
         }
         out += ["", f"## {PLURAL[kind].capitalize()}", ""]
         if kind == "bug":
-            out += ["A report has the program, its output and the place in the source. Related ones follow, if any.", ""]
+            out += ["A report has the program, its output and the place in the source. Related ones follow.", ""]
         out += table(["what", "verdicts", "smallest line", *more.get(kind, [])], rows)
     out += ["", "## Not explained yet", ""]
     out += table(["peer", "line", "cause"], unexplained) if unexplained else ["Nothing."]
