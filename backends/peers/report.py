@@ -133,8 +133,9 @@ def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
     alike: dict[tuple[str, ...], list[str]] = collections.defaultdict(list)
     for p in peers:
         row = [library(p), *(cell(p, suite, findings) for suite in ran), share(p)]
-        alike[*row, *([str(counts[p])] if any(counts.values()) else [])].append(f"`{p}`")
-    return table(header, [[", ".join(names), *row] for row, names in alike.items()])
+        row += [str(counts[p])] if any(counts.values()) else []
+        alike[tuple(row)].append(f"`{p}`")
+    return table(header, [[", ".join(names), *same] for same, names in alike.items()])
 
 
 def share(peer: str) -> str:
