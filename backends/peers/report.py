@@ -101,14 +101,17 @@ def kinds_of(peer: str, suite: str, findings: list[Finding]) -> str:
     return "".join(f", {kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
 
 
+def verdicts_of(peer: str, suite: str) -> list[Verdict]:
+    return [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
+
+
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
-    """pass / refused / mistrusted, and what failed by kind."""
-    verdicts = [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
+    """What passed, what failed by kind, and what is mistrusted. The rest of a suite is refused."""
+    verdicts = verdicts_of(peer, suite)
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
     text = f"{count['pass']} pass" + kinds_of(peer, suite, findings)
-    text += f", {count['refused']} refused" * bool(count["refused"])
     return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
 
 
@@ -119,27 +122,34 @@ def stated(peer: str) -> int:
 
 
 def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
-    """A row for each peer. How many of its conventions it states has a column where one states any."""
-    header = ["peer", "library", *SUITES, "of `matrix` not refused"]
-    rows = [[f"`{p}`", library(p), *(cell(p, suite, findings) for suite in SUITES), share(p)] for p in peers]
-    counts = [stated(p) for p in peers]
-    if any(counts):
+    """A row for each peer, for several where all is the same, and a column for each suite that one of them ran. How
+    many of its conventions a peer states has a column where one states any."""
+    cases = {suite: {len(verdicts_of(peer, suite)) for peer in peers} - {0} for suite in SUITES}
+    ran = [suite for suite in SUITES if cases[suite]]
+    header = ["peer", "library", *(f"{suite} ({', '.join(map(str, sorted(cases[suite])))})" for suite in ran), "taken"]
+    counts = {p: stated(p) for p in peers}
+    if any(counts.values()):
         header.append("`convention`: as the peer states")
-        rows = [[*row, str(count)] for row, count in zip(rows, counts)]
-    return table(header, rows)
+    alike: dict[tuple[str, ...], list[str]] = collections.defaultdict(list)
+    for p in peers:
+        row = [library(p), *(cell(p, suite, findings) for suite in ran), share(p)]
+        row += [str(counts[p])] if any(counts.values()) else []
+        alike[tuple(row)].append(f"`{p}`")
+    return table(header, [[", ".join(names), *same] for same, names in alike.items()])
 
 
 def share(peer: str) -> str:
-    verdicts = [line for line in lines_of(peer, "matrix") if line["kind"] == "verdict"]
+    """How much of `matrix` is not refused."""
+    verdicts = verdicts_of(peer, "matrix")
     if not verdicts:
         return "-"
-    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)} % of {len(verdicts)}"
+    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)}%"
 
 
 def library(peer: str) -> str:
     for suite in SUITES:
         for line in lines_of(peer, suite)[:1]:
-            return str(line["backends"][0]["library"])
+            return re.sub(r"( on CPU|, CPU|, CPUExecutionProvider)(?=,|$)", "", str(line["backends"][0]["library"]))
     return "-"
 
 
@@ -147,12 +157,22 @@ def fuzzing(peers: list[str], findings: list[Finding]) -> list[str]:
     """How many cases of a fuzzer passed, and of what kind are the failures, made small."""
     path = RESULTS / "peers" / "fuzz.json"
     counts = json.loads(path.read_text()) if path.exists() else {}
+    ran = [peer for peer in peers if peer in counts]
+    if not ran:
+        return ["Nothing."]
+    seconds = collections.Counter(f"{counts[peer]['seconds']:g}" for peer in ran).most_common(1)[0][0]
+    others = [(peer, counts[peer]["seconds"]) for peer in ran if f"{counts[peer]['seconds']:g}" != seconds]
+    keys = ["cases", "passed", "failed"]
     rows = [
-        [f"`{peer}`", *(f"{counts[peer][key]:g}" for key in ("seconds", "seed", "cases", "passed", "failed")),
+        [f"`{peer}`", *(f"{counts[peer][key]:g}" for key in keys),
          kinds_of(peer, "fuzz", findings).removeprefix(", ") or "none"]
-        for peer in peers if peer in counts
+        for peer in ran
     ]  # fmt: skip
-    return table(["peer", "seconds", "seed", "cases", "passed", "failed", "smallest failing lines"], rows)
+    seeds = ", ".join(sorted({f"{counts[peer]['seed']:g}" for peer in ran}))
+    says = "Fuzzing draws cases that the adapter takes and shrinks failures to one line for each cause. A line that\n"
+    says += f"shrinks to a known finding hides what else failed in the same way. Seed {seeds}, {seconds} seconds"
+    says += "".join(f"; `{peer}` {time:g}" for peer, time in others) + "."
+    return [says, "", *table(["peer", *keys, "smallest failing lines"], rows)]
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -161,6 +181,18 @@ def table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 def code(text: str) -> str:
     return text if text.startswith("none") else f"`{text}`"
+
+
+def report_of(found: Finding, run: dict[str, Any] | None) -> str:
+    """The link to a bug's report, what others reported, and how often it was seen, if not always."""
+    if not run:
+        return "-"
+    others = [f"part of `{found['part_of']}`"] if "part_of" in found else []
+    others += [found["upstream"]] if "upstream" in found else []
+    others += [f"program {run['wrong']} of {run['runs']}"] * (run["wrong"] != run["runs"])
+    if not found["line"].startswith("none") and run["line_wrong"] != run["runs"]:
+        others.append(f"line {run['line_wrong']} of {run['runs']}")
+    return "; ".join([f"[report](peers/posts/{found['name']}.md)", *others])
 
 
 def page() -> str:
@@ -186,28 +218,24 @@ def page() -> str:
         rows = []
         for found in (f for f in findings if f["kind"] == kind):
             who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or (
-                "by its program" if kind == "bug" else "none"
+                f"{', '.join(f'`{each}`' for each in found['peers'])}: its program" if kind == "bug" else "none"
             )
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
-                run = programs.get(found["name"])
-                shown = "-"
-                if run:
-                    shown = f"[program {run['wrong']} of {run['runs']}](peers/posts/{found['name']}.md)"
-                    shown += "" if found["line"].startswith("none") else f", line {run['line_wrong']} of {run['runs']}"
-                place = f"that of `{found['part_of']}`" if "part_of" in found else found["where"]
-                row += [found["wanted"], place, shown, found.get("upstream", "none found")]
+                row += [found["wanted"], report_of(found, programs.get(found["name"]))]
             elif kind == "convention":
-                row += [found["wanted"], found.get("upstream", "-")]
+                row.append(found["wanted"] + (f". {found['upstream']}" if "upstream" in found else ""))
             elif kind == "arithmetic":
-                row += [found["where"], f"error/bound up to {found['at_most']:g}"]
+                row += [found["where"], f"{found['at_most']:g}"]
             rows.append(row)
         more = {
-            "bug": ["expected", "place", "shown by", "reported"],
-            "convention": ["what attest says", "reported"],
-            "arithmetic": ["place", "judged by"],
+            "bug": ["expected", "report"],
+            "convention": ["what attest says"],
+            "arithmetic": ["place", "error/bound up to"],
         }
         out += ["", f"## {PLURAL[kind].capitalize()}", ""]
+        if kind == "bug":
+            out += ["A report has the program, its output and the place in the source. Related ones follow.", ""]
         out += table(["what", "verdicts", "smallest line", *more.get(kind, [])], rows)
     out += ["", "## Not explained yet", ""]
     out += table(["peer", "line", "cause"], unexplained) if unexplained else ["Nothing."]

@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import math
+import re
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -169,7 +170,7 @@ def cell(data: Measured, column: str, case: str) -> str:
 def interval(ratio: Optional[Ratio]) -> str:
     if ratio is None:
         return "-"
-    beside = f"{ratio.low:.2f} to {ratio.high:.2f}" + (
+    beside = f"{ratio.low:.2f}-{ratio.high:.2f}" + (
         "" if ratio.covered >= COVERED else f", covers {ratio.covered:.0%}"
     )
     return f"{ratio.middle:.2f} ({beside})"
@@ -219,59 +220,100 @@ def summary_rows(data: Measured) -> list[str]:
              f"{median(ratio.middle for ratio, _, _ in found):.2f}", f"{worst[0].middle:.2f}: `{worst[2]}`",
              f"{behind}", f"{surely}"]
         )  # fmt: skip
-    header = ["backend", "cases", "mean", "of lower ends", "median", "worst", "behind", "of these surely"]
+    header = ["backend", "cases", "mean", "of lower ends", "median", "worst", "behind", "surely"]
     return table(header, rows)
 
 
-def scaling_rows(one: Measured, data: Measured) -> list[str]:
-    rows = []
-    for backend in [*data.natives, *data.peers]:
-        found = sorted(value for case in data.cases if (value := scaling(one, data, backend, case["case"])) is not None)
-        shown = [f"{found[0]:.2f}", f"{median(found):.2f}", f"{found[-1]:.2f}"] if found else ["-"] * 3
-        work = [f"{file.at_work[backend]:.1f}" if file.at_work.get(backend) else "-" for file in (one, data)]
-        rows.append([f"`{backend}`", f"{len(found)}", *shown, *work])
-    header = ["backend", "cases", "least", "median", "most"]
-    return table([*header, f"at work, of {one.threads}", f"at work, of {data.threads}"], rows)
+def same(values: Iterable[Any]) -> Any:
+    """What all of them are, if they are all the same."""
+    found = list(values)
+    return found[0] if len(found) > 1 and all(value == found[0] for value in found) else None
 
 
-def error_rows(data: Measured) -> list[str]:
-    """Of every backend: the middle of its cases' median errors, and the largest of all."""
+def backend_rows(one: Optional[Measured], data: Measured) -> list[str]:
+    """Of every backend: the middle of its cases' median errors, the largest of all, and how it scales."""
+    found = {
+        backend: [(*data.ulps[key], key[1]) for case in data.cases if (key := (backend, case["case"])) in data.ulps]
+        for backend in [*data.natives, *data.peers]
+    }
+    worst = {backend: max(errors, key=lambda each: each[1]) for backend, errors in found.items() if errors}
+    place = same(case for _, _, case in worst.values())
     rows = []
-    for backend in [*data.natives, *data.peers]:
-        found = [(*data.ulps[backend, one["case"]], one["case"]) for one in data.cases if (backend, one["case"]) in data.ulps]
-        if found:
-            middle, (_, largest, case) = median(one[0] for one in found), max(found, key=lambda one: one[1])
-            rows.append([f"`{backend}`", f"{len(found)}", f"{middle:.2g}", f"{largest:.3g}: `{case}`"])
-    return table(["backend", "cases", "median", "largest"], rows)
+    for backend, errors in found.items():
+        row = [f"`{backend}`", f"{len(errors)}", "-", "-"]
+        if backend in worst:
+            _, largest, case = worst[backend]
+            row[2:] = f"{median(each[0] for each in errors):.2g}", f"{largest:.3g}" + ("" if place else f": `{case}`")
+        rows.append([*row, *scaling_cells(one, data, backend)])
+    header = ["backend", "cases", "median error", "largest"]
+    header += ["scaling: least", "median", "most"] if one is not None else []
+    out = table(header, rows)
+    if place:
+        out += ["", f"The largest error of each is in `{place}`."]
+    return out + worked(one, data)
+
+
+def scaling_cells(one: Optional[Measured], data: Measured, backend: str) -> list[str]:
+    if one is None:
+        return []
+    found = [value for case in data.cases if (value := scaling(one, data, backend, case["case"])) is not None]
+    return [f"{min(found):.2f}", f"{median(found):.2f}", f"{max(found):.2f}"] if found else ["-"] * 3
+
+
+def worked(one: Optional[Measured], data: Measured) -> list[str]:
+    """The backends of which not as many threads worked as were asked for."""
+    other = [
+        f"`{backend}` {most:g} of {file.threads}"
+        for file in (one, data)
+        for backend in ([*file.natives, *file.peers] if file is not None else [])
+        if (most := file.at_work.get(backend)) and round(most, 1) != file.threads
+    ]
+    return ["", f"Threads at work: {', '.join(other)}."] if other else []
 
 
 def reason_rows(data: Measured) -> list[str]:
     counted = Counter((backend, reason) for (backend, _), reason in data.reasons.items())
-    order = {name: place for place, name in enumerate([*data.natives, *data.peers])}
+    together: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for backend in [*data.natives, *data.peers]:
+        for reason, count in sorted((why, count) for (name, why), count in counted.items() if name == backend):
+            together[reason, count].append(f"`{backend}`")
     rows = [
-        [f"`{backend}`", f"{count}", reason.replace("|", "\\|")]
-        for (backend, reason), count in sorted(counted.items(), key=lambda one: (order[one[0][0]], one[0][1]))
+        [", ".join(backends), f"{count}", reason.replace("|", "\\|")]
+        for (reason, count), backends in together.items()
     ]
-    return table(["backend", "cases", "no speed because"], rows) if rows else ["None."]
+    return table(["backend", "cases of each", "no speed because"], rows) if rows else ["None."]
 
 
 def machine_rows(files: list[tuple[str, Measured]]) -> list[str]:
+    """What the files have in common stands above the table."""
+    contexts = [data.context for _, data in files]
+    machine = same(f"{c['cpu']}; {c['build']}" for c in contexts)
+    out = [f"All: {machine}.", ""] if machine else []
     rows = []
     for name, data in files:
         c = data.context
-        rows.append(
-            [f"`{name}`", f"{c['cpu']}; {c['build']}",
-             f"{c['roof_fma_gflops_f32']} GFLOP/s, {c['roof_read_gbps']} GB/s",
-             c["date"][:10], f"`{c['commit'][:7]}`", f"`{c['command']}`"]
-        )  # fmt: skip
-    return table(["file", "processor, build", "f32 FMA, reading", "measured", "commit", "command"], rows)
+        row = [f"`{name}`", *([] if machine else [f"{c['cpu']}; {c['build']}"])]
+        row += [c["roof_fma_gflops_f32"], c["roof_read_gbps"], c["date"][:10]]
+        rows.append([*row, f"`{c['commit'][:7]}`", c["repetitions"]])
+    header = ["file", *([] if machine else ["processor, build"]), "f32 FMA GFLOP/s", "reading GB/s"]
+    header += ["measured", "commit", "REPETITIONS"]
+    out += [*table(header, rows), "", "A file's name is SUITE.THREADS. The command:", "", "```text"]
+    return [*out, *dict.fromkeys(command_of(c) for c in contexts), "```"]
+
+
+def command_of(context: dict[str, Any]) -> str:
+    """The command, with names for what the table of files says."""
+    command = re.sub(r"\(lines of \w+\)", "(lines of SUITE)", str(context["command"]))
+    return re.sub(r"--(threads|repetitions) \d+", lambda option: f"--{option[1]} {option[1].upper()}", command)
 
 
 def library_rows(data: Measured) -> list[str]:
-    return table(
-        ["backend", "what"],
-        [[f"`{name}`", str(data.context.get(f"backend_{name}", "-"))] for name in [*data.natives, *data.peers]],
-    )
+    """What is no processor says so in its name."""
+    rows = []
+    for name in [*data.natives, *data.peers]:
+        told = str(data.context.get(f"backend_{name}", "-"))
+        rows.append([f"`{name}`", re.sub(r"(, CPU)? on CPU(, \d+ thread\(s\))?$", "", told)])
+    return table(["backend", "what, on the CPU"], rows)
 
 
 def rerun(folder: Path) -> None:
@@ -315,17 +357,15 @@ def page(folder: Path) -> str:
         data = found[suite][0]
         one = next((other for other in found[suite] if other.threads == 1 < data.threads), None)
         out += [f"## {suite.capitalize()}", ""]
-        out += [f"`{suite}`, {data.threads} thread(s). Time of the best peer over ours:", ""]
+        out += [f"{data.threads} thread{'s' * (data.threads != 1)}. Time of the best peer over ours:", ""]
         out += [*summary_rows(data), ""]
         if folder == DATA:
             picture = f"{suite}.{data.threads}", f"peers/speeds/{suite}.svg"
             out += [f"<!-- tests/docs/speeds_picture.sh {picture[0]} --svg {picture[1]} -->"]
             out += [f"![Times of each backend on {suite}, as multiples of the fastest]({picture[1]})", ""]
         out += ["Milliseconds of one run:", "", *case_rows(data, one), ""]
-        if one is not None:
-            out += [f"Times as fast with {data.threads} threads as with one:", "", *scaling_rows(one, data), ""]
-        if data.ulps:
-            out += ["Errors of the results that were timed, in units in the last place:", "", *error_rows(data), ""]
+        if data.ulps or one is not None:
+            out += ["Errors of the results that were timed, and scaling:", "", *backend_rows(one, data), ""]
         out += ["Without a speed:", "", *reason_rows(data), ""]
     out += ["## What was measured", "", *library_rows(next(files[0] for files in found.values() if files)), ""]
     out += machine_rows(names)
