@@ -419,7 +419,10 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const WeightErrors weights = weight_errors(row, of_row, scores, c);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const ComputedSum sum = computed_sum(row, weights, n, c);
-  if (sum.out_of_range) return proves_nothing();
+  // Weights beyond 1 are those of a maximum that lags; a sum of such as are stored overflows with them.
+  const bool weights_overflow =
+      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
+  if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
   if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
   // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
@@ -430,9 +433,6 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
-  // Weights beyond 1 are those of a maximum that lags.
-  const bool weights_overflow =
-      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
   // What one that shrinks may lose more than once, of the values that it weighs.
   const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
   // Weights that are divided before they are stored exist only when the online sum is complete: they are computed once

@@ -60,5 +60,20 @@ TEST(Expectation, BoundsAreNumbersAtTheEndOfTheRange) {
   }
 }
 
+/// With weights up to exp(40), which f16 holds as infinities, a sum of the stored ones is one, too.
+TEST(Expectation, ASumOfStoredWeightsThatMayOverflowProvesNothing) {
+  const Problem p = parse_case("seq=2x8 dim=4 out=o,lse");
+  const CaseInputs inputs = make_inputs(p);
+  Arithmetic lagging = plain_f32();
+  lagging.key_block = 2;
+  lagging.lazy_threshold = 40;
+  lagging.stored_weights = DType::f16;
+  for (const bool of_stored : {false, true}) {
+    lagging.sum_of_stored = of_stored;
+    const Expectation e = expect(p, inputs.views(), {{lagging, p.dtype}}, 1);
+    for (double bound : e.bounds[0].of(TensorId::lse)) EXPECT_EQ(std::isinf(bound), of_stored);
+  }
+}
+
 }  // namespace
 }  // namespace attest
