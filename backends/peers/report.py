@@ -39,6 +39,9 @@ def lines_of(peer: str, suite: str) -> list[dict[str, Any]]:
         return []
     with gzip.open(path, "rt") as file:
         lines = [json.loads(line) for line in file]
+    for line in lines:
+        if line.get("status") == "mistrusted":  # what version 0.1.0 called it
+            line["status"] = "inconclusive"
     return [line for line in lines if line.get("backend") != "reference"]  # which files of values are held against, too
 
 
@@ -106,13 +109,13 @@ def verdicts_of(peer: str, suite: str) -> list[Verdict]:
 
 
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
-    """What passed, what failed by kind, and what is mistrusted. The rest of a suite is refused."""
+    """What passed, what failed by kind, and what is inconclusive. The rest of a suite is refused."""
     verdicts = verdicts_of(peer, suite)
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
     text = f"{count['pass']} pass" + kinds_of(peer, suite, findings)
-    return text + f", {count['mistrusted']} mistrusted" * bool(count["mistrusted"])
+    return text + f", {count['inconclusive']} inconclusive" * bool(count["inconclusive"])
 
 
 def stated(peer: str) -> int:

@@ -34,7 +34,7 @@ ONCE = {"matrix"}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
-def surroundings() -> dict[str, str]:
+def environment() -> dict[str, str]:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "GLOG_minloglevel": "3", "PYTHONPATH": str(HERE)}
     return {**os.environ, **{name: "1" for name in ONE_THREAD}, **quiet}
 
@@ -43,14 +43,14 @@ def module(interpreter: Path, *words: str, variables: dict[str, str] | None = No
     """A module of the peer's environment run as a program; its name is the first word."""
     command = [str(interpreter), "-m", *words]
     return subprocess.run(
-        command, env={**surroundings(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
+        command, env={**environment(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
     )
 
 
 def attest_data(interpreter: Path) -> Path:
     """Where the installed package keeps suites and golden files."""
     words = [str(interpreter), "-c", "import attest; print(attest.__path__[0])"]
-    place = subprocess.run(words, env=surroundings(), capture_output=True, text=True, check=True).stdout.strip()
+    place = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout.strip()
     return Path(place) / "data"
 
 

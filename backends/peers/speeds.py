@@ -39,7 +39,7 @@ POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36)}
 
 
-def surroundings(threads: int) -> dict[str, str]:
+def environment(threads: int) -> dict[str, str]:
     """Pools that take their size from the environment; the adapters tell each library besides."""
     pools = {name: str(threads) for name in POOLS}
     return {**os.environ, **ALLOCATOR, **pools, "PYTHONPATH": str(HERE)}
@@ -61,7 +61,7 @@ def as_attest_says(interpreter: Path, lines: list[str]) -> list[str]:
     """The lines in attest's own order of words, by which samples are found."""
     listed = subprocess.run(
         [str(interpreter), "-m", "attest", "check", *lines, "--list"],
-        env=surroundings(1), cwd=HERE, capture_output=True, text=True, check=False,
+        env=environment(1), cwd=HERE, capture_output=True, text=True, check=False,
     )  # fmt: skip
     canonical = listed.stdout.splitlines()
     if listed.returncode or len(canonical) != len(lines):
@@ -74,7 +74,7 @@ def bench(interpreter: Path, words: list[str], threads: int) -> None:
     command = [str(interpreter), "-m", "attest", "bench", *words, "--progress"]
     started, at = time.monotonic(), ""
     with subprocess.Popen(
-        command, env=surroundings(threads), cwd=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, env=environment(threads), cwd=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stderr
         for line in running.stderr:
@@ -126,7 +126,7 @@ def draw(interpreter: Path, suite: str, threads: int) -> None:
         samples = Path(folder) / f"{suite}.{threads}.json"
         samples.write_bytes(gzip.decompress((speeds_report.DATA / f"{samples.name}.gz").read_bytes()))
         words = ["report", str(samples), "--picture", "peers", "--svg", str(speeds_report.DATA / f"{suite}.svg")]
-        subprocess.run([str(interpreter), "-m", "attest", *words], env=surroundings(threads), check=True)
+        subprocess.run([str(interpreter), "-m", "attest", *words], env=environment(threads), check=True)
 
 
 def main() -> None:

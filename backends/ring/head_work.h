@@ -11,7 +11,7 @@ template <class Real>
 class HeadWork : public WorkOf<Real> {
  public:
   HeadWork(const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(Scheme::head_parallel, call, group, threads, holdings(call, group.size), pieces(call, group.size),
+      : WorkOf<Real>(Scheme::head_parallel, call, group, threads, shards(call, group.size), pieces(call, group.size),
                      true) {
     const PositionSpan heads = this->own_piece().heads, groups = key_heads_of(call, group.rank, group.size);
     const std::size_t width = size_of(call.dtype);
@@ -21,7 +21,7 @@ class HeadWork : public WorkOf<Real> {
     q_.resize(numbers(count(heads), call.query_length, call.key_dim) * width);
     k_.resize(numbers(count(groups), call.key_length, call.key_dim) * width);
     v_.resize(numbers(count(groups), call.key_length, call.value_dim) * width);
-    const std::int64_t rows = length_of(this->share_.holding().queries);
+    const std::int64_t rows = length_of(this->local_.shard().queries);
     out_.resize(numbers(call.query_heads, rows, call.value_dim));
     lse_.resize(numbers(call.query_heads, rows, 1));
     this->attention_.take_queries_from(q_);
@@ -37,11 +37,11 @@ class HeadWork : public WorkOf<Real> {
     const auto width = static_cast<std::int64_t>(size_of(call.dtype));
     const auto query_heads = [&](int rank) { return heads_of(call.query_heads, rank, ranks()); };
     const auto key_heads = [&](int rank) { return key_heads_of(call, rank, ranks()); };
-    const auto queries = [&](int rank) { return this->share_.holding(rank).queries; };
-    const auto keys = [&](int rank) { return this->share_.holding(rank).keys; };
-    to_heads({call.query_heads, call.query_length, call.key_dim * width}, query_heads, queries, this->share_.q, q_);
-    to_heads({call.key_heads, call.key_length, call.key_dim * width}, key_heads, keys, this->share_.k, k_);
-    to_heads({call.key_heads, call.key_length, call.value_dim * width}, key_heads, keys, this->share_.v, v_);
+    const auto queries = [&](int rank) { return this->local_.shard(rank).queries; };
+    const auto keys = [&](int rank) { return this->local_.shard(rank).keys; };
+    to_heads({call.query_heads, call.query_length, call.key_dim * width}, query_heads, queries, this->local_.q, q_);
+    to_heads({call.key_heads, call.key_length, call.key_dim * width}, key_heads, keys, this->local_.k, k_);
+    to_heads({call.key_heads, call.key_length, call.value_dim * width}, key_heads, keys, this->local_.v, v_);
 
     this->attention_.begin();
     this->attention_.attend({k_.data(), v_.data(), whole(call.key_length), {0, call.batch}, key_heads(rank())}, [] {});
@@ -60,7 +60,7 @@ class HeadWork : public WorkOf<Real> {
   }
 
   Piece result_piece(int rank) const override {
-    return {{0, this->call_.query_heads}, this->share_.holding(rank).queries, {}};
+    return {{0, this->call_.query_heads}, this->local_.shard(rank).queries, {}};
   }
   const std::vector<Real>& result_out() const override { return out_; }
   const std::vector<Real>& result_lse() const override { return lse_; }
@@ -72,9 +72,9 @@ class HeadWork : public WorkOf<Real> {
   };
   static std::int64_t count(const PositionSpan& span) { return span.last - span.first; }
 
-  static std::vector<Holding> holdings(const Call& call, int ranks) {
-    std::vector<Holding> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(holding_of(Scheme::head_parallel, call, rank, ranks));
+  static std::vector<Shard> shards(const Call& call, int ranks) {
+    std::vector<Shard> list;
+    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(Scheme::head_parallel, call, rank, ranks));
     return list;
   }
   static std::vector<Piece> pieces(const Call& call, int ranks) {
@@ -151,7 +151,7 @@ class HeadWork : public WorkOf<Real> {
   /// `full`: B, own query heads, all rows. `shard`: B, all query heads, own rows.
   void to_rows(const Extent& of, std::span<std::byte> full, std::span<std::byte> shard) {
     const auto heads = [&](int of_rank) { return heads_of(of.heads, of_rank, ranks()); };
-    const auto rows = [&](int of_rank) { return this->share_.holding(of_rank).queries; };
+    const auto rows = [&](int of_rank) { return this->local_.shard(of_rank).queries; };
     const std::int64_t own_rows = length_of(rows(rank()));
     exchange(
         [&](int to, std::vector<std::byte>& packed) {

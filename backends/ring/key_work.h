@@ -10,7 +10,7 @@ template <class Real>
 class KeyWork : public WorkOf<Real> {
  public:
   KeyWork(const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(Scheme::key_parallel, call, group, threads, holdings(call, group.size), pieces(call, group.size),
+      : WorkOf<Real>(Scheme::key_parallel, call, group, threads, shards(call, group.size), pieces(call, group.size),
                      group.rank == 0) {
     if (group.rank > 0) return;
     out_.resize(this->attention_.out.size());
@@ -21,11 +21,11 @@ class KeyWork : public WorkOf<Real> {
 
  protected:
   void attend() override {
-    const Share& share = this->share_;
+    const LocalTensors& share = this->local_;
     PartAttention<Real>& attention = this->attention_;
     attention.begin();
     attention.attend(
-        {share.k.data(), share.v.data(), share.holding().keys, {0, this->call_.batch}, {0, this->call_.key_heads}},
+        {share.k.data(), share.v.data(), share.shard().keys, {0, this->call_.batch}, {0, this->call_.key_heads}},
         [] {});
     std::exception_ptr failure;
     if (this->transport_.rank() > 0) {
@@ -58,15 +58,14 @@ class KeyWork : public WorkOf<Real> {
   }
 
  private:
-  static std::vector<Holding> holdings(const Call& call, int ranks) {
-    std::vector<Holding> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(holding_of(Scheme::key_parallel, call, rank, ranks));
+  static std::vector<Shard> shards(const Call& call, int ranks) {
+    std::vector<Shard> list;
+    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(Scheme::key_parallel, call, rank, ranks));
     return list;
   }
   static std::vector<Piece> pieces(const Call& call, int ranks) {
     std::vector<Piece> list;
-    for (const Holding& holding : holdings(call, ranks))
-      list.push_back({holding.query_heads, holding.queries, holding.keys});
+    for (const Shard& shard : shards(call, ranks)) list.push_back({shard.query_heads, shard.queries, shard.keys});
     return list;
   }
 

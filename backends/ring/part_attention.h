@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/ring/share.h"
+#include "backends/ring/local_tensors.h"
 #include "backends/support/eigen/packet_kernel.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/group/crash_guard.h"
@@ -35,10 +35,10 @@ class PartAttention {
  public:
   /// `share` holds q for these queries, and what hides keys from them. Sinks are of the parts `with_sinks` alone. The
   /// scores' stages are kept for `stage_keys`. All but the values outlive it.
-  PartAttention(const Call& call, const Share& share, int threads, PositionSpan heads, Spans queries, Spans stage_keys,
-                bool with_sinks)
+  PartAttention(const Call& call, const LocalTensors& share, int threads, PositionSpan heads, Spans queries,
+                Spans stage_keys, bool with_sinks)
       : call_(call),
-        share_(share),
+        local_(share),
         heads_(heads),
         queries_(std::move(queries)),
         stage_keys_(std::move(stage_keys)),
@@ -64,10 +64,10 @@ class PartAttention {
     failure_ = nullptr;
     merges_.clear();
     for (std::size_t row = 0; row < lse.size(); ++row) merges_.emplace_back(out_row(row));
-    if (!with_sinks_ || share_.sinks.empty()) return;
+    if (!with_sinks_ || local_.sinks.empty()) return;
     const std::vector<Real> nothing(static_cast<std::size_t>(call_.value_dim));
     each_row([&](std::int64_t h, std::size_t row) {
-      merges_[row].add(std::span<const Real>(nothing), static_cast<Real>(share_.sinks[static_cast<std::size_t>(h)]));
+      merges_[row].add(std::span<const Real>(nothing), static_cast<Real>(local_.sinks[static_cast<std::size_t>(h)]));
     });
   }
 
@@ -81,7 +81,7 @@ class PartAttention {
         for (const PositionSpan& keys : part.keys) {
           if (failure_) return;
           aim(queries, query, part, keys, key);
-          if (share_.rank() == 0) {
+          if (local_.rank() == 0) {
             attend_spans(queries, query, part, keys, progress);
           } else {
             support::guarded(workers_.size() > 1, [&] {
@@ -171,8 +171,8 @@ class PartAttention {
     const std::int64_t heads = heads_.last - heads_.first, groups = part.groups.last - part.groups.first;
     const std::int64_t spanned = queries.last - queries.first, in_part = length_of(part.keys);
     held_ = {heads_.first, queries.first, part.batches.first, part.groups.first, keys.first};
-    const std::vector<std::byte>& q = own_queries_ ? *own_queries_ : share_.q;
-    inputs_ = share_.head_inputs();
+    const std::vector<std::byte>& q = own_queries_ ? *own_queries_ : local_.q;
+    inputs_ = local_.head_inputs();
     inputs_.set(TensorId::q, {q.data() + query * call_.key_dim * width,
                               call_.dtype,
                               {call_.batch, heads, spanned, call_.key_dim},
@@ -186,14 +186,14 @@ class PartAttention {
     inputs_.set(TensorId::k, cached(part.k, call_.key_dim));
     inputs_.set(TensorId::v, cached(part.v, call_.value_dim));
     inputs_.remove(TensorId::sinks);  // they enter once, when parts are merged
-    for (const MaskSlice& slice : share_.masks) {
+    for (const MaskSlice& slice : local_.masks) {
       if (slice.queries != queries || keys.first < slice.keys.first || keys.last > slice.keys.last) continue;
       ConstTensor mask = slice.tensor;
       const auto element = static_cast<std::int64_t>(size_of(mask.dtype));
       mask.data = slice.bytes.data() + (keys.first - slice.keys.first) * mask.strides[3] * element;
       inputs_.set(TensorId::mask, mask);
     }
-    for (const RowSlice& slice : share_.rows) {
+    for (const RowSlice& slice : local_.rows) {
       if (slice.queries != queries) continue;
       if (slice.block_view.data) inputs_.set(TensorId::blocks, slice.block_view);
       if (slice.keep_view.data) inputs_.set(TensorId::keep, slice.keep_view);
@@ -266,7 +266,7 @@ class PartAttention {
   }
 
   const Call& call_;
-  const Share& share_;
+  const LocalTensors& local_;
   const PositionSpan heads_;
   const Spans queries_, stage_keys_;
   const bool with_sinks_;

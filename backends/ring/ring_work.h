@@ -10,14 +10,14 @@ template <class Real>
 class RingWork : public WorkOf<Real> {
  public:
   RingWork(Scheme scheme, const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(scheme, call, group, threads, holdings(scheme, call, group.size), pieces(scheme, call, group.size),
+      : WorkOf<Real>(scheme, call, group, threads, shards(scheme, call, group.size), pieces(scheme, call, group.size),
                      true),
-        laps_(laps_of(scheme, call, group.size)) {
+        steps_(steps_of(scheme, call, group.size)) {
     // Two parts are under way at most: one that is computed with and sent on, one that comes in.
     const int needed = std::min(group.size - 1, 2);
     std::size_t largest = 0;
     for (int rank = 0; rank < group.size; ++rank) {
-      for (const Lap& lap : laps_) largest = std::max(largest, bytes_of_lap(lap, rank));
+      for (const RingStep& step : steps_) largest = std::max(largest, bytes_of_step(step, rank));
     }
     for (int n = 0; n < needed; ++n) buffers_[n].resize(largest);
   }
@@ -27,64 +27,64 @@ class RingWork : public WorkOf<Real> {
  protected:
   void attend() override {
     this->attention_.begin();
-    for (const Lap& lap : laps_) go_round(lap);
+    for (const RingStep& step : steps_) go_round(step);
     this->attention_.finish();
   }
 
  private:
-  static std::vector<Holding> holdings(Scheme scheme, const Call& call, int ranks) {
-    std::vector<Holding> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(holding_of(scheme, call, rank, ranks));
+  static std::vector<Shard> shards(Scheme scheme, const Call& call, int ranks) {
+    std::vector<Shard> list;
+    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(scheme, call, rank, ranks));
     return list;
   }
   static std::vector<Piece> pieces(Scheme scheme, const Call& call, int ranks) {
     std::vector<Piece> list;
-    for (const Holding& holding : holdings(scheme, call, ranks))
-      list.push_back({holding.query_heads, holding.queries, whole(call.key_length)});
+    for (const Shard& shard : shards(scheme, call, ranks))
+      list.push_back({shard.query_heads, shard.queries, whole(call.key_length)});
     return list;
   }
 
-  /// Rows of keys of a lap, all heads of it, in the part of a rank.
-  std::int64_t rows_of_lap(const Lap& lap, int rank) const {
-    return (lap.batches.last - lap.batches.first) * (lap.groups.last - lap.groups.first) *
-           length_of(this->share_.holding(rank).keys);
+  /// Rows of keys of a step, all heads of it, in the part of a rank.
+  std::int64_t rows_of_step(const RingStep& step, int rank) const {
+    return (step.batches.last - step.batches.first) * (step.groups.last - step.groups.first) *
+           length_of(this->local_.shard(rank).keys);
   }
-  std::size_t key_bytes(const Lap& lap, int rank) const {
-    return static_cast<std::size_t>(rows_of_lap(lap, rank) * this->call_.key_dim) * size_of(this->call_.dtype);
+  std::size_t key_bytes(const RingStep& step, int rank) const {
+    return static_cast<std::size_t>(rows_of_step(step, rank) * this->call_.key_dim) * size_of(this->call_.dtype);
   }
-  std::size_t bytes_of_lap(const Lap& lap, int rank) const {
-    return key_bytes(lap, rank) +
-           static_cast<std::size_t>(rows_of_lap(lap, rank) * this->call_.value_dim) * size_of(this->call_.dtype);
+  std::size_t bytes_of_step(const RingStep& step, int rank) const {
+    return key_bytes(step, rank) +
+           static_cast<std::size_t>(rows_of_step(step, rank) * this->call_.value_dim) * size_of(this->call_.dtype);
   }
 
-  void go_round(const Lap& lap) {
+  void go_round(const RingStep& step) {
     const int rank = this->transport_.rank(), ranks = this->transport_.size();
     const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-    const std::int64_t heads_before = lap.batches.first * this->call_.key_heads + lap.groups.first;
-    const std::int64_t rows_before = heads_before * length_of(this->share_.holding().keys);
+    const std::int64_t heads_before = step.batches.first * this->call_.key_heads + step.groups.first;
+    const std::int64_t rows_before = heads_before * length_of(this->local_.shard().keys);
     const auto width = static_cast<std::int64_t>(size_of(this->call_.dtype));
-    const std::byte* k = this->share_.k.data() + rows_before * this->call_.key_dim * width;
-    const std::byte* v = this->share_.v.data() + rows_before * this->call_.value_dim * width;
-    for (int step = 0; step < ranks; ++step) {
-      const int owner = (rank - step + ranks) % ranks, owner_of_next = (owner - 1 + ranks) % ranks;
-      std::vector<std::byte>& incoming = buffers_[step % 2];
-      if (step + 1 < ranks) {
+    const std::byte* k = this->local_.k.data() + rows_before * this->call_.key_dim * width;
+    const std::byte* v = this->local_.v.data() + rows_before * this->call_.value_dim * width;
+    for (int turn = 0; turn < ranks; ++turn) {
+      const int owner = (rank - turn + ranks) % ranks, owner_of_next = (owner - 1 + ranks) % ranks;
+      std::vector<std::byte>& incoming = buffers_[turn % 2];
+      if (turn + 1 < ranks) {
         // Keys of the next part, then its values.
-        const std::size_t keys = key_bytes(lap, owner_of_next), all = bytes_of_lap(lap, owner_of_next);
+        const std::size_t keys = key_bytes(step, owner_of_next), all = bytes_of_step(step, owner_of_next);
         this->transport_.receive(before, std::span(incoming).first(keys));
         this->transport_.receive(before, std::span(incoming).subspan(keys, all - keys));
-        this->transport_.send(next, {k, key_bytes(lap, owner)});
-        this->transport_.send(next, {v, bytes_of_lap(lap, owner) - key_bytes(lap, owner)});
+        this->transport_.send(next, {k, key_bytes(step, owner)});
+        this->transport_.send(next, {v, bytes_of_step(step, owner) - key_bytes(step, owner)});
       }
-      this->attention_.attend({k, v, this->share_.holding(owner).keys, lap.batches, lap.groups},
+      this->attention_.attend({k, v, this->local_.shard(owner).keys, step.batches, step.groups},
                               [&] { this->transport_.progress(); });
       this->transport_.wait();
       k = incoming.data();
-      v = incoming.data() + key_bytes(lap, owner_of_next);
+      v = incoming.data() + key_bytes(step, owner_of_next);
     }
   }
 
-  const std::vector<Lap> laps_;
+  const std::vector<RingStep> steps_;
   std::array<std::vector<std::byte>, 2> buffers_;
 };
 

@@ -26,20 +26,20 @@ PositionSpan key_heads_of(const Call& call, int rank, int ranks) {
   return {own.first / in_group, (own.last - 1) / in_group + 1};
 }
 
-Holding holding_of(Scheme scheme, const Call& call, int rank, int ranks) {
+Shard shard_of(Scheme scheme, const Call& call, int rank, int ranks) {
   const Spans queries = spans_of_part(call.query_length, rank, ranks, order_of(scheme));
   const Spans keys = spans_of_part(call.key_length, rank, ranks, order_of(scheme));
   const PositionSpan all{0, call.query_heads};
-  Holding holding{all, {0, call.key_heads}, queries, keys, all, queries, whole(call.key_length)};
+  Shard shard{all, {0, call.key_heads}, queries, keys, all, queries, whole(call.key_length)};
   if (scheme == Scheme::head_parallel) {
-    holding.mask_heads = heads_of(call.query_heads, rank, ranks);
-    holding.mask_queries = whole(call.query_length);
+    shard.mask_heads = heads_of(call.query_heads, rank, ranks);
+    shard.mask_queries = whole(call.query_length);
   }
   if (scheme == Scheme::key_parallel) {
-    holding.queries = holding.mask_queries = whole(call.query_length);
-    holding.mask_keys = keys;
+    shard.queries = shard.mask_queries = whole(call.query_length);
+    shard.mask_keys = keys;
   }
-  return holding;
+  return shard;
 }
 
 std::int64_t merged_runs(Scheme scheme, const Call& call, int ranks) {
@@ -52,21 +52,21 @@ std::int64_t merged_runs(Scheme scheme, const Call& call, int ranks) {
   return call.sinks ? 1 : 0;
 }
 
-std::vector<Lap> laps_of(Scheme scheme, const Call& call, int ranks) {
+std::vector<RingStep> steps_of(Scheme scheme, const Call& call, int ranks) {
   std::int64_t longest = 0;
   for (int rank = 0; rank < ranks; ++rank)
-    longest = std::max(longest, length_of(holding_of(scheme, call, rank, ranks).keys));
+    longest = std::max(longest, length_of(shard_of(scheme, call, rank, ranks).keys));
   const std::int64_t of_head =
       longest * (call.key_dim + call.value_dim) * static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t all = call.batch * call.key_heads;
   if (all * of_head <= kSmallPart || all <= 1) return {{{0, call.batch}, {0, call.key_heads}}};
   const std::int64_t at_once = std::clamp<std::int64_t>(kSmallPart / of_head, 1, call.key_heads);
-  std::vector<Lap> laps;
+  std::vector<RingStep> steps;
   for (std::int64_t b = 0; b < call.batch; ++b) {
     for (std::int64_t g = 0; g < call.key_heads; g += at_once)
-      laps.push_back({{b, b + 1}, {g, std::min(g + at_once, call.key_heads)}});
+      steps.push_back({{b, b + 1}, {g, std::min(g + at_once, call.key_heads)}});
   }
-  return laps;
+  return steps;
 }
 
 }  // namespace attest::ring

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/ring/share.h"
+#include "backends/ring/local_tensors.h"
 #include "reference/call/call.h"
 
 namespace attest::ring {
@@ -23,16 +23,16 @@ PositionSpan heads_of(std::int64_t heads, int rank, int ranks);
 PositionSpan key_heads_of(const Call& call, int rank, int ranks);
 
 /// What a rank holds after an upload.
-Holding holding_of(Scheme scheme, const Call& call, int rank, int ranks);
+Shard shard_of(Scheme scheme, const Call& call, int rank, int ranks);
 
 /// Into how many runs of keys at most a row's keys are cut whose results are merged; 0: they are not.
 std::int64_t merged_runs(Scheme scheme, const Call& call, int ranks);
 
-/// Key heads that go round together, in one batch or in all: one lap after the other, so that what is under way is no
+/// Key heads that go round together, in one batch or in all: one step after the other, so that what is under way is no
 /// more than half a part and, where that is much, one head.
-struct Lap {
+struct RingStep {
   PositionSpan batches, groups;
 };
-std::vector<Lap> laps_of(Scheme scheme, const Call& call, int ranks);
+std::vector<RingStep> steps_of(Scheme scheme, const Call& call, int ranks);
 
 }  // namespace attest::ring

@@ -19,7 +19,7 @@ std::int64_t bytes_sent_by(Scheme scheme, const Call& call, int rank, int ranks)
     case Scheme::ring:
     case Scheme::ring_zigzag: {
       // In the last of its steps a rank has the part of its right-hand neighbour, which goes nowhere.
-      const std::int64_t kept = length_of(holding_of(scheme, call, (rank + 1) % ranks, ranks).keys);
+      const std::int64_t kept = length_of(shard_of(scheme, call, (rank + 1) % ranks, ranks).keys);
       return call.batch * call.key_heads * (call.key_length - kept) * (call.key_dim + call.value_dim) * stored;
     }
     case Scheme::head_parallel: {

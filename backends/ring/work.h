@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "backends/ring/local_tensors.h"
 #include "backends/ring/part_attention.h"
 #include "backends/ring/scheme.h"
-#include "backends/ring/share.h"
 #include "backends/ring/traffic.h"
 #include "backends/ring/transport.h"
 #include "backends/support/host_results.h"
@@ -41,7 +41,7 @@ struct Piece {
 template <class Real>
 class WorkOf : public Work {
  public:
-  void upload(const Inputs* inputs) final { share_.scatter(inputs, transport_); }
+  void upload(const Inputs* inputs) final { local_.scatter(inputs, transport_); }
 
   void run() final {
     const std::int64_t before = transport_.bytes_sent();
@@ -60,17 +60,17 @@ class WorkOf : public Work {
     if (results_) results_->download(*inputs, *outputs);
   }
 
-  std::size_t bytes() const override { return share_.bytes() + attention_.workspace_bytes(); }
+  std::size_t bytes() const override { return local_.bytes() + attention_.workspace_bytes(); }
 
  protected:
-  WorkOf(Scheme scheme, const Call& call, const Group& group, int threads, std::vector<Holding> holdings,
+  WorkOf(Scheme scheme, const Call& call, const Group& group, int threads, std::vector<Shard> shards,
          std::vector<Piece> pieces, bool with_sinks)
       : scheme_(scheme),
         call_(call),
         transport_(group),
-        share_(call_, std::move(holdings), group.rank),
+        local_(call_, std::move(shards), group.rank),
         pieces_(std::move(pieces)),
-        attention_(call_, share_, threads, own_piece().heads, own_piece().queries, own_piece().keys, with_sinks) {
+        attention_(call_, local_, threads, own_piece().heads, own_piece().queries, own_piece().keys, with_sinks) {
     if (group.rank == 0) results_ = std::make_unique<support::HostResults<Real>>(call_);
   }
 
@@ -86,7 +86,7 @@ class WorkOf : public Work {
   Scheme scheme_;
   const Call call_;
   Transport transport_;
-  Share share_;
+  LocalTensors local_;
   std::vector<Piece> pieces_;  ///< of every rank: what it attends
   PartAttention<Real> attention_;
 
@@ -159,7 +159,7 @@ class WorkOf : public Work {
     if (!call_.wants(Output::biased) && !call_.wants(Output::weights)) return;
     gather_stage(attention_.biased, {to ? &to->biased : &none, to ? &to->weights : &none});
     if (!to || to->weights.empty()) return;
-    const Inputs extras = share_.head_inputs();
+    const Inputs extras = local_.head_inputs();
     const support::ScoreOptions<Real> options(call_, extras);
     for (std::int64_t row = 0; row < call_.batch * call_.query_heads * call_.query_length; ++row)
       options.softmax(to->stage_row(to->weights, static_cast<std::size_t>(row)),

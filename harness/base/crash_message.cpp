@@ -78,7 +78,7 @@ void name_work_in_crashes() {
 
 void recommend_isolation_in_crashes() { recommend_isolation = true; }
 
-WorkUnderWay::WorkUnderWay(const std::string& backend, const std::string& case_line) {
+CrashContext::CrashContext(const std::string& backend, const std::string& case_line) {
   const std::string end =
       recommend_isolation ? "\nattest: with --isolate a crash is a verdict, and the run goes on\n" : "\n";
   std::string text = " in backend " + printable_line(backend) + " on " + shell_quoted(printable_line(case_line));
@@ -89,6 +89,6 @@ WorkUnderWay::WorkUnderWay(const std::string& backend, const std::string& case_l
   words_size = text.size();
 }
 
-WorkUnderWay::~WorkUnderWay() { words_size = 0; }
+CrashContext::~CrashContext() { words_size = 0; }
 
 }  // namespace attest

@@ -14,12 +14,12 @@ void recommend_isolation_in_crashes();
 
 /// What is under way as long as it lives: `backend` on a case, named as the user would repeat it. The last one made is
 /// the one that a crash names; a few thousand characters are kept.
-class WorkUnderWay {
+class CrashContext {
  public:
-  WorkUnderWay(const std::string& backend, const std::string& case_line);
-  ~WorkUnderWay();
-  WorkUnderWay(const WorkUnderWay&) = delete;
-  WorkUnderWay& operator=(const WorkUnderWay&) = delete;
+  CrashContext(const std::string& backend, const std::string& case_line);
+  ~CrashContext();
+  CrashContext(const CrashContext&) = delete;
+  CrashContext& operator=(const CrashContext&) = delete;
 };
 
 }  // namespace attest

@@ -8,7 +8,7 @@
 namespace attest {
 namespace {
 
-constexpr const char* kUntold = "-";
+constexpr const char* kNoValue = "-";
 
 /// Characters of a text that is UTF-8.
 std::size_t width_of(const std::string& text) {
@@ -42,7 +42,7 @@ std::string Table::text() const {
   for (const Column& column : columns_) lines[0].push_back(column.name);
   for (const auto& row : rows_) {
     lines.emplace_back();
-    for (const std::string& cell : row) lines.back().push_back(cell.empty() ? kUntold : printable_line(cell));
+    for (const std::string& cell : row) lines.back().push_back(cell.empty() ? kNoValue : printable_line(cell));
   }
   std::vector<std::size_t> widths;
   for (std::size_t n = 0; n < columns_.size(); ++n) {
@@ -84,7 +84,7 @@ std::string Table::markdown() const {
   result += '\n' + rule + '\n';
   for (const auto& row : rows_) {
     result += '|';
-    for (const std::string& cell : row) result += ' ' + markdown_text(cell.empty() ? kUntold : cell) + " |";
+    for (const std::string& cell : row) result += ' ' + markdown_text(cell.empty() ? kNoValue : cell) + " |";
     result += '\n';
   }
   return result;

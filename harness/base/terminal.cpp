@@ -47,9 +47,9 @@ bool is_colored(std::FILE* stream, ColorChoice choice) {
   return is_capable_terminal(stream) && !(none && *none);
 }
 
-std::string painted(const std::string& text, Tone tone, bool colored) {
+std::string colored_text(const std::string& text, Severity severity, bool colored) {
   if (!colored) return text;
-  const char* code = tone == Tone::good ? "32" : tone == Tone::bad ? "1;31" : "33";
+  const char* code = severity == Severity::good ? "32" : severity == Severity::bad ? "1;31" : "33";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 

@@ -20,9 +20,9 @@ inline constexpr auto kNames<ColorChoice> = name_table("auto", "always", "never"
 /// Automatic: where `stream` is a terminal that can, unless $NO_COLOR is set and not empty (no-color.org).
 bool is_colored(std::FILE* stream, ColorChoice choice);
 
-enum class Tone : std::uint8_t { good, bad, doubtful };
+enum class Severity : std::uint8_t { good, bad, doubtful };
 /// The text as it is, or between the sequences that colour it. It must be printable already.
-std::string painted(const std::string& text, Tone tone, bool colored);
+std::string colored_text(const std::string& text, Severity severity, bool colored);
 
 /// How far a command is.
 struct Progress {

@@ -283,7 +283,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   add_format_option(*sub, options->output, "One table of all results; but for text when all are timed");
   add_to_footer(*sub, kColumns);
   sub->callback([options, &invocation] {
-    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_refused,
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Oversubscription::is_refused,
                                         [&](const Ranks* ranks) { return run(*options, invocation, ranks); });
   });
 }

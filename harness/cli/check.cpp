@@ -21,7 +21,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/mpi/agreement.h"
-#include "harness/mpi/last_word.h"
+#include "harness/mpi/exit_message.h"
 #include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
 #include "harness/run/run_conditions.h"
@@ -128,7 +128,8 @@ void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& ou
 
 /// Of a run without a pass or a failure.
 const char* why_nothing_passed(const Counts& counts) {
-  if (counts.mistrusted > 0) return "nothing passed: what ran is mistrusted, its bounds are too wide to prove anything";
+  if (counts.inconclusive > 0)
+    return "nothing passed: what ran is inconclusive, its bounds are too wide to prove anything";
   if (counts.waived > 0) return "nothing passed: what ran is suspect and waived";
   return counts.refused > 0 ? "nothing was checked: every backend refused everything"
                             : "nothing was checked: the filter or shard left no case";
@@ -242,20 +243,20 @@ void require_same_run(Ranks& ranks, const Parts& parts) {
 }
 
 /// How an interrupted run is gone on with.
-std::string way_on(const CheckOptions& options) {
+std::string resume_hint(const CheckOptions& options) {
   return "the same command with --resume goes on" + std::string(options.json.empty() ? ", if it has --json FILE" : "");
 }
 
 /// The exit code of a rank when its share is done; of rank 0 that of the job. A rank that can't wait for another ends
 /// here.
 int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOutcome& outcome, int exit_code) {
-  if ((outcome.interrupted || outcome.left_at_work) && ranks.rank() == 0) {
-    fmt::print(stderr, "attest: interrupted: a rank has died, or the job was asked to end; {}\n", way_on(options));
+  if ((outcome.interrupted || outcome.still_running) && ranks.rank() == 0) {
+    fmt::print(stderr, "attest: interrupted: a rank has died, or the job was asked to end; {}\n", resume_hint(options));
   }
   // Rank 0 has a last word, unless its machine is gone, too.
-  if (outcome.left_at_work && ranks.rank() == 1 && ranks.local_rank() == 0)
-    fmt::print(stderr, "attest: rank 0 is gone; {}\n", way_on(options));
-  if (outcome.left_at_work) {
+  if (outcome.still_running && ranks.rank() == 1 && ranks.local_rank() == 0)
+    fmt::print(stderr, "attest: rank 0 is gone; {}\n", resume_hint(options));
+  if (outcome.still_running) {
     std::fflush(stdout);
     std::_Exit(kInterrupted);
   }
@@ -289,10 +290,10 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
     fmt::print(options.console(), "{}\n", limits_text(*parts->isolation));
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
-  std::optional<LastWord> last_word;
-  if (ranks && leads) last_word.emplace("attest: rank 0 has ended before its time; " + way_on(options));
+  std::optional<ExitMessage> exit_message;
+  if (ranks && leads) exit_message.emplace("attest: rank 0 has ended before its time; " + resume_hint(options));
   const CheckOutcome outcome = ranks ? check.run(*ranks) : check.run();
-  last_word.reset();
+  exit_message.reset();
   if (!leads) return end_on_ranks(options, *ranks, outcome, kOk);
   remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes)
@@ -358,7 +359,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
       ->type_name("FOLDER");
   add_to_footer(*sub, std::string("Columns of the table:\n") + kColumnsOfCheck);
   sub->callback([options, &invocation] {
-    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Oversubscription::is_told,
                                         [&](Ranks* ranks) { return run(*options, invocation, ranks); });
   });
 }

@@ -100,14 +100,14 @@ void add_require_option(CLI::App& app, BackendOptions& options);
 void add_ranks_option(CLI::App& app, BackendOptions& options);
 
 /// What a command does where the ranks have more threads than there are processors.
-enum class Crowd : std::uint8_t { is_told, is_refused };
+enum class Oversubscription : std::uint8_t { is_told, is_refused };
 
 /// Runs a command that the ranks of an MPI job do together. `command` is told of the job, nullptr where this process is
 /// by itself; `options` get this rank's share of the machine. With --ranks-per-case the job is split into groups first,
 /// and `command` runs on the first rank of each; it has no backend any more when it returns. What it throws ends the
 /// whole job, but for what all ranks throw. The exit code is rank 0's: the others end with 0, so that the launcher's is
 /// the same.
-int run_on_ranks(const Invocation& invocation, BackendOptions& options, Crowd crowd,
+int run_on_ranks(const Invocation& invocation, BackendOptions& options, Oversubscription policy,
                  const std::function<int(Ranks*)>& command);
 
 /// --isolate.

@@ -62,7 +62,7 @@ class FuzzProgress {
       told_failure_ = true;
       line_.clear();
       const Verdict& first = result.findings.front().failure;
-      fmt::print("{} {}  {}\n     {}\n     {}\n", painted("FAIL", Tone::bad, colored_), first.backend,
+      fmt::print("{} {}  {}\n     {}\n     {}\n", colored_text("FAIL", Severity::bad, colored_), first.backend,
                  printable_line(first.case_line), printable_line(first.reason), printable_line(first.repro));
       std::fflush(stdout);
     }
@@ -88,10 +88,10 @@ class FuzzProgress {
 /// Is it right? In the words of check's table.
 void print_answer(const FuzzResult& result, const std::string& backend, bool colored) {
   const char* answer = result.failed > 0 ? "wrong" : result.pass > 0 ? "nothing wrong found" : "nothing proved";
-  const Tone tone = result.failed > 0 ? Tone::bad : result.pass > 0 ? Tone::good : Tone::doubtful;
-  const std::string text = fmt::format("{}: {}; {} pass, {} fail, {} refused, {} mistrusted", answer, backend,
-                                       result.pass, result.failed, result.refused, result.mistrusted);
-  fmt::print("{}\n", painted(text, tone, colored));
+  const Severity severity = result.failed > 0 ? Severity::bad : result.pass > 0 ? Severity::good : Severity::doubtful;
+  const std::string text = fmt::format("{}: {}; {} pass, {} fail, {} refused, {} inconclusive", answer, backend,
+                                       result.pass, result.failed, result.refused, result.inconclusive);
+  fmt::print("{}\n", colored_text(text, severity, colored));
 }
 
 /// The backend, and what its name needs to live.
@@ -150,8 +150,8 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   fmt::print("classes of the table met: {}, and {} pairs of them\n", alone, result.classes.size() - alone);
   if (result.edges > 0) fmt::print("edges of the backend's code met: {}\n", result.edges);
   if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
-  fmt::print("seed {}: {} cases, {} refused, {} mistrusted\n", options.seed, result.cases, result.refused,
-             result.mistrusted);
+  fmt::print("seed {}: {} cases, {} refused, {} inconclusive\n", options.seed, result.cases, result.refused,
+             result.inconclusive);
   fmt::print("{} passed, {} failed in {} way(s)\n", result.pass, result.failed, result.findings.size());
   if (!shared.complete) {
     fmt::print(stderr, "attest: interrupted: what some ranks had found is not counted\n");
@@ -162,9 +162,9 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   if (result.failed > 0) return kFailed;
   if (result.pass == 0) {
     fmt::print(stderr, "attest: nothing passed: {}\n",
-               result.mistrusted > 0 ? "what ran is mistrusted, its bounds are too wide to prove anything"
-               : result.refused > 0  ? "the backend refused everything"
-                                     : "no time for a single case");
+               result.inconclusive > 0 ? "what ran is inconclusive, its bounds are too wide to prove anything"
+               : result.refused > 0    ? "the backend refused everything"
+                                       : "no time for a single case");
     return kNothingChecked;
   }
   return kOk;
@@ -194,7 +194,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
   add_isolation_options(*sub, options->backend, options->isolation);
   add_color_option(*sub, options->output);
   sub->callback([options, &invocation] {
-    invocation.exit_code = run_on_ranks(invocation, options->backend, Crowd::is_told,
+    invocation.exit_code = run_on_ranks(invocation, options->backend, Oversubscription::is_told,
                                         [&](Ranks* ranks) { return run(*options, invocation.registry, ranks); });
   });
 }

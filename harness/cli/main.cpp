@@ -16,7 +16,7 @@ namespace {
 /// Threads of OpenMP that wait for their next work spin for milliseconds, which is longer than most cases take: between
 /// the runs of a backend they would keep the cores from the harness. Their policy is read when a program is loaded, so
 /// this one starts anew. Benchmarks don't: a kernel's threads wait there as its users' do.
-void start_with_resting_threads(int argc, char** argv) {
+void start_with_idle_threads(int argc, char** argv) {
   constexpr std::array<std::string_view, 3> kCommands = {"check", "fuzz", "shrink"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return;
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
@@ -30,7 +30,7 @@ void start_with_resting_threads(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  start_with_resting_threads(argc, argv);
+  start_with_idle_threads(argc, argv);
 #ifdef ATTEST_HAS_MPI
   const attest::JoinRanks join_ranks = attest::make_mpi_ranks;
 #else

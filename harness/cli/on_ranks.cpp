@@ -19,7 +19,7 @@ namespace attest {
 namespace {
 
 /// What has to hold before there are backends.
-void begin_job(Ranks& ranks, BackendOptions& options, Crowd crowd) {
+void begin_job(Ranks& ranks, BackendOptions& options, Oversubscription policy) {
   require_same(ranks, {{"a build of attest", build_commit() + ", " + fingerprint_of("/proc/self/exe")}},
                {{"a build of attest", "install the same on every machine"}});
   if (ranks.size() % options.ranks_per_case != 0) {
@@ -27,11 +27,11 @@ void begin_job(Ranks& ranks, BackendOptions& options, Crowd crowd) {
                                   options.ranks_per_case, ranks.size(), options.ranks_per_case));
   }
   if (options.threads == 0) options.threads = fair_threads(places_of_ranks(ranks, 1), ranks.rank());
-  const std::optional<std::string> crowded = crowding(places_of_ranks(ranks, options.threads));
-  if (crowded && crowd == Crowd::is_refused)
-    throw CommonError(*crowded + ": times would be of their waiting; --threads says how many each has");
-  if (crowded && ranks.rank() == 0)
-    fmt::print(stderr, "attest: {}: they wait for one another; --threads says how many each has\n", *crowded);
+  const std::optional<std::string> oversubscribed = oversubscription(places_of_ranks(ranks, options.threads));
+  if (oversubscribed && policy == Oversubscription::is_refused)
+    throw CommonError(*oversubscribed + ": times would be of their waiting; --threads says how many each has");
+  if (oversubscribed && ranks.rank() == 0)
+    fmt::print(stderr, "attest: {}: they wait for one another; --threads says how many each has\n", *oversubscribed);
   // Of several devices each rank takes its own. Workers inherit it.
   setenv("ATTEST_OPENCL_NUMBER", std::to_string(ranks.local_rank()).c_str(), 0);
 }
@@ -67,7 +67,7 @@ void add_ranks_option(CLI::App& app, BackendOptions& options) {
       ->check(CLI::Range(1, 65536));
 }
 
-int run_on_ranks(const Invocation& invocation, BackendOptions& options, Crowd crowd,
+int run_on_ranks(const Invocation& invocation, BackendOptions& options, Oversubscription policy,
                  const std::function<int(Ranks*)>& command) {
   const std::optional<LaunchedRank> launched = launched_rank();
   if (!launched && options.ranks_per_case > 1) {
@@ -83,7 +83,7 @@ int run_on_ranks(const Invocation& invocation, BackendOptions& options, Crowd cr
   }
   const std::unique_ptr<Ranks> ranks = (*invocation.join_ranks)();
   try {
-    begin_job(*ranks, options, crowd);
+    begin_job(*ranks, options, policy);
     return options.ranks_per_case > 1 ? run_in_group(*ranks, invocation, options, command) : command(ranks.get());
   } catch (const CommonError&) {
     throw;

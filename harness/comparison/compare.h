@@ -24,7 +24,7 @@ namespace attest {
 /// infinite nothing can be said, which is 0: the arithmetic may overflow. Data that are not finite have a bound of 0
 /// (reference/softmax/non_finite.h).
 inline double error_in_bounds(double got, double expected, double bound) {
-  // The arithmetic may overflow here: nothing can be said, and `mistrusted` counts it. Where the data themselves are
+  // The arithmetic may overflow here: nothing can be said, and `inconclusive` counts it. Where the data themselves are
   // not finite the class decides, and the bound is 0.
   if (bound == kInfinity) return 0;
   if (std::isnan(expected)) return std::isfinite(got) ? kInfinity : 0;
@@ -51,7 +51,7 @@ class Comparison {
 
   bool failed() const { return failures_ > 0; }
   /// Nearly all elements had a bound that is infinite or as large as the value, and so proved nothing.
-  bool mistrusted() const {
+  bool inconclusive() const {
     return compared_ > 0 && static_cast<double>(vacuous_) >= 0.95 * static_cast<double>(compared_);
   }
   double error_over_bound() const { return worst_ratio_; }

@@ -132,7 +132,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   return rows;
 }
 
-std::size_t Expectation::number_of(const Producer& producer) const {
+std::size_t Expectation::index_of(const Producer& producer) const {
   const auto found = std::find(producers.begin(), producers.end(), producer);
   if (found == producers.end()) throw std::logic_error("no bound was derived for this arithmetic");
   return static_cast<std::size_t>(found - producers.begin());

@@ -66,8 +66,8 @@ struct Expectation : ResultValues {
   double visible_pairs = 0;                     ///< over the checked rows
 
   /// The place of a producer in `producers`. It must be one of those asked for.
-  std::size_t number_of(const Producer& producer) const;
-  const Bounds& bounds_for(const Producer& producer) const { return bounds[number_of(producer)]; }
+  std::size_t index_of(const Producer& producer) const;
+  const Bounds& bounds_for(const Producer& producer) const { return bounds[index_of(producer)]; }
 };
 
 /// Runs the reference once over the rows and derives all bounds on the way.

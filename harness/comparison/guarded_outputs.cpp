@@ -26,9 +26,9 @@ MutableTensor GuardedOutputs::Tensor::view() {
 
 void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const {
   std::int64_t at = place.element(b, h, l, 0);
-  const auto read = [&](const auto* elements, const auto& number_of) {
+  const auto read = [&](const auto* elements, const auto& to_number) {
     for (double& value : values) {
-      value = static_cast<double>(number_of(elements[at]));
+      value = static_cast<double>(to_number(elements[at]));
       at += place.strides[3];
     }
   };

@@ -47,7 +47,7 @@ int fair_threads(const std::vector<RankPlace>& places, int rank) {
   return std::max(1, static_cast<int>(own.processors.size()) / static_cast<int>(sharers));
 }
 
-std::optional<std::string> crowding(const std::vector<RankPlace>& places) {
+std::optional<std::string> oversubscription(const std::vector<RankPlace>& places) {
   struct Host {
     std::set<int> processors;
     std::size_t threads = 0, ranks = 0;

@@ -23,6 +23,6 @@ std::vector<RankPlace> places_of_ranks(Ranks& ranks, int threads);
 int fair_threads(const std::vector<RankPlace>& places, int rank);
 
 /// A sentence where the ranks have more threads than processors, on the first host or rank where they do.
-std::optional<std::string> crowding(const std::vector<RankPlace>& places);
+std::optional<std::string> oversubscription(const std::vector<RankPlace>& places);
 
 }  // namespace attest

@@ -195,7 +195,7 @@ SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks) {
   std::map<std::array<std::string, 2>, Aside> asides;  // verdict, reason: backends that say the same stand together
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
-      const bool beside = v.status == Status::refused || v.status == Status::mistrusted ||
+      const bool beside = v.status == Status::refused || v.status == Status::inconclusive ||
                           v.status == Status::suspect || v.status == Status::convention;
       if (!beside) continue;
       const std::string why = v.waiver.empty() ? v.reason : v.reason + " Waived: " + v.waiver;

@@ -48,7 +48,7 @@ SectionJson origins(const ResultFiles& results);
 SectionJson failure_groups(const std::vector<CheckResults>& checks, PageContext& page);
 /// Backends down, suites across.
 SectionJson verdict_matrix(const std::vector<CheckResults>& checks);
-/// Refused, suspect, mistrusted and waived, by backend and reason.
+/// Refused, suspect, inconclusive and waived, by backend and reason.
 SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks);
 /// What share of the cases of a type lies at or below an error/bound, a line for each backend.
 SectionJson error_distributions(const std::vector<CheckResults>& checks, PageContext& page);

@@ -15,10 +15,10 @@ using namespace probes;
 
 struct ArithmeticProbe {
   const char* name;  ///< the member of Arithmetic that it is about
-  Found (*ask)(const Asked&);
+  ProbeResult (*ask)(const ProbeTarget&);
   bool structural;  ///< of the steps that others are seen through: where it is false, the rest says nothing
   /// Seen in how a row's keys are summed and divided, which looks otherwise where they are cut into runs whose results
-  /// are merged: nothing is asked there.
+  /// are merged: nothing is target there.
   bool across_keys = false;
 };
 
@@ -44,11 +44,11 @@ constexpr ArithmeticProbe kProbes[] = {
 };
 
 /// Whether the backend computes anything like attention in this type: no statement is to blame for what it doesn't.
-Found plain_case(const Asked& asked) {
-  Probe p = asked.probe("seq=4x8 dim=4");
+ProbeResult plain_case(const ProbeTarget& target) {
+  Probe p = target.probe("seq=4x8 dim=4");
   p.set_q(zero);
   p.set_v([](std::int64_t j, std::int64_t) { return static_cast<double>(j); });
-  p.run(asked.backend);
+  p.run(target.backend);
   double worst = 0;
   for (std::int64_t i = 0; i < 4; ++i) {
     for (std::int64_t c = 0; c < 4; ++c) {
@@ -65,18 +65,19 @@ Found plain_case(const Asked& asked) {
 constexpr const char* kPlainCase = "plain case";
 
 /// Asks in one storage type, and adds what comes of it. Whether the backend answers at all.
-bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::vector<ProbedStatement>& findings) {
-  Found found;
+bool add(const char* name, const ProbeTarget& target, ProbeResult (*ask)(const ProbeTarget&),
+         std::vector<ProbedStatement>& findings) {
+  ProbeResult found;
   const std::string failure = observe([&] {
     try {
-      found = ask(asked);
+      found = ask(target);
     } catch (const Refused&) {  // no statement is false for that
     }
     return std::string();
   });
   if (failure.empty() && !found) return true;
-  ProbedStatement statement{fmt::format("{}, {}", name, name_of(asked.dtype)), "", failure, false};
-  statement.dtype = asked.dtype;
+  ProbedStatement statement{fmt::format("{}, {}", name, name_of(target.dtype)), "", failure, false};
+  statement.dtype = target.dtype;
   statement.probe = name;
   if (found) {
     statement.stated = found->stated;
@@ -90,17 +91,17 @@ bool add(const char* name, const Asked& asked, Found (*ask)(const Asked&), std::
 }
 
 /// Every probe in one storage type; `until_one`: up to the first statement that doesn't hold.
-std::vector<ProbedStatement> ask_all(const Asked& asked, bool until_one = false) {
+std::vector<ProbedStatement> ask_all(const ProbeTarget& target, bool until_one = false) {
   std::vector<ProbedStatement> findings;
-  if (!add(kPlainCase, asked, plain_case, findings)) {
+  if (!add(kPlainCase, target, plain_case, findings)) {
     findings.back().broken_off = true;
     return findings;
   }
-  const Probe plain = asked.probe("seq=4x8 dim=4");
-  const bool cut = !refusal_of(asked.backend, plain.problem()) && asked.arithmetic(plain).parts > 0;
+  const Probe plain = target.probe("seq=4x8 dim=4");
+  const bool cut = !refusal_of(target.backend, plain.problem()) && target.arithmetic(plain).parts > 0;
   for (const ArithmeticProbe& probe : kProbes) {
     if (cut && probe.across_keys) continue;
-    if (!add(probe.name, asked, probe.ask, findings) && probe.structural) {
+    if (!add(probe.name, target, probe.ask, findings) && probe.structural) {
       findings.back().broken_off = true;
       break;
     }
@@ -115,18 +116,18 @@ bool all_hold(const std::vector<ProbedStatement>& findings) {
 
 /// One finding for all, where other statements in the place of one, two or three of them would leave nothing to say.
 /// Most of what can't be so falls with the first probe.
-std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vector<ProbedStatement>& findings) {
-  const Probe plain = asked.probe("seq=4x8 dim=4");
-  if (refusal_of(asked.backend, plain.problem())) return std::nullopt;
-  const Arithmetic stated = asked.arithmetic(plain);
+std::optional<ProbedStatement> joint_finding(const ProbeTarget& target, const std::vector<ProbedStatement>& findings) {
+  const Probe plain = target.probe("seq=4x8 dim=4");
+  if (refusal_of(target.backend, plain.problem())) return std::nullopt;
+  const Arithmetic stated = target.arithmetic(plain);
   std::vector<Restatement> changes = restatements(stated);
   std::erase_if(changes, [](const Restatement& one) { return one.measured; });  // their own probes tell the number
   const auto explains = [&](const std::vector<const Restatement*>& chosen) {
-    Restated restated(asked.backend, [&](Arithmetic& a) {
+    Restated restated(target.backend, [&](Arithmetic& a) {
       for (const Restatement* one : chosen) one->make(a);
     });
     if (fault_in(restated.arithmetic(plain.problem()))) return false;
-    return all_hold(ask_all({restated, asked.dtype, asked.sizes}, true));
+    return all_hold(ask_all({restated, target.dtype, target.sizes}, true));
   };
   std::vector<const Restatement*> found;
   for (const Restatement& one : changes) {
@@ -164,24 +165,24 @@ std::optional<ProbedStatement> joint_finding(const Asked& asked, const std::vect
       add_to(joint.observed, name + other.value);
     }
   }
-  joint.name += fmt::format(", {}", name_of(asked.dtype));
-  joint.dtype = asked.dtype;
+  joint.name += fmt::format(", {}", name_of(target.dtype));
+  joint.dtype = target.dtype;
   const auto first = std::find_if(findings.begin(), findings.end(), [](const ProbedStatement& s) { return !s.holds; });
   joint.shown = first->shown;
   return joint;
 }
 
 /// In one storage type and size, several findings that have one explanation told as one.
-void ask_and_join(const Asked& asked, std::vector<ProbedStatement>& all) {
-  std::vector<ProbedStatement> findings = ask_all(asked);
+void ask_and_join(const ProbeTarget& target, std::vector<ProbedStatement>& all) {
+  std::vector<ProbedStatement> findings = ask_all(target);
   const auto complaint = [](const ProbedStatement& s) { return !s.holds; };
   const bool is_false = std::any_of(findings.begin(), findings.end(),
                                     [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
   const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
-  // Where a step is false that others are seen through, nothing was asked of those.
+  // Where a step is false that others are seen through, nothing was target of those.
   const bool broken_off = is_false && findings.back().broken_off && findings.back().probe != kPlainCase;
   if (is_false && (complaints > 1 || broken_off)) {
-    if (auto joint = joint_finding(asked, findings)) {
+    if (auto joint = joint_finding(target, findings)) {
       // Its own probe tells a statement that explains the others best.
       const auto same = std::find_if(findings.begin(), findings.end(),
                                      [&](const ProbedStatement& s) { return complaint(s) && s.name == joint->name; });
@@ -230,8 +231,8 @@ std::optional<Arithmetic> stated_for(Backend& backend, const Call& call) {
 }
 /// The same of a probe in these sizes.
 std::optional<Arithmetic> stated_in(Backend& backend, DType dtype, const ProbeSizes& sizes) {
-  const Asked asked{backend, dtype, sizes};
-  return stated_for(backend, asked.probe("seq=4x8 dim=4").problem());
+  const ProbeTarget target{backend, dtype, sizes};
+  return stated_for(backend, target.probe("seq=4x8 dim=4").problem());
 }
 
 }  // namespace
@@ -244,16 +245,16 @@ std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::ve
   std::vector<ProbedStatement> findings;
   for (DType dtype : kFloatingTypes) {
     ask_and_join({backend, dtype}, findings);
-    std::vector<Arithmetic> asked;
-    if (auto plain = stated_in(backend, dtype, {})) asked.push_back(*plain);
-    const auto is_new = [&](const Arithmetic& a) { return std::find(asked.begin(), asked.end(), a) == asked.end(); };
+    std::vector<Arithmetic> target;
+    if (auto plain = stated_in(backend, dtype, {})) target.push_back(*plain);
+    const auto is_new = [&](const Arithmetic& a) { return std::find(target.begin(), target.end(), a) == target.end(); };
     for (const Call& call : calls) {
       if (call.dtype != dtype || call.op != Op::attention) continue;
       const std::optional<Arithmetic> stated = stated_for(backend, call);
       if (!stated || !is_new(*stated)) continue;
       for (const ProbeSizes& sizes : sizes_like(call)) {
         if (stated_in(backend, dtype, sizes) != stated) continue;
-        asked.push_back(*stated);
+        target.push_back(*stated);
         const std::size_t before = findings.size();
         ask_and_join({backend, dtype, sizes}, findings);
         for (std::size_t n = before; n < findings.size(); ++n) findings[n].name += text_of(sizes);

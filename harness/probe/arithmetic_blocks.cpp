@@ -16,17 +16,17 @@ struct Reach {
   double lowest, highest;  ///< scores around the smallest weight
   double value;
 };
-std::optional<Reach> reach_of(const Asked& asked, const Arithmetic& a) {
+std::optional<Reach> reach_of(const ProbeTarget& target, const Arithmetic& a) {
   const DType held = held_weights(a);
   // Beyond what a maximum may lag by there must still be weights.
   const double most = held == DType::f16 ? 9 : held == DType::f64 ? 700 : 80;
   if (a.lazy_threshold + 1 > most) return std::nullopt;
   if (held == DType::f16) {
-    return Reach{std::max(9.0, a.lazy_threshold + 1), -24, -8, asked.dtype == DType::f16 ? 0x1p15 : 0x1p20};
+    return Reach{std::max(9.0, a.lazy_threshold + 1), -24, -8, target.dtype == DType::f16 ? 0x1p15 : 0x1p20};
   }
-  if (asked.dtype == DType::f16) return std::nullopt;
+  if (target.dtype == DType::f16) return std::nullopt;
   if (held != DType::f64) return Reach{std::max(60.0, a.lazy_threshold + 1), -108, -80, 0x1p100};
-  if (asked.dtype == DType::f64) return Reach{std::max(700.0, a.lazy_threshold + 1), -750, -700, 0x1p1000};
+  if (target.dtype == DType::f64) return Reach{std::max(700.0, a.lazy_threshold + 1), -750, -700, 0x1p1000};
   return std::nullopt;
 }
 
@@ -51,19 +51,19 @@ struct Places {
 
 class Moves {
  public:
-  Moves(const Asked& asked, const Reach& reach, std::int64_t keys)
-      : asked_(asked), keys_(keys), step_(rounded_to(DType::bf16, reach.step)), value_(reach.value) {}
+  Moves(const ProbeTarget& target, const Reach& reach, std::int64_t keys)
+      : target_(target), keys_(keys), step_(rounded_to(DType::bf16, reach.step)), value_(reach.value) {}
 
   bool at(const Places& at) {
-    Probe p = asked_.probe(fmt::format("seq=1x{} dim=1 scale=1", keys_));
+    Probe p = target_.probe(fmt::format("seq=1x{} dim=1 scale=1", keys_));
     p.set_q([](std::int64_t, std::int64_t) { return 1.0; });
     p.set_k([&](std::int64_t j, std::int64_t) {
       return j == at.light ? 0 : j == at.step ? step_ : j == at.top ? 2 * step_ : -step_;
     });
     p.set_v([&](std::int64_t j, std::int64_t) { return j == at.light ? value_ : 0; });
-    p.run(asked_.backend);
+    p.run(target_.backend);
     // An exp that is clamped gives a weight, too, but not this one.
-    const double near = std::min(tolerance(asked_.arithmetic(p), 2 * step_), step_ / 4);
+    const double near = std::min(tolerance(target_.arithmetic(p), 2 * step_), step_ / 4);
     const bool moved = std::fabs(std::log(p.out(0, 0)) - std::log(value_) + 2 * step_) < near;
     (moved ? moved_ : still_) = p.shown(0, 0);
     return moved;
@@ -91,7 +91,7 @@ class Moves {
   const std::string& still() const { return still_; }
 
  private:
-  const Asked& asked_;
+  const ProbeTarget& target_;
   std::int64_t keys_;
   double step_, value_;
   std::string moved_, still_;
@@ -136,10 +136,10 @@ std::string block_text(std::int64_t block) {
 
 /// The lowest score at which a weight is still right, of a key in the last of three blocks that the walk takes; the
 /// maximum is 0 in the first and `rise` from the middle of the second on.
-double lowest_right(const Asked& asked, const Reach& reach, std::int64_t block, bool backwards, double rise,
+double lowest_right(const ProbeTarget& target, const Reach& reach, std::int64_t block, bool backwards, double rise,
                     std::string& shown) {
   constexpr std::int64_t kRows = 128;
-  Probe p = asked.probe(fmt::format("seq={}x{} dim=2/1 scale=1", kRows, 3 * block));
+  Probe p = target.probe(fmt::format("seq={}x{} dim=2/1 scale=1", kRows, 3 * block));
   const auto score = [&](std::int64_t i) {
     return rounded_to(DType::bf16, reach.lowest + (reach.highest - reach.lowest) * static_cast<double>(i) / kRows);
   };
@@ -152,7 +152,7 @@ double lowest_right(const Asked& asked, const Reach& reach, std::int64_t block, 
     return first || last ? 0.0 : middle ? rise : -40.0;
   });
   p.set_v([&](std::int64_t j, std::int64_t) { return place(j) == 3 * block - 1 ? reach.value : 0; });
-  p.run(asked.backend);
+  p.run(target.backend);
   double lowest = kInfinity;
   for (std::int64_t i = kRows - 1; i >= 0; --i) {
     const double expected = score(i) - std::log1p(std::exp(rise));
@@ -165,22 +165,22 @@ double lowest_right(const Asked& asked, const Reach& reach, std::int64_t block, 
 
 }  // namespace
 
-Found key_block(const Asked& asked) {
-  const std::int64_t guess = asked.arithmetic(asked.probe("seq=1x2 dim=1 scale=1")).key_block;
+ProbeResult key_block(const ProbeTarget& target) {
+  const std::int64_t guess = target.arithmetic(target.probe("seq=1x2 dim=1 scale=1")).key_block;
   // A multiple, so that steps counted from the last key begin where those from the first do.
   std::int64_t keys = guess > 0 ? std::max<std::int64_t>(8 * guess, 32) : 1026;
-  const auto of_length = [&] { return asked.arithmetic(asked.probe(fmt::format("seq=1x{} dim=1 scale=1", keys))); };
+  const auto of_length = [&] { return target.arithmetic(target.probe(fmt::format("seq=1x{} dim=1 scale=1", keys))); };
   Arithmetic a = of_length();
   for (int tries = 0; tries < 3 && keys < 8 * a.key_block; ++tries) {
     keys = 8 * a.key_block;
     a = of_length();
   }
-  const std::optional<Reach> reach = reach_of(asked, a);
+  const std::optional<Reach> reach = reach_of(target, a);
   // Weights that are divided before their product are computed with the last maximum.
   if (!reach || a.normalised_before_storage || a.no_maximum) return std::nullopt;
   const std::int64_t stated = a.key_block;
   const auto most = static_cast<std::int64_t>(kSlack) * std::max<std::int64_t>(stated, 2);
-  Moves moves(asked, *reach, keys);
+  Moves moves(target, *reach, keys);
   const Walk walk = walk_of(moves);
   const bool narrow = walk.keys > 0 && (stated == 0 || walk.keys < stated);
   bool wide = stated > 0 && (walk.keys == 0 || walk.keys > most);
@@ -191,29 +191,29 @@ Found key_block(const Asked& asked) {
                 walk.shown};
 }
 
-Found lazy_threshold(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=128x1024 dim=2/1 scale=1"));
+ProbeResult lazy_threshold(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=128x1024 dim=2/1 scale=1"));
   const auto text = [](double nats) { return nats > 0 ? fmt::format("{:g} nats", nats) : std::string("never"); };
   if (a.key_block == 0) {
     if (a.lazy_threshold > 0) return Answer{text(a.lazy_threshold), "one pass", Kind::too_wide};
     return std::nullopt;
   }
-  const std::optional<Reach> reach = reach_of(asked, a);
+  const std::optional<Reach> reach = reach_of(target, a);
   if (!reach || a.normalised_before_storage) return std::nullopt;
   if (tolerance(a, -reach->lowest) > 1) return std::nullopt;  // scores too coarse
-  Moves moves(asked, *reach, std::max<std::int64_t>(8 * a.key_block, 32));
-  if (asked.arithmetic(asked.probe(fmt::format("seq=1x{} dim=1 scale=1", moves.keys()))) != a) return std::nullopt;
+  Moves moves(target, *reach, std::max<std::int64_t>(8 * a.key_block, 32));
+  if (target.arithmetic(target.probe(fmt::format("seq=1x{} dim=1 scale=1", moves.keys()))) != a) return std::nullopt;
   const Walk walk = walk_of(moves);
   // States that are merged have no running maximum, and one that never moves is another statement's affair.
   if (walk.forwards == walk.backwards || walk.keys != std::max<std::int64_t>(a.key_block, 2)) return std::nullopt;
   std::string shown;
-  const double level = lowest_right(asked, *reach, a.key_block, walk.backwards, 0, shown);
+  const double level = lowest_right(target, *reach, a.key_block, walk.backwards, 0, shown);
   if (level == kInfinity) return std::nullopt;
   // Scores of 8 bits stand half a nat apart where it matters.
   double lags = 0, moved = kInfinity;
   for (double rise : {2.0, 4.0, 6.0, 8.0, 12.0, 16.0}) {
     if (held_weights(a) == DType::f16 && rise > 10) break;  // weights beyond the range
-    const double shift = lowest_right(asked, *reach, a.key_block, walk.backwards, rise, shown) - level;
+    const double shift = lowest_right(target, *reach, a.key_block, walk.backwards, rise, shown) - level;
     if (shift < rise / 2) {
       lags = rise;
     } else {
@@ -226,22 +226,22 @@ Found lazy_threshold(const Asked& asked) {
   return Answer{text(a.lazy_threshold), lags > 0 ? "at least " + text(lags) : text(0), kind, shown};
 }
 
-Found flush_to_zero(const Asked& asked) {
-  if (asked.dtype == DType::f16) return std::nullopt;  // its smallest numbers are normal in any accumulator
-  const bool is_double = asked.dtype == DType::f64;
+ProbeResult flush_to_zero(const ProbeTarget& target) {
+  if (target.dtype == DType::f16) return std::nullopt;  // its smallest numbers are normal in any accumulator
+  const bool is_double = target.dtype == DType::f64;
   // A subnormal value with weight 1, and a value of 1 with a subnormal weight.
-  Probe p = asked.probe("seq=2 dim=1 scale=1");
+  Probe p = target.probe("seq=2 dim=1 scale=1");
   const double tiny = is_double ? 0x1p-1060 : 0x1p-130, low = is_double ? -730 : -91;
   p.set_q([&](std::int64_t i, std::int64_t) { return i == 0 ? 0.0 : low; });
   p.set_k([](std::int64_t j, std::int64_t) { return static_cast<double>(j); });
   p.set_v([&](std::int64_t j, std::int64_t) { return j == 0 ? 0.0 : 1.0; });
-  p.run(asked.backend);
-  const Arithmetic a = asked.arithmetic(p);
+  p.run(target.backend);
+  const Arithmetic a = target.arithmetic(p);
   const std::string of_weight = p.shown(1, 0);
   const bool weight_kept =
       p.out(1, 0) != 0 || held_weights(a) == DType::f16 || (is_double && held_weights(a) != DType::f64);
   p.set_v([&](std::int64_t, std::int64_t) { return tiny; });
-  p.run(asked.backend);
+  p.run(target.backend);
   const bool kept = weight_kept && p.out(0, 0) != 0, stated = a.flush_to_zero;
   // "May happen" is true of one that never does: whether it happens may be the device's or the compiler's choice.
   return Answer{stated ? "true" : "false", kept ? "false" : "true", kept || stated ? Kind::holds : Kind::is_false,
@@ -250,19 +250,19 @@ Found flush_to_zero(const Asked& asked) {
 
 /// Token 0 puts a large number and its negative into the state, token 1 adds a one that vanishes beside it. A reader
 /// sees the one as long as token 1 has not entered the state: to the end of its chunk.
-Found state_chunk(const Asked& asked) {
-  const std::int64_t guess = asked.arithmetic(asked.probe("op=linear seq=2 dim=2 scale=1")).state_chunk;
+ProbeResult state_chunk(const ProbeTarget& target) {
+  const std::int64_t guess = target.arithmetic(target.probe("op=linear seq=2 dim=2 scale=1")).state_chunk;
   const std::int64_t tokens = guess > 0 ? 2 * guess : 256;
-  Probe p = asked.probe(fmt::format("op=linear seq={} dim=2 scale=1", tokens));
-  const Arithmetic a = asked.arithmetic(p);
-  if (a.accumulator == DType::f64 && asked.dtype == DType::f16) return std::nullopt;  // nothing large enough
+  Probe p = target.probe(fmt::format("op=linear seq={} dim=2 scale=1", tokens));
+  const Arithmetic a = target.arithmetic(p);
+  if (a.accumulator == DType::f64 && target.dtype == DType::f16) return std::nullopt;  // nothing large enough
   const double root = a.accumulator == DType::f64 ? 0x1p28 : 0x1p14;
   p.set_q([](std::int64_t, std::int64_t) { return 1.0; });
   p.set_k([&](std::int64_t t, std::int64_t d) {
     return t == 0 ? (d == 0 ? root : -root) : t == 1 && d == 0 ? 1.0 : 0.0;
   });
   p.set_v([&](std::int64_t t, std::int64_t) { return t == 0 ? root : t == 1 ? 1.0 : 0.0; });
-  p.run(asked.backend);
+  p.run(target.backend);
   std::int64_t end = 1;
   while (end < tokens && p.out(end, 0) == 1) ++end;
   const auto text = [&](std::int64_t chunk) {

@@ -20,15 +20,15 @@ double rounded_product(double x) {
 
 }  // namespace
 
-Found maximum(const Asked& asked) {
+ProbeResult maximum(const ProbeTarget& target) {
   // exp of these is no number of any type.
   const double score = 1024;
-  Probe p = asked.probe("seq=2x2 dim=1 scale=1");
-  const Arithmetic a = asked.arithmetic(p);
+  Probe p = target.probe("seq=2x2 dim=1 scale=1");
+  const Arithmetic a = target.arithmetic(p);
   p.set_q([](std::int64_t i, std::int64_t) { return i == 0 ? 32.0 : -32.0; });
   p.set_k([&](std::int64_t, std::int64_t) { return score / 32; });
   p.set_v([](std::int64_t, std::int64_t) { return 1.0; });
-  p.run(asked.backend);
+  p.run(target.backend);
   const auto right = [&](std::int64_t i) { return std::fabs(p.out(i, 0) - 1) < 0.25; };
   // Where a maximum is stated one alone is a fault. Where none is, an exp that is clamped may give one of them.
   const bool absent = a.no_maximum ? !(right(0) && right(1)) : !right(0) && !right(1);
@@ -40,11 +40,11 @@ Found maximum(const Asked& asked) {
                 p.shown(0, 0)};
 }
 
-Found fused_log2e(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2 scale=1"));
+ProbeResult fused_log2e(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=2 dim=2 scale=1"));
   if (a.base2) return std::nullopt;  // whose scores are that product
   if (rounds_maxima(a)) return std::nullopt;
-  const PairWeights pairs(asked, small_scores(asked, a));
+  const PairWeights pairs(target, small_scores(target, a));
   const double u = unit_roundoff(a.accumulator), e_exp = 2 * u * a.exp_ulps;
   int as_product = 0, as_difference = 0, told = 0;
   std::size_t worst = 0;
@@ -78,25 +78,25 @@ Found fused_log2e(const Asked& asked) {
   return std::nullopt;  // neither: another statement's affair
 }
 
-Found weights_from_lse(const Asked& asked) {
+ProbeResult weights_from_lse(const ProbeTarget& target) {
   // Equal scores, so large that a logsumexp holds few digits of the number of keys.
-  const Probe small = asked.probe("seq=1x3 dim=1 scale=1 out=o,weights");
-  const Arithmetic a = asked.arithmetic(small);
+  const Probe small = target.probe("seq=1x3 dim=1 scale=1 out=o,weights");
+  const Arithmetic a = target.arithmetic(small);
   if (a.no_maximum || held_scores(a) != a.accumulator) return std::nullopt;
-  const double u_held = std::max(asked.u_out(), a.normalised_before_storage ? unit_roundoff(held_weights(a)) : 0);
+  const double u_held = std::max(target.u_out(), a.normalised_before_storage ? unit_roundoff(held_weights(a)) : 0);
   const double u = unit_roundoff(a.accumulator);
   // What lse is rounded to: an eighth, or what results still show.
   const double grid = 0x1p-3;
   double factor = 1;
   while (factor * factor * 2 * u < grid) factor *= 2;
-  if (factor > largest_of(asked.dtype) || 8 * u_held > grid || 16 * u * a.exp_ulps > grid) return std::nullopt;
+  if (factor > largest_of(target.dtype) || 8 * u_held > grid || 16 * u * a.exp_ulps > grid) return std::nullopt;
   double worst = 0;
   std::string shown;
   for (const std::int64_t keys : {3, 5, 6, 7, 10, 11}) {
-    Probe p = asked.probe(fmt::format("seq=1x{} dim=1 scale=1 out=o,weights", keys));
+    Probe p = target.probe(fmt::format("seq=1x{} dim=1 scale=1 out=o,weights", keys));
     p.set_q([&](std::int64_t, std::int64_t) { return factor; });
     p.set_k([&](std::int64_t, std::int64_t) { return factor; });
-    p.run(asked.backend);
+    p.run(target.backend);
     const double error = std::fabs(p.weight(0, 0) * static_cast<double>(keys) - 1);
     if (error <= worst) continue;
     worst = error;

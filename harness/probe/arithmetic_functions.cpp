@@ -45,19 +45,19 @@ class Evidence {
   std::string shown_;
 };
 
-double lse_roundoff(const Asked& asked, const Arithmetic& a) {
-  const DType held = accumulator_of(asked.dtype);
+double lse_roundoff(const ProbeTarget& target, const Arithmetic& a) {
+  const DType held = accumulator_of(target.dtype);
   return narrower(held, a.accumulator) ? unit_roundoff(held) : 0;
 }
 
 }  // namespace
 
-double error_of_one(const Asked& asked) {
+double error_of_one(const ProbeTarget& target) {
   // One key: lse is its score and log(exp(0)).
-  Probe p = asked.probe("seq=1 dim=1 scale=1 out=o,lse");
-  if (refusal_of(asked.backend, p.problem())) return 0;
+  Probe p = target.probe("seq=1 dim=1 scale=1 out=o,lse");
+  if (refusal_of(target.backend, p.problem())) return 0;
   p.set_q(zero);
-  p.run(asked.backend);
+  p.run(target.backend);
   return std::fabs(p.lse(0));
 }
 
@@ -70,10 +70,10 @@ Answer ulps(double stated, double least, double most, std::string shown) {
           std::move(shown)};
 }
 
-Found exp_error(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2 scale=1"));
+ProbeResult exp_error(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=2 dim=2 scale=1"));
   if (rounds_maxima(a)) return std::nullopt;
-  const PairWeights pairs(asked, small_scores(asked, a));
+  const PairWeights pairs(target, small_scores(target, a));
   const double ulp = 2 * unit_roundoff(a.accumulator);
   Evidence evidence;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -84,19 +84,19 @@ Found exp_error(const Asked& asked) {
   return ulps(a.exp_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
-Found log_error(const Asked& asked) {
+ProbeResult log_error(const ProbeTarget& target) {
   // Row i sees i + 1 keys of score 0.
-  Probe p = asked.probe("seq=512 dim=1 causal out=o,lse");
+  Probe p = target.probe("seq=512 dim=1 causal out=o,lse");
   p.set_q(zero);
-  const double one = error_of_one(asked);
-  p.run(asked.backend);
-  const Arithmetic a = asked.arithmetic(p);
+  const double one = error_of_one(target);
+  p.run(target.backend);
+  const Arithmetic a = target.arithmetic(p);
   const double u = unit_roundoff(a.accumulator);
   Evidence evidence;
   for (std::int64_t i = 1; i < 512; ++i) {
     const auto exact = std::log(static_cast<long double>(i + 1));
     const auto error = static_cast<double>(std::fabs((p.lse(i) - exact) / exact));
-    double others = (a.base2 || a.fused_log2e ? 3 : 1) * 1.01 * u + lse_roundoff(asked, a);
+    double others = (a.base2 || a.fused_log2e ? 3 : 1) * 1.01 * u + lse_roundoff(target, a);
     // Weights that are not 1 make a sum that is rounded again and again.
     if (one > 0) others += (one + static_cast<double>(i + 1) * u) / static_cast<double>(exact);
     evidence.add(error / (2 * u), others / (2 * u), p.shown_lse(i));
@@ -104,22 +104,22 @@ Found log_error(const Asked& asked) {
   return ulps(a.log_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
-Found tanh_error(const Asked& asked) {
+ProbeResult tanh_error(const ProbeTarget& target) {
   // One key: lse is its score.
-  Probe p = asked.probe(fmt::format("seq={}x1 dim=1 scale=1 softcap=1 out=o,lse", kFunctionPoints));
+  Probe p = target.probe(fmt::format("seq={}x1 dim=1 scale=1 softcap=1 out=o,lse", kFunctionPoints));
   const auto argument = [](std::int64_t i) { return rounded_to(DType::bf16, static_cast<double>(i + 1) / 128); };
   p.set_q([&](std::int64_t i, std::int64_t) { return argument(i); });
   p.set_k([](std::int64_t, std::int64_t) { return 1.0; });
-  p.run(asked.backend);
-  const Arithmetic a = asked.arithmetic(p);
-  const double u = unit_roundoff(a.accumulator), one = error_of_one(asked);
+  p.run(target.backend);
+  const Arithmetic a = target.arithmetic(p);
+  const double u = unit_roundoff(a.accumulator), one = error_of_one(target);
   Evidence evidence;
   for (std::int64_t i = 0; i < kFunctionPoints; ++i) {
     const auto exact = std::tanh(static_cast<long double>(argument(i)));
     const auto error = static_cast<double>(std::fabs((p.lse(i) - exact) / exact));
     const auto exact_size = static_cast<double>(exact);
     double others =
-        (a.base2 || a.fused_log2e ? 5 : 1) * 1.01 * u + lse_roundoff(asked, a) + one / static_cast<double>(exact);
+        (a.base2 || a.fused_log2e ? 5 : 1) * 1.01 * u + lse_roundoff(target, a) + one / static_cast<double>(exact);
     if (held_scores(a) != a.accumulator) {
       others += a.score_stores * (unit_roundoff(a.stored_scores) * 1.01 +
                                   underflow_unit(a.stored_scores, a.flush_to_zero) / static_cast<double>(exact));
@@ -136,18 +136,18 @@ Found tanh_error(const Asked& asked) {
   return ulps(a.tanh_ulps, evidence.least(), evidence.most(), evidence.shown());
 }
 
-Found division(const Asked& asked) {
+ProbeResult division(const ProbeTarget& target) {
   // Scores of 0: the sum is the number of keys, and only key 0 has a value.
   double worst = 0;
   std::string shown_by;
   Arithmetic a;
   for (std::int64_t keys : {3, 5, 7, 11, 13, 49}) {
-    Probe p = asked.probe(fmt::format("seq=1x{} dim=1/96", keys));
+    Probe p = target.probe(fmt::format("seq=1x{} dim=1/96", keys));
     const auto value = [](std::int64_t c) { return static_cast<double>(2 * c + 1); };
     p.set_q(zero);
     p.set_v([&](std::int64_t j, std::int64_t c) { return j == 0 ? value(c) : 0; });
-    p.run(asked.backend);
-    a = asked.arithmetic(p);
+    p.run(target.backend);
+    a = target.arithmetic(p);
     const double u = unit_roundoff(a.accumulator);
     for (std::int64_t c = 0; c < 96; ++c) {
       const long double exact = static_cast<long double>(value(c)) / static_cast<long double>(keys);
@@ -156,13 +156,13 @@ Found division(const Asked& asked) {
       worst = std::max(worst, std::isnan(error) ? kInfinity : error / u);
     }
   }
-  const double u = unit_roundoff(a.accumulator), one = error_of_one(asked);
+  const double u = unit_roundoff(a.accumulator), one = error_of_one(target);
   // A weight that is divided first is rounded once more in its product, and in its store.
   double others = a.normalised_before_storage ? 1 : 0;
   if (a.normalised_before_storage && narrower(a.stored_weights, a.accumulator)) {
     others += unit_roundoff(a.stored_weights) * 1.01 / u;
   }
-  if (narrower(asked.dtype, a.accumulator)) others += asked.u_out() * 1.01 / u;
+  if (narrower(target.dtype, a.accumulator)) others += target.u_out() * 1.01 / u;
   if (one > 0) {  // other weights than 1 are stored, and summed with roundings
     others += 2 * (49 + one / u);
     if (narrower(a.stored_weights, a.accumulator)) others += 2.02 * unit_roundoff(a.stored_weights) / u;

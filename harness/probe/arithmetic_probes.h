@@ -20,10 +20,10 @@ struct Answer {
   enum class Kind { holds, is_false, too_wide } kind;
   std::string shown = {};  ///< the output that tells, and its call
 };
-using Found = std::optional<Answer>;
+using ProbeResult = std::optional<Answer>;
 
-/// A backend, asked in one storage type and in one size.
-struct Asked {
+/// A backend, target in one storage type and in one size.
+struct ProbeTarget {
   Backend& backend;
   DType dtype;
   ProbeSizes sizes = {};
@@ -55,7 +55,7 @@ inline double rounded_to(DType type, double x) {
 /// one of them lags.
 inline bool rounds_maxima(const Arithmetic& a) { return a.key_block == 1 && (a.fused_log2e || a.lazy_threshold > 0); }
 /// How far exp(0) is from 1. Every other weight is seen relative to it.
-double error_of_one(const Asked& asked);
+double error_of_one(const ProbeTarget& target);
 
 /// At most this often a statement of ulps or blocks may be wider than what is shown.
 inline constexpr double kSlack = 4;
@@ -65,27 +65,27 @@ inline constexpr double kFreeUlps = 5;
 /// `least` and `most` are what the answers prove and what they leave possible.
 Answer ulps(double stated, double least, double most, std::string shown);
 
-Found exp_error(const Asked&);
-Found log_error(const Asked&);
-Found tanh_error(const Asked&);
-Found division(const Asked&);
+ProbeResult exp_error(const ProbeTarget&);
+ProbeResult log_error(const ProbeTarget&);
+ProbeResult tanh_error(const ProbeTarget&);
+ProbeResult division(const ProbeTarget&);
 
-Found stored_weights(const Asked&);
-Found stored_scores(const Asked&);
-Found base_two(const Asked&);
-Found scale_placement(const Asked&);
+ProbeResult stored_weights(const ProbeTarget&);
+ProbeResult stored_scores(const ProbeTarget&);
+ProbeResult base_two(const ProbeTarget&);
+ProbeResult scale_placement(const ProbeTarget&);
 
-Found accumulator(const Asked&);
-Found normalised(const Asked&);
-Found which_sum(const Asked&);
+ProbeResult accumulator(const ProbeTarget&);
+ProbeResult normalised(const ProbeTarget&);
+ProbeResult which_sum(const ProbeTarget&);
 
-Found maximum(const Asked&);
-Found fused_log2e(const Asked&);
-Found weights_from_lse(const Asked&);
+ProbeResult maximum(const ProbeTarget&);
+ProbeResult fused_log2e(const ProbeTarget&);
+ProbeResult weights_from_lse(const ProbeTarget&);
 
-Found key_block(const Asked&);
-Found lazy_threshold(const Asked&);
-Found flush_to_zero(const Asked&);
-Found state_chunk(const Asked&);
+ProbeResult key_block(const ProbeTarget&);
+ProbeResult lazy_threshold(const ProbeTarget&);
+ProbeResult flush_to_zero(const ProbeTarget&);
+ProbeResult state_chunk(const ProbeTarget&);
 
 }  // namespace attest::probes

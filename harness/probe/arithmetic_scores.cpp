@@ -43,15 +43,15 @@ double hidden_below(const PairWeights& pairs) {
 /// Whether scores near 4/u are rounded to a grid as coarse as the type's. With a mask, either the score that it takes
 /// away again or the one that it makes.
 enum class Stage { plain, before_bias, after_bias };
-std::optional<bool> rounds_to(const Asked& asked, DType type, Stage stage, std::string& shown) {
+std::optional<bool> rounds_to(const ProbeTarget& target, DType type, Stage stage, std::string& shown) {
   constexpr std::int64_t kPoints = 64;
   const double large = 4 / unit_roundoff(type);
   const std::string mask = stage == Stage::plain ? "" : " mask=add:11QK:normal";
-  Probe p = asked.probe(fmt::format("seq={}x2 dim=2/2 scale=1{}", kPoints, mask));
-  if (stage != Stage::plain && (refusal_of(asked.backend, p.problem()) || large > largest_of(asked.dtype))) {
+  Probe p = target.probe(fmt::format("seq={}x2 dim=2/2 scale=1{}", kPoints, mask));
+  if (stage != Stage::plain && (refusal_of(target.backend, p.problem()) || large > largest_of(target.dtype))) {
     return std::nullopt;
   }
-  const Arithmetic a = asked.arithmetic(p);
+  const Arithmetic a = target.arithmetic(p);
   const double u = unit_roundoff(a.accumulator);
   const auto x = [](std::int64_t i) { return -static_cast<double>(i + 1) / 16; };
   const bool split = type == DType::f32;  // no factor too large for the storage type
@@ -63,8 +63,8 @@ std::optional<bool> rounds_to(const Asked& asked, DType type, Stage stage, std::
   if (stage == Stage::before_bias) p.set_mask([&](std::int64_t, std::int64_t) { return -large; });
   if (stage == Stage::after_bias) p.set_mask([&](std::int64_t i, std::int64_t j) { return j == 0 ? 0 : x(i); });
   p.set_v([](std::int64_t j, std::int64_t c) { return j == c ? 1.0 : 0.0; });
-  p.run(asked.backend);
-  const double noise = 4 * u * a.exp_ulps + 20 * u + 2 * asked.u_out() +
+  p.run(target.backend);
+  const double noise = 4 * u * a.exp_ulps + 20 * u + 2 * target.u_out() +
                        (narrower(a.stored_weights, a.accumulator) ? 2.2 * unit_roundoff(a.stored_weights) : 0) +
                        (a.base2 || a.scale == ScalePlacement::split_root ? 24 * u * large : 0);
   if (noise > 0.2) return std::nullopt;
@@ -92,17 +92,17 @@ struct LargeScores {
   std::vector<PairWeights::Point> points;
   double factor = 1, largest = 0;
 };
-LargeScores exact_large_scores(const Asked& asked, const Arithmetic& a) {
+LargeScores exact_large_scores(const ProbeTarget& target, const Arithmetic& a) {
   const DType held = held_scores(a);
   LargeScores scores;
   double whole = 80;
   if (held == DType::f32 || held == DType::f64) {
     // 2^-6 over the accumulator's roundoff, as far as a product of two numbers of 16 bits gets there.
-    scores.factor = asked.dtype == DType::f16 ? 0x1p12 : held == DType::f64 ? 0x1p40 : 0x1p11;
+    scores.factor = target.dtype == DType::f16 ? 0x1p12 : held == DType::f64 ? 0x1p40 : 0x1p11;
     if (held == DType::f32 && a.accumulator == DType::f64) scores.factor = 0x1p11;
   } else if (held == DType::f16) {
     whole = 512;
-    if (asked.dtype == DType::bf16) whole = 80;
+    if (target.dtype == DType::bf16) whole = 80;
   }
   scores.points = large_scores(whole, 1, scores.factor);
   scores.largest = whole * scores.factor;
@@ -111,8 +111,8 @@ LargeScores exact_large_scores(const Asked& asked, const Arithmetic& a) {
 
 }  // namespace
 
-Found stored_scores(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2/2 scale=1 mask=add:11QK:normal"));
+ProbeResult stored_scores(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=2 dim=2/2 scale=1 mask=add:11QK:normal"));
   if (a.no_maximum) return std::nullopt;  // whose weights overflow at scores as large as this asks for
   const DType stated = held_scores(a);
   DType observed = a.accumulator;
@@ -120,14 +120,14 @@ Found stored_scores(const Asked& asked) {
   bool seen = true;
   for (DType type : {DType::f32, DType::f16, DType::bf16}) {
     if (!narrower(type, a.accumulator)) continue;
-    const std::optional<bool> rounds = rounds_to(asked, type, Stage::plain, shown);
+    const std::optional<bool> rounds = rounds_to(target, type, Stage::plain, shown);
     if (!rounds && type == stated) seen = false;
     if (rounds && *rounds) observed = type;
   }
   int times = 0;
   if (observed != a.accumulator) {
     for (Stage stage : {Stage::before_bias, Stage::after_bias}) {
-      if (rounds_to(asked, observed, stage, shown).value_or(false)) ++times;
+      if (rounds_to(target, observed, stage, shown).value_or(false)) ++times;
     }
     times = std::max(times, 1);
   }
@@ -144,11 +144,11 @@ Found stored_scores(const Asked& asked) {
   return Answer{text(stated, says), text(observed, times), kind, shown};
 }
 
-Found base_two(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=96x2 dim=3/96 scale=1"));
+ProbeResult base_two(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=96x2 dim=3/96 scale=1"));
   if (a.no_maximum || rounds_maxima(a)) return std::nullopt;
-  const LargeScores large = exact_large_scores(asked, a);
-  const PairWeights pairs(asked, large.points, 1, large.factor);
+  const LargeScores large = exact_large_scores(target, a);
+  const PairWeights pairs(target, large.points, 1, large.factor);
   Arithmetic natural = a;
   natural.base2 = false;
   natural.scale = ScalePlacement::score;
@@ -165,22 +165,22 @@ Found base_two(const Asked& asked) {
                 error.shown};
 }
 
-Found scale_placement(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=96x2 dim=3/96 scale=3"));
+ProbeResult scale_placement(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=96x2 dim=3/96 scale=3"));
   if (a.no_maximum || rounds_maxima(a)) return std::nullopt;
   const std::string stated(name_of(a.scale));
   if (a.base2) {
     // scale * log2(e) is beyond the range, scale * score is not.
     // Held in a type of more range neither overflows, in one of less both may.
-    if (held_scores(a) != accumulator_of(asked.dtype) || asked.dtype == DType::f16) return std::nullopt;
-    const bool is_double = asked.dtype == DType::f64;
+    if (held_scores(a) != accumulator_of(target.dtype) || target.dtype == DType::f16) return std::nullopt;
+    const bool is_double = target.dtype == DType::f64;
     const double factor = is_double ? 0x1p-511 : 0x1p-63;
-    Probe p = asked.probe(fmt::format("seq=2x2 dim=1/2 scale={}", is_double ? 1.6e308 : 3e38));
+    Probe p = target.probe(fmt::format("seq=2x2 dim=1/2 scale={}", is_double ? 1.6e308 : 3e38));
     const double unit = p.problem().scale_value() * factor * factor;
     p.set_q([&](std::int64_t i, std::int64_t) { return -factor * static_cast<double>(i + 1); });
     p.set_k([&](std::int64_t j, std::int64_t) { return factor * static_cast<double>(j); });
     p.set_v([](std::int64_t j, std::int64_t c) { return j == c ? 1.0 : 0.0; });
-    p.run(asked.backend);
+    p.run(target.backend);
     bool right = true;
     for (std::int64_t i = 0; i < 2; ++i) {  // more would be beneath the smallest weights of f16
       const double seen = std::log(p.out(i, 0) / p.out(i, 1));
@@ -191,8 +191,8 @@ Found scale_placement(const Asked& asked) {
                   right || says_folded ? Kind::holds : Kind::is_false, p.shown(1, 0)};
   }
   if (a.scale == ScalePlacement::folded_log2e) return Answer{stated, "base e", Kind::is_false};
-  const LargeScores large = exact_large_scores(asked, a);
-  const PairWeights pairs(asked, large.points, 3, large.factor);
+  const LargeScores large = exact_large_scores(target, a);
+  const PairWeights pairs(target, large.points, 3, large.factor);
   Arithmetic once = a;
   once.scale = ScalePlacement::score;
   const ScoreError error = score_error(pairs, once);

@@ -9,21 +9,21 @@ namespace attest::probes {
 
 using Kind = Answer::Kind;
 
-Found accumulator(const Asked& asked) {
+ProbeResult accumulator(const ProbeTarget& target) {
   // large + small + small + ... - large in P*V: the small ones survive in a wider sum alone, wherever the large stand.
   constexpr std::int64_t kKeys = 256;  // the quotient is exact
-  const bool half = asked.dtype == DType::f16;
+  const bool half = target.dtype == DType::f16;
   const double large = half ? 0x1p15 : 0x1p36, small = half ? 0x1p-20 : 1;
   bool wide = true;
   std::string shown;
   Arithmetic a;
   constexpr std::int64_t kPlaces[][2] = {{0, 255}, {1, 128}, {100, 101}, {17, 250}};
   for (const auto& place : kPlaces) {
-    Probe p = asked.probe(fmt::format("seq=1x{} dim=1", kKeys));
+    Probe p = target.probe(fmt::format("seq=1x{} dim=1", kKeys));
     p.set_q(zero);
     p.set_v([&](std::int64_t j, std::int64_t) { return j == place[0] ? large : j == place[1] ? -large : small; });
-    p.run(asked.backend);
-    a = asked.arithmetic(p);
+    p.run(target.backend);
+    a = target.arithmetic(p);
     const bool here = std::fabs(p.out(0, 0) * kKeys / small - (kKeys - 2)) < 64;
     if (wide) shown = p.shown(0, 0);
     wide = wide && here;
@@ -37,32 +37,32 @@ Found accumulator(const Asked& asked) {
                 shown};
 }
 
-Found normalised(const Asked& asked) {
+ProbeResult normalised(const ProbeTarget& target) {
   // Equal weights and values that add up to little: the weights' own quotients make sums that don't cancel.
-  if (error_of_one(asked) > 0) return std::nullopt;
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=1x7 dim=1"));
+  if (error_of_one(target) > 0) return std::nullopt;
+  const Arithmetic a = target.arithmetic(target.probe("seq=1x7 dim=1"));
   const double u = unit_roundoff(a.accumulator);
   const bool weights_stored = narrower(a.stored_weights, a.accumulator);
-  if (narrower(asked.dtype, DType::f32) && (weights_stored || a.accumulator == DType::f64)) return std::nullopt;
+  if (narrower(target.dtype, DType::f32) && (weights_stored || a.accumulator == DType::f64)) return std::nullopt;
   // A weight that is stored has so few bits that its products cancel: what is left is the error of its store.
-  if (weights_stored && unit_roundoff(a.stored_weights) < 8 * asked.u_out()) return std::nullopt;
+  if (weights_stored && unit_roundoff(a.stored_weights) < 8 * target.u_out()) return std::nullopt;
   // 3 * large - 2 * large - large + least
-  const double large = asked.dtype == DType::f16 ? 0x1p13 : 0x1p20, least = large * u * 32;
+  const double large = target.dtype == DType::f16 ? 0x1p13 : 0x1p20, least = large * u * 32;
   double worst = 0;
   std::string shown_by;
   for (std::int64_t keys : {5, 7, 11, 13}) {
-    Probe p = asked.probe(fmt::format("seq=1x{} dim=1", keys));
+    Probe p = target.probe(fmt::format("seq=1x{} dim=1", keys));
     p.set_q(zero);
     p.set_v([&](std::int64_t j, std::int64_t) {
       return j == 0 ? 3 * large : j == 1 ? -2 * large : j == 2 ? -large : j == 3 ? least : 0;
     });
-    p.run(asked.backend);
+    p.run(target.backend);
     const double exact = least / static_cast<double>(keys);
     const double error = std::fabs(p.out(0, 0) - exact) / exact;
     if (error >= worst) shown_by = p.shown(0, 0);
     worst = std::max(worst, error);
   }
-  const bool shown = !(worst <= (division_roundings(a.division) + 2) * u + 2 * asked.u_out());
+  const bool shown = !(worst <= (division_roundings(a.division) + 2) * u + 2 * target.u_out());
   const auto name = [](bool before) { return std::string(before ? "true" : "false"); };
   return Answer{name(a.normalised_before_storage), name(shown),
                 shown == a.normalised_before_storage ? Kind::holds
@@ -71,25 +71,25 @@ Found normalised(const Asked& asked) {
                 shown_by};
 }
 
-Found which_sum(const Asked& asked) {
+ProbeResult which_sum(const ProbeTarget& target) {
   // One key of weight 1, 15 of weight exp(x): lse tells whether their sum adds what was stored. All are taken in one
   // step, for a later one may stand first.
-  Arithmetic a = asked.arithmetic(asked.probe("seq=1x16 dim=1 scale=1 out=o,lse"));
+  Arithmetic a = target.arithmetic(target.probe("seq=1x16 dim=1 scale=1 out=o,lse"));
   const std::int64_t keys = a.key_block > 0 ? std::min<std::int64_t>(a.key_block, 16) : 16;
   if (keys < 4) return std::nullopt;
-  a = asked.arithmetic(asked.probe(fmt::format("seq=1x{} dim=1 scale=1 out=o,lse", keys)));
+  a = target.arithmetic(target.probe(fmt::format("seq=1x{} dim=1 scale=1 out=o,lse", keys)));
   const auto light = static_cast<double>(keys - 1);
   const double u = unit_roundoff(a.accumulator), u_weights = unit_roundoff(a.stored_weights);
-  if (!narrower(a.stored_weights, a.accumulator) || a.normalised_before_storage || error_of_one(asked) > 0) {
+  if (!narrower(a.stored_weights, a.accumulator) || a.normalised_before_storage || error_of_one(target) > 0) {
     return std::nullopt;
   }
   constexpr std::int64_t kRows = 64;
-  Probe p = asked.probe(fmt::format("seq={}x{} dim=1 scale=1 out=o,lse", kRows, keys));
+  Probe p = target.probe(fmt::format("seq={}x{} dim=1 scale=1 out=o,lse", kRows, keys));
   const auto score = [](std::int64_t i) { return -static_cast<double>(i + 1) / 32; };
   p.set_q([&](std::int64_t i, std::int64_t) { return score(i); });
   p.set_k([](std::int64_t j, std::int64_t) { return j == 0 ? 0.0 : 1.0; });
-  p.run(asked.backend);
-  const double lse_u = narrower(accumulator_of(asked.dtype), a.accumulator) ? unit_roundoff(DType::f32) : 0;
+  p.run(target.backend);
+  const double lse_u = narrower(accumulator_of(target.dtype), a.accumulator) ? unit_roundoff(DType::f32) : 0;
   int as_stored = 0, as_computed = 0;
   std::string shown;
   for (std::int64_t i = 0; i < kRows; ++i) {
@@ -122,14 +122,14 @@ std::size_t farthest(const PairWeights& pairs) {
   return at;
 }
 
-Found stored_weights(const Asked& asked) {
-  const Arithmetic a = asked.arithmetic(asked.probe("seq=2 dim=2 scale=1"));
+ProbeResult stored_weights(const ProbeTarget& target) {
+  const Arithmetic a = target.arithmetic(target.probe("seq=2 dim=2 scale=1"));
   if (a.key_block == 1) return std::nullopt;  // either key may come first, and its weight be 1
   // Down to exp(-9) every type here has all of its bits.
   std::vector<PairWeights::Point> points;
   for (int i = 0; i < 144; ++i) points.push_back({0, -static_cast<double>(i + 1) / 16});
-  const PairWeights pairs(asked, points);
-  const double one = error_of_one(asked);
+  const PairWeights pairs(target, points);
+  const double one = error_of_one(target);
   const DType stated = held_weights(a);
   const auto told = [&](DType type) {
     double coarsest = 0;
@@ -154,7 +154,7 @@ Found stored_weights(const Asked& asked) {
             const long double expected =
                 rounded_to(type, light * (1 + f)) - pairs.subtracted(i) * rounded_to(type, heavy * (1 + g));
             fits = fits || std::fabs(pairs.difference(i) - expected) <=
-                               4 * u * heavy + 2 * asked.u_out() * std::fabs(pairs.difference(i));
+                               4 * u * heavy + 2 * target.u_out() * std::fabs(pairs.difference(i));
           }
         }
         if (!fits) return false;

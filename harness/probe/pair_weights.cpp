@@ -4,15 +4,15 @@
 #include <cmath>
 
 namespace attest::probes {
-PairWeights::PairWeights(const Asked& asked, const std::vector<Point>& points, double scale, double key_factor)
-    : u_out_(asked.u_out()), error_of_one_(error_of_one(asked)) {
+PairWeights::PairWeights(const ProbeTarget& target, const std::vector<Point>& points, double scale, double key_factor)
+    : u_out_(target.u_out()), error_of_one_(error_of_one(target)) {
   const std::size_t count = points.size();
   for (const Point& point : points) points_.push_back({scale * point.s, scale * point.x});
-  Probe p = asked.probe(fmt::format("seq={}x2 dim=3/{} scale={}", count, count, scale));
-  a_ = asked.arithmetic(p);
+  Probe p = target.probe(fmt::format("seq={}x2 dim=3/{} scale={}", count, count, scale));
+  a_ = target.arithmetic(p);
   u_ = unit_roundoff(a_.accumulator);
   // Large, so that differences stay normal numbers; a power of two.
-  value_ = asked.dtype == DType::f64 ? 0x1p500 : asked.dtype == DType::f16 ? 0x1p15 : 0x1p60;
+  value_ = target.dtype == DType::f64 ? 0x1p500 : target.dtype == DType::f16 ? 0x1p15 : 0x1p60;
   p.set_q([&](std::int64_t i, std::int64_t d) {
     const Point& point = points[static_cast<std::size_t>(i)];
     return d < 2 ? point.s / key_factor : point.x;
@@ -23,12 +23,12 @@ PairWeights::PairWeights(const Asked& asked, const std::vector<Point>& points, d
     return d < 2 ? part * key_factor : static_cast<double>(j);
   });
   for (std::size_t i = 0; i < count; ++i) {
-    subtracted_.push_back(rounded_to(asked.dtype, static_cast<double>(exact(i)) * value_) / value_);
+    subtracted_.push_back(rounded_to(target.dtype, static_cast<double>(exact(i)) * value_) / value_);
   }
   p.set_v([&](std::int64_t j, std::int64_t c) {
     return j == 1 ? value_ : -static_cast<double>(subtracted_[static_cast<std::size_t>(c)]) * value_;
   });
-  p.run(asked.backend);
+  p.run(target.backend);
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::int64_t>(i);
     differences_.push_back(static_cast<long double>(p.out(at, at)) / value_);
@@ -86,17 +86,17 @@ double PairWeights::others(std::size_t i) const {
   return rest(i) + std::expm1(std::min(passes * scores(i, a_), 700.0));
 }
 
-std::vector<PairWeights::Point> small_scores(const Asked& asked, const Arithmetic& a) {
+std::vector<PairWeights::Point> small_scores(const ProbeTarget& target, const Arithmetic& a) {
   const DType held = held_weights(a);
   double lowest = held == DType::f64 ? -708 : -87;
-  if (asked.dtype != DType::f64) lowest = std::max(lowest, -87.0);
-  if (asked.dtype == DType::f16 || held == DType::f16) lowest = -9;
+  if (target.dtype != DType::f64) lowest = std::max(lowest, -87.0);
+  if (target.dtype == DType::f16 || held == DType::f16) lowest = -9;
   constexpr std::size_t kPoints = 256;
   std::vector<PairWeights::Point> points;
   for (std::size_t i = 0; i < kPoints; ++i) {
     // Denser towards 0, where errors of scores are smallest.
     const double t = static_cast<double>(i + 1) / kPoints;
-    points.push_back({0, rounded_to(asked.dtype, rounded_to(DType::bf16, lowest * t * t))});
+    points.push_back({0, rounded_to(target.dtype, rounded_to(DType::bf16, lowest * t * t))});
   }
   return points;
 }

@@ -16,7 +16,7 @@ class PairWeights {
     double s, x;
   };
   /// s / key_factor, key_factor and x must be numbers of the storage type, scale * (s + x) one of the accumulator's.
-  PairWeights(const Asked& asked, const std::vector<Point>& points, double scale = 1, double key_factor = 1);
+  PairWeights(const ProbeTarget& target, const std::vector<Point>& points, double scale = 1, double key_factor = 1);
 
   const Arithmetic& arithmetic() const { return a_; }
   std::size_t size() const { return points_.size(); }
@@ -48,6 +48,6 @@ class PairWeights {
 };
 
 /// Scores from just below 0 to where a weight is still a normal number in the type that P is held in, each of 8 bits.
-std::vector<PairWeights::Point> small_scores(const Asked& asked, const Arithmetic& a);
+std::vector<PairWeights::Point> small_scores(const ProbeTarget& target, const Arithmetic& a);
 
 }  // namespace attest::probes

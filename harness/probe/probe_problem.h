@@ -33,17 +33,17 @@ class Probe {
   using Value = std::function<double(std::int64_t, std::int64_t)>;
 
   explicit Probe(const std::string& line, const ProbeSizes& sizes = {})
-      : asked_(parse_case(line)),
-        problem_(in_sizes(asked_, sizes)),
+      : target_(parse_case(line)),
+        problem_(in_sizes(target_, sizes)),
         inputs_(make_inputs(problem_)),
         outputs_(problem_) {}
 
   const Problem& problem() const { return problem_; }
 
   /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
-  void set_q(const Value& value) { set(inputs_.at(TensorId::q), asked_.key_dim, value); }
-  void set_k(const Value& value) { set(inputs_.at(TensorId::k), asked_.key_dim, value); }
-  void set_v(const Value& value) { set(inputs_.at(TensorId::v), asked_.value_dim, value); }
+  void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.key_dim, value); }
+  void set_k(const Value& value) { set(inputs_.at(TensorId::k), target_.key_dim, value); }
+  void set_v(const Value& value) { set(inputs_.at(TensorId::v), target_.value_dim, value); }
   void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const TensorStorage& mask = inputs_.at(TensorId::mask);
@@ -83,7 +83,7 @@ class Probe {
     problem.query_heads = sizes.heads;
     problem.key_heads = sizes.key_heads;
     if (sizes.key_dim > problem.key_dim) {
-      problem.scale = problem.scale_value();  // of as many features as are asked for
+      problem.scale = problem.scale_value();  // of as many features as are target for
       problem.key_dim = sizes.key_dim;
     }
     problem.value_dim = std::max(problem.value_dim, sizes.value_dim);
@@ -96,7 +96,7 @@ class Probe {
     });
   }
 
-  Problem asked_, problem_;
+  Problem target_, problem_;
   mutable std::string line_;
   CaseInputs inputs_;
   GuardedOutputs outputs_;

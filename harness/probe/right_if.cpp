@@ -124,9 +124,9 @@ void keep_right(const WrongResult& result, const Inputs& inputs, int threads, st
   const Expectation e = expect(p, inputs, producers, threads);
   std::size_t n = 0;
   std::erase_if(candidates, [&](const Candidate&) {
-    const std::size_t producer = e.number_of(producers[n++]);
+    const std::size_t producer = e.index_of(producers[n++]);
     const Comparison comparison = compare_outputs(p, e, e.bounds[producer], *result.outputs);
-    if (comparison.failed() || comparison.mistrusted()) return true;
+    if (comparison.failed() || comparison.inconclusive()) return true;
     const auto deviation = largest_deviation(e, producer, *result.outputs);
     return deviation && deviation->ratio > kSuspectDeviations;
   });

@@ -49,7 +49,7 @@ struct CheckRequest : Request {
 };
 
 /// With more threads than there are cores, as the command does it.
-std::vector<BackendSet> crowded(const ChosenBackends& chosen, const CheckRequest& request) {
+std::vector<BackendSet> larger_sets(const ChosenBackends& chosen, const CheckRequest& request) {
   std::vector<BackendSet> sets;
   if (request.settings.once) return sets;
   Context context = request.context();
@@ -64,7 +64,7 @@ CheckOutcome run(const CheckRequest& request, const ChosenBackends& chosen, List
     for (const Case& source : list.cases) check_memory(source.problem, source.label);
   }
   const BackendSet backends = chosen.make(request.context(), request.isolation);
-  const std::vector<BackendSet> others = crowded(chosen, request);
+  const std::vector<BackendSet> others = larger_sets(chosen, request);
   std::vector<std::unique_ptr<Report>> reports;
   if (!request.json.empty()) reports.push_back(json_lines_report(request.json));
   if (!request.junit.empty()) reports.push_back(junit_report(request.junit));

@@ -57,7 +57,7 @@ std::vector<std::string> feature_names(const Call& call) {
   const std::uint64_t features = features_of(call);
   for (std::uint64_t rest = features & ~ATTEST_HAS_OTHER; rest != 0; rest &= rest - 1)
     names.emplace_back(attest_feature_name(std::uint64_t{1} << std::countr_zero(rest)));
-  if (const auto untold = untold_option(call)) names.push_back(*untold);
+  if (const auto unsupported = unsupported_option(call)) names.push_back(*unsupported);
   return names;
 }
 

@@ -94,7 +94,7 @@ nb::dict fuzz_backend(const nb::object& asked, nb::object told) {
   result["cases"] = found.cases;
   result["passed"] = found.pass;
   result["refused"] = found.refused;
-  result["mistrusted"] = found.mistrusted;
+  result["inconclusive"] = found.inconclusive;
   result["failed"] = found.failed;
   nb::list findings;
   for (const Finding& finding : found.findings)

@@ -93,7 +93,7 @@ class ConsoleReport : public Report {
   void end(const Counts& counts, double seconds, const std::vector<std::string>& problems) override {
     line_.clear();
     const Answer answer = tally_.answer(ending_, problems.size());
-    say("{}{}\n", quiet() ? "" : "\n", painted(shown(answer.text()), answer.tone, settings_.colored));
+    say("{}{}\n", quiet() ? "" : "\n", colored_text(shown(answer.text()), answer.severity, settings_.colored));
     if (settings_.format != TableFormat::text) print(settings_.table, tally_.backends().printed(settings_.format));
     if (!quiet()) print_details(counts);
     for (const std::string& problem : problems) say("\n{}\n", shown(problem));
@@ -129,8 +129,8 @@ class ConsoleReport : public Report {
 
   void show_failure(const Verdict& v) {
     line_.clear();
-    say("{} {}  {}\n     {}\n     {}\n", painted(word_for(v.status), Tone::bad, settings_.colored), shown(v.backend),
-        shown(v.case_line), shown(v.reason), shown(v.repro));
+    say("{} {}  {}\n     {}\n     {}\n", colored_text(word_for(v.status), Severity::bad, settings_.colored),
+        shown(v.backend), shown(v.case_line), shown(v.reason), shown(v.repro));
     std::fflush(settings_.out);  // it is looked at while the run goes on
   }
 
@@ -158,7 +158,7 @@ class ConsoleReport : public Report {
     print_groups("refused", tally_.refused(), verbose() ? most_per_group_ : 0);
     for (const std::string& name : tally_.refusers())
       say("\n{} refused most of it: {} asks only what it does\n", shown(name), shown(fuzz_command(name)));
-    print_groups("mistrusted, their bounds too wide to prove anything", tally_.mistrusted(), most_per_group_);
+    print_groups("inconclusive, their bounds too wide to prove anything", tally_.inconclusive(), most_per_group_);
     print_groups("convention, not as attest does it and as the backend states", tally_.convention(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
     print_failures();

@@ -9,7 +9,7 @@ void Counts::add(const Verdict& v) {
     case Status::crashed: ++crashed; break;
     case Status::timeout: ++timeout; break;
     case Status::refused: ++refused; break;
-    case Status::mistrusted: ++mistrusted; break;
+    case Status::inconclusive: ++inconclusive; break;
     case Status::convention: ++convention; break;
     case Status::suspect:
       ++suspect;

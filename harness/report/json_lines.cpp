@@ -66,7 +66,7 @@ class JsonLinesReport : public Report {
                            {"pass", counts.pass},
                            {"fail", counts.fail},
                            {"refused", counts.refused},
-                           {"mistrusted", counts.mistrusted},
+                           {"inconclusive", counts.inconclusive},
                            {"suspect", counts.suspect},
                            {"waived", counts.waived},
                            {"crashed", counts.crashed},

@@ -124,7 +124,7 @@ class MarkdownSummary : public Report {
     for (std::size_t n = 0; n < std::min(problems.size(), kGroups); ++n) text += "- " + escaped(problems[n]) + '\n';
     if (problems.size() > kGroups) text += fmt::format("- and {} more\n", problems.size() - kGroups);
     text += failures_of(tally_);
-    text += list_of("Mistrusted: bounds too wide to prove anything", tally_.mistrusted(), kCases);
+    text += list_of("Inconclusive: bounds too wide to prove anything", tally_.inconclusive(), kCases);
     text += list_of("Convention: right by what the backend states", tally_.convention(), kCases);
     text += list_of("Waived: suspect, but right by their waivers", tally_.waived(), kCases);
     text += list_of("Refused", tally_.refused(), 0);

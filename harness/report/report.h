@@ -85,7 +85,7 @@ struct ConsoleSettings {
 std::unique_ptr<Report> console_report(const ConsoleSettings& settings = {});
 
 /// Appends Markdown to a file, at the end and at once: the answer, the table, failures with the commands that repeat
-/// them, what was mistrusted or waived. Throws UserError when the file can't be written to.
+/// them, what was inconclusive or waived. Throws UserError when the file can't be written to.
 std::unique_ptr<Report> markdown_summary(const std::filesystem::path& path);
 
 /// Where a case stands, for people who look at its file.

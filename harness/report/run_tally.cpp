@@ -34,7 +34,7 @@ std::string counts_in_words(const Counts& counts) {
   if (counts.convention > 0) words += fmt::format("{} convention, ", counts.convention);
   words += fmt::format("{} fail", counts.failures());
   if (!kinds.empty()) words += " (" + kinds + ")";
-  words += fmt::format(", {} refused, {} mistrusted", counts.refused, counts.mistrusted);
+  words += fmt::format(", {} refused, {} inconclusive", counts.refused, counts.inconclusive);
   if (counts.waived > 0) words += fmt::format(", {} waived", counts.waived);
   return words;
 }
@@ -50,7 +50,7 @@ std::string shortened(const std::string& text, std::size_t longest) {
 }
 
 std::string why_nothing_is_proved(const Counts& counts) {
-  if (counts.mistrusted > 0) return "what ran is mistrusted";
+  if (counts.inconclusive > 0) return "what ran is inconclusive";
   if (counts.waived > 0) return "what ran is suspect and waived";
   return counts.refused > 0 ? "every backend refused everything" : "no case ran";
 }
@@ -81,7 +81,7 @@ void RunTally::add(const Verdict& v) {
   }
   if (v.status == Status::convention) convention_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::refused) refused_[v.backend + ": " + v.reason].push_back(v.case_line);
-  if (v.status == Status::mistrusted) mistrusted_[v.backend + ": " + v.reason].push_back(v.case_line);
+  if (v.status == Status::inconclusive) inconclusive_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::suspect) waived_[v.backend + ": " + v.waiver].push_back(v.case_line);
 }
 
@@ -145,19 +145,19 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   }
   Answer answer;
   if (!wrong.empty()) {
-    answer.tone = Tone::bad;
+    answer.severity = Severity::bad;
     answer.word = "wrong";
     answer.rest = enumerated(wrong) + (right.empty() ? "" : "; right: " + enumerated(right));
   } else if (problems > 0) {
-    answer.tone = Tone::bad;
+    answer.severity = Severity::bad;
     answer.word = "wrong";
     answer.rest = fmt::format("no case, but the run has {} complaint{}, below", problems, problems == 1 ? "" : "s");
   } else if (ending.interrupted) {
-    answer.tone = Tone::doubtful;
+    answer.severity = Severity::doubtful;
     answer.word = "interrupted";
     answer.rest = "nothing wrong until then";
   } else if (counts_.passed() == 0) {
-    answer.tone = Tone::doubtful;
+    answer.severity = Severity::doubtful;
     answer.word = "nothing proved";
     answer.rest = why_nothing_is_proved(counts_);
   } else {
@@ -179,8 +179,8 @@ std::vector<std::string> RunTally::refusers() const {
 
 Table RunTally::backends(std::size_t longest) const {
   const bool waived = counts_.waived > 0;
-  std::vector<Table::Column> columns = {{"backend", false, 10}, {"pass", true, 7},    {"fail", true, 6},
-                                        {"refused", true, 8},   {"mistrusted", true}, {"error/bound", true, 12},
+  std::vector<Table::Column> columns = {{"backend", false, 10}, {"pass", true, 7},      {"fail", true, 6},
+                                        {"refused", true, 8},   {"inconclusive", true}, {"error/bound", true, 12},
                                         {"largest at"}};
   if (waived) columns.insert(columns.begin() + 5, {"waived", true});
   const bool convention = counts_.convention > 0;
@@ -192,7 +192,7 @@ Table RunTally::backends(std::size_t longest) const {
                                       std::to_string(c.pass),
                                       std::to_string(c.failures()),
                                       std::to_string(c.refused),
-                                      std::to_string(c.mistrusted),
+                                      std::to_string(c.inconclusive),
                                       line.worst ? fmt::format("{:.3g}", *line.worst) : "",
                                       shortened(line.worst_case, longest)};
     if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));

@@ -21,14 +21,14 @@ inline constexpr const char* kColumnsOfCheck =
   convention   not as attest does it, and as the backend states (shown where there are any)
   fail         an element is wrong, or suspect without a waiver; crashes and time-outs, too
   refused      the backend says that it doesn't do this, and why
-  mistrusted   bounds too wide to prove anything: neither right nor wrong
+  inconclusive   bounds too wide to prove anything: neither right nor wrong
   waived       suspect, but listed with the reason why that is right (shown where there are any)
   error/bound  the largest error of the cases that don't fail, as a fraction of what rounding can explain:
                up to 1 is right; the case stands behind it)";
 
 /// The first line of a summary: is it right?
 struct Answer {
-  Tone tone = Tone::good;
+  Severity severity = Severity::good;
   std::string word;  ///< "right", "wrong", "nothing proved", "interrupted"
   std::string rest;  ///< who, and how many verdicts of each kind, in the table's words
   std::string text() const { return word + ": " + rest; }
@@ -74,7 +74,7 @@ class RunTally {
   /// Right by what their backends state.
   std::vector<CaseGroup> convention() const { return groups(convention_); }
   std::vector<CaseGroup> refused() const { return groups(refused_); }
-  std::vector<CaseGroup> mistrusted() const { return groups(mistrusted_); }
+  std::vector<CaseGroup> inconclusive() const { return groups(inconclusive_); }
   /// Suspect cases that are right by their waivers.
   std::vector<CaseGroup> waived() const { return groups(waived_); }
 
@@ -99,7 +99,7 @@ class RunTally {
   std::optional<double> worst_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_, small_;
-  Groups refused_, mistrusted_, waived_, convention_;
+  Groups refused_, inconclusive_, waived_, convention_;
   std::vector<RightIfTold> right_if_;
   std::map<std::pair<std::string, std::string>, Fact> facts_;  ///< by backend and question
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>

@@ -57,7 +57,7 @@ std::vector<Backend*> made_for_others(const std::vector<BackendSet>& other_threa
 
 /// Looks at a right result once more. A backend that fails here was right before: that it fails now is its verdict.
 void look_again(Verdict& verdict, const std::function<void()>& look) {
-  const WorkUnderWay work(verdict.backend, verdict.case_line);
+  const CrashContext work(verdict.backend, verdict.case_line);
   try {
     look();
   } catch (const CaseFault& fault) {
@@ -88,7 +88,7 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
         bitwise_facts(backend, others, p, prepared.inputs(),
                       [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
                           Cause cause) { prepared.require_right(whose, call, inputs, outputs, cause); });
-  } else if (!others.empty() && state_steps(p).companions) {
+  } else if (!others.empty() && state_steps(p).interleaved) {
     GuardedOutputs outputs(p);
     walk_once(*others.back(), p, prepared.inputs(), outputs);
     prepared.require_right(*others.back(), p, prepared.inputs(), outputs, Cause::more_threads_than_cores);
@@ -265,7 +265,7 @@ void CheckRun::check(Task& task, const CaseSink& sink) const {
     parallel_for(together, settings_.threads, [&](std::size_t n) {
       Backend& backend = *task.backends[first + n];
       verdicts[n] = prepared->check(backend);
-      if (is_failure(verdicts[n])) blame_others(*prepared, verdicts[n]);
+      if (is_failure(verdicts[n])) attribute_to_others(*prepared, verdicts[n]);
       if (is_right(verdicts[n])) {
         look_again(verdicts[n], [&] {
           const std::vector<Backend*> others = made_for_others(other_threads_, verdicts[n].backend);

@@ -55,7 +55,7 @@ struct CheckOutcome {
   std::vector<std::string> unwritten;  ///< reports that could not be written, a sentence each
   bool interrupted = false;
   std::vector<RightIfTold> right_if;  ///< statements under which all failing cases of a backend would be right
-  bool left_at_work = false;          ///< a thread or rank is: the run must live until the process ends
+  bool still_running = false;         ///< a thread or rank is: the run must live until the process ends
   std::vector<Verdict> committed;     ///< of committed suites
 };
 
@@ -114,7 +114,7 @@ class CheckRun {
   const Case* case_named(const std::string& label) const;
   void note_met(const Case& source, const std::string& backend) const;
   /// A failure that an earlier case caused says so.
-  void blame_others(const PreparedCase& prepared, Verdict& verdict) const;
+  void attribute_to_others(const PreparedCase& prepared, Verdict& verdict) const;
   Backend* backend_named(const std::string& name) const;
   CheckOutcome finish();
 

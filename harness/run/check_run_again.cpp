@@ -34,7 +34,7 @@ void CheckRun::note_met(const Case& source, const std::string& backend) const {
 }
 
 /// The first failures of a cause are run again in a fresh worker, which takes a moment each.
-void CheckRun::blame_others(const PreparedCase& prepared, Verdict& verdict) const {
+void CheckRun::attribute_to_others(const PreparedCase& prepared, Verdict& verdict) const {
   if (settings_.once || interrupted || !verdict.steps.empty()) return;
   EarlierCases earlier;
   double seconds = 0;
@@ -48,7 +48,7 @@ void CheckRun::blame_others(const PreparedCase& prepared, Verdict& verdict) cons
     seconds = met.searches < kMostSearches ? kSearchSeconds : 0;
   }
   const Stopwatch spent;
-  blame_earlier_cases(
+  attribute_to_earlier_cases(
       verdict, prepared, earlier, [&] { return backends_.fresh(verdict.backend); }, seconds);
   const std::lock_guard lock(met_mutex_);
   met_[verdict.backend].seconds += spent.seconds();

@@ -36,10 +36,10 @@ void CheckRun::put_in_order(std::vector<Verdict>& verdicts) const {
 CheckOutcome CheckRun::run(Ranks& ranks) {
   SharedCases shared;
   shared.check = [this](std::size_t number, const CaseSink& sink) { check_now(number, sink); };
-  shared.last_words = [this] { return late_faults(); };
+  shared.exit_messages = [this] { return late_faults(); };
   if (ranks.rank() != 0) {
     CheckOutcome outcome;
-    outcome.left_at_work = !share_cases(ranks, shared);
+    outcome.still_running = !share_cases(ranks, shared);
     outcome.interrupted = interrupted;
     return outcome;
   }
@@ -72,7 +72,7 @@ CheckOutcome CheckRun::run(Ranks& ranks) {
   put_in_order(verdicts);
   for (Verdict& verdict : verdicts) record(std::move(verdict));
   CheckOutcome outcome = finish();
-  outcome.left_at_work = !complete;
+  outcome.still_running = !complete;
   return outcome;
 }
 

@@ -38,7 +38,7 @@ OrderedJson to_json(const FuzzResult& result) {
   for (const auto& [pair, count] : result.pairs) pairs.push_back({pair.first, pair.second, count});
   return {{"cases", result.cases},     {"pass", result.pass},
           {"refused", result.refused}, {"failed", result.failed},
-          {"findings", findings},      {"mistrusted", result.mistrusted},
+          {"findings", findings},      {"inconclusive", result.inconclusive},
           {"options", result.options}, {"pairs", pairs},
           {"classes", result.classes}, {"edges", result.edges},
           {"closest", result.closest}, {"closest_case", result.closest_case}};
@@ -55,7 +55,7 @@ FuzzResult from_json(const OrderedJson& json) {
   json.at("cases").get_to(result.cases);
   json.at("pass").get_to(result.pass);
   json.at("refused").get_to(result.refused);
-  json.at("mistrusted").get_to(result.mistrusted);
+  json.at("inconclusive").get_to(result.inconclusive);
   json.at("failed").get_to(result.failed);
   for (const OrderedJson& one : json.at("findings")) {
     Finding finding;
@@ -122,7 +122,7 @@ void add_part(FuzzResult& all, FuzzResult part) {
   all.cases += part.cases;
   all.pass += part.pass;
   all.refused += part.refused;
-  all.mistrusted += part.mistrusted;
+  all.inconclusive += part.inconclusive;
   all.failed += part.failed;
   for (Finding& finding : part.findings) add_finding(all.findings, std::move(finding));
   all.options.merge(part.options);

@@ -156,7 +156,7 @@ bool follow(Ranks& ranks, const SharedCases& cases) {
     cases.check(number_in(next->bytes), sink);
   }
   if (!interrupted) {
-    for (const std::string& problem : cases.last_words()) sink.problem(problem);
+    for (const std::string& problem : cases.exit_messages()) sink.problem(problem);
   }
   ranks.send(0, std::string(1, interrupted ? kInterrupted : kEnded));
   return true;

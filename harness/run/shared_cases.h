@@ -23,7 +23,7 @@ struct SharedCases {
   /// share_cases() has returned false.
   std::function<void(std::size_t number, const CaseSink& sink)> check;
   /// Of every rank above 0: what it has to complain about in the end.
-  std::function<std::vector<std::string>()> last_words;
+  std::function<std::vector<std::string>()> exit_messages;
 
   // Of rank 0, all called in its calling thread.
   std::vector<std::size_t> order;            ///< numbers of the cases, the first to be handed out first

@@ -94,7 +94,7 @@ void meet(Backend& backend, const Case& source) {
     GuardedOutputs outputs(p);
     StateWalk walk(backend, p, source.inputs ? *source.inputs : made, state_steps(p));
     walk.walk(outputs);
-    if (state_steps(p).companions) walk.walk_in_another_thread(outputs);
+    if (state_steps(p).interleaved) walk.walk_in_another_thread(outputs);
   } catch (...) {
     return;  // its own verdict said so
   }
@@ -116,8 +116,8 @@ std::optional<Verdict> check_after(std::span<const Case* const> earlier, const P
   return prepared.check(*backend);
 }
 
-void blame_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
-                         const MakeFresh& fresh, double seconds) {
+void attribute_to_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
+                                const MakeFresh& fresh, double seconds) {
   const std::optional<Verdict> alone = check_after({}, prepared, fresh);
   if (!alone || is_failure(*alone) || alone->status == Status::refused) return;
   const std::string reason = verdict.reason;

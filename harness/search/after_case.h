@@ -37,7 +37,7 @@ std::optional<Verdict> check_after(std::span<const Case* const> earlier, const P
 /// Runs a failure again in a fresh backend. What is right there gets the cause Cause::after_another_case, the one
 /// earlier case after which it is wrong again (Verdict::after), and a command with both; where no single one is found
 /// in so many seconds, Cause::fresh_worker_only. What is wrong there, too, stays as it is.
-void blame_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
-                         const MakeFresh& fresh, double seconds);
+void attribute_to_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
+                                const MakeFresh& fresh, double seconds);
 
 }  // namespace attest

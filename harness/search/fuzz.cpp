@@ -116,7 +116,7 @@ class Fuzzer {
   FuzzResult run(const std::function<void(const FuzzResult&)>& progress) {
     while (!interrupted && seconds() < settings_.seconds && (settings_.count == 0 || result_.cases < settings_.count) &&
            (settings_.budget == 0 || cost_ < settings_.budget)) {
-      limits_ = {settings_.max_operations * dearness(), kMostBytes};
+      limits_ = {settings_.max_operations * cost_factor(), kMostBytes};
       const Problem problem = accepted(next());
       const double cost = random_case_cost(problem);
       if (cost > limits_.multiply_adds || storage_bytes(problem) > kMostBytes ||
@@ -140,7 +140,7 @@ class Fuzzer {
   }
 
   /// 1, or 2 every second time, or 4 every fourth, ...
-  double dearness() {
+  double cost_factor() {
     const std::size_t draw = random_.below(std::size_t{1} << kDearest);
     double times = 1;
     for (std::size_t bit = 0; bit < kDearest && (draw >> bit & 1) != 0; ++bit) times *= 2;
@@ -213,7 +213,7 @@ class Fuzzer {
       found(source, std::move(verdict));
       return;
     }
-    ++(is_right(verdict) ? result_.pass : result_.mistrusted);
+    ++(is_right(verdict) ? result_.pass : result_.inconclusive);
     const double close = verdict.error_over_bound.value_or(0);
     if (verdict.status != Status::pass) return;
     if (close > result_.closest) {
@@ -275,8 +275,8 @@ class Fuzzer {
       for (const Case& one : met_cases_) {
         if (one.label != source.label) earlier.push_back(&one);
       }
-      blame_earlier_cases(verdict, PreparedCase(source, {&backend_}, settings_.threads), earlier, settings_.fresh,
-                          budget(kSearchSeconds));
+      attribute_to_earlier_cases(verdict, PreparedCase(source, {&backend_}, settings_.threads), earlier,
+                                 settings_.fresh, budget(kSearchSeconds));
     }
     const bool is_pair = verdict.cause.kind == Cause::after_another_case;
     if (verdict.cause.kind == Cause::fresh_worker_only || (is_pair && ++pairs_ > kMostPairs))

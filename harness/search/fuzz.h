@@ -42,7 +42,7 @@ struct Finding {
 };
 
 struct FuzzResult {
-  std::uint64_t cases = 0, pass = 0, refused = 0, mistrusted = 0, failed = 0;
+  std::uint64_t cases = 0, pass = 0, refused = 0, inconclusive = 0, failed = 0;
   std::vector<Finding> findings;
   std::set<std::string> options;                                       ///< met at all
   std::map<std::pair<std::string, std::string>, std::uint64_t> pairs;  ///< met together, and how often

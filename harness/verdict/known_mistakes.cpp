@@ -57,7 +57,7 @@ std::vector<std::string> those_that_give(const std::vector<std::string>* these, 
     const Expectation e = expect_of(mistake, c, problem, producer, threads);
     if (e.rows.empty()) continue;
     const Comparison comparison = compare_outputs(problem, e, e.bounds.front(), outputs);
-    if (!comparison.failed() && !comparison.mistrusted()) names.emplace_back(mistake.name);
+    if (!comparison.failed() && !comparison.inconclusive()) names.emplace_back(mistake.name);
   }
   return names;
 }

@@ -12,7 +12,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/other_data.h"
 #include "harness/cases/random.h"
-#include "harness/verdict/companions.h"
+#include "harness/verdict/interleaved_plans.h"
 #include "harness/verdict/plan_walk.h"
 
 namespace attest {

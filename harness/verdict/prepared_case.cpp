@@ -94,7 +94,7 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
   std::vector<Producer> producers;
   for (Backend* backend : backends) {
     try {
-      const WorkUnderWay work(backend->identity().name, source.label);
+      const CrashContext work(backend->identity().name, source.label);
       if (!refusal_of(*backend, source.problem)) {
         producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
       }
@@ -142,7 +142,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   try {
     const Identity identity = identity_of(backend);
     verdict.backend = identity.name;
-    const WorkUnderWay work(verdict.backend, source_.label);
+    const CrashContext work(verdict.backend, source_.label);
     verdict.repro = repro_command(source_, identity);
     if (const auto refusal = refusal_of(backend, p)) {
       verdict.status = Status::refused;
@@ -152,7 +152,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       return verdict;
     }
     const Arithmetic arithmetic = backend.arithmetic(p);
-    const Standard standard{expectation_.number_of({arithmetic, p.dtype}), backend.conventions()};
+    const Standard standard{expectation_.index_of({arithmetic, p.dtype}), backend.conventions()};
     const std::size_t producer = standard.producer;
     const auto kept = std::make_shared<GuardedOutputs>(p);
     GuardedOutputs& outputs = *kept;
@@ -184,8 +184,8 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       verdict.worst.reset();
     } else if (is_suspect(expectation_, producer, outputs, verdict)) {
       apply_waiver(verdict);
-    } else if (comparison.mistrusted()) {
-      verdict.status = Status::mistrusted;
+    } else if (comparison.inconclusive()) {
+      verdict.status = Status::inconclusive;
       verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
     }
     if (keep_ && is_failure(verdict)) keep_(verdict, arithmetic, kept);
@@ -248,21 +248,21 @@ Judgement PreparedCase::judge_with_states(Backend& backend, const Standard& stan
 /// A right result once more: downloaded a second time, and computed in another thread.
 Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, const Standard& standard,
                                     const GuardedOutputs& outputs, Judgement first) const {
-  if (!steps.rehearsal) return first;
+  if (!steps.warm_up) return first;
   GuardedOutputs again(source_.problem);
   walk.download_again(again);
   if (const std::string difference = again.difference_from(outputs); !difference.empty()) {
     depends(first, Cause::second_download, "a second download of the same result differs: " + difference);
     return first;
   }
-  if (!steps.companions) return first;
+  if (!steps.interleaved) return first;
   again.reset();
   Judgement elsewhere = judgement_of([&] {
     walk.walk_in_another_thread(again);
     return again.difference_from(outputs).empty() ? Judgement{} : judge_results(again, standard);
   });
   if (!elsewhere.wrong()) {
-    walk.require_companions();
+    walk.require_interleaved();
     return first;
   }
   depends(elsewhere, Cause::another_thread,
@@ -353,9 +353,9 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
     }
   };
   if (steps == StateSteps{} || !right({})) return "";
-  if (!right({.spoiled_memory = true})) return "in memory that held no zeros";
-  if (!right({.rehearsal = true})) return "in one that ran before with other data";
-  if (!right({.companions = true})) return "beside other plans of this backend";
+  if (!right({.junk_memory = true})) return "in memory that held no zeros";
+  if (!right({.warm_up = true})) return "in one that ran before with other data";
+  if (!right({.interleaved = true})) return "beside other plans of this backend";
   return "after all steps before it together, right after each of them";
 }
 
@@ -366,7 +366,7 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
   const bool own = call == static_cast<const Call&>(source_.problem) &&
                    std::find(known.begin(), known.end(), producer) != known.end();
   const Judgement judgement =
-      own ? judge_results(outputs, {expectation_.number_of(producer), backend.conventions()}) : [&] {
+      own ? judge_results(outputs, {expectation_.index_of(producer), backend.conventions()}) : [&] {
         const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
         return judge(call, other, other.bounds.front(), outputs, false);
       }();

@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "backends/refusal.h"
-#include "harness/base/spoiled_memory.h"
+#include "harness/base/junk_memory.h"
 #include "harness/base/stopwatch.h"
 #include "harness/cases/fill.h"
 #include "harness/cases/memory.h"
 #include "harness/cases/other_data.h"
-#include "harness/verdict/companions.h"
+#include "harness/verdict/interleaved_plans.h"
 #include "reference/operators/work.h"
 #include "reference/options/case_line.h"
 
@@ -20,10 +20,10 @@ namespace {
 
 /// Up to here a run costs next to nothing beside the reference.
 constexpr double kSmallMultiplyAdds = 20'000;
-/// Of the larger cases, one in so many; those with companions are rehearsed, too.
-constexpr std::uint64_t kRehearsedOneIn = 8, kAccompaniedOneIn = 32;
+/// Of the larger cases, one in so many; those with interleaved plans are warmed up, too.
+constexpr std::uint64_t kWarmedUpOneIn = 8, kAccompaniedOneIn = 32;
 /// Three plans take some thirty steps in one of so many.
-/// One in so many has a companion that differs in its strides, as many one in its mask, and in its type.
+/// One in so many has an interleaved plan that differs in its strides, as many one in its mask, and in its type.
 constexpr std::uint64_t kOfOneThing = 6;
 constexpr std::uint64_t kLivesOneIn = 6, kLargeLivesOneIn = 96, kShareStream = 9002;
 /// The steps hold the tensors of a case some five times.
@@ -45,8 +45,8 @@ StateSteps state_steps(const Problem& problem, std::uint64_t run_seed) {
   // Without a key there is little to mix up.
   if (work <= kSmallMultiplyAdds) return {true, true, work > 0, work > 0 && drawn % kLivesOneIn == 0};
   const std::uint64_t number = number_of(problem);
-  const bool rehearsed = number % kRehearsedOneIn == 0;
-  return {rehearsed, rehearsed, number % kAccompaniedOneIn == 0, drawn % kLargeLivesOneIn == 0};
+  const bool warmed_up = number % kWarmedUpOneIn == 0;
+  return {warmed_up, warmed_up, number % kAccompaniedOneIn == 0, drawn % kLargeLivesOneIn == 0};
 }
 
 std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed) {
@@ -55,13 +55,13 @@ std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed) {
 }
 
 /// A plan of another call with the data and outputs that it uses.
-struct StateWalk::Companion {
+struct StateWalk::InterleavedPlan {
   Problem problem;
   CaseInputs data;
   GuardedOutputs outputs;
   std::unique_ptr<Plan> plan;
 
-  explicit Companion(const Problem& p) : problem(p), data(make_inputs(p)), outputs(p) {}
+  explicit InterleavedPlan(const Problem& p) : problem(p), data(make_inputs(p)), outputs(p) {}
   void upload() { plan->upload(data.views()); }
   void run() { plan->run(); }
 };
@@ -71,17 +71,17 @@ StateWalk::StateWalk(Backend& backend, const Problem& problem, const CaseInputs&
 
 StateWalk::~StateWalk() = default;
 
-std::unique_ptr<StateWalk::Companion> StateWalk::companion(const Problem& problem) {
+std::unique_ptr<StateWalk::InterleavedPlan> StateWalk::interleaved_plan(const Problem& problem) {
   try {
     if (refusal_of(backend_, problem)) return nullptr;
-    auto other = std::make_unique<Companion>(problem);
+    auto other = std::make_unique<InterleavedPlan>(problem);
     other->plan = make_plan(backend_, problem);
     attest::walk(*other->plan, other->data.views(), &other->outputs);
     return other;
   } catch (const CaseFault& fault) {
     const std::string reason = std::string(fault.what()) + " of a plan for '" + print_case(problem) + "'";
-    companions_.clear();  // their process may be gone
-    companions_fault_ = std::make_exception_ptr(CaseFault(fault.status(), fault.cause(), reason));
+    interleaved_.clear();  // their process may be gone
+    interleaved_fault_ = std::make_exception_ptr(CaseFault(fault.status(), fault.cause(), reason));
     return nullptr;
   } catch (...) {
     return nullptr;  // it isn't the case in question: a line of its own would tell
@@ -89,18 +89,18 @@ std::unique_ptr<StateWalk::Companion> StateWalk::companion(const Problem& proble
 }
 
 void StateWalk::accompany(const Problem& problem) {
-  if (companions_fault_) return;
-  if (std::unique_ptr<Companion> other = companion(problem)) companions_.push_back(std::move(other));
+  if (interleaved_fault_) return;
+  if (std::unique_ptr<InterleavedPlan> other = interleaved_plan(problem)) interleaved_.push_back(std::move(other));
 }
 
-void StateWalk::companions_do(void (Companion::*step)()) {
-  for (auto& one : companions_) {
+void StateWalk::interleaved_do(void (InterleavedPlan::*step)()) {
+  for (auto& one : interleaved_) {
     if (one) (*one.*step)();
   }
 }
 
 /// Once on other data, which then give way to the case's own.
-void StateWalk::rehearse(GuardedOutputs& outputs) {
+void StateWalk::warm_up_plan(GuardedOutputs& outputs) {
   staged_ = data_;
   change_data(problem_, staged_);
   attest::walk(*plan_, staged_.views(), &outputs);
@@ -110,7 +110,7 @@ void StateWalk::rehearse(GuardedOutputs& outputs) {
 
 StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
   // Before the plan and after it: what a backend keeps of its first plan and of its last is then another's.
-  if (steps_.companions) {
+  if (steps_.interleaved) {
     const std::uint64_t which = number_of(problem_) / kAccompaniedOneIn % kOfOneThing;
     constexpr OneThing kThings[] = {OneThing::strides, OneThing::mask, OneThing::type};
     std::optional<Problem> other;
@@ -120,24 +120,24 @@ StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
   }
   double prepare = 0;
   {
-    std::optional<SpoiledMemory> spoiled;
-    if (steps_.spoiled_memory) spoiled.emplace();
+    std::optional<JunkMemory> junk;
+    if (steps_.junk_memory) junk.emplace();
     prepare = timed([&] { plan_ = make_plan(backend_, problem_); });
-    if (steps_.rehearsal) rehearse(outputs);
+    if (steps_.warm_up) warm_up_plan(outputs);
   }
-  if (steps_.companions) accompany(other_sizes(problem_));
+  if (steps_.interleaved) accompany(other_sizes(problem_));
   BetweenSteps between;
-  if (steps_.companions) {
-    between.after_upload = [this] { companions_do(&Companion::upload); };
-    between.after_run = [this] { companions_do(&Companion::run); };
+  if (steps_.interleaved) {
+    between.after_upload = [this] { interleaved_do(&InterleavedPlan::upload); };
+    between.after_run = [this] { interleaved_do(&InterleavedPlan::run); };
   }
-  StepSeconds seconds = attest::walk(*plan_, (steps_.rehearsal ? staged_ : data_).views(), &outputs, between);
+  StepSeconds seconds = attest::walk(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs, between);
   seconds.prepare = prepare;
   return seconds;
 }
 
-void StateWalk::require_companions() const {
-  if (companions_fault_) std::rethrow_exception(companions_fault_);
+void StateWalk::require_interleaved() const {
+  if (interleaved_fault_) std::rethrow_exception(interleaved_fault_);
 }
 
 void StateWalk::download_again(GuardedOutputs& outputs) { plan_->download(outputs.views()); }
@@ -146,7 +146,7 @@ void StateWalk::walk_in_another_thread(GuardedOutputs& outputs) {
   std::exception_ptr failure;
   std::thread([&] {
     try {
-      attest::walk(*plan_, (steps_.rehearsal ? staged_ : data_).views(), &outputs);
+      attest::walk(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -18,10 +18,10 @@
 namespace attest {
 
 struct StateSteps {
-  bool spoiled_memory = false;  ///< what is allocated until the case's own data come holds no zeros
-  bool rehearsal = false;       ///< the plan runs before on other data at the same addresses
-  bool companions = false;      ///< other plans of the backend are alive and take turns with it; then another thread
-  bool life = false;            ///< three plans take a random sequence of steps (plan_life.h)
+  bool junk_memory = false;  ///< what is allocated until the case's own data come holds no zeros
+  bool warm_up = false;      ///< the plan runs before on other data at the same addresses
+  bool interleaved = false;  ///< other plans of the backend are alive and take turns with it; then another thread
+  bool life = false;         ///< three plans take a random sequence of steps (plan_life.h)
   bool operator==(const StateSteps&) const = default;
 };
 
@@ -40,28 +40,29 @@ class StateWalk {
   /// The plan is made and takes its steps; the result is that of the last walk, and so are the seconds. Throws as
   /// attest::walk.
   StepSeconds walk(GuardedOutputs& outputs);
-  /// Throws what a companion met that no verdict may pass over, such as a crash; for a case that is right by itself.
-  void require_companions() const;
+  /// Throws what an interleaved plan met that no verdict may pass over, such as a crash; for a case that is right by
+  /// itself.
+  void require_interleaved() const;
   /// The same result once more.
   void download_again(GuardedOutputs& outputs);
   /// The three steps once more, in a thread that the plan has never seen.
   void walk_in_another_thread(GuardedOutputs& outputs);
 
  private:
-  struct Companion;
+  struct InterleavedPlan;
   /// Null when the backend doesn't take it or throws.
-  std::unique_ptr<Companion> companion(const Problem& problem);
+  std::unique_ptr<InterleavedPlan> interleaved_plan(const Problem& problem);
   void accompany(const Problem& problem);
-  void rehearse(GuardedOutputs& outputs);
-  void companions_do(void (Companion::*step)());
+  void warm_up_plan(GuardedOutputs& outputs);
+  void interleaved_do(void (InterleavedPlan::*step)());
 
   Backend& backend_;
   const Problem& problem_;
   const CaseInputs& data_;
   const StateSteps steps_;
-  CaseInputs staged_;                                   ///< with a rehearsal: what the plan reads, other data first
-  std::vector<std::unique_ptr<Companion>> companions_;  ///< those that the backend takes
-  std::exception_ptr companions_fault_;
+  CaseInputs staged_;  ///< with a warm_up: what the plan reads, other data first
+  std::vector<std::unique_ptr<InterleavedPlan>> interleaved_;  ///< those that the backend takes
+  std::exception_ptr interleaved_fault_;
   std::unique_ptr<Plan> plan_;
 };
 

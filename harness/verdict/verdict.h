@@ -16,10 +16,10 @@
 namespace attest {
 
 /// `convention`: not what attest does, and what the backend states that it does.
-enum class Status : std::uint8_t { pass, fail, refused, mistrusted, suspect, crashed, timeout, convention };
+enum class Status : std::uint8_t { pass, fail, refused, inconclusive, suspect, crashed, timeout, convention };
 
 template <>
-inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "mistrusted", "suspect", "crashed",
+inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "inconclusive", "suspect", "crashed",
                                                   "timeout", "convention");
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.

@@ -16,7 +16,7 @@ strip() { grep '"kind":"verdict"' "$1" | sed 's/"seconds":{[^}]*}//'; }
 # A JUnit file without its times.
 untimed() { sed 's/ time="[^"]*"//g' "$1"; }
 
-# With files, refusals, mistrusted and wrong backends: the same verdicts in the same order, the same JUnit, the same exit code.
+# With files, refusals, inconclusive and wrong backends: the same verdicts in the same order, the same JUnit, the same exit code.
 compare() { # NAME PROGRAM OPTIONS...
   local name=$1 program=$2 whole=0 merged=0 part
   shift 2

@@ -75,7 +75,7 @@ has drawn "making the first failures small" "progress"
 [ "$(grep -c '^{"kind":"' out)" = 4 ] && [ "$(wc -l <out)" = 4 ] || complain "--json -: $(cat out)"
 has err "right: example; 2 pass" "--json -"
 "$attest" check "seq=4 dim=4" --backend example --format csv >out 2>err || complain "--format csv: exit code $?"
-[ "$(head -n 1 out)" = "backend,pass,fail,refused,mistrusted,error/bound,largest at" ] && [ "$(wc -l <out)" = 2 ] ||
+[ "$(head -n 1 out)" = "backend,pass,fail,refused,inconclusive,error/bound,largest at" ] && [ "$(wc -l <out)" = 2 ] ||
   complain "--format csv: $(cat out)"
 has err "right: example; " "--format csv"
 "$attest" check "seq=4 dim=4" --backend example --format markdown 2>/dev/null >out

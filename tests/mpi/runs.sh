@@ -25,7 +25,7 @@ untimed() { sed 's/ time="[^"]*"//g' "$1"; }
 # What a terminal shows, without the seconds and the memory that was free.
 table() { sed 's/ verdicts in .*//; s/, [0-9.]* GiB of memory for all//' "$1"; }
 
-# The same verdicts, JUnit, table and exit code on 1, 2 and 4 ranks: with refusals and mistrusted ones, a file, wrong backends, and
+# The same verdicts, JUnit, table and exit code on 1, 2 and 4 ranks: with refusals and inconclusive ones, a file, wrong backends, and
 # backends that crash in their workers.
 compare() { # NAME RANKS PROGRAM OPTIONS...
   local name=$1 sizes=$2 program=$3 n whole=0 status

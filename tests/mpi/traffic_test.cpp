@@ -46,15 +46,15 @@ TEST(Traffic, FewerKeyHeadsThanRanksAreShared) {
 }
 
 TEST(Traffic, LongPartsGoRoundHeadByHead) {
-  EXPECT_EQ(laps_of(Scheme::ring, parse_case("batch=2 heads=8 seq=64 dim=8"), 2).size(), 1u);
-  const std::vector<Lap> laps = laps_of(Scheme::ring, parse_case("heads=2 seq=131072 dim=64"), 2);
-  ASSERT_EQ(laps.size(), 2u);
-  EXPECT_EQ(laps[1].groups, (PositionSpan{1, 2}));
-  // Every key head of every batch is in exactly one lap.
+  EXPECT_EQ(steps_of(Scheme::ring, parse_case("batch=2 heads=8 seq=64 dim=8"), 2).size(), 1u);
+  const std::vector<RingStep> steps = steps_of(Scheme::ring, parse_case("heads=2 seq=131072 dim=64"), 2);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].groups, (PositionSpan{1, 2}));
+  // Every key head of every batch is in exactly one step.
   const Call call = parse_case("batch=3 heads=10/5 seq=8192 dim=64");
   std::int64_t heads = 0;
-  for (const Lap& lap : laps_of(Scheme::ring_zigzag, call, 4)) {
-    heads += (lap.batches.last - lap.batches.first) * (lap.groups.last - lap.groups.first);
+  for (const RingStep& step : steps_of(Scheme::ring_zigzag, call, 4)) {
+    heads += (step.batches.last - step.batches.first) * (step.groups.last - step.groups.first);
   }
   EXPECT_EQ(heads, 3 * 5);
 }

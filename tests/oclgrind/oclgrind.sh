@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # oclgrind.sh ATTEST: both structures of the OpenCL kernel, and the kernels around CLBlast's, in oclgrind. A race, a read
-# or write outside a buffer, or a branch on a value that nobody wrote is a line in its log; the log must be empty, and the
+# or write outside a buffer, or a branch on a value that nothing wrote is a line in its log; the log must be empty, and the
 # results right.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,5 +28,5 @@ attest=$1
 ATTEST_OPENCL_KERNEL=cpu simulated "the cpu kernel" opencl --uninitialized
 ATTEST_OPENCL_KERNEL=gpu simulated "the gpu kernel" opencl --uninitialized
 # clblast fills buffers on the device, and the simulator takes all but the first element of a fill for unwritten: values
-# that nobody wrote can't be asked for here.
+# that nothing wrote can't be asked for here.
 simulated "clblast" clblast

@@ -121,7 +121,7 @@ for example in example_c example_cpp example_again; do
   count() { grep -c "\"status\":\"$1\"" "$example.jsonl"; }
   all=$(grep -c '"kind":"verdict"' "$example.jsonl") refused=$(count refused) passed=$(count pass)
   taken=$(((all - refused) * 100 / all)) right=$((passed * 100 / all))
-  echo "$example: takes $((all - refused)) of $all cases of the matrix ($taken %), $passed pass ($right %), $(count mistrusted) can't be judged"
+  echo "$example: takes $((all - refused)) of $all cases of the matrix ($taken %), $passed pass ($right %), $(count inconclusive) can't be judged"
   grep '"status":"refused"' "$example.jsonl" | grep -o '"reason":"[^"]*"' | sort | uniq -c | sort -rn | head -n 6
   read -r least passes < <(sed -nE "s/^\\| \`$example\` \\|.*\\| ([0-9]+) % \\| ([0-9]+) % \\|$/\1 \2/p" "$root/backends/plugin/README.md") ||
     complain "backends/plugin/README.md has no row for $example"

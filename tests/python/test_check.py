@@ -206,7 +206,7 @@ def test_conventions_are_counted_beside_passes():
     for told in (str(results), results._table()):
         head, row = ([line.split() for line in told.splitlines() if line.startswith(start)]
                      for start in ("backend ", "nan_in_empty_rows"))  # fmt: skip
-        assert head[-1][:6] == ["backend", "pass", "convention", "fail", "refused", "mistrusted"], told
+        assert head[-1][:6] == ["backend", "pass", "convention", "fail", "refused", "inconclusive"], told
         assert row[-1][1:6] == ["1", "1", "0", "0", "0"], told
     assert "1 pass, 1 convention, 0 fail" in results._repr_html_()
     without = attest.Results([v for v in results if v.status == "pass"])

@@ -168,10 +168,10 @@ def test_conventions_that_a_peer_states_have_a_column(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     row("jax", "pass", "pass", "refused")
     assert "`convention`" not in report.suites_table(["jax"], [])[0]
-    row("mlx", "pass", "convention", "convention", "mistrusted")
+    row("mlx", "pass", "convention", "convention", "inconclusive")
     head, _, jax, mlx = report.suites_table(["jax", "mlx"], [])
     assert head.endswith(" `convention`: as the peer states |")
-    assert jax.endswith(" 0 |") and mlx.endswith(" 2 |") and "1 pass, 2 convention, 1 mistrusted" in mlx
+    assert jax.endswith(" 0 |") and mlx.endswith(" 2 |") and "1 pass, 2 convention, 1 inconclusive" in mlx
 
 
 def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):

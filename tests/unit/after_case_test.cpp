@@ -84,7 +84,7 @@ TEST(AfterCase, WhatIsWrongByItselfStaysAsItIs) {
   Verdict verdict = prepared.check(*backends.all().front());
   ASSERT_EQ(verdict.status, Status::fail);
   const Verdict before = verdict;
-  blame_earlier_cases(
+  attribute_to_earlier_cases(
       verdict, prepared, {}, [&] { return backends.fresh("third_run"); }, 1);
   EXPECT_EQ(verdict.cause, before.cause);
   EXPECT_EQ(verdict.reason, before.reason);
@@ -99,7 +99,7 @@ TEST(AfterCase, WhatNoCaseCausesIsToldAsRightInAFreshWorker) {
   verdict.status = Status::fail;  // as if by chance
   verdict.reason = "o is wrong";
   const Case* earlier[] = {&other};
-  blame_earlier_cases(
+  attribute_to_earlier_cases(
       verdict, prepared, earlier, [&] { return backends.fresh("honest_keeper"); }, 1);
   EXPECT_EQ(verdict.cause.kind, Cause::fresh_worker_only);
   EXPECT_NE(verdict.reason.find("o is wrong"), std::string::npos);
@@ -130,7 +130,7 @@ TEST(AfterCase, FuzzingTellsPairsFromFailuresAndWritesNoLineTwice) {
     EXPECT_TRUE(lines.insert(line.substr(0, line.find("  #"))).second) << line;
 }
 
-TEST(Companions, DifferInStridesMaskAndType) {
+TEST(InterleavedPlans, DifferInStridesMaskAndType) {
   for (const char* name : {"name_without_strides", "name_without_type", "name_without_mask"}) {
     const BackendSet wrong(faulty::keeping_backends(), {name}, {1, ""});
     int found = 0;

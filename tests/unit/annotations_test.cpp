@@ -20,7 +20,7 @@ std::string annotations_of(const std::vector<Verdict>& verdicts, const std::vect
 
 TEST(GithubAnnotations, NameTheLineOfEachFailure) {
   EXPECT_EQ(annotations_of({verdict_of("good", Status::pass, "seq=4 dim=4"),
-                            verdict_of("good", Status::mistrusted, "seq=4 dim=4", "", "too wide"),
+                            verdict_of("good", Status::inconclusive, "seq=4 dim=4", "", "too wide"),
                             verdict_of("bad", Status::fail, "seq=4 dim=4", "outside", "o is wrong")},
                            {"a list is old"}, {"tests/cases/smoke.cases", 12}),
             "::error file=tests/cases/smoke.cases,line=12,title=attest%3A bad fail::seq=4 dim=4: o is wrong; repeat: "

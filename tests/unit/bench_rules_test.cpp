@@ -15,15 +15,15 @@
 #include "harness/speed/machine/known_devices.h"
 #include "harness/speed/machine/machine_watch.h"
 #include "harness/speed/timing/bench.h"
-#include "harness/speed/trust/outside_run.h"
 #include "harness/speed/trust/processor_time.h"
 #include "harness/speed/trust/thread_demand.h"
+#include "harness/speed/trust/untimed_work.h"
 
 namespace attest {
 namespace {
 
 /// An honest backend: 10 ms where the roof allows 5, tensors of 4 MB copied at 2 GB/s.
-const Yardstick kYardstick{5e6, 1e9, 4e6, 1e6, 2e9, true, 2};
+const MachineLimits kLimits{5e6, 1e9, 4e6, 1e6, 2e9, true, 2};
 StepSamples honest() {
   StepSamples s;
   s.run = {10e-3, 10e-3, 11e-3};
@@ -39,125 +39,125 @@ StepSamples honest() {
 bool has(const std::string& text, const char* piece) { return text.find(piece) != std::string::npos; }
 
 TEST(OutsideRun, AnHonestPlanPasses) {
-  EXPECT_EQ(worked_outside_run(honest(), kYardstick).text, "");
-  EXPECT_EQ(worked_outside_run({}, {}).text, "");
+  EXPECT_EQ(untimed_work(honest(), kLimits).text, "");
+  EXPECT_EQ(untimed_work({}, {}).text, "");
 }
 
 TEST(OutsideRun, RunMayBeatTheRoofByATenthAtMost) {
   StepSamples s = honest();
   s.waited = {};
   s.run = {4.6e-3, 4.6e-3};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.run = {4.5e-3, 4.5e-3};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::above_roof);
-  Yardstick unknown = kYardstick;
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::above_roof);
+  MachineLimits unknown = kLimits;
   unknown.peak = 0;  // a device whose roof nobody measured
-  EXPECT_EQ(worked_outside_run(s, unknown).text, "");
+  EXPECT_EQ(untimed_work(s, unknown).text, "");
   s.uploaded = {{45e-3, 45e-3}, {45e-3, 45e-3}, {45e-3, 45e-3}};
-  EXPECT_EQ(worked_outside_run(s, unknown).kind, NoSpeed::upload_works) << "no roof is needed for that";
+  EXPECT_EQ(untimed_work(s, unknown).kind, NoSpeed::upload_works) << "no roof is needed for that";
   s.uploaded = {{45e-3, 45e-3}, {12e-3, 12e-3}};  // converting takes 16 at most, a quarter of a run 1
-  EXPECT_EQ(worked_outside_run(s, unknown).text, "");
+  EXPECT_EQ(untimed_work(s, unknown).text, "");
   s.uploaded = {{45e-3, 1e-3}, {45e-3, 1e-3}};  // a neighbour
-  EXPECT_EQ(worked_outside_run(s, unknown).text, "");
+  EXPECT_EQ(untimed_work(s, unknown).text, "");
 }
 
 TEST(OutsideRun, ADownloadThatAlwaysWaitsIsFound) {
   StepSamples s = honest();
   s.waited = {{6e-3, 6e-3}, {7e-3, 7e-3}, {9e-3, 9e-3}};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::first_download_works);
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::first_download_works);
   s.waited.push_back({1e-3, 1e-3});  // once it didn't
-  EXPECT_FALSE(worked_outside_run(s, kYardstick).empty());
+  EXPECT_FALSE(untimed_work(s, kLimits).empty());
   s.waited.push_back({1e-3, 1e-3});
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.waited = {{6e-3, 6e-3}, {1e-3, 1e-3}};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "") << "no proof in one of two";
-  EXPECT_FALSE(worked_outside_run(s, kYardstick, Evidence::suspicion).empty()) << "but a reason to measure more";
+  EXPECT_EQ(untimed_work(s, kLimits).text, "") << "no proof in one of two";
+  EXPECT_FALSE(untimed_work(s, kLimits, Evidence::suspicion).empty()) << "but a reason to measure more";
   s.waited = {{6e-3, 6e-3}, {7e-3, 7e-3}, {0, 0, 30e-3}, {0, 0, 30e-3}};  // asked too late to tell
-  EXPECT_FALSE(worked_outside_run(s, kYardstick).empty());
+  EXPECT_FALSE(untimed_work(s, kLimits).empty());
   s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};  // a neighbour: nothing of this process computed
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.waited = {{3e-6, 9e-3}, {3e-6, 9e-3}};  // helpers that turn in a circle: the download itself was no longer
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.waited = {{3e-3, 6e-3}, {3e-3, 6e-3}};  // two threads went on with the work
-  EXPECT_FALSE(worked_outside_run(s, kYardstick).empty());
+  EXPECT_FALSE(untimed_work(s, kLimits).empty());
   s.waited = {{6e-3, 0}, {7e-3, 0}, {9e-3, 0}};
-  Yardstick device = kYardstick;
+  MachineLimits device = kLimits;
   device.host = false;
-  EXPECT_FALSE(worked_outside_run(s, device).empty());
+  EXPECT_FALSE(untimed_work(s, device).empty());
 }
 
 TEST(OutsideRun, ADownloadThatAlwaysComputesIsFound) {
   StepSamples s = honest();
   // A quarter of a run of 10 ms beyond copies that take 2, or converting that takes 4.
   s.fetched = {{5e-3, 5e-3}, {5e-3, 5e-3}};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.fetched = {{13e-3, 13e-3}, {13e-3, 13e-3}};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::download_works);
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::download_works);
   s.fetched = {{13e-3, 1e-3}, {13e-3, 1e-3}};  // a neighbour
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.fetched = {{4e-6, 13e-3}, {4e-6, 13e-3}};  // helpers that turn in a circle beside it
-  EXPECT_TRUE(worked_outside_run(s, kYardstick).empty());
+  EXPECT_TRUE(untimed_work(s, kLimits).empty());
   s.fetched = {{0.25e-3, 0.25e-3}, {0.25e-3, 0.25e-3}};  // as long as any download may take
   s.run = {1e-5, 1e-5};
-  Yardstick tiny = kYardstick;
+  MachineLimits tiny = kLimits;
   tiny.operations = tiny.bytes_out = 1;
   tiny.bytes_in = 1;
-  EXPECT_FALSE(worked_outside_run(s, tiny).empty());
+  EXPECT_FALSE(untimed_work(s, tiny).empty());
   s.fetched = {{0.15e-3, 0.15e-3}, {0.15e-3, 0.15e-3}};
   s.waited = {}, s.repeated = {};
   s.upload = {1e-5, 1e-5};
-  EXPECT_EQ(worked_outside_run(s, tiny).text, "");
+  EXPECT_EQ(untimed_work(s, tiny).text, "");
 }
 
 TEST(OutsideRun, AnUploadThatComputesIsFound) {
   StepSamples s = honest();
   s.upload = {15e-3, 15e-3};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::upload_works);
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::upload_works);
   s.upload = {10e-3, 10e-3};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
 }
 
 /// Where a call is small, nothing but what its bytes cost and a call of an interpreter is allowed.
 TEST(OutsideRun, AMomentInUploadIsFoundWhereCopyingTakesNone) {
   StepSamples s;
   s.run = {1e-3, 1e-3};
-  const Yardstick small{1e5, 1e9, 1e4, 1e3, 2e9, true, 1, 1e9};
+  const MachineLimits small{1e5, 1e9, 1e4, 1e3, 2e9, true, 1, 1e9};
   s.uploaded = {{0.2e-3, 0.2e-3}, {0.2e-3, 0.2e-3}};
-  EXPECT_EQ(worked_outside_run(s, small).text, "");
+  EXPECT_EQ(untimed_work(s, small).text, "");
   s.uploaded = {{0.6e-3, 0.6e-3}, {0.6e-3, 0.6e-3}};
-  EXPECT_EQ(worked_outside_run(s, small).kind, NoSpeed::upload_works);
-  Yardstick device = small;
+  EXPECT_EQ(untimed_work(s, small).kind, NoSpeed::upload_works);
+  MachineLimits device = small;
   device.host = false;  // whose driver has to be called
-  EXPECT_EQ(worked_outside_run(s, device).text, "");
+  EXPECT_EQ(untimed_work(s, device).text, "");
 }
 
 TEST(OutsideRun, AnswersFromACacheAreFound) {
   StepSamples s = honest();
   s.repeated = {{{10e-3, 20e-3}, {1e-3, 2e-3}}, {{10e-3, 20e-3}, {2e-3, 4e-3}}};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::cached);
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::cached);
   s.repeated.push_back({{10e-3, 20e-3}, {9e-3, 18e-3}});
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
 }
 
 TEST(OutsideRun, ThreadsAreHeldAgainstThoseGiven) {
   StepSamples s = honest();
   s.threads = {2.0, 3.0, 3.0, 3.0};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::more_threads);
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::more_threads);
   s = honest();
   s.processors = {2.0, 2.4, 2.5, 2.4};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).kind, NoSpeed::more_threads) << "by clocks nothing is rounded up";
+  EXPECT_EQ(untimed_work(s, kLimits).kind, NoSpeed::more_threads) << "by clocks nothing is rounded up";
   s.processors = {2.0, 2.05, 2.08, 2.04};
-  EXPECT_EQ(worked_outside_run(s, kYardstick).text, "");
+  EXPECT_EQ(untimed_work(s, kLimits).text, "");
   s.processors = {2.4, 2.4, 2.4, 2.4};
   s.repeated = {};
   s.waited = {};
   s.run = {250e-6, 250e-6};  // in which a caller computes, too, while it hands work over
-  Yardstick no_roof = kYardstick;
+  MachineLimits no_roof = kLimits;
   no_roof.peak = 0;
-  EXPECT_EQ(worked_outside_run(s, no_roof).text, "");
+  EXPECT_EQ(untimed_work(s, no_roof).text, "");
   s.run = {10e-3, 10e-3};
   no_roof.host = false;  // threads of a driver that wait in a loop
-  EXPECT_EQ(worked_outside_run(s, no_roof).text, "");
+  EXPECT_EQ(untimed_work(s, no_roof).text, "");
 }
 
 TEST(StatedDevice, IsHeldAgainstWhatTheMachineHas) {
@@ -242,11 +242,11 @@ TEST(MachineWatch, WhatDisturbsASample) {
   d.others = 0.2;
   EXPECT_TRUE(has(disturbed_by(d, 2, 2), "other processes used 0.20 processors"));
   EXPECT_EQ(disturbed_by(d, 1, 2), "") << "one processor is free for them";
-  d.restless = 1;
+  d.busy_threads = 1;
   EXPECT_EQ(disturbed_by(d, 1, 2), "");
   d.others = 0;
   EXPECT_TRUE(has(disturbed_by(d, 2, 2), "1 thread(s) that another backend left running"));
-  d.restless = 0;
+  d.busy_threads = 0;
   d.others = 0.2;
   d.seconds = 0.01;
   EXPECT_EQ(disturbed_by(d, 2, 2), "") << "ticks can't tell this from nothing";

@@ -57,7 +57,7 @@ Told run_on(int size, const CheckSettings& settings = {}, const std::string& ear
     if (leads && !earlier_file.empty()) earlier = EarlierRun(earlier_file, settings.conditions);
     CheckRun run(settings, load_cases({{}, {}, lines}), set, no_others, std::move(earlier), std::move(reports));
     const CheckOutcome outcome = ranks ? run.run(*ranks) : run.run();
-    EXPECT_FALSE(outcome.left_at_work);
+    EXPECT_FALSE(outcome.still_running);
     EXPECT_FALSE(outcome.interrupted);
   };
   if (size == 0) {

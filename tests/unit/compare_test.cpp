@@ -26,11 +26,11 @@ TEST(Compare, ClassComesBeforeTheBound) {
   EXPECT_TRUE(compare_one(0, 0.5, 0).failed());
 }
 
-TEST(Compare, BoundsThatProveNothingAreMistrusted) {
-  EXPECT_TRUE(compare_one(0.1, 0.5, 0.6).mistrusted());
-  EXPECT_TRUE(compare_one(7, 0.5, kInfinity).mistrusted());
-  EXPECT_FALSE(compare_one(0.5, 0.5, 0.1).mistrusted());
-  EXPECT_FALSE(compare_one(0, 0, 0).mistrusted());
+TEST(Compare, BoundsThatProveNothingAreInconclusive) {
+  EXPECT_TRUE(compare_one(0.1, 0.5, 0.6).inconclusive());
+  EXPECT_TRUE(compare_one(7, 0.5, kInfinity).inconclusive());
+  EXPECT_FALSE(compare_one(0.5, 0.5, 0.1).inconclusive());
+  EXPECT_FALSE(compare_one(0, 0, 0).inconclusive());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST(ConsoleReport, TellsARun) {
   const std::string text = testing::internal::GetCapturedStdout();
   for (const char* part :
        {"good      loops on CPU\n", "absent    not available: no device\n",
-        "\n\nwrong: bad; right: good; 1 pass, 2 fail, 1 refused, 0 mistrusted\n\nbackend ",
+        "\n\nwrong: bad; right: good; 1 pass, 2 fail, 1 refused, 0 inconclusive\n\nbackend ",
         "FAIL bad  seq=4 dim=4\n     o is <wrong>\n",
         "failures by cause:\n  2 x  bad: outside the bound\n      attest check --backend bad 'seq=4 dim=4'\n",
         "  bad would be right if it states stored_weights=bf16 for calls in f32: arithmetic={\"stored_weights\": "
@@ -61,14 +61,14 @@ std::string told(const ConsoleSettings& settings, const std::vector<Verdict>& ve
   return testing::internal::GetCapturedStdout();
 }
 
-TEST(ConsoleReport, NamesWhatIsMistrustedAndWaived) {
+TEST(ConsoleReport, NamesWhatIsInconclusiveAndWaived) {
   std::vector<Verdict> verdicts;
   for (int n = 1; n <= 5; ++n)
-    verdicts.push_back(verdict_of("good", Status::mistrusted, "seq=" + std::to_string(n) + " dim=4", "", "too wide"));
+    verdicts.push_back(verdict_of("good", Status::inconclusive, "seq=" + std::to_string(n) + " dim=4", "", "too wide"));
   verdicts.push_back(verdict_of("good", Status::suspect, "seq=9 dim=4", "suspect", "far off"));
   verdicts.back().waiver = "known for years";
   const std::string text = told({}, verdicts, 6);
-  EXPECT_NE(text.find("0 pass, 0 fail, 0 refused, 5 mistrusted, 1 waived\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("0 pass, 0 fail, 0 refused, 5 inconclusive, 1 waived\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  5 x  good: too wide\n      seq=1 dim=4\n      seq=2 dim=4\n      seq=3 dim=4\n"
                       "      ... and 2 more (--verbose)\n"),
             std::string::npos)
@@ -77,7 +77,7 @@ TEST(ConsoleReport, NamesWhatIsMistrustedAndWaived) {
   ConsoleSettings verbose;
   verbose.detail = Detail::verbose;
   const std::string more = told(verbose, verdicts, 6);
-  EXPECT_NE(more.find("mistrusted good               -  seq=5 dim=4   too wide\n"), std::string::npos) << more;
+  EXPECT_NE(more.find("inconclusive good               -  seq=5 dim=4   too wide\n"), std::string::npos) << more;
   EXPECT_EQ(more.find("more (--verbose)"), std::string::npos) << more;
 }
 
@@ -88,7 +88,7 @@ TEST(ConsoleReport, SaysLessOfOneCaseAndWhenAskedTo) {
   ConsoleSettings quiet;
   quiet.detail = Detail::quiet;
   EXPECT_EQ(told(quiet, verdicts, 2),
-            "right: good; 1 pass, 0 fail, 0 refused, 0 mistrusted\n1 passed, 0 failed, 0 skipped\n");
+            "right: good; 1 pass, 0 fail, 0 refused, 0 inconclusive\n1 passed, 0 failed, 0 skipped\n");
 }
 
 /// A reason is on the line where it stands: neither a terminal nor a CI takes a part of it for a command.
@@ -98,7 +98,7 @@ TEST(ConsoleReport, EscapesWhatIsHostile) {
   EXPECT_EQ(text.find("\n::"), std::string::npos) << text;
   EXPECT_EQ(text.find_first_of("\x1b\r"), std::string::npos) << text;
   EXPECT_NE(text.find("\\x1b[2J\\x0a::add-mask::x\\x0d"), std::string::npos) << text;
-  const std::string named = told({}, {verdict_of("good", Status::mistrusted, "::error::x", "", "too wide")}, 2);
+  const std::string named = told({}, {verdict_of("good", Status::inconclusive, "::error::x", "", "too wide")}, 2);
   EXPECT_NE(named.find("\n      \\x3a:error::x\n"), std::string::npos) << named;
   ConsoleSettings colored;
   colored.colored = true;
@@ -112,7 +112,7 @@ TEST(ConsoleReport, LeavesATableForProgramsAlone) {
   testing::internal::CaptureStderr();
   const std::string table = told(settings, {verdict_of("good", Status::pass, "seq=4 dim=4")}, 1);
   const std::string rest = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(table, "backend,pass,fail,refused,mistrusted,error/bound,largest at\ngood,1,0,0,0,,\n");
+  EXPECT_EQ(table, "backend,pass,fail,refused,inconclusive,error/bound,largest at\ngood,1,0,0,0,,\n");
   EXPECT_NE(rest.find("right: good"), std::string::npos) << rest;
   EXPECT_TRUE(rest.ends_with("\n1 passed, 0 failed, 0 skipped\n")) << rest;
 }

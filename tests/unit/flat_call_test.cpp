@@ -51,7 +51,7 @@ TEST(FlatCall, KnowsEveryOptionOfTheTable) {
     Problem problem;
     problem.query_length = problem.key_length = 4;
     if (option.kind == OptionKind::flag) option.parse(problem, {"", 1});
-    EXPECT_EQ(untold_option(problem), std::nullopt) << option.key;
+    EXPECT_EQ(unsupported_option(problem), std::nullopt) << option.key;
   }
 }
 

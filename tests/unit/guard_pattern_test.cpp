@@ -1,4 +1,4 @@
-// Storage that nobody wrote to is told from any number that somebody computed.
+// Unwritten storage is told from any number that somebody computed.
 #include "harness/cases/guard_pattern.h"
 
 #include <gtest/gtest.h>

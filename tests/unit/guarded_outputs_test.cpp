@@ -1,4 +1,4 @@
-// Writes beside an output show, and elements that nobody wrote.
+// Writes beside an output show, and unwritten elements.
 #include "harness/comparison/guarded_outputs.h"
 
 #include <gtest/gtest.h>

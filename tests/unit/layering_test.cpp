@@ -67,7 +67,7 @@ std::vector<std::vector<std::string>> rows_under(const std::vector<std::string>&
   return rows;
 }
 
-/// Both tables; a room takes what the row of `harness/` has, too.
+/// Both tables; a module takes what the row of `harness/` has, too.
 Table read_tables(const fs::path& readme) {
   const std::vector<std::string> lines = lines_of(readme);
   Table table;
@@ -77,10 +77,10 @@ Table read_tables(const fs::path& readme) {
   }
   std::vector<std::string> above;
   const std::vector<std::string> outside = table["harness/"].allowed;
-  for (const auto& cells : rows_under(lines, "room")) {
+  for (const auto& cells : rows_under(lines, "module")) {
     const std::string place = "harness/" + names_in(cells.front()).front();
     Row row{outside, false};
-    for (const std::string& room : names_in(cells.back())) row.allowed.push_back("harness/" + room + "/");
+    for (const std::string& module : names_in(cells.back())) row.allowed.push_back("harness/" + module + "/");
     if (cells.back().find("all above") != std::string::npos) {
       row.allowed.insert(row.allowed.end(), above.begin(), above.end());
     }
@@ -94,8 +94,8 @@ bool covers(const std::string& place, const std::string& path) {
   return place.ends_with('/') ? path.starts_with(place) : path == place;
 }
 
-/// Whether the place holds rooms, so that no source lies in it itself, and each of its folders is one of them.
-bool holds_rooms(const Table& table, const std::string& place) {
+/// Whether the place holds modules, so that no source lies in it itself, and each of its folders is one of them.
+bool holds_modules(const Table& table, const std::string& place) {
   return place.starts_with("harness/") && place.ends_with('/') &&
          std::any_of(table.begin(), table.end(), [&](const auto& other) {
            return other.first != place && other.first.ends_with('/') && other.first.starts_with(place);
@@ -181,7 +181,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         continue;
       }
       if (entry.is_directory() && !table.contains(path + "/") &&
-          holds_rooms(table, fs::path(path).parent_path().generic_string() + "/")) {
+          holds_modules(table, fs::path(path).parent_path().generic_string() + "/")) {
         faults.push_back(path + "/ has no row");
       }
       if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
@@ -191,7 +191,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         continue;
       }
       const auto& [own, row] = *place;
-      if (holds_rooms(table, own)) faults.push_back(path + " lies in no room");
+      if (holds_modules(table, own)) faults.push_back(path + " lies in no module");
       for (const std::string& name : includes_of(entry.path())) {
         const fs::path beside = fs::path(path).parent_path() / name;
         const std::string to = fs::exists(root / name) ? name : beside.lexically_normal().generic_string();
@@ -223,11 +223,11 @@ std::string joined(const std::vector<std::string>& lines) {
 
 TEST(Layering, EveryIncludeFollowsTheTables) { EXPECT_EQ(joined(layering_faults(ATTEST_SOURCE_DIR)), ""); }
 
-TEST(Layering, TheHarnessHasFewRooms) {
+TEST(Layering, TheHarnessHasFewModules) {
   const Table table = read_tables(fs::path(ATTEST_SOURCE_DIR) / "harness" / "README.md");
-  std::size_t rooms = 0;
-  for (const auto& [place, row] : table) rooms += place.starts_with("harness/") && place.ends_with("/");
-  EXPECT_GE(rooms, 2u);
+  std::size_t modules = 0;
+  for (const auto& [place, row] : table) modules += place.starts_with("harness/") && place.ends_with("/");
+  EXPECT_GE(modules, 2u);
 }
 
 /// A project of a few files, deleted at the end, in which one thing is wrong.
@@ -235,7 +235,7 @@ class SmallProject : public testing::Test {
  protected:
   SmallProject() : root_(fs::path(testing::TempDir()) / ("layering." + std::to_string(getpid()))) {
     write("harness/README.md",
-          "| room | holds | may include |\n|---|---|---|\n"
+          "| module | holds | may include |\n|---|---|---|\n"
           "| `base/` | what knows nothing | - |\n| `cases/` | cases | `base` |\n| `cli/` | commands | all above |\n\n"
           "| folder | may include |\n|---|---|\n"
           "| `reference/` | the standard library |\n| `backends/backend.h` | `reference/` |\n| `backends/registry.h` | "
@@ -310,14 +310,14 @@ TEST_F(SmallProject, ARoomWithoutARowAndARowWithoutARoomAreFound) {
   fs::remove_all(root_ / "harness" / "base");
   write("harness/cases/case.h", "");
   EXPECT_EQ(faults(),
-            "harness/attic/ has no row\nharness/attic/old.h lies in no room\nharness/base/ does not exist\n"
-            "harness/loose.h lies in no room\n");
+            "harness/attic/ has no row\nharness/attic/old.h lies in no module\nharness/base/ does not exist\n"
+            "harness/loose.h lies in no module\n");
 }
 
-TEST_F(SmallProject, RoomsWithinARoomAreFoundToo) {
+TEST_F(SmallProject, ModulesWithinAModuleAreFoundToo) {
   std::string readme = joined(lines_of(root_ / "harness" / "README.md"));
   const std::string last = "| `cli/` |";
-  readme.insert(readme.find(last), "| `speed/` | rooms | - |\n| `speed/roof/` | the roof | `base` |\n");
+  readme.insert(readme.find(last), "| `speed/` | modules | - |\n| `speed/roof/` | the roof | `base` |\n");
   write("harness/README.md", readme);
   write("harness/speed/roof/roof.h", "#include \"harness/base/file.h\"\n");
   EXPECT_EQ(faults(), "");
@@ -325,8 +325,8 @@ TEST_F(SmallProject, RoomsWithinARoomAreFoundToo) {
   write("harness/speed/attic/old.h", "");
   write("harness/speed/loose.h", "");
   EXPECT_EQ(faults(),
-            "harness/speed/attic/ has no row\nharness/speed/attic/old.h lies in no room\n"
-            "harness/speed/loose.h lies in no room\n"
+            "harness/speed/attic/ has no row\nharness/speed/attic/old.h lies in no module\n"
+            "harness/speed/loose.h lies in no module\n"
             "harness/speed/roof/roof.h includes harness/cases/case.h\n");
 }
 

@@ -109,13 +109,13 @@ TEST(NonFinite, NaNOfAMaskReachesOutputLseAndWeights) {
   const Computed one("seq=5x9 dim=3 mask=add:11QK:nan(0.2) out=o,lse,weights,biased seed=3");
   const Inputs views = one.inputs.views();
   const Head head(one.problem, views, 0, 0);
-  int spoiled = 0;
+  int changed = 0;
   for (std::int64_t i = 0; i < 5; ++i) {
     const Row& row = one.row(static_cast<std::size_t>(i));
     RowBound bound;
     bound_row(head, row, i, Arithmetic{}, DType::f32, bound);
     if (!std::isnan(row.max)) continue;
-    ++spoiled;
+    ++changed;
     EXPECT_GT(error_in_bounds(0.5, row.output[0], bound.output[0]), 1);
     EXPECT_GT(error_in_bounds(0.5, row.lse, bound.lse), 1);
     for (std::size_t j = 0; j < 9; ++j) {
@@ -123,7 +123,7 @@ TEST(NonFinite, NaNOfAMaskReachesOutputLseAndWeights) {
       EXPECT_EQ(error_in_bounds(0.5, row.weights[j], bound.weights[j]) > 1, nan) << j;
     }
   }
-  EXPECT_GT(spoiled, 0);
+  EXPECT_GT(changed, 0);
 }
 
 /// The correct kernel, whose infinities become NaN on the way out: 0 times infinity somewhere.

@@ -21,14 +21,14 @@ TEST(Processors, ABoundRankHasItsOwn) {
 }
 
 TEST(Processors, TooManyThreadsAreNamed) {
-  EXPECT_FALSE(crowding({{"a", {0, 1}, 1}, {"a", {0, 1}, 1}}));
-  EXPECT_FALSE(crowding({{"a", {0, 1}, 2}, {"b", {0, 1}, 2}})) << "two hosts";
-  EXPECT_EQ(crowding({{"a", {0, 1}, 2}, {"a", {0, 1}, 2}}), "2 ranks on a have 4 threads on 2 processors");
-  EXPECT_EQ(crowding({{"b", {0, 1}, 1}, {"a", {5}, 2}}), "1 rank on a has 2 threads on 1 processor");
+  EXPECT_FALSE(oversubscription({{"a", {0, 1}, 1}, {"a", {0, 1}, 1}}));
+  EXPECT_FALSE(oversubscription({{"a", {0, 1}, 2}, {"b", {0, 1}, 2}})) << "two hosts";
+  EXPECT_EQ(oversubscription({{"a", {0, 1}, 2}, {"a", {0, 1}, 2}}), "2 ranks on a have 4 threads on 2 processors");
+  EXPECT_EQ(oversubscription({{"b", {0, 1}, 1}, {"a", {5}, 2}}), "1 rank on a has 2 threads on 1 processor");
 }
 
 TEST(Processors, MoreThreadsThanARankIsBoundTo) {
-  const auto sentence = crowding({{"a", {0}, 0}, {"a", {1}, 2}});
+  const auto sentence = oversubscription({{"a", {0}, 0}, {"a", {1}, 2}});
   ASSERT_TRUE(sentence);
   EXPECT_NE(sentence->find("rank 1 on a has 2 threads and is bound to 1 processor"), std::string::npos) << *sentence;
 }

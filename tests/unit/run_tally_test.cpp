@@ -18,36 +18,36 @@ Verdict passing(const std::string& backend, const std::string& line, double erro
 
 TEST(RunTally, AnswersWhetherItIsRight) {
   RunTally tally;
-  EXPECT_EQ(tally.answer({}, 0).text(), "nothing proved: no case ran; 0 pass, 0 fail, 0 refused, 0 mistrusted");
+  EXPECT_EQ(tally.answer({}, 0).text(), "nothing proved: no case ran; 0 pass, 0 fail, 0 refused, 0 inconclusive");
   tally.add(verdict_of("good", Status::refused, "seq=1 dim=1", "", "too short"));
   EXPECT_EQ(tally.answer({}, 0).text(),
-            "nothing proved: every backend refused everything; 0 pass, 0 fail, 1 refused, 0 mistrusted");
-  tally.add(verdict_of("good", Status::mistrusted, "seq=2 dim=1", "", "too wide"));
+            "nothing proved: every backend refused everything; 0 pass, 0 fail, 1 refused, 0 inconclusive");
+  tally.add(verdict_of("good", Status::inconclusive, "seq=2 dim=1", "", "too wide"));
   EXPECT_EQ(tally.answer({}, 0).text(),
-            "nothing proved: what ran is mistrusted; 0 pass, 0 fail, 1 refused, 1 mistrusted");
+            "nothing proved: what ran is inconclusive; 0 pass, 0 fail, 1 refused, 1 inconclusive");
   tally.add(passing("good", "seq=4 dim=4", 0.5));
-  EXPECT_EQ(tally.answer({}, 0).text(), "right: good; 1 pass, 0 fail, 1 refused, 1 mistrusted");
-  EXPECT_EQ(tally.answer({}, 0).tone, Tone::good);
+  EXPECT_EQ(tally.answer({}, 0).text(), "right: good; 1 pass, 0 fail, 1 refused, 1 inconclusive");
+  EXPECT_EQ(tally.answer({}, 0).severity, Severity::good);
   EXPECT_EQ(tally.answer({}, 2).text(),
-            "wrong: no case, but the run has 2 complaints, below; 1 pass, 0 fail, 1 refused, 1 mistrusted");
+            "wrong: no case, but the run has 2 complaints, below; 1 pass, 0 fail, 1 refused, 1 inconclusive");
   Ending early;
   early.interrupted = true;
   early.verdicts_wanted = 9;
   EXPECT_EQ(tally.answer(early, 0).text(),
-            "interrupted: nothing wrong until then; 1 pass, 0 fail, 1 refused, 1 mistrusted; 3 of 9 verdicts");
+            "interrupted: nothing wrong until then; 1 pass, 0 fail, 1 refused, 1 inconclusive; 3 of 9 verdicts");
   tally.add(verdict_of("bad", Status::crashed, "seq=4 dim=4", "crashed"));
   tally.add(verdict_of("bad", Status::suspect, "seq=5 dim=4", "suspect"));
   tally.add(verdict_of("bad", Status::fail, "seq=6 dim=4", "outside"));
   EXPECT_EQ(tally.answer({}, 0).text(),
-            "wrong: bad; right: good; 1 pass, 3 fail (1 suspect, 1 crashed), 1 refused, 1 mistrusted");
-  EXPECT_EQ(tally.answer({}, 0).tone, Tone::bad);
+            "wrong: bad; right: good; 1 pass, 3 fail (1 suspect, 1 crashed), 1 refused, 1 inconclusive");
+  EXPECT_EQ(tally.answer({}, 0).severity, Severity::bad);
 }
 
 TEST(RunTally, CountsConventionsBesidePasses) {
   RunTally tally;
   tally.add(verdict_of("peer", Status::convention, "seq=4 dim=4", "", "hidden_nan=leaks"));
-  EXPECT_EQ(tally.answer({}, 0).text(), "right: peer; 0 pass, 1 convention, 0 fail, 0 refused, 0 mistrusted");
-  EXPECT_EQ(tally.answer({}, 0).tone, Tone::good);
+  EXPECT_EQ(tally.answer({}, 0).text(), "right: peer; 0 pass, 1 convention, 0 fail, 0 refused, 0 inconclusive");
+  EXPECT_EQ(tally.answer({}, 0).severity, Severity::good);
   ASSERT_EQ(tally.convention().size(), 1u);
   EXPECT_EQ(tally.convention()[0].name, "peer: hidden_nan=leaks");
   EXPECT_NE(tally.backends().printed(TableFormat::csv).find("pass,convention,fail"), std::string::npos);
@@ -75,7 +75,7 @@ TEST(RunTally, SaysWhatShareWasRunWhenItIsSmall) {
   for (int n = 0; n < 20; ++n) tally.add(passing("wide", "seq=4 dim=4", 0.5));
   for (int n = 0; n < 10; ++n) tally.add(verdict_of("wide", Status::refused, "seq=1 dim=1", "", "no such option"));
   EXPECT_EQ(tally.answer({}, 0).text(),
-            "right: narrow in the 2 of 706 cases that it does, wide; 22 pass, 0 fail, 714 refused, 0 mistrusted");
+            "right: narrow in the 2 of 706 cases that it does, wide; 22 pass, 0 fail, 714 refused, 0 inconclusive");
   EXPECT_EQ(tally.refusers(), std::vector<std::string>{"narrow"});
 }
 
@@ -86,14 +86,14 @@ TEST(RunTally, HasARowForEachBackend) {
   tally.add(passing("good", "seq=8 dim=4", 0.5));
   tally.add(verdict_of("bad", Status::fail, "seq=4 dim=4", "outside"));
   EXPECT_EQ(tally.backends().printed(TableFormat::csv),
-            "backend,pass,fail,refused,mistrusted,error/bound,largest at\n"
+            "backend,pass,fail,refused,inconclusive,error/bound,largest at\n"
             "bad,0,1,0,0,,\n"
             "good,2,0,0,0,0.5,seq=8 dim=4\n");
   Verdict waived = verdict_of("good", Status::suspect, "seq=9 dim=4", "suspect");
   waived.waiver = "a library of old";
   tally.add(waived);
   EXPECT_EQ(tally.backends().printed(TableFormat::csv),
-            "backend,pass,fail,refused,mistrusted,waived,error/bound,largest at\n"
+            "backend,pass,fail,refused,inconclusive,waived,error/bound,largest at\n"
             "bad,0,1,0,0,0,,\n"
             "good,2,0,0,0,1,0.5,seq=8 dim=4\n");
   EXPECT_EQ(tally.verdicts(), 4u);
@@ -102,15 +102,15 @@ TEST(RunTally, HasARowForEachBackend) {
 TEST(RunTally, GroupsByReasonWithCases) {
   RunTally tally;
   for (const char* line : {"seq=1 dim=1", "seq=2 dim=1"})
-    tally.add(verdict_of("good", Status::mistrusted, line, "", "too wide"));
+    tally.add(verdict_of("good", Status::inconclusive, line, "", "too wide"));
   tally.add(verdict_of("good", Status::refused, "seq=3 dim=1", "", "no"));
   Verdict waived = verdict_of("good", Status::suspect, "seq=9 dim=4", "suspect");
   waived.waiver = "known";
   tally.add(waived);
-  const auto mistrusted = tally.mistrusted();
-  ASSERT_EQ(mistrusted.size(), 1u);
-  EXPECT_EQ(mistrusted[0].name, "good: too wide");
-  EXPECT_EQ(mistrusted[0].cases, (std::vector<std::string>{"seq=1 dim=1", "seq=2 dim=1"}));
+  const auto inconclusive = tally.inconclusive();
+  ASSERT_EQ(inconclusive.size(), 1u);
+  EXPECT_EQ(inconclusive[0].name, "good: too wide");
+  EXPECT_EQ(inconclusive[0].cases, (std::vector<std::string>{"seq=1 dim=1", "seq=2 dim=1"}));
   ASSERT_EQ(tally.refused().size(), 1u);
   EXPECT_EQ(tally.refused()[0].cases.size(), 1u);
   ASSERT_EQ(tally.waived().size(), 1u);

@@ -42,7 +42,7 @@ SharedCases cases_for(const Ranks& ranks, Told& told, std::vector<std::size_t> o
     sink.verdict(verdict_on(number));
     if (number == 3) sink.problem("3 is odd");
   };
-  cases.last_words = [rank = ranks.rank()] { return std::vector{"rank " + std::to_string(rank) + " says goodbye"}; };
+  cases.exit_messages = [rank = ranks.rank()] { return std::vector{"rank " + std::to_string(rank) + " says goodbye"}; };
   cases.order = std::move(order);
   cases.started = [&told](std::size_t number) { told.started.push_back(number); };
   cases.sink = {[&told](const Verdict& v) {

@@ -8,12 +8,12 @@
 #include <set>
 
 #include "harness/backends/isolation/file_space.h"
-#include "harness/base/spoiled_memory.h"
+#include "harness/base/junk_memory.h"
 #include "harness/cases/fill.h"
 #include "harness/cases/other_data.h"
 #include "harness/report/report.h"
 #include "harness/run/check_run.h"
-#include "harness/verdict/companions.h"
+#include "harness/verdict/interleaved_plans.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/state_walk.h"
 #include "reference/options/find_fault.h"
@@ -99,11 +99,11 @@ TEST(State, MemoryThatMustBeZeroIsFound) {
 }
 
 TEST(State, LargeCasesAreARuleOfTheirLine) {
-  const std::string rehearsed = large_line([](StateSteps s) { return s.rehearsal && !s.companions; });
-  const std::string accompanied = large_line([](StateSteps s) { return s.companions; });
+  const std::string warmed_up = large_line([](StateSteps s) { return s.warm_up && !s.interleaved; });
+  const std::string accompanied = large_line([](StateSteps s) { return s.interleaved; });
   const std::string plain = large_line([](StateSteps s) { return s == StateSteps{}; });
   for (const char* name : {"keeps_first_mask_of_large", "wrong_the_second_time_large"}) {
-    for (const std::string& line : {rehearsed, accompanied}) {
+    for (const std::string& line : {warmed_up, accompanied}) {
       const Verdict verdict = check(line, name);
       EXPECT_EQ(verdict.cause.kind, Cause::fresh_plan_only) << name << " " << line << " " << verdict.reason;
       EXPECT_EQ(verdict.reason, check(line, name).reason);  // it repeats
@@ -115,19 +115,19 @@ TEST(State, LargeCasesAreARuleOfTheirLine) {
   EXPECT_EQ(check(accompanied, "correct").status, Status::pass);
 }
 
-TEST(State, OneLargeCaseInEightIsRehearsedAndEverySmallOne) {
-  int rehearsed = 0, accompanied = 0;
+TEST(State, OneLargeCaseInEightIsWarmedUpAndEverySmallOne) {
+  int warmed_up = 0, accompanied = 0;
   Problem large = parse_case("heads=2 seq=64x192 dim=64"), small = parse_case("seq=5x7 dim=4");
   for (std::uint64_t seed = 0; seed < 1024; ++seed) {
     large.set_seed(seed);
     small.set_seed(seed);
     const StateSteps steps = state_steps(large);
-    EXPECT_TRUE(steps.rehearsal || !steps.companions);
-    rehearsed += steps.rehearsal;
-    accompanied += steps.companions;
-    EXPECT_TRUE(state_steps(small).rehearsal && state_steps(small).companions);
+    EXPECT_TRUE(steps.warm_up || !steps.interleaved);
+    warmed_up += steps.warm_up;
+    accompanied += steps.interleaved;
+    EXPECT_TRUE(state_steps(small).warm_up && state_steps(small).interleaved);
   }
-  EXPECT_NEAR(rehearsed, 128, 40);
+  EXPECT_NEAR(warmed_up, 128, 40);
   EXPECT_NEAR(accompanied, 32, 20);
   // Several copies of such tensors might not fit.
   EXPECT_EQ(state_steps(parse_case("batch=64 heads=8 seq=1024 dim=64")), StateSteps{});
@@ -192,7 +192,7 @@ TEST(OtherData, ShowsWhatWasHiddenAndTogglesNaN) {
   EXPECT_NE(std::isnan(first_value(data)), std::isnan(first_value(other)));
 }
 
-TEST(Companions, SayOtherNumbersForTheSameSizes) {
+TEST(InterleavedPlans, SayOtherNumbersForTheSameSizes) {
   const Problem p = parse_case(
       "batch=2 heads=2 seq=5x8 dim=4 lengths=8,4 alibi align=top-left sinks=1,2 softcap=3 dropout=0.5 seed=7");
   const Problem other = same_sizes_other_values(p);

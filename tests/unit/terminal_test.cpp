@@ -103,8 +103,8 @@ TEST(Terminal, IsNoFile) {
   EXPECT_FALSE(is_colored(file, ColorChoice::automatic));
   EXPECT_TRUE(is_colored(file, ColorChoice::always));
   std::fclose(file);
-  EXPECT_EQ(painted("wrong", Tone::bad, false), "wrong");
-  EXPECT_EQ(painted("wrong", Tone::bad, true), "\x1b[1;31mwrong\x1b[0m");
+  EXPECT_EQ(colored_text("wrong", Severity::bad, false), "wrong");
+  EXPECT_EQ(colored_text("wrong", Severity::bad, true), "\x1b[1;31mwrong\x1b[0m");
 }
 
 TEST(Terminal, SaysHowLongThingsTake) {

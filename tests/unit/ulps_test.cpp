@@ -64,7 +64,7 @@ TEST_F(UlpErrorsOfThree, HaveAMedianAndALargest) {
   set(0, 1 + 0x1p-22);          // two units of 2^-23
   set(1, -4);                   // none
   set(2, 5 * 0x1p-149);         // five of the smallest
-  const auto found = errors();  // lse, which nobody wrote, is not among them
+  const auto found = errors();  // lse, unwritten, is not among them
   ASSERT_TRUE(found);
   EXPECT_EQ(found->elements, 3);
   EXPECT_EQ(found->median, 2);

@@ -17,7 +17,7 @@ def main() -> None:
     found = attest.fuzz(
         getattr(importlib.import_module(place), name), seconds=float(seconds), seed=int(seed), threads=1
     )
-    counts = {key: getattr(found, key) for key in ("cases", "refused", "mistrusted", "passed", "failed")}
+    counts = {key: getattr(found, key) for key in ("cases", "refused", "inconclusive", "passed", "failed")}
     smallest = sorted({finding.smallest.case for finding in found.findings})
     Path(path).write_text(json.dumps({"counts": counts, "smallest": smallest}))
 

@@ -12,11 +12,11 @@
 #include "backends/side_by_side.h"
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/backends/isolation/file_space.h"
-#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/serialized_inputs.h"
 #include "harness/backends/isolation/tuning_json.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/backends/isolation/worker_process.h"
-#include "harness/base/spoiled_memory.h"
+#include "harness/base/junk_memory.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
@@ -187,7 +187,7 @@ CaseFault IsolatedBackend::fault_of(Received received, const std::string& what, 
                      step + " took more than " + fmt::format("{:g} s", static_cast<double>(limit.count()) / 1000));
   }
   const int status = worker_->await();
-  const std::string words = worker_->file().last_words();
+  const std::string words = worker_->file().exit_messages();
   const std::string end = worker_->text_of_end(), excess = worker_->memory_excess();
   worker_.reset();
   if (WIFEXITED(status) && WEXITSTATUS(status) == kMemoryFault && !words.empty()) {
@@ -225,7 +225,7 @@ Json IsolatedBackend::ask_service(Json request, const Call& call) const {
 }
 
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
-  // A case is looked at while the one before runs, and then again; each has companions.
+  // A case is looked at while the one before runs, and then again; each has interleaved plans.
   constexpr std::size_t kMaxAnswers = 12;
   std::string line = print_case(problem_of(call));
   const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
@@ -276,18 +276,18 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
 
   void upload(const Inputs& inputs) override {
     // A page at least, so that the range behind it begins with one.
-    const std::size_t first = inputs_range_.resize(std::max(page_size(), InputParcel(inputs, 0).regions().end()));
-    const InputParcel parcel(inputs, first);
+    const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
+    const SerializedInputs serialized(inputs, first);
     SharedFile& file = shared();
-    file.reserve(parcel.regions().end());
-    parcel.copy_to(file);
-    pending_ = {{"regions", describe_regions(parcel.regions())}, {"inputs", parcel.description()}};
+    file.reserve(serialized.regions().end());
+    serialized.copy_to(file);
+    pending_ = {{"regions", describe_regions(serialized.regions())}, {"inputs", serialized.description()}};
   }
 
   void run() override {
     if (!line_.empty()) pending_["case"] = line_;
     // The worker makes the plan only now, whatever has ended since it was asked for here.
-    if (SpoiledMemory::alive() || (!line_.empty() && made_in_spoiled_memory_)) pending_["spoiled"] = true;
+    if (JunkMemory::alive() || (!line_.empty() && made_in_junk_memory_)) pending_["junk"] = true;
     const Json reply = ask("run", std::move(pending_));
     pending_ = Json::object();
     if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
@@ -355,7 +355,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
   std::string line_;               ///< until the worker has prepared it
   Json pending_ = Json::object();  ///< an upload that the next run takes along
   const std::thread::id home_ = std::this_thread::get_id();
-  const bool made_in_spoiled_memory_ = SpoiledMemory::alive();
+  const bool made_in_junk_memory_ = JunkMemory::alive();
   FileRange inputs_range_, outputs_range_;
   std::size_t workspace_ = 0;
   std::optional<std::chrono::nanoseconds> device_time_;

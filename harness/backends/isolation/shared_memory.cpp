@@ -88,7 +88,7 @@ double SharedFile::memory() const {
   return fstat(descriptor_, &file) == 0 ? 512.0 * static_cast<double>(file.st_blocks) : 0;
 }
 
-std::string SharedFile::last_words() const {
+std::string SharedFile::exit_messages() const {
   const char* text = reinterpret_cast<const char*>(base_);
   return {text, strnlen(text, kStepAt)};
 }

@@ -47,7 +47,7 @@ struct NoSharedMemory : std::runtime_error {
 
 /// The harness's side: a file in memory, of which it maps as much as was asked for. Throws NoSharedMemory.
 ///
-/// The file is larger than anything will be and takes no memory where nobody wrote. It is sealed at that size: a
+/// The file is larger than anything will be and takes no memory where nothing was written. It is sealed at that size: a
 /// worker, whose descriptor leads to the same file, could otherwise cut off what is mapped here.
 class SharedFile {
  public:
@@ -68,7 +68,7 @@ class SharedFile {
   /// Bytes of memory that the file takes by now, whoever wrote them.
   double memory() const;
   /// What a worker wrote about its own end; empty when it wrote nothing.
-  std::string last_words() const;
+  std::string exit_messages() const;
   /// In which step the worker is, by its own account.
   StepNote step() const { return StepNote(base_); }
 

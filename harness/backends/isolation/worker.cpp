@@ -21,13 +21,13 @@
 
 #include "backends/side_by_side.h"
 #include "harness/backends/isolation/arithmetic_json.h"
-#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/serialized_inputs.h"
 #include "harness/backends/isolation/tuning_json.h"
 #include "harness/backends/isolation/watched_backend.h"
 #include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/float_environment.h"
-#include "harness/base/spoiled_memory.h"
+#include "harness/base/junk_memory.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_walk.h"
 #include "harness/verdict/verdict.h"
@@ -39,7 +39,7 @@ namespace {
 // What the signal handler looks at.
 const GuardedArea* input_area = nullptr;
 const GuardedArea* output_area = nullptr;
-char* last_words = nullptr;
+char* exit_messages = nullptr;
 
 /// An access beside a tensor becomes a sentence for the harness; anything else dies as it would have.
 void on_fault(int number, siginfo_t* info, void* context) {
@@ -50,7 +50,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   (void)context;
 #endif
   for (const GuardedArea* area : {input_area, output_area}) {
-    if (area && area->describe(info->si_addr, write, last_words, kStepAt)) _exit(kMemoryFault);
+    if (area && area->describe(info->si_addr, write, exit_messages, kStepAt)) _exit(kMemoryFault);
   }
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
@@ -156,7 +156,7 @@ class Worker {
     }
   };
 
-  static StepNote note() { return StepNote(last_words); }
+  static StepNote note() { return StepNote(exit_messages); }
   static void note_step(const std::string& step) { note().write(step.c_str()); }
 
   void prepare(const Json& request) {
@@ -185,8 +185,8 @@ class Worker {
   /// With a case line the plan is made first; with inputs they are uploaded first.
   Json run(const Json& request) {
     Json reply = Json::object();
-    std::optional<SpoiledMemory> spoiled;
-    if (request.value("spoiled", false)) spoiled.emplace();
+    std::optional<JunkMemory> junk;
+    if (request.value("junk", false)) junk.emplace();
     const bool fresh = request.contains("case");
     if (fresh) prepare(request);
     Held& held = plans_.at(request.at("plan").get<int>());
@@ -285,8 +285,8 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
   for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
   signal(SIGPIPE, SIG_DFL);
   std::thread(end_with_the_harness).detach();
-  last_words = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
-  if (last_words == MAP_FAILED) return 2;
+  exit_messages = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
+  if (exit_messages == MAP_FAILED) return 2;
   std::unique_ptr<Backend> made;
   Json hello = Json::object();
   try {

@@ -13,15 +13,15 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
 /// alike for each.
-constexpr std::array<std::string_view, 29> kTold = {
+constexpr std::array<std::string_view, 29> kSupported = {
     "op",     "dtype",   "batch",    "heads", "seq",    "dim",     "scale",  "causal", "align",     "window",
     "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks",  "dropout",   "past",
     "paged",  "decay",   "beta",     "state", "out",    "seed",    "layout", "gap",    "mask.dtype"};
-constexpr std::array<std::string_view, 3> kToldOfTensors = {".layout", ".strides", ".offset"};
+constexpr std::array<std::string_view, 3> kSupportedOfTensors = {".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {
-  if (std::find(kTold.begin(), kTold.end(), key) != kTold.end()) return true;
-  return std::any_of(kToldOfTensors.begin(), kToldOfTensors.end(),
+  if (std::find(kSupported.begin(), kSupported.end(), key) != kSupported.end()) return true;
+  return std::any_of(kSupportedOfTensors.begin(), kSupportedOfTensors.end(),
                      [&](std::string_view ending) { return key.ends_with(ending); });
 }
 
@@ -65,7 +65,7 @@ const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list
 
 }  // namespace
 
-std::optional<std::string> untold_option(const Call& call) {
+std::optional<std::string> unsupported_option(const Call& call) {
   for (const Option* option : set_options(problem_of(call))) {
     if (!is_told(option->key)) return option->key;
   }
@@ -94,7 +94,8 @@ std::uint64_t features_of(const Call& c) {
          when(c.initial_state, ATTEST_HAS_STATE) | when(is_strided(c), ATTEST_HAS_STRIDES) |
          when(c.packed_sequences(), ATTEST_HAS_PACKED) | when(c.prefix_causal, ATTEST_HAS_CAUSAL_PREFIX) |
          when(c.slopes_per_batch(), ATTEST_HAS_SLOPES_PER_BATCH) | when(c.gap > 0, ATTEST_HAS_GAP) |
-         when(is_any_placed(c, false), ATTEST_HAS_PLACED_OTHERS) | when(untold_option(c).has_value(), ATTEST_HAS_OTHER);
+         when(is_any_placed(c, false), ATTEST_HAS_PLACED_OTHERS) |
+         when(unsupported_option(c).has_value(), ATTEST_HAS_OTHER);
 }
 
 FlatCall::FlatCall(const Call& call, std::uint64_t call_size)

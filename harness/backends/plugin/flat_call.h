@@ -11,11 +11,11 @@
 
 namespace attest {
 
-/// ATTEST_HAS_... of all that the call uses; ATTEST_HAS_OTHER where untold_option() is set.
+/// ATTEST_HAS_... of all that the call uses; ATTEST_HAS_OTHER where unsupported_option() is set.
 std::uint64_t features_of(const Call& call);
 
 /// The key of an option of the call that the interface has no member for; nullopt when it carries the call whole.
-std::optional<std::string> untold_option(const Call& call);
+std::optional<std::string> unsupported_option(const Call& call);
 
 /// Lives as long as its pointers are used.
 class FlatCall {

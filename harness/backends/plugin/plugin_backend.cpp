@@ -256,7 +256,7 @@ void PluginBackend::read_conventions() {
 std::optional<Refusal> PluginBackend::refuse(const Call& call) const {
   const FlatCall flat(call, sizes().call_size);
   if ((flat.get()->features & ATTEST_HAS_OTHER) != 0) {
-    return Refusal{*untold_option(call) + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
+    return Refusal{*unsupported_option(call) + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
                        " of the plug-in interface has no member for it",
                    RefusalCause::no_plugin_member};
   }

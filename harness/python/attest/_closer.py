@@ -105,13 +105,13 @@ class Fuzzing:
     cases: int
     passed: int
     refused: int
-    mistrusted: int
+    inconclusive: int
     failed: int
     findings: tuple[Finding, ...]
 
     def __str__(self) -> str:
         lines = [f"{f.count} x  {f.cause}\n  {f.smallest.case}\n  {f.smallest.reason}" for f in self.findings]
-        end = f"{self.cases} cases, {self.refused} refused, {self.mistrusted} mistrusted\n"
+        end = f"{self.cases} cases, {self.refused} refused, {self.inconclusive} inconclusive\n"
         return "\n".join([*lines, f"{end}{self.passed} passed, {self.failed} failed in {len(self.findings)} way(s)"])
 
     def _repr_html_(self) -> str:

@@ -16,7 +16,7 @@ class Verdict:
 
     case: str  #: the case line, or a file's name
     backend: str
-    status: str  #: "pass", "convention", "fail", "refused", "mistrusted", "suspect", "crashed", "timeout"
+    status: str  #: "pass", "convention", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
     reason: str = ""  #: one sentence; "" for a pass
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
@@ -145,7 +145,7 @@ class Results(Sequence[Verdict]):
 
     def _table(self) -> str:
         """Of verdicts that come from no run of this process."""
-        counted = {"pass": 5, "convention": 11, "fail": 5, "refused": 8, "mistrusted": 11}  # widths
+        counted = {"pass": 5, "convention": 11, "fail": 5, "refused": 8, "inconclusive": 11}  # widths
         if not self.count("convention"):
             del counted["convention"]
         heads = [f"{name:>{width}}" for name, width in counted.items()]

@@ -38,8 +38,8 @@ std::string disturbed_by(const Disturbance& d, int threads, int processors) {
   if (d.steal > kSteal + ticks) return fmt::format("a hypervisor kept {:.2f} processors", d.steal);
   const double free = std::max(0, processors - threads);
   if (d.others > free + kOthers + ticks) return fmt::format("other processes used {:.2f} processors", d.others);
-  if (d.restless > free)
-    return fmt::format("{} thread(s) that another backend left running took processors", d.restless);
+  if (d.busy_threads > free)
+    return fmt::format("{} thread(s) that another backend left running took processors", d.busy_threads);
   if (d.slowdown > kSlowdown) return fmt::format("a fixed loop took {:.2f} times as long", d.slowdown);
   return "";
 }

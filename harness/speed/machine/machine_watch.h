@@ -16,7 +16,7 @@ struct Disturbance {
   double megahertz = 0;  ///< of the first processor at the end; 0 where the system doesn't tell
   double slowdown = 1;   ///< of a fixed loop beside the sample, against the fastest so far
   double seconds = 0;    ///< that the sample took
-  int restless = 0;      ///< threads that another backend left running for ever
+  int busy_threads = 0;  ///< threads that another backend left running for ever
 };
 
 /// Why this sample doesn't count: the benchmark did not have the processors that it was given. Empty where it had. What

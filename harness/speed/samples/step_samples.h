@@ -35,7 +35,7 @@ struct StepSamples {
 };
 
 /// What the machine and the call say that the steps may take.
-struct Yardstick {
+struct MachineLimits {
   double operations = 0;  ///< useful ones of one run
   double peak = 0;        ///< operations a second of the device for this type; 0 where nobody measured them
   double bytes_in = 0, bytes_out = 0;

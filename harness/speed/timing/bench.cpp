@@ -147,7 +147,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
-    const WorkUnderWay work_under_way(backends[n]->identity().name, source.label);
+    const CrashContext crash_context(backends[n]->identity().name, source.label);
     if (is_isolated(*backends[n])) {
       auto timed = std::make_unique<TimedInWorker>(*backends[n], source, settings.seed);
       facts = timed->facts().value_or(facts);

@@ -87,7 +87,7 @@ void take_samples(std::vector<Candidate>& candidates, const std::string& case_li
           if (settings.progress) {
             settings.progress(fmt::format("{}: {}, sample {}", case_line, c.plan->name(), c.taken.size() + 1));
           }
-          const WorkUnderWay under_way(c.plan->name(), case_line);
+          const CrashContext under_way(c.plan->name(), case_line);
           take_one(c, work, state);
           state.SetLabel(case_line);
         })

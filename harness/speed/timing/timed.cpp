@@ -3,8 +3,8 @@
 #include "harness/base/interrupted.h"
 #include "harness/speed/machine/cpu_clock.h"
 #include "harness/speed/timing/cold_caches.h"
+#include "harness/speed/trust/idle_threads.h"
 #include "harness/speed/trust/processor_time.h"
-#include "harness/speed/trust/resting_threads.h"
 #include "reference/operators/work.h"
 
 namespace attest {
@@ -24,7 +24,7 @@ TakenSample TimedHere::sample(std::int64_t runs, int in_full) {
   taken.checked_in_full = plan_.checked_in_full();
   taken.cpu = thread_cpu_seconds() - cpu;
   taken.disturbance = watch_.end();
-  taken.disturbance.restless = static_cast<int>(resting_threads().restless().size());
+  taken.disturbance.busy_threads = static_cast<int>(idle_threads().busy_threads().size());
   plan_.rest();
   taken.device = plan_.device_seconds();
   return taken;
@@ -37,8 +37,8 @@ void TimedHere::run_cold(int threads) {
 
 void rest_before_timing() {
   adopt_orphans();
-  resting_threads().look_again();
-  if (!resting_threads().settle()) resting_threads().blame("");
+  idle_threads().look_again();
+  if (!idle_threads().wait_until_idle()) idle_threads().attribute("");
 }
 
 }  // namespace attest

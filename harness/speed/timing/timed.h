@@ -54,7 +54,7 @@ class Timed {
   virtual std::int64_t warm_up(double seconds) = 0;
   virtual TakenSample sample(std::int64_t runs, int in_full) = 0;
   virtual void run_cold(int threads) = 0;
-  virtual void judge(const Yardstick& yardstick) = 0;
+  virtual void judge(const MachineLimits& limits) = 0;
 };
 
 /// In this process. The arguments outlive it.
@@ -75,7 +75,7 @@ class TimedHere : public Timed {
   std::int64_t warm_up(double seconds) override { return plan_.warm_up(seconds); }
   TakenSample sample(std::int64_t runs, int in_full) override;
   void run_cold(int threads) override;
-  void judge(const Yardstick& yardstick) override { plan_.judge(yardstick); }
+  void judge(const MachineLimits& limits) override { plan_.judge(limits); }
 
  private:
   TimedCase& shared_;

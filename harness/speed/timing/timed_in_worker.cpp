@@ -64,9 +64,9 @@ TakenSample TimedInWorker::sample(std::int64_t runs, int in_full) {
 
 void TimedInWorker::run_cold(int /*threads: the worker knows them*/) { ask({{"do", "time: cold"}}); }
 
-void TimedInWorker::judge(const Yardstick& yardstick) {
+void TimedInWorker::judge(const MachineLimits& limits) {
   if (!wrong_.empty()) return;
-  const Json reply = ask({{"do", "time: judge"}, {"yardstick", yardstick}});
+  const Json reply = ask({{"do", "time: judge"}, {"limits", limits}});
   if (reply.contains("steps")) steps_ = reply.at("steps").get<StepSamples>();
   if (reply.contains("ulps")) ulps_ = reply.at("ulps").get<UlpErrors>();
   calibration_spread_ = reply.value("calibration_spread", 0.0);

@@ -35,7 +35,7 @@ class TimedInWorker : public Timed {
   std::int64_t warm_up(double seconds) override;
   TakenSample sample(std::int64_t runs, int in_full) override;
   void run_cold(int threads) override;
-  void judge(const Yardstick& yardstick) override;
+  void judge(const MachineLimits& limits) override;
 
  private:
   /// The reply, and an empty one where there is none: then wrong() says why.

@@ -15,9 +15,9 @@
 #include "harness/base/stopwatch.h"
 #include "harness/speed/machine/cpu_clock.h"
 #include "harness/speed/machine/memory_peak.h"
-#include "harness/speed/trust/outside_run.h"
-#include "harness/speed/trust/resting_threads.h"
+#include "harness/speed/trust/idle_threads.h"
 #include "harness/speed/trust/thread_demand.h"
+#include "harness/speed/trust/untimed_work.h"
 #include "harness/verdict/plan_walk.h"
 #include "reference/base/reference_uses.h"
 
@@ -46,7 +46,7 @@ NoSpeed no_speed_of(Status status, const FailureCause& cause) {
     case Status::pass:
     case Status::convention: return NoSpeed::none;
     case Status::refused: return NoSpeed::refused;
-    case Status::mistrusted: return NoSpeed::unproven;
+    case Status::inconclusive: return NoSpeed::unproven;
     case Status::suspect: return NoSpeed::suspect;
     case Status::crashed: return NoSpeed::crashed;
     case Status::timeout: return NoSpeed::timeout;
@@ -79,7 +79,7 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
       name_ = backend.identity().name;
       if (const auto refusal = refusal_of(backend, case_.problem())) {
         wrong_ = {NoSpeed::refused, "refused: " + refusal->reason};
-      } else if (resting_threads().left_by(name_)) {
+      } else if (idle_threads().left_by(name_)) {
         wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
       } else {
         producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
@@ -168,27 +168,27 @@ void TimedPlan::check_inputs() {
 }
 
 std::int64_t TimedPlan::warm_up(double seconds) {
-  double run = kInfinity, look = 0;
+  double run = kInfinity, check = 0;
   for (int n = 0; n < 2 && wrong_.empty() && (n == 0 || run < seconds); ++n) {
     const Stopwatch watch;
     begin_sample(1, 0);
     run = std::min(run, run_once());
     end_sample();
-    look = watch.seconds() - run;
+    check = watch.seconds() - run;
   }
   if (!wrong_.empty() || run >= seconds) return 1;
   // A run that nobody looks at costs what changing and uploading data take besides.
   double each = kInfinity;
   for (int n = 0; n < 2 && wrong_.empty(); ++n) {
     const Stopwatch watch;
-    attempt([&] { run = std::min(run, walk(Look::away).run); });
+    attempt([&] { run = std::min(run, execute(SampleCheck::away).run); });
     each = std::min(each, watch.seconds());
   }
   check_inputs();
   rest();
   const double shortest = 1e-7;  // no clock tells less
   const double wanted = std::ceil(seconds / std::max(run, shortest));
-  const double affordable = (kSampleShare * seconds - look) / std::max(each, shortest);
+  const double affordable = (kSampleShare * seconds - check) / std::max(each, shortest);
   planned_ = static_cast<std::int64_t>(std::max(1.0, std::min({wanted, affordable, 1e7})));
   return planned_;
 }
@@ -207,24 +207,26 @@ void TimedPlan::begin_sample(std::int64_t runs, int in_full) {
 }
 
 double TimedPlan::run_once() {
-  Walk walk;
+  Execution execute;
   attempt([&] {
     const bool last = ++at_ == runs_;
-    const Look look = last && probed_ ? Look::with_probes : last ? Look::at_rows : Look::by_chance;
+    const SampleCheck check = last && probed_ ? SampleCheck::with_probes
+                              : last          ? SampleCheck::at_rows
+                                              : SampleCheck::by_chance;
     checked_in_full_ = last && in_full_ > 0 && random_bits() % static_cast<std::uint64_t>(in_full_) == 0;
     if (checked_in_full_)
-      walk_in_full(walk);
+      execute_in_full(execute);
     else
-      walk = this->walk(look);
+      execute = this->execute(check);
   });
   if (!wrong_.empty()) return 0;
-  steps_.upload.push_back(walk.upload);
-  if (!checked_in_full_) steps_.uploaded.push_back({walk.upload, walk.upload_cpu});
-  steps_.run.push_back(walk.run);
-  if (walk.download > 0) {
-    steps_.download.push_back(walk.download);
+  steps_.upload.push_back(execute.upload);
+  if (!checked_in_full_) steps_.uploaded.push_back({execute.upload, execute.upload_cpu});
+  steps_.run.push_back(execute.run);
+  if (execute.download > 0) {
+    steps_.download.push_back(execute.download);
   }
-  return walk.run;
+  return execute.run;
 }
 
 void TimedPlan::end_sample() {
@@ -232,28 +234,28 @@ void TimedPlan::end_sample() {
   // Over a shorter while the system's own accounts of threads are too coarse.
   constexpr double kAccounted = 5e-3;
   if (wall_ < kAccounted || !wrong_.empty()) return;
-  const std::map<int, std::string>& restless = resting_threads().restless();
+  const std::map<int, std::string>& busy_threads = idle_threads().busy_threads();
   std::set<int> others = which_work(others_, times_of_other_threads(), wall_);
-  std::erase_if(others, [&](int thread) { return restless.contains(thread); });
+  std::erase_if(others, [&](int thread) { return busy_threads.contains(thread); });
   const double seen = own_cpu_ / wall_ + static_cast<double>(others.size());
   const double busy = (cpu_->own() + cpu_->descendants()) / wall_;
   // Of threads and processes that have ended meanwhile clocks tell; and of those that another backend left running.
-  steps_.threads.push_back(restless.empty() ? std::max(busy, seen) : seen);
-  if (restless.empty()) steps_.processors.push_back(busy);
+  steps_.threads.push_back(busy_threads.empty() ? std::max(busy, seen) : seen);
+  if (busy_threads.empty()) steps_.processors.push_back(busy);
 }
 
 void TimedPlan::rest() {
-  if (resting_threads().settle()) return;
+  if (idle_threads().wait_until_idle()) return;
   if (wrong_.empty()) {
     wrong_ = {NoSpeed::threads_after_run,
               fmt::format("works after run: its threads still compute {:.0f} ms after run returned",
-                          RestingThreads::kLongest * 1e3)};
+                          IdleThreads::kLongest * 1e3)};
   }
   attempt([&] { guarded([&] { plan_.reset(); }); });  // which may end them
-  resting_threads().blame(name_);
+  idle_threads().attribute(name_);
 }
 
-void TimedPlan::walk_in_full(Walk& walk) {
+void TimedPlan::execute_in_full(Execution& execute) {
   Verdict verdict;
   const Inputs& inputs = case_.changing().stage(*case_.unseen().source().inputs);
   guarded([&] { verdict = case_.unseen().check(backend_, plan_.get(), &inputs); });
@@ -261,15 +263,15 @@ void TimedPlan::walk_in_full(Walk& walk) {
   check_inputs();
   case_.changing().restore();
   // Of data that were drawn nobody knows whether they can be judged: those of the case line were.
-  NoSpeedReason failure = verdict.status == Status::mistrusted ? NoSpeedReason{} : failure_of(verdict);
+  NoSpeedReason failure = verdict.status == Status::inconclusive ? NoSpeedReason{} : failure_of(verdict);
   if (!failure.empty() && wrong_.empty()) {
     if (failure.kind == NoSpeed::wrong_result) failure.kind = NoSpeed::wrong_while_timed;
     wrong_ = {failure.kind, "while it was timed, with other data, " + failure.text};
   }
   error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound.value_or(0));
-  walk.upload = verdict.seconds.upload;
-  walk.run = verdict.seconds.run;
-  walk.download = verdict.seconds.download;
+  execute.upload = verdict.seconds.upload;
+  execute.run = verdict.seconds.run;
+  execute.download = verdict.seconds.download;
 }
 
 /// Of the last run.
@@ -281,7 +283,7 @@ void TimedPlan::read_device_time() {
 
 void TimedPlan::run_cold(ColdCaches& caches) {
   attempt([&] {
-    const double seconds = walk(Look::at_rows, &caches).run;
+    const double seconds = execute(SampleCheck::at_rows, &caches).run;
     if (wrong_.empty()) steps_.cold.push_back(seconds);
   });
   check_inputs();
@@ -289,14 +291,14 @@ void TimedPlan::run_cold(ColdCaches& caches) {
 }
 
 /// Decided when the run is over.
-bool TimedPlan::is_looked_at(Look look) const {
-  if (look != Look::by_chance) return look != Look::away;
+bool TimedPlan::is_checked(SampleCheck check) const {
+  if (check != SampleCheck::by_chance) return check != SampleCheck::away;
   return random_bits() % static_cast<std::uint64_t>(std::max<std::int64_t>(runs_, 1)) < kLooks;
 }
 
-TimedPlan::Walk TimedPlan::walk(Look look, ColdCaches* evicted) {
-  Walk walk;
-  const bool probed = look == Look::with_probes;
+TimedPlan::Execution TimedPlan::execute(SampleCheck check, ColdCaches* evicted) {
+  Execution execute;
+  const bool probed = check == SampleCheck::with_probes;
   GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
   if (probed) {  // what the plan holds of the run before
     outputs.reset();
@@ -304,8 +306,8 @@ TimedPlan::Walk TimedPlan::walk(Look look, ColdCaches* evicted) {
   }
   const Inputs& inputs = case_.changing().next();
   const double cpu_before = process_cpu_seconds();
-  walk.upload = guarded([&] { plan_->upload(inputs); });
-  walk.upload_cpu = process_cpu_seconds() - cpu_before;
+  execute.upload = guarded([&] { plan_->upload(inputs); });
+  execute.upload_cpu = process_cpu_seconds() - cpu_before;
   Early early;
   if (probed) {
     more.reset();
@@ -317,24 +319,24 @@ TimedPlan::Walk TimedPlan::walk(Look look, ColdCaches* evicted) {
   const double own = thread_cpu_seconds(), all = cpu_->own();
   const Stopwatch outer;
   cpu_->begin_run();
-  walk.run = guarded([&] { plan_->run(); });
+  execute.run = guarded([&] { plan_->run(); });
   cpu_->end_run();
   wall_ += outer.seconds();
   own_cpu_ += thread_cpu_seconds() - own;
-  walk.run_cpu = cpu_->own() - all;
+  execute.run_cpu = cpu_->own() - all;
   read_device_time();
-  if (!is_looked_at(look) || !wrong_.empty()) return walk;
+  if (!is_checked(check) || !wrong_.empty()) return execute;
 
   const double since = outer.seconds();
-  const StepSamples::Cost download = fetch(outputs, walk.fetched);
-  walk.fetched.since = since;
-  walk.download = download.seconds;
-  walk.download_cpu = download.cpu;
-  if (wrong_.empty()) look_at(inputs, early, probed, walk);
-  return walk;
+  const StepSamples::Cost download = fetch(outputs, execute.fetched);
+  execute.fetched.since = since;
+  execute.download = download.seconds;
+  execute.download_cpu = download.cpu;
+  if (wrong_.empty()) check_sample(inputs, early, probed, execute);
+  return execute;
 }
 
-void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk) {
+void TimedPlan::check_sample(const Inputs& inputs, const Early& early, bool probed, const Execution& execute) {
   GuardedOutputs &outputs = case_.outputs(), &more = case_.more_outputs();
   const double cpu = other_threads_cpu_seconds();
   const Stopwatch watch;
@@ -355,29 +357,30 @@ void TimedPlan::look_at(const Inputs& inputs, const Early& early, bool probed, c
   seen_.insert(fingerprint(outputs));
   // What changed with the upload and is right already was computed by somebody else than run.
   if (early.changed && !rows.compare(more).failed()) {
-    const bool by_download = early.seconds > walk.upload;
+    const bool by_download = early.seconds > execute.upload;
     wrong_ = {NoSpeed::result_before_run,
               fmt::format("works outside run: its result was there before run, after {} of {:.3f} ms (run: {:.3f} ms)",
-                          by_download ? "a download" : "an upload", (by_download ? early.seconds : walk.upload) * 1e3,
-                          walk.run * 1e3)};
+                          by_download ? "a download" : "an upload",
+                          (by_download ? early.seconds : execute.upload) * 1e3, execute.run * 1e3)};
     return;
   }
   StepSamples::Cost again;
   fetch(more, again);
   if (!probed) {
-    steps_.fetched.push_back({walk.download, walk.download_cpu});
-    steps_.waited.push_back({walk.fetched.seconds - again.seconds, walk.fetched.cpu - again.cpu, walk.fetched.since});
+    steps_.fetched.push_back({execute.download, execute.download_cpu});
+    steps_.waited.push_back(
+        {execute.fetched.seconds - again.seconds, execute.fetched.cpu - again.cpu, execute.fetched.since});
   }
   if (wrong_.empty() && !same_bits(outputs, more)) {
     wrong_ = {NoSpeed::result_after_run, "its output changed after run had returned"};
   }
   // Drawn after the run, so that nothing before it can tell.
   const bool repeats = steps_.repeated.size() < kRepeats && random_bits() % 4 != 0;
-  if (repeats || suspected_) time_the_same_again(inputs, walk);
+  if (repeats || suspected_) time_the_same_again(inputs, execute);
 }
 
 /// New data and the same once more, in batches where one run is too short to tell.
-void TimedPlan::time_the_same_again(const Inputs& inputs, const Walk& walk) {
+void TimedPlan::time_the_same_again(const Inputs& inputs, const Execution& execute) {
   const auto run_on = [&](const Inputs& data) {
     guarded([&] { plan_->upload(data); });
     const double before = process_cpu_seconds();
@@ -388,7 +391,7 @@ void TimedPlan::time_the_same_again(const Inputs& inputs, const Walk& walk) {
     sum.seconds += one.seconds;
     sum.cpu += one.cpu;
   };
-  StepSamples::Repeat repeat{{walk.run, walk.run_cpu}, run_on(inputs)};
+  StepSamples::Repeat repeat{{execute.run, execute.run_cpu}, run_on(inputs)};
   for (int n = 1; n < kMostInBatch && repeat.fresh.seconds < kBatch && wrong_.empty(); ++n) {
     const Inputs& other = case_.changing().next();
     add(repeat.fresh, run_on(other));
@@ -428,7 +431,7 @@ bool TimedPlan::completed_later(const SampleRows& rows) {
   return !rows.compare(case_.more_outputs()).failed();
 }
 
-void TimedPlan::judge(const Yardstick& yardstick) {
+void TimedPlan::judge(const MachineLimits& limits) {
   if (!wrong_.empty()) return;
   constexpr int kLooks = 12;
   constexpr double kSeconds = 3;
@@ -440,7 +443,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     end_sample();
     rest();
   }
-  suspected_ = !worked_outside_run(steps_, yardstick, Evidence::suspicion).empty();
+  suspected_ = !untimed_work(steps_, limits, Evidence::suspicion).empty();
   for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
     begin_sample(planned_, 0);
     probed_ = n % 2 != 0;
@@ -448,7 +451,7 @@ void TimedPlan::judge(const Yardstick& yardstick) {
     end_sample();
     rest();
   }
-  if (wrong_.empty()) wrong_ = worked_outside_run(steps_, yardstick, Evidence::proof);
+  if (wrong_.empty()) wrong_ = untimed_work(steps_, limits, Evidence::proof);
 }
 
 }  // namespace attest

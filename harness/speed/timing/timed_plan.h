@@ -1,9 +1,9 @@
 // A backend's plan under time: every sample is a result.
 //
 // Before each run the inputs change in place and are uploaded. The last run of a sample and others, two on average, are
-// downloaded into spoiled outputs and checked on random rows. Whether a run is looked at, and on which rows, is drawn
-// from the system's randomness when it is over: nothing in memory tells before, and each of the others may be looked at
-// as well. In one sample the last run has data that the backend has never seen, and every row is checked as
+// downloaded into outputs full of junk and checked on random rows. Whether a run is looked at, and on which rows, is
+// drawn from the system's randomness when it is over: nothing in memory tells before, and each of the others may be
+// looked at as well. In one sample the last run has data that the backend has never seen, and every row is checked as
 // `attest check` does. What is expected comes from a copy of the inputs: a plan that writes to its own gets no speed,
 // and no other plan reads that. Some walks are probed as well: downloaded before the run, when the new result can't be
 // there yet, and twice after it.
@@ -63,31 +63,31 @@ class TimedPlan {
   void run_cold(ColdCaches& caches);
 
   /// Holds the steps against what they may take; sets wrong(). A suspicion is looked at some more times first.
-  void judge(const Yardstick& yardstick);
+  void judge(const MachineLimits& limits);
 
  private:
-  struct Walk {
+  struct Execution {
     double upload = 0, run = 0, download = 0;
     double upload_cpu = 0, run_cpu = 0;  ///< of the process
     double download_cpu = 0;
     StepSamples::Cost fetched;  ///< from the run's return until its output was there
   };
-  enum class Look { away, by_chance, at_rows, with_probes };
+  enum class SampleCheck { away, by_chance, at_rows, with_probes };
   /// A download between upload and run: whether it gave anything else than the run before had left.
   struct Early {
     bool changed = false;
     double seconds = 0;
   };
 
-  Walk walk(Look look, ColdCaches* evicted = nullptr);
-  bool is_looked_at(Look look) const;
-  void time_the_same_again(const Inputs& inputs, const Walk& walk);
+  Execution execute(SampleCheck check, ColdCaches* evicted = nullptr);
+  bool is_checked(SampleCheck check) const;
+  void time_the_same_again(const Inputs& inputs, const Execution& execute);
   StepSamples::Cost fetch(GuardedOutputs& outputs, StepSamples::Cost& cost);
   void check_as_written(const Inputs& inputs);
   void check_inputs();
   void read_device_time();
-  void walk_in_full(Walk& walk);
-  void look_at(const Inputs& inputs, const Early& early, bool probed, const Walk& walk);
+  void execute_in_full(Execution& execute);
+  void check_sample(const Inputs& inputs, const Early& early, bool probed, const Execution& execute);
   bool is_late(const Inputs& inputs);
   /// Whether a download a little later gives what the rows want.
   bool completed_later(const SampleRows& rows);

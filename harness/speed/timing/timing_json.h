@@ -8,7 +8,7 @@
 
 namespace attest {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Disturbance, steal, others, load, megahertz, slowdown, seconds, restless)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Disturbance, steal, others, load, megahertz, slowdown, seconds, busy_threads)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TakenSample, seconds, cpu, device, disturbance, checked_in_full)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimedFacts, operations, sets, set_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NoSpeedReason, kind, text)
@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples::Cost, seconds, cpu, since)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples::Repeat, fresh, same)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples, prepare, first_run, memory_peak, workspace, upload, run, download, cold,
                                    fetched, waited, uploaded, repeated, threads, processors, cpu_after, after)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Yardstick, operations, peak, bytes_in, bytes_out, copied_per_second, host, threads,
-                                   converted_per_second)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineLimits, operations, peak, bytes_in, bytes_out, copied_per_second, host,
+                                   threads, converted_per_second)
 
 }  // namespace attest

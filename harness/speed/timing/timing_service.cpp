@@ -45,7 +45,7 @@ class TimingService : public WorkerService {
     } else if (what == "time: cold") {
       timed_->run_cold(threads_);
     } else if (what == "time: judge") {
-      timed_->judge(request.at("yardstick").get<Yardstick>());
+      timed_->judge(request.at("limits").get<MachineLimits>());
     } else if (what == "time: end") {
       close();
       return reply;

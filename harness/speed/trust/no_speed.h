@@ -15,7 +15,7 @@ enum class NoSpeed : std::uint8_t {
   wrong_while_timed,     ///< right before the timing
   earlier_result,        ///< run gave the result of inputs that it had before
   suspect,               ///< further off than roundings explain
-  unproven,              ///< what was checked is mistrusted
+  unproven,              ///< what was checked is inconclusive
   threw,                 ///< in any step
   crashed,               ///< its process ended
   out_of_memory,         ///< its process took more than it might, or asked for more than there was

@@ -13,10 +13,10 @@
 namespace attest {
 
 /// Inputs as they go over: regions with their bytes, and a description that finds them again.
-class InputParcel {
+class SerializedInputs {
  public:
   /// Lays out regions from `offset` on; copies nothing yet.
-  InputParcel(const Inputs& inputs, std::size_t offset);
+  SerializedInputs(const Inputs& inputs, std::size_t offset);
   const RegionList& regions() const { return regions_; }
   const Json& description() const { return description_; }
   void copy_to(SharedFile& file) const;

@@ -11,27 +11,28 @@
 
 namespace attest {
 
-class RestingThreads {
+class IdleThreads {
  public:
   /// Seconds that a pool may wait in a loop before it sleeps.
   static constexpr double kLongest = 0.5;
 
-  /// Waits until all threads rest but the caller's and those known to be restless. Returns whether they did in time.
-  bool settle() const;
-  /// From now on the threads at work are known to be restless, left by `owner`. Returns how many are new.
-  int blame(const std::string& owner);
+  /// Waits until all threads rest but the caller's and those known to be busy_threads. Returns whether they did in
+  /// time.
+  bool wait_until_idle() const;
+  /// From now on the threads at work are known to be busy_threads, left by `owner`. Returns how many are new.
+  int attribute(const std::string& owner);
   /// Those of them that rest by now, or have ended, are no longer known.
   void look_again();
 
   /// By their numbers, whose they are.
-  const std::map<int, std::string>& restless() const { return restless_; }
+  const std::map<int, std::string>& busy_threads() const { return busy_; }
   bool left_by(const std::string& owner) const;
 
  private:
-  std::map<int, std::string> restless_;
+  std::map<int, std::string> busy_;
 };
 
 /// Those of this process.
-RestingThreads& resting_threads();
+IdleThreads& idle_threads();
 
 }  // namespace attest

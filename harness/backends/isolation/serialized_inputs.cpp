@@ -1,4 +1,4 @@
-#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/serialized_inputs.h"
 
 #include <cstring>
 #include <string>
@@ -22,7 +22,7 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
 
 }  // namespace
 
-std::size_t InputParcel::add(const std::string& name, const ConstTensor& view) {
+std::size_t SerializedInputs::add(const std::string& name, const ConstTensor& view) {
   // One memory for two tensors stays one.
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     if (sources_[n].data == view.data && sources_[n].used == used_ranges(view)) return n;
@@ -31,7 +31,7 @@ std::size_t InputParcel::add(const std::string& name, const ConstTensor& view) {
   return regions_.add(name, span_bytes(view));
 }
 
-InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(offset) {
+SerializedInputs::SerializedInputs(const Inputs& inputs, std::size_t offset) : regions_(offset) {
   for (const TensorRow& row : tensor_rows()) {
     if (is_output(row.id) || !inputs.has(row.id)) continue;
     const ConstTensor& tensor = inputs.at(row.id);
@@ -44,7 +44,7 @@ InputParcel::InputParcel(const Inputs& inputs, std::size_t offset) : regions_(of
   }
 }
 
-void InputParcel::copy_to(SharedFile& file) const {
+void SerializedInputs::copy_to(SharedFile& file) const {
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     const Region& region = regions_.all()[n];
     file.fill(region, sources_[n].data, sources_[n].used);

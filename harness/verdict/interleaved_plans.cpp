@@ -1,4 +1,4 @@
-#include "harness/verdict/companions.h"
+#include "harness/verdict/interleaved_plans.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "backends/ring/share.h"
+#include "backends/ring/local_tensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,13 +28,13 @@ std::byte* copy_row(const void* data, std::size_t width, std::int64_t at, std::i
 }
 
 /// The rows of q that a rank holds. Rows that are not stored are zeros.
-std::vector<std::byte> pack_queries(const Call& call, const ConstTensor& q, const Holding& holding) {
+std::vector<std::byte> pack_queries(const Call& call, const ConstTensor& q, const Shard& shard) {
   const std::size_t row = size(call.key_dim) * size_of(call.dtype);
-  std::vector<std::byte> packed(size(call.batch * extent(holding.query_heads) * length_of(holding.queries)) * row);
+  std::vector<std::byte> packed(size(call.batch * extent(shard.query_heads) * length_of(shard.queries)) * row);
   std::byte* to = packed.data();
   for (std::int64_t b = 0; b < call.batch; ++b) {
-    for (std::int64_t h = holding.query_heads.first; h < holding.query_heads.last; ++h) {
-      for (const PositionSpan& span : holding.queries) {
+    for (std::int64_t h = shard.query_heads.first; h < shard.query_heads.last; ++h) {
+      for (const PositionSpan& span : shard.queries) {
         for (std::int64_t i = span.first; i < span.last; ++i, to += row) {
           if (i < call.stored_queries(b))
             copy_row(q.data, size_of(q.dtype), q.offset(b, h, i, 0), q.strides[3], q.shape[3], to);
@@ -46,13 +46,13 @@ std::vector<std::byte> pack_queries(const Call& call, const ConstTensor& q, cons
 }
 
 /// Keys or values, from pages, a past or one tensor.
-std::vector<std::byte> pack_keys(const Call& call, const Inputs& inputs, bool values, const Holding& holding) {
+std::vector<std::byte> pack_keys(const Call& call, const Inputs& inputs, bool values, const Shard& shard) {
   const std::size_t row = size(values ? call.value_dim : call.key_dim) * size_of(call.dtype);
-  std::vector<std::byte> packed(size(call.batch * extent(holding.key_heads) * length_of(holding.keys)) * row);
+  std::vector<std::byte> packed(size(call.batch * extent(shard.key_heads) * length_of(shard.keys)) * row);
   std::byte* to = packed.data();
   for (std::int64_t b = 0; b < call.batch; ++b) {
-    for (std::int64_t h = holding.key_heads.first; h < holding.key_heads.last; ++h) {
-      for (const PositionSpan& span : holding.keys) {
+    for (std::int64_t h = shard.key_heads.first; h < shard.key_heads.last; ++h) {
+      for (const PositionSpan& span : shard.keys) {
         for (std::int64_t j = span.first; j < span.last; ++j, to += row) {
           if (j >= call.stored_keys(b)) continue;
           const support::KeyPlace at = support::find_key(inputs, b, j);
@@ -112,9 +112,9 @@ std::int64_t length_of(const Spans& spans) {
 
 Spans whole(std::int64_t length) { return length > 0 ? Spans{{0, length}} : Spans{}; }
 
-Share::Share(const Call& call, std::vector<Holding> holdings, int rank)
-    : call_(call), holdings_(std::move(holdings)), rank_(rank) {
-  const Holding& own = holding();
+LocalTensors::LocalTensors(const Call& call, std::vector<Shard> shards, int rank)
+    : call_(call), shards_(std::move(shards)), rank_(rank) {
+  const Shard& own = shard();
   const std::size_t width = size_of(call.dtype);
   q.resize(size(call.batch * extent(own.query_heads) * length_of(own.queries) * call.key_dim) * width);
   const std::int64_t keys = call.batch * extent(own.key_heads) * length_of(own.keys);
@@ -122,7 +122,7 @@ Share::Share(const Call& call, std::vector<Holding> holdings, int rank)
   v.resize(size(keys * call.value_dim) * width);
 }
 
-Share::Extras Share::extras_of(const Inputs& inputs) {
+LocalTensors::Extras LocalTensors::extras_of(const Inputs& inputs) {
   Extras extras;
   if (inputs.mask()) {
     extras.mask = 1;
@@ -137,7 +137,7 @@ Share::Extras Share::extras_of(const Inputs& inputs) {
   return extras;
 }
 
-void Share::scatter(const Inputs* inputs, Transport& transport) {
+void LocalTensors::scatter(const Inputs* inputs, Transport& transport) {
   Extras extras;
   if (inputs) extras = extras_of(*inputs);
   const auto tell = [&](std::span<std::byte> what) {
@@ -163,26 +163,26 @@ void Share::scatter(const Inputs* inputs, Transport& transport) {
   scatter_row_slices(inputs, extras, transport);
 }
 
-void Share::scatter_rows(const Inputs* inputs, Transport& transport) {
-  deal(transport, q, [&](int rank) { return pack_queries(call_, inputs->q(), holding(rank)); });
-  deal(transport, k, [&](int rank) { return pack_keys(call_, *inputs, false, holding(rank)); });
-  deal(transport, v, [&](int rank) { return pack_keys(call_, *inputs, true, holding(rank)); });
+void LocalTensors::scatter_rows(const Inputs* inputs, Transport& transport) {
+  deal(transport, q, [&](int rank) { return pack_queries(call_, inputs->q(), shard(rank)); });
+  deal(transport, k, [&](int rank) { return pack_keys(call_, *inputs, false, shard(rank)); });
+  deal(transport, v, [&](int rank) { return pack_keys(call_, *inputs, true, shard(rank)); });
 }
 
-void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport& transport) {
+void LocalTensors::scatter_masks(const Inputs* inputs, const Extras& extras, Transport& transport) {
   masks.clear();
   if (!extras.mask) return;
   const auto type = static_cast<DType>(extras.mask_type);
   const std::size_t width = size_of(type);
-  const auto box_of = [&](const Holding& holding, const PositionSpan& queries, const PositionSpan& keys) {
-    return std::array{along(extras.mask_kept[0], {0, call_.batch}), along(extras.mask_kept[1], holding.mask_heads),
+  const auto box_of = [&](const Shard& shard, const PositionSpan& queries, const PositionSpan& keys) {
+    return std::array{along(extras.mask_kept[0], {0, call_.batch}), along(extras.mask_kept[1], shard.mask_heads),
                       along(extras.mask_kept[2], queries), along(extras.mask_kept[3], keys)};
   };
   // Slices in the order of the holder's spans; rank 0 sends each rank all of its own before the next rank's.
-  for (const PositionSpan& queries : holding().mask_queries) {
-    for (const PositionSpan& keys : holding().mask_keys) {
+  for (const PositionSpan& queries : shard().mask_queries) {
+    for (const PositionSpan& keys : shard().mask_keys) {
       MaskSlice& slice = masks.emplace_back(MaskSlice{queries, keys, {}, {}});
-      const std::array<PositionSpan, 4> box = box_of(holding(), queries, keys);
+      const std::array<PositionSpan, 4> box = box_of(shard(), queries, keys);
       slice.bytes.resize(size(extent(box[0]) * extent(box[1]) * extent(box[2]) * extent(box[3])) * width);
       if (inputs) slice.bytes = pack_box(*inputs->mask(), box);
       ConstTensor& tensor = slice.tensor;
@@ -200,9 +200,9 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
     if (transport.rank() > 0) transport.receive(0, slice.bytes);
   }
   for (int rank = 1; inputs && rank < transport.size(); ++rank) {
-    for (const PositionSpan& queries : holding(rank).mask_queries) {
-      for (const PositionSpan& keys : holding(rank).mask_keys) {
-        const std::vector<std::byte> packed = pack_box(*inputs->mask(), box_of(holding(rank), queries, keys));
+    for (const PositionSpan& queries : shard(rank).mask_queries) {
+      for (const PositionSpan& keys : shard(rank).mask_keys) {
+        const std::vector<std::byte> packed = pack_box(*inputs->mask(), box_of(shard(rank), queries, keys));
         transport.send(rank, packed);
         transport.wait();
       }
@@ -211,7 +211,7 @@ void Share::scatter_masks(const Inputs* inputs, const Extras& extras, Transport&
   transport.wait();
 }
 
-void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport) {
+void LocalTensors::scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport) {
   rows.clear();
   if (!extras.blocks && !extras.keep) return;
   const auto pack = [&](const ConstTensor* from, const std::array<PositionSpan, 4>& box,
@@ -221,23 +221,23 @@ void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Trans
     const std::vector<std::byte> packed = pack_box(*from, box);
     std::memcpy(to.data(), packed.data(), packed.size());
   };
-  const auto pack_blocks = [&](const Holding& holding, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
+  const auto pack_blocks = [&](const Shard& shard, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
     if (!extras.blocks) return;
     pack(inputs ? inputs->blocks() : nullptr,
-         {PositionSpan{0, call_.batch}, holding.mask_heads, block_rows_of(queries, call_.blocks->rows),
+         {PositionSpan{0, call_.batch}, shard.mask_heads, block_rows_of(queries, call_.blocks->rows),
           PositionSpan{0, block_columns(call_)}},
          to);
   };
-  const auto pack_keep = [&](const Holding& holding, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
+  const auto pack_keep = [&](const Shard& shard, const PositionSpan& queries, std::vector<std::uint8_t>& to) {
     if (!extras.keep) return;
     pack(inputs ? inputs->keep() : nullptr,
-         {PositionSpan{0, call_.batch}, holding.mask_heads, queries, PositionSpan{0, call_.key_length}}, to);
+         {PositionSpan{0, call_.batch}, shard.mask_heads, queries, PositionSpan{0, call_.key_length}}, to);
   };
-  for (const PositionSpan& queries : holding().mask_queries) {
+  for (const PositionSpan& queries : shard().mask_queries) {
     RowSlice& slice = rows.emplace_back();
     slice.queries = queries;
-    pack_blocks(holding(), queries, slice.blocks);
-    pack_keep(holding(), queries, slice.keep);
+    pack_blocks(shard(), queries, slice.blocks);
+    pack_keep(shard(), queries, slice.keep);
     if (!inputs) {
       transport.receive(0, writable_bytes_of(slice.blocks));
       transport.receive(0, writable_bytes_of(slice.keep));
@@ -245,7 +245,7 @@ void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Trans
   }
   for (RowSlice& slice : rows) {
     const auto view = [&](const std::vector<std::uint8_t>& bytes, std::int64_t rows_of_slice, std::int64_t columns) {
-      const std::int64_t heads = extent(holding().mask_heads);
+      const std::int64_t heads = extent(shard().mask_heads);
       return ConstTensor{bytes.data(),
                          DType::boolean,
                          {call_.batch, heads, rows_of_slice, columns},
@@ -258,10 +258,10 @@ void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Trans
     if (extras.keep) slice.keep_view = view(slice.keep, extent(slice.queries), call_.key_length);
   }
   for (int rank = 1; inputs && rank < transport.size(); ++rank) {
-    for (const PositionSpan& queries : holding(rank).mask_queries) {
+    for (const PositionSpan& queries : shard(rank).mask_queries) {
       std::vector<std::uint8_t> blocks, keep;
-      pack_blocks(holding(rank), queries, blocks);
-      pack_keep(holding(rank), queries, keep);
+      pack_blocks(shard(rank), queries, blocks);
+      pack_keep(shard(rank), queries, keep);
       transport.send(rank, bytes_of(blocks));
       transport.send(rank, bytes_of(keep));
       transport.wait();
@@ -270,7 +270,7 @@ void Share::scatter_row_slices(const Inputs* inputs, const Extras& extras, Trans
   transport.wait();
 }
 
-std::size_t Share::bytes() const {
+std::size_t LocalTensors::bytes() const {
   std::size_t all = q.size() + k.size() + v.size();
   for (const MaskSlice& slice : masks) all += slice.bytes.size();
   for (const RowSlice& slice : rows) all += slice.blocks.size() + slice.keep.size();

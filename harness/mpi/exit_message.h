@@ -9,14 +9,14 @@ namespace attest {
 
 /// A child process waits for the end of this one and then writes the line to stderr. It leaves this process's group, so
 /// that what kills the group leaves it its moment, and holds no other descriptor of this process.
-class LastWord {
+class ExitMessage {
  public:
   /// `line` without its end. Where no process can be had, it will not be said.
-  explicit LastWord(const std::string& line);
+  explicit ExitMessage(const std::string& line);
   /// As withdraw().
-  ~LastWord();
-  LastWord(const LastWord&) = delete;
-  LastWord& operator=(const LastWord&) = delete;
+  ~ExitMessage();
+  ExitMessage(const ExitMessage&) = delete;
+  ExitMessage& operator=(const ExitMessage&) = delete;
 
   /// From now on nothing is said.
   void withdraw();

@@ -1,5 +1,5 @@
 // Tensors on their way to a worker.
-#include "harness/backends/isolation/parcels.h"
+#include "harness/backends/isolation/serialized_inputs.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace attest {
 namespace {
 
 /// Every input arrives with its numbers; what a case doesn't have stays absent.
-TEST(Parcels, BringInputsOverUnchanged) {
+TEST(SerializedInputs, BringInputsOverUnchanged) {
   for (const char* line :
        {"batch=2 heads=4/2 seq=5x9 dim=8/4 causal align=bottom-right mask=add:BHQK:neginf(0.3) alibi sinks",
         "batch=3 heads=2 seq=4x50 dim=8 lengths=50,17,4 paged=16", "batch=2 seq=7 dim=4 lengths=q:7,3/k:7,3 layout=thd",
@@ -22,12 +22,12 @@ TEST(Parcels, BringInputsOverUnchanged) {
     const Problem problem = parse_case(line);
     const CaseInputs made = make_inputs(problem);
     const Inputs sent = made.views();
-    const InputParcel parcel(sent, page_size());
+    const SerializedInputs serialized(sent, page_size());
     SharedFile file;
-    file.reserve(parcel.regions().end());
-    parcel.copy_to(file);
-    const GuardedArea area(file.descriptor(), regions_from(describe_regions(parcel.regions())), false);
-    const UnpackedInputs got(Json::parse(parcel.description().dump()), area);
+    file.reserve(serialized.regions().end());
+    serialized.copy_to(file);
+    const GuardedArea area(file.descriptor(), regions_from(describe_regions(serialized.regions())), false);
+    const UnpackedInputs got(Json::parse(serialized.description().dump()), area);
     for (const TensorRow& row : tensor_rows()) {
       if (is_output(row.id)) continue;
       const ConstTensor &from = sent.at(row.id), &to = got.inputs.at(row.id);
@@ -40,17 +40,17 @@ TEST(Parcels, BringInputsOverUnchanged) {
   }
 }
 
-TEST(Parcels, OneMemoryForTwoTensorsStaysOne) {
+TEST(SerializedInputs, OneMemoryForTwoTensorsStaysOne) {
   const CaseInputs made = make_inputs(parse_case("seq=5x7 dim=4"));
   for (const bool shared : {false, true}) {
     Inputs sent = made.views();
     if (shared) sent.set(TensorId::v, sent.k());
-    const InputParcel parcel(sent, page_size());
+    const SerializedInputs serialized(sent, page_size());
     SharedFile file;
-    file.reserve(parcel.regions().end());
-    parcel.copy_to(file);
-    const GuardedArea area(file.descriptor(), regions_from(describe_regions(parcel.regions())), false);
-    const UnpackedInputs got(Json::parse(parcel.description().dump()), area);
+    file.reserve(serialized.regions().end());
+    serialized.copy_to(file);
+    const GuardedArea area(file.descriptor(), regions_from(describe_regions(serialized.regions())), false);
+    const UnpackedInputs got(Json::parse(serialized.description().dump()), area);
     EXPECT_EQ(got.inputs.k().data == got.inputs.v().data, shared);
     EXPECT_NE(got.inputs.q().data, got.inputs.k().data);
     EXPECT_EQ(std::memcmp(got.inputs.v().data, sent.v().data, span_bytes(sent.v())), 0);

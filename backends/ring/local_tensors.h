@@ -25,7 +25,7 @@ std::int64_t length_of(const Spans& spans);
 Spans whole(std::int64_t length);
 
 /// What a rank holds of a call, all batches of it.
-struct Holding {
+struct Shard {
   PositionSpan query_heads, key_heads;  ///< of q, and of k and v
   Spans queries, keys;                  ///< rows of q; rows of k and v
   PositionSpan mask_heads;              ///< of mask, blocks and keep
@@ -46,18 +46,18 @@ struct RowSlice {
   ConstTensor block_view, keep_view;  ///< of them
 };
 
-/// The tensors of a holding. Every rank of the group makes one for each plan, and calls scatter() together.
-class Share {
+/// The tensors of a shard. Every rank of the group makes one for each plan, and calls scatter() together.
+class LocalTensors {
  public:
-  /// `holdings`: of every rank.
-  Share(const Call& call, std::vector<Holding> holdings, int rank);
+  /// `shards`: of every rank.
+  LocalTensors(const Call& call, std::vector<Shard> shards, int rank);
 
   /// Brings every rank what it holds; `inputs` are given on rank 0 alone, in any layout.
   void scatter(const Inputs* inputs, Transport& transport);
 
   int rank() const { return rank_; }
-  const Holding& holding() const { return holdings_[static_cast<std::size_t>(rank_)]; }
-  const Holding& holding(int rank) const { return holdings_[static_cast<std::size_t>(rank)]; }
+  const Shard& shard() const { return shards_[static_cast<std::size_t>(rank_)]; }
+  const Shard& shard(int rank) const { return shards_[static_cast<std::size_t>(rank)]; }
 
   std::vector<std::byte> q, k, v;  ///< B, heads, rows, D
   std::vector<MaskSlice> masks;
@@ -90,7 +90,7 @@ class Share {
   void scatter_row_slices(const Inputs* inputs, const Extras& extras, Transport& transport);
 
   const Call& call_;
-  std::vector<Holding> holdings_;
+  std::vector<Shard> shards_;
   int rank_;
 };
 

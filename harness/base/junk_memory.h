@@ -12,17 +12,17 @@ namespace attest {
 /// Large blocks come from the system as zeros, and code that counts on that is right until memory is used again. With
 /// glibc's allocator malloc and new fill what they hand out with bytes 0xfe, a large negative number in every
 /// floating-point type or a NaN; elsewhere, and for pools of an implementation's own, nothing changes.
-class SpoiledMemory {
+class JunkMemory {
  public:
-  SpoiledMemory() {
+  JunkMemory() {
     fill_with_complement_of(0x01);
     ++alive_;
   }
-  ~SpoiledMemory() {
+  ~JunkMemory() {
     if (--alive_ == 0) fill_with_complement_of(0);
   }
-  SpoiledMemory(const SpoiledMemory&) = delete;
-  SpoiledMemory& operator=(const SpoiledMemory&) = delete;
+  JunkMemory(const JunkMemory&) = delete;
+  JunkMemory& operator=(const JunkMemory&) = delete;
 
   /// Whether one lives in this thread: a worker process is told to do the same.
   static bool alive() { return alive_ > 0; }

@@ -1,4 +1,4 @@
-#include "tests/mutants/telling.h"
+#include "tests/mutants/distinguishing.h"
 
 #include <fmt/format.h>
 
@@ -309,7 +309,8 @@ class Search {
 
 }  // namespace
 
-void print_telling(bool pairs, const std::vector<std::string>& suites, std::uint64_t seed, const std::string& known) {
+void print_distinguishing(bool pairs, const std::vector<std::string>& suites, std::uint64_t seed,
+                          const std::string& known) {
   Search search(known, seed);
   for (const std::string& suite : suites) {
     search.look_at(load_suite(find_suite(suite)));

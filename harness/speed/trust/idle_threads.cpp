@@ -1,4 +1,4 @@
-#include "harness/speed/trust/resting_threads.h"
+#include "harness/speed/trust/idle_threads.h"
 
 #include <algorithm>
 #include <chrono>
@@ -43,8 +43,8 @@ std::set<int> at_work() {
 
 }  // namespace
 
-bool RestingThreads::settle() const {
-  const auto known = [&](int thread) { return restless_.contains(thread); };
+bool IdleThreads::wait_until_idle() const {
+  const auto known = [&](int thread) { return busy_.contains(thread); };
   for (const Stopwatch watch; watch.seconds() < kLongest && !interrupted;) {
     const std::set<int> wanting = runnable();
     if (std::all_of(wanting.begin(), wanting.end(), known)) return true;
@@ -53,24 +53,24 @@ bool RestingThreads::settle() const {
   return interrupted;
 }
 
-int RestingThreads::blame(const std::string& owner) {
+int IdleThreads::attribute(const std::string& owner) {
   int added = 0;
-  for (const int thread : at_work()) added += restless_.try_emplace(thread, owner).second ? 1 : 0;
+  for (const int thread : at_work()) added += busy_.try_emplace(thread, owner).second ? 1 : 0;
   return added;
 }
 
-void RestingThreads::look_again() {
-  if (restless_.empty()) return;
+void IdleThreads::look_again() {
+  if (busy_.empty()) return;
   const std::set<int> working = at_work();
-  std::erase_if(restless_, [&](const auto& one) { return !working.contains(one.first); });
+  std::erase_if(busy_, [&](const auto& one) { return !working.contains(one.first); });
 }
 
-bool RestingThreads::left_by(const std::string& owner) const {
-  return std::any_of(restless_.begin(), restless_.end(), [&](const auto& one) { return one.second == owner; });
+bool IdleThreads::left_by(const std::string& owner) const {
+  return std::any_of(busy_.begin(), busy_.end(), [&](const auto& one) { return one.second == owner; });
 }
 
-RestingThreads& resting_threads() {
-  static RestingThreads threads;
+IdleThreads& idle_threads() {
+  static IdleThreads threads;
   return threads;
 }
 

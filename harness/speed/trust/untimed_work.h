@@ -29,7 +29,6 @@ enum class Evidence : std::uint8_t { suspicion, proof };
 /// once, and is a reason to measure more. Where the device is the processor, the process's own time on it is compared
 /// and not the time on the wall, which neighbours share; of a first download the shorter of the two, for threads that
 /// turn in a circle beside it cost time, too.
-NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& yardstick,
-                                 Evidence wanted = Evidence::proof);
+NoSpeedReason untimed_work(const StepSamples& steps, const MachineLimits& limits, Evidence wanted = Evidence::proof);
 
 }  // namespace attest

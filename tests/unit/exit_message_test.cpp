@@ -1,5 +1,5 @@
 // What a process says when it dies.
-#include "harness/mpi/last_word.h"
+#include "harness/mpi/exit_message.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -36,45 +36,45 @@ std::string said_by(const std::function<void()>& act) {
   return said;
 }
 
-TEST(LastWord, IsSaidByWhoIsKilled) {
+TEST(ExitMessage, IsSaidByWhoIsKilled) {
   EXPECT_EQ(said_by([] {
-              const LastWord word("gone");
+              const ExitMessage word("gone");
               raise(SIGKILL);
             }),
             "gone\n");
 }
 
-TEST(LastWord, IsSaidWhereTheWholeGroupIsKilled) {
+TEST(ExitMessage, IsSaidWhereTheWholeGroupIsKilled) {
   EXPECT_EQ(said_by([] {
-              const LastWord word("all are gone");
+              const ExitMessage word("all are gone");
               usleep(50000);  // until the child has left the group
               kill(0, SIGKILL);
             }),
             "all are gone\n");
 }
 
-TEST(LastWord, IsSaidByWhoLeavesAtOnce) {
+TEST(ExitMessage, IsSaidByWhoLeavesAtOnce) {
   EXPECT_EQ(said_by([] {
-              const LastWord word("left");
+              const ExitMessage word("left");
               _exit(9);
             }),
             "left\n");
 }
 
-TEST(LastWord, IsNotSaidAfterAnOrdinaryEnd) {
-  EXPECT_EQ(said_by([] { const LastWord word("gone"); }), "");
+TEST(ExitMessage, IsNotSaidAfterAnOrdinaryEnd) {
+  EXPECT_EQ(said_by([] { const ExitMessage word("gone"); }), "");
   EXPECT_EQ(said_by([] {
-              LastWord word("gone");
+              ExitMessage word("gone");
               word.withdraw();
               raise(SIGKILL);
             }),
             "");
 }
 
-TEST(LastWord, IsNotHeldBackByProcessesThatWereStarted) {
+TEST(ExitMessage, IsNotHeldBackByProcessesThatWereStarted) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(said_by([] {
-              const LastWord word("gone");
+              const ExitMessage word("gone");
               if (std::system("exec sleep 20 2>/dev/null >/dev/null &") != 0) _exit(1);
               raise(SIGKILL);
             }),

@@ -1,4 +1,4 @@
-#include "harness/speed/trust/outside_run.h"
+#include "harness/speed/trust/untimed_work.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ struct Rule {
 
 }  // namespace
 
-NoSpeedReason worked_outside_run(const StepSamples& steps, const Yardstick& y, Evidence wanted) {
+NoSpeedReason untimed_work(const StepSamples& steps, const MachineLimits& y, Evidence wanted) {
   const Rule nearly_always{wanted};
   const double run = median(steps.run), upload = median(steps.upload), download = median(steps.download);
   const double shortest_run = y.peak > 0 ? y.operations / y.peak : 0;

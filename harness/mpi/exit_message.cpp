@@ -1,4 +1,4 @@
-#include "harness/mpi/last_word.h"
+#include "harness/mpi/exit_message.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ namespace {
 
 }  // namespace
 
-LastWord::LastWord(const std::string& line) {
+ExitMessage::ExitMessage(const std::string& line) {
   const std::string whole = line + "\n";
   int ends[2];
   // Workers must not keep the pipe open.
@@ -42,9 +42,9 @@ LastWord::LastWord(const std::string& line) {
     pipe_ = ends[1];
 }
 
-LastWord::~LastWord() { withdraw(); }
+ExitMessage::~ExitMessage() { withdraw(); }
 
-void LastWord::withdraw() {
+void ExitMessage::withdraw() {
   if (pipe_ < 0) return;
   const char byte = 1;
   while (write(pipe_, &byte, 1) < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-#include "harness/speed/trust/resting_threads.h"
+#include "harness/speed/trust/idle_threads.h"
 
 #include <gtest/gtest.h>
 
@@ -20,35 +20,35 @@ std::jthread waiting_for(std::chrono::milliseconds time) {
   });
 }
 
-TEST(RestingThreads, NobodyIsWaitedForWhereAllRest) {
-  RestingThreads threads;
+TEST(IdleThreads, NobodyIsWaitedForWhereAllRest) {
+  IdleThreads threads;
   const Stopwatch watch;
-  EXPECT_TRUE(threads.settle());
-  EXPECT_LT(watch.seconds(), RestingThreads::kLongest);
-  EXPECT_EQ(threads.blame("x"), 0);
+  EXPECT_TRUE(threads.wait_until_idle());
+  EXPECT_LT(watch.seconds(), IdleThreads::kLongest);
+  EXPECT_EQ(threads.attribute("x"), 0);
 }
 
-TEST(RestingThreads, APoolThatWaitsForAWhileIsWaitedFor) {
-  RestingThreads threads;
+TEST(IdleThreads, APoolThatWaitsForAWhileIsWaitedFor) {
+  IdleThreads threads;
   const std::jthread pool = waiting_for(200ms);
   const Stopwatch watch;
-  EXPECT_TRUE(threads.settle());
+  EXPECT_TRUE(threads.wait_until_idle());
   EXPECT_GT(watch.seconds(), 0.15);
 }
 
-TEST(RestingThreads, WhoNeverRestsIsKnownAndNoLongerWaitedFor) {
-  RestingThreads threads;
+TEST(IdleThreads, WhoNeverRestsIsKnownAndNoLongerWaitedFor) {
+  IdleThreads threads;
   std::jthread first = waiting_for(1h);
-  EXPECT_FALSE(threads.settle());
-  EXPECT_EQ(threads.blame("mine"), 1);
+  EXPECT_FALSE(threads.wait_until_idle());
+  EXPECT_EQ(threads.attribute("mine"), 1);
   EXPECT_TRUE(threads.left_by("mine"));
   EXPECT_FALSE(threads.left_by("other"));
-  EXPECT_TRUE(threads.settle());
+  EXPECT_TRUE(threads.wait_until_idle());
 
   std::jthread second = waiting_for(1h);
-  EXPECT_FALSE(threads.settle()) << "another one";
-  EXPECT_EQ(threads.blame("other"), 1) << "the first stays whose it was";
-  EXPECT_EQ(threads.restless().size(), 2u);
+  EXPECT_FALSE(threads.wait_until_idle()) << "another one";
+  EXPECT_EQ(threads.attribute("other"), 1) << "the first stays whose it was";
+  EXPECT_EQ(threads.busy_threads().size(), 2u);
 
   first.request_stop();
   first.join();
