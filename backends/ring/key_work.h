@@ -21,11 +21,11 @@ class KeyWork : public WorkOf<Real> {
 
  protected:
   void attend() override {
-    const LocalTensors& share = this->local_;
+    const LocalTensors& local = this->local_;
     PartAttention<Real>& attention = this->attention_;
     attention.begin();
     attention.attend(
-        {share.k.data(), share.v.data(), share.shard().keys, {0, this->call_.batch}, {0, this->call_.key_heads}},
+        {local.k.data(), local.v.data(), local.shard().keys, {0, this->call_.batch}, {0, this->call_.key_heads}},
         [] {});
     std::exception_ptr failure;
     if (this->transport_.rank() > 0) {

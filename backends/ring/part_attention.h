@@ -35,10 +35,10 @@ class PartAttention {
  public:
   /// `share` holds q for these queries, and what hides keys from them. Sinks are of the parts `with_sinks` alone. The
   /// scores' stages are kept for `stage_keys`. All but the values outlive it.
-  PartAttention(const Call& call, const LocalTensors& share, int threads, PositionSpan heads, Spans queries,
+  PartAttention(const Call& call, const LocalTensors& local, int threads, PositionSpan heads, Spans queries,
                 Spans stage_keys, bool with_sinks)
       : call_(call),
-        local_(share),
+        local_(local),
         heads_(heads),
         queries_(std::move(queries)),
         stage_keys_(std::move(stage_keys)),
