@@ -1,4 +1,4 @@
-// Public: outputs whose surroundings are watched.
+// Public: outputs with memory around them that must not change.
 #pragma once
 
 #include "harness/comparison/guarded_outputs.h"

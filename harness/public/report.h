@@ -1,4 +1,4 @@
-// Public: verdicts told: console, JSON Lines, JUnit, summary and annotations of a CI.
+// Public: verdicts as text: console, JSON Lines, JUnit, summary and annotations of a CI.
 #pragma once
 
 #include "harness/report/report.h"

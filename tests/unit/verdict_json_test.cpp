@@ -145,6 +145,15 @@ TEST(VerdictJson, ComesBackAsItWas) {
   }
 }
 
+TEST(VerdictJson, ReadsTheOldNameOfInconclusive) {
+  OrderedJson json = verdict_to_json(sample(Status::inconclusive, 0, 0.5));
+  EXPECT_EQ(json.at("status"), "inconclusive");
+  json["status"] = "mistrusted";
+  const auto got = verdict_from_json(json);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->status, Status::inconclusive);
+}
+
 TEST(VerdictJson, IsTheLineThatOthersReadAlready) {
   Verdict v = sample(Status::suspect, 0x1bf, kInfinity);
   v.reason = "far off";
