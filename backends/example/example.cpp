@@ -25,7 +25,7 @@ struct Stored {
 };
 inline Stored where_is(const Inputs& inputs, std::int64_t b, std::int64_t j) {
   if (inputs.page_table()) return {false, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
-  const std::int64_t past = inputs.past_k().shape[2];
+  const std::int64_t past = inputs.past_length(b);
   if (j < past) return {true, b, j};
   return {false, b, j - past};
 }
@@ -98,7 +98,7 @@ class ExamplePlan : public Plan {
  private:
   /// Keys and values of one head as dense rows, from wherever they are stored: strided, cached, paged or packed.
   void read_keys(std::int64_t b, std::int64_t group) {
-    const std::int64_t stored = p_.packed_sequences() || p_.page_size ? p_.key_count(b) : p_.key_length;
+    const std::int64_t stored = p_.stored_keys(b);
     for (std::int64_t j = 0; j < stored; ++j) {
       const Stored at = where_is(inputs_, b, j);
       support::read_row(at.past ? inputs_.past_k() : inputs_.k(), at.batch, group, at.row,

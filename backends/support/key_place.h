@@ -23,7 +23,7 @@ inline KeyPlace find_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
     at.row -= page * size;
     at.batch = static_cast<const std::int32_t*>(table->data)[b * table->strides[0] + page * table->strides[3]];
   } else if (inputs.past_k().data) {
-    at.row -= inputs.past_k().shape[2];
+    at.row -= inputs.past_length(b);
     at.past = at.row < 0;  // the past ends where the new keys begin
     if (at.past) at.row = j;
   }

@@ -59,7 +59,7 @@ class Visibility {
     Segment s{0, 0, p.query_count(b), p.key_count(b)};
     if (!segments_.empty()) s = segments_[segment_of_row_[static_cast<std::size_t>(i)]];
     std::int64_t offset = p.align == Align::bottom_right ? s.keys - s.queries : 0;
-    if (p.past > 0) offset = p.past;
+    if (p.past > 0) offset = p.past_lengths.empty() ? p.past : p.past_lengths[static_cast<std::size_t>(b)];
     const std::int64_t diagonal = i - s.first_query + offset;
     row.diagonal = s.first_key + diagonal;
     if (i >= p.query_count(b)) return row;  // padding sees nothing

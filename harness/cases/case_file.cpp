@@ -34,7 +34,8 @@ class FileCase {
     check_memory(problem_, name_);
     result.inputs = read_inputs();
     std::set<std::string> inputs = {
-        "q", "k", "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k", "page_table"};
+        "q",          "k",           "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k",
+        "page_table", "past_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
     return result;
@@ -154,8 +155,8 @@ class FileCase {
       fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
     }
     if (problem_.layout != p.layout || (p.lengths && problem_.lengths != p.lengths) ||
-        problem_.page_size != p.page_size) {
-      fail("metadata options: layout, cumulative lengths and pages come from the file's tensors");
+        problem_.page_size != p.page_size || (p.past > 0 && problem_.past_lengths != p.past_lengths)) {
+      fail("metadata options: layout, cumulative lengths, pages and cached lengths come from the file's tensors");
     }
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
     if (!page_table_) return;
@@ -184,7 +185,8 @@ class FileCase {
 
   /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
   void read_past(Problem& p, std::int64_t heads) const {
-    const FileTensor *k = find("past_k"), *v = find("past_v");
+    const FileTensor *k = find("past_k"), *v = find("past_v"), *counts = find("past_lengths");
+    if (counts && !k) fail("past_lengths belong to past_k and past_v, which are missing");
     if (!k && !v) return;
     if (!k || !v) fail("past_k and past_v belong together; one is missing");
     const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
@@ -199,6 +201,7 @@ class FileCase {
     if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
     p.past = k->shape[2];
     p.key_length += p.past;
+    if (counts) p.past_lengths = counts_of_past(*counts, name_, p.batch, p.past);
   }
 
   void read_mask_spec(Problem& p) {

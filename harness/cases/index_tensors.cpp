@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -37,6 +39,32 @@ std::vector<std::int64_t> lengths_of_starts(const FileTensor& starts, const std:
         fmt::format("{}: {} ends at {} and leaves {} of {} rows over", where, name, last, rows - last, rows));
   }
   return lengths;
+}
+
+std::vector<std::int64_t> counts_of_past(const FileTensor& counts, const std::string& where, std::int64_t batch,
+                                         std::int64_t most) {
+  require_integers(counts, where, "past_lengths", 1);
+  if (counts.size() != batch) {
+    throw UserError(fmt::format("{}: past_lengths {}: a count for each of {} batches is wanted", where,
+                                counts.shape_text(), batch));
+  }
+  std::vector<std::int64_t> list;
+  std::int64_t longest = 0, shortest = most;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto count = static_cast<std::int64_t>(counts.at(b));
+    if (count < 0 || count > most) {
+      throw UserError(
+          fmt::format("{}: past_lengths[{}] = {} is out of range: past_k has {} rows", where, b, count, most));
+    }
+    longest = std::max(longest, count);
+    shortest = std::min(shortest, count);
+    list.push_back(count);
+  }
+  if (longest != most && batch > 0) {
+    throw UserError(fmt::format("{}: past_lengths: the longest has {} keys and past_k {} rows; cut past_k and past_v",
+                                where, longest, most));
+  }
+  return shortest == most ? std::vector<std::int64_t>{} : list;
 }
 
 void check_page_table(const FileTensor& table, const std::string& where, const std::vector<std::int64_t>& used,

@@ -14,6 +14,10 @@ namespace attest {
 std::vector<std::int64_t> lengths_of_starts(const FileTensor& starts, const std::string& where, const std::string& name,
                                             std::int64_t rows);
 
+/// Cached keys of each batch: [batch] integers up to `most`, one of which is `most`. The list is empty where all are.
+std::vector<std::int64_t> counts_of_past(const FileTensor& counts, const std::string& where, std::int64_t batch,
+                                         std::int64_t most);
+
 /// A page table: [batch, n] integers. Entry (b, i) is looked at when sequence b has keys there (`used[b]` pages), and
 /// must then lie in [0, pages).
 void check_page_table(const FileTensor& table, const std::string& where, const std::vector<std::int64_t>& used,

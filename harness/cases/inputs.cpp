@@ -170,6 +170,7 @@ Inputs CaseInputs::views() const {
 void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   if (has_tensor(p, TensorId::slopes)) fill_with(inputs.add(p, TensorId::slopes), make_slopes(p));
   if (has_tensor(p, TensorId::sinks)) fill_with(inputs.add(p, TensorId::sinks), make_sinks(p));
+  if (has_tensor(p, TensorId::past_lengths)) fill_with(inputs.add(p, TensorId::past_lengths), p.past_lengths);
   if (has_tensor(p, TensorId::page_table)) fill_with(inputs.add(p, TensorId::page_table), make_page_table(p));
   if (has_tensor(p, TensorId::blocks)) {
     TensorStorage& blocks = inputs.add(p, TensorId::blocks);

@@ -95,6 +95,18 @@ std::optional<std::string> random_sample(const Option& option, const Problem& pr
   return list;
 }
 
+/// One count for each batch, none above Lk; a batch that grew has what the last had.
+void fit_past_lengths(Problem& p) {
+  if (p.past_lengths.empty()) return;
+  p.past_lengths.resize(static_cast<std::size_t>(p.batch), p.past_lengths.back());
+  for (std::int64_t& count : p.past_lengths) count = std::min(count, p.key_length);
+  const Option& past = *find_option("past");
+  if (p.batch > 0)
+    past.parse(p, {joined(p.past_lengths, integer_text), 1});
+  else
+    past.drop(p);
+}
+
 void fit_to_sizes(Problem& p) {
   if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
   if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
@@ -112,6 +124,7 @@ void fit_to_sizes(Problem& p) {
       option.parse(p, {integer_text(extent_of(p, *option.at_most)), 1});
     }
   }
+  fit_past_lengths(p);
   if (p.lengths) {
     fit_lengths(p.lengths->query, static_cast<std::size_t>(p.batch), p.query_length);
     fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);

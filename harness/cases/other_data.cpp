@@ -115,7 +115,8 @@ void change_data(const Call& call, CaseInputs& inputs) {
         if (!call.sink_values.empty()) break;
         each_element<double>(tensor.memory(), [](double sink, std::size_t) { return sink == 0 ? 1 : -sink; });
         break;
-      case TensorId::slopes: break;
+      case TensorId::slopes:
+      case TensorId::past_lengths: break;
       default: halve(tensor, false);  // a decay stays one
     }
   }

@@ -32,6 +32,17 @@ void draw_options(std::vector<const Option*> rows, Problem& problem, Random& ran
   }
 }
 
+/// The whole length now and then, and none at all.
+std::string random_lengths(std::int64_t batch, std::int64_t max, Random& random) {
+  std::string text;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::size_t kind = random.below(5);
+    const auto any = static_cast<std::int64_t>(random.below(static_cast<std::size_t>(max) + 1));
+    text += (b > 0 ? "," : "") + integer_text(kind == 0 ? max : kind == 1 ? 0 : any);
+  }
+  return text;
+}
+
 /// The version of the contract whose options all lines of a seed have been drawn with from the beginning.
 constexpr int kFirstVersion = 2;
 
@@ -47,18 +58,11 @@ Problem with_random_options(Problem problem, Random& random) {
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
   Random own(seed);
   draw_options(std::move(later), problem, own);
-  return problem;
-}
-
-/// The whole length now and then, and none at all.
-std::string random_lengths(std::int64_t batch, std::int64_t max, Random& random) {
-  std::string text;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::size_t kind = random.below(5);
-    const auto any = static_cast<std::int64_t>(random.below(static_cast<std::size_t>(max) + 1));
-    text += (b > 0 ? "," : "") + integer_text(kind == 0 ? max : kind == 1 ? 0 : any);
+  if (problem.past > 0 && problem.batch > 1 && own.below(3) == 0) {
+    const std::string counts = random_lengths(problem.batch, problem.past, own);
+    if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
-  return text;
+  return problem;
 }
 
 /// `parts` numbers of at least 0 that add up to `total`.

@@ -63,6 +63,7 @@ void drop_options(const Problem& now, Candidates& out) {
     if (present) out.add(change);
   };
   drop(now.lengths && !now.lengths->query.empty(), [](Problem& p) { p.lengths->query.clear(); });
+  drop(!now.past_lengths.empty(), [](Problem& p) { p.past_lengths.clear(); });
   drop(now.packed_sequences(), [](Problem& p) {
     p.layout = Layout::bhld;
     p.lengths.reset();
@@ -121,6 +122,12 @@ void shrink_values(const Problem& now, Candidates& out) {
   };
   lists(now.lengths, [](Problem& p) -> LengthSpec& { return *p.lengths; });
   lists(now.segments, [](Problem& p) -> LengthSpec& { return *p.segments; });
+  for (std::size_t n = 0; out.wanted() && n < now.past_lengths.size(); ++n) {
+    towards(out, now.past_lengths[n], 0, [n](Problem& p, std::int64_t to) {
+      p.past_lengths[n] = to;
+      fit_to_sizes(p);
+    });
+  }
   for (std::size_t n = 0; now.segments && now.segments->key.size() > 1 && n < now.segments->key.size(); ++n) {
     out.add([n](Problem& p) {
       const auto at = static_cast<std::ptrdiff_t>(n);

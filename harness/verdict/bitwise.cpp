@@ -62,7 +62,8 @@ class Runs {
 }  // namespace
 
 std::optional<OneSequence> one_sequence(const Call& p, const Inputs& inputs, std::int64_t b) {
-  if (p.batch < 2 || p.packed_sequences() || (p.dropout > 0 && !inputs.keep())) return std::nullopt;
+  if (p.batch < 2 || p.packed_sequences() || !p.past_lengths.empty() || (p.dropout > 0 && !inputs.keep()))
+    return std::nullopt;
   OneSequence one{p, inputs};
   one.call.batch = 1;
   if (p.lengths) {

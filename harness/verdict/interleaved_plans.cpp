@@ -73,6 +73,7 @@ Problem same_sizes_other_values(const Problem& problem) {
     change_lengths(p.lengths->key, p.key_length);
     change_lengths(p.lengths->query, p.query_length);
   });
+  try_change(other, [](Problem& p) { std::ranges::reverse(p.past_lengths); });
   try_change(other, [](Problem& p) {
     if (!p.alibi) return;
     if (p.alibi_slopes.empty()) p.alibi_slopes = published_alibi_slopes(p.query_heads);

@@ -158,7 +158,16 @@ constexpr KnownMistake kMistakes[] = {
        return true;
      }},
     {"past_without_offset", "cached keys that don't move the diagonal",
-     [](MistakenCall& c) { return std::exchange(c.problem.past, 0) > 0 && c.problem.uses_diagonal(); }},
+     [](MistakenCall& c) {
+       const bool ragged = !c.problem.past_lengths.empty();
+       return !ragged && std::exchange(c.problem.past, 0) > 0 && c.problem.uses_diagonal();
+     }},
+    {"largest_past_for_all", "the longest sequence's cached keys move the diagonal of all",
+     [](MistakenCall& c) {
+       const bool ragged = c.problem.page_size && !c.problem.past_lengths.empty();
+       if (ragged) c.problem.past_lengths.clear();
+       return ragged && c.problem.uses_diagonal();
+     }},
     {"window_ignored", "the window ignored",
      [](MistakenCall& c) {
        const bool given = has_window(c.problem);
@@ -342,7 +351,7 @@ constexpr KnownMistake kMistakes[] = {
     {"alibi_without_offset", "ALiBi's distances counted from the top-left corner",
      [](MistakenCall& c) {
        const bool alone = !c.problem.causal && !has_window(c.problem);
-       if (!c.problem.alibi || !alone || c.problem.segments) return false;
+       if (!c.problem.alibi || !alone || c.problem.segments || !c.problem.past_lengths.empty()) return false;
        const bool moved = c.problem.past > 0 || c.problem.align == Align::bottom_right;
        c.problem.align = Align::top_left;
        c.problem.past = 0;

@@ -16,11 +16,17 @@ std::int64_t Call::query_count(std::int64_t b) const {
 
 std::int64_t Call::key_count(std::int64_t b) const {
   const auto at = static_cast<std::size_t>(b);
-  return lengths && at < lengths->key.size() ? lengths->key[at] : key_length;
+  const std::int64_t given = lengths && at < lengths->key.size() ? lengths->key[at] : key_length;
+  return page_size || past_lengths.empty() ? given : std::min(given, key_length - past + past_length(b));
+}
+
+std::int64_t Call::stored_keys(std::int64_t b) const {
+  if (packed_sequences() || page_size) return key_count(b);
+  return key_length - past + past_length(b);
 }
 
 std::int64_t Call::diagonal_offset(std::int64_t b) const {
-  if (past > 0) return past;
+  if (past > 0) return past_length(b);
   return align == Align::bottom_right ? key_count(b) - query_count(b) : 0;
 }
 

@@ -23,6 +23,7 @@ enum class TensorId : std::uint8_t {
   mask,
   past_k,
   past_v,
+  past_lengths,
   page_table,
   blocks,
   slopes,
@@ -50,10 +51,10 @@ inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
 template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
-inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "page_table", "blocks",
-                                                    "slopes", "sinks", "keep", "decay", "beta", "state", "out", "lse",
-                                                    "raw", "capped", "biased", "weights", "present_k", "present_v",
-                                                    "present_state");
+inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
+                                                    "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
+                                                    "state", "out", "lse", "raw", "capped", "biased", "weights",
+                                                    "present_k", "present_v", "present_state");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>
@@ -108,8 +109,9 @@ struct Call {
   bool sinks = false;
   std::vector<double> sink_values;
   double dropout = 0;
-  std::uint64_t dropout_seed = 0;  ///< 0 without dropout
-  std::int64_t past = 0;
+  std::uint64_t dropout_seed = 0;          ///< 0 without dropout
+  std::int64_t past = 0;                   ///< cached keys, the most that any batch has
+  std::vector<std::int64_t> past_lengths;  ///< those of each batch where they differ, or empty
   std::optional<std::int64_t> page_size;
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
@@ -132,7 +134,13 @@ struct Call {
   std::int64_t key_count(std::int64_t b) const;
   /// Of these, the queries and keys that have storage: packed sequences and pages leave out what lies beyond a length.
   std::int64_t stored_queries(std::int64_t b) const { return packed_sequences() ? query_count(b) : query_length; }
-  std::int64_t stored_keys(std::int64_t b) const { return packed_sequences() || page_size ? key_count(b) : key_length; }
+  std::int64_t stored_keys(std::int64_t b) const;
+  /// Cached keys of batch b. Its new keys are numbered from there on.
+  std::int64_t past_length(std::int64_t b) const {
+    return past_lengths.empty() ? past : past_lengths[static_cast<std::size_t>(b)];
+  }
+  /// Whether each of the Lk keys of each batch has storage.
+  bool stores_every_key() const { return !packed_sequences() && !page_size && past_lengths.empty(); }
   /// Query i of batch b stands on the diagonal at key i + offset. Segments have diagonals of their own.
   std::int64_t diagonal_offset(std::int64_t b) const;
   /// Sequences without padding, one after another (layout thd): rows beyond a length are not stored at all.

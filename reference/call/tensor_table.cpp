@@ -21,6 +21,7 @@ constexpr TensorRow kRows[] = {
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::storage, kHasPast},
     {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::storage, kHasPast},
+    {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }},
     {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }},
     {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }},
     {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }},

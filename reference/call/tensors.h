@@ -60,6 +60,8 @@ class Inputs : public Tensors<const void> {
   const ConstTensor& state() const { return at(TensorId::state); }  ///< B,Hkv,Dk,Dv
   /// B,Hq,Lq,Lk: boolean, 1 = visible, or floating, to be added.
   const ConstTensor* mask() const { return find(TensorId::mask); }
+  /// B,1,1,1: i32, how many of the cached keys each batch has; nullptr where all have the same.
+  const ConstTensor* past_lengths() const { return find(TensorId::past_lengths); }
   const ConstTensor* page_table() const { return find(TensorId::page_table); }  ///< B,1,1,pages of a sequence: i32
   const ConstTensor* blocks() const { return find(TensorId::blocks); }  ///< B,Hq,rows,columns of blocks: boolean
   const ConstTensor* slopes() const { return find(TensorId::slopes); }  ///< B,Hq,1,1: f64, of ALiBi
@@ -73,6 +75,12 @@ class Inputs : public Tensors<const void> {
   std::int64_t page(std::int64_t b, std::int64_t n) const {
     const ConstTensor& table = at(TensorId::page_table);
     return static_cast<const std::int32_t*>(table.data)[table.offset(b, 0, 0, n)];
+  }
+  /// Cached keys of batch b, in tensors of their own: 0 where there are none.
+  std::int64_t past_length(std::int64_t b) const {
+    if (!past_k().data || !past_lengths()) return past_k().shape[2];
+    const ConstTensor& list = at(TensorId::past_lengths);
+    return static_cast<const std::int32_t*>(list.data)[list.offset(b, 0, 0, 0)];
   }
   std::int64_t rows_of_page() const { return k().shape[2]; }
   bool block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {

@@ -90,11 +90,12 @@ std::optional<Fault> check_combinations(const Call& p) {
   if (p.page_size) {
     if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
   }
-  if (p.wants_scores() && (p.packed_sequences() || p.page_size)) {
-    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged"};
+  if (p.wants_scores() && !p.stores_every_key()) {
+    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged nor past=n,..."};
   }
-  if (p.wants(Output::present) && (p.packed_sequences() || p.page_size)) {
-    return Fault{"out", "present belongs to past: neither layout=thd nor paged"};
+  if (p.wants(Output::present) && !p.stores_every_key()) {
+    return Fault{"out",
+                 "present belongs to past, the same of all batches: neither layout=thd nor paged nor past=n,..."};
   }
   if (p.segments && p.past > 0) return Fault{"segments", "segments and past exclude each other"};
   return std::nullopt;
@@ -167,6 +168,10 @@ std::optional<Fault> find_fault(const Problem& p) {
   }
   if (p.past > p.key_length) {
     return Fault{"past", std::to_string(p.past) + " cached keys are more than Lk = " + std::to_string(p.key_length)};
+  }
+  if (!p.past_lengths.empty() && static_cast<std::int64_t>(p.past_lengths.size()) != p.batch) {
+    return Fault{"past", std::to_string(p.past_lengths.size()) + " counts for " + std::to_string(p.batch) +
+                             " batches; one for all, or one for each"};
   }
   if (p.prefix > p.key_length) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};

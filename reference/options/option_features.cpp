@@ -288,6 +288,7 @@ std::vector<Feature> align_features() {
       [](Problem& p, std::size_t which, std::uint64_t draw) {
         p.align = static_cast<Align>(which);
         p.past = 0;
+        p.past_lengths.clear();
         if (!p.uses_diagonal()) p.causal = true;
         if (p.query_length == p.key_length) p.key_length += static_cast<std::int64_t>(1 + draw % 70);
       })};

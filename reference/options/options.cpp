@@ -308,6 +308,27 @@ Option prefix() {
   return option;
 }
 
+/// One count for all batches, or one for each. Equal counts are one.
+Option past() {
+  Option option = integer_option("past", &Call::past, 0, "a count of cached keys");
+  option.parse = [](Problem& p, const OptionText& v) {
+    std::vector<std::int64_t> counts;
+    for (const OptionText& part : v.split(',')) counts.push_back(parse_integer(part, 0, "a count of cached keys"));
+    p.past = *std::ranges::max_element(counts);
+    p.past_lengths.clear();
+    if (*std::ranges::min_element(counts) != p.past) p.past_lengths = std::move(counts);
+  };
+  option.print = [](const Problem& p) -> std::optional<std::string> {
+    if (p.past == 0) return std::nullopt;
+    return p.past_lengths.empty() ? integer_text(p.past) : joined(p.past_lengths, integer_text);
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.past = from.past;
+    to.past_lengths = from.past_lengths;
+  };
+  return option;
+}
+
 Option seed() {
   Option option = data_option("seed", "n", "of the data and of dropout, 64 bits");
   option.parse = [](Problem& p, const OptionText& v) { p.data.seed = parse_seed(v); };
@@ -345,7 +366,7 @@ std::vector<Option> make_table() {
     numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(is_softmax),
     numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(is_softmax),
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
-    integer_option("past", &Call::past, 0, "a count of cached keys").values("n", "cached keys, at most Lk").tried({"1", "7", "64"}).cut(past_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
+    past().values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
     integer_option("paged", &Call::page_size, 1, "a page size").values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
@@ -360,7 +381,7 @@ std::vector<Option> make_table() {
   const std::initializer_list<TensorId> placed = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
   // Those that came later, by the operators that have them; dropout's decisions come with a file and never with a line.
   const std::initializer_list<std::pair<TensorId, bool (*)(Op)>> others = {
-      {TensorId::past_k, is_softmax}, {TensorId::past_v, is_softmax}, {TensorId::page_table, is_softmax}, {TensorId::blocks, is_softmax},
+      {TensorId::past_k, is_softmax}, {TensorId::past_v, is_softmax}, {TensorId::past_lengths, is_softmax}, {TensorId::page_table, is_softmax}, {TensorId::blocks, is_softmax},
       {TensorId::slopes, is_softmax}, {TensorId::sinks, is_softmax}, {TensorId::decay, Call::rule_has_decay}, {TensorId::beta, Call::rule_has_beta},
       {TensorId::state, is_linear}, {TensorId::lse, is_softmax}, {TensorId::raw, is_softmax}, {TensorId::capped, is_softmax},
       {TensorId::biased, is_softmax}, {TensorId::weights, is_softmax}, {TensorId::present_k, is_softmax}, {TensorId::present_v, is_softmax},

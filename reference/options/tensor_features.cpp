@@ -201,10 +201,16 @@ std::vector<Feature> past_features() {
                 if (p.past == 0) return std::nullopt;
                 return p.past;
               },
-              [](Problem& p, std::int64_t n) { p.past = n; }),
+              [](Problem& p, std::int64_t n) {
+                p.past = n;
+                p.past_lengths.clear();
+              }),
           flag_feature(
               "past of all keys", [](const Problem& p) { return p.past > 0 && p.past == p.key_length; },
-              [](Problem& p, std::uint64_t) { p.past = p.key_length; })};
+              [](Problem& p, std::uint64_t) {
+                p.past = p.key_length;
+                p.past_lengths.clear();
+              })};
 }
 
 std::vector<Feature> causal_prefix_features() {
@@ -239,6 +245,28 @@ std::vector<Feature> slopes_per_batch_features() {
           p.alibi_slopes.push_back(real_in(0x1p-10, 16, own >> 8));
         }
       })};
+}
+
+namespace {
+
+/// Different counts of cached keys, the last of them 1 or more.
+void give_past_per_batch(Problem& p, std::uint64_t draw) {
+  p.batch = std::max<std::int64_t>(p.batch, 2);
+  p.past = std::max<std::int64_t>(p.past, 1);
+  p.key_length = std::max(p.key_length, p.past);
+  p.past_lengths.clear();
+  for (std::int64_t b = 0; b + 1 < p.batch; ++b) {
+    const std::uint64_t own = (draw + static_cast<std::uint64_t>(b)) * 0x9e3779b97f4a7c15u >> 8;
+    p.past_lengths.push_back(static_cast<std::int64_t>(own % static_cast<std::uint64_t>(p.past)));
+  }
+  p.past_lengths.push_back(p.past);
+}
+
+}  // namespace
+
+std::vector<Feature> past_per_batch_features() {
+  return {flag_feature(
+      "past per batch", [](const Problem& p) { return !p.past_lengths.empty(); }, give_past_per_batch)};
 }
 
 std::vector<Feature> output_features() {
@@ -328,6 +356,7 @@ void give_tensor(Problem& p, TensorId tensor) {
       p.page_size.reset();
       p.past = std::max<std::int64_t>(p.past, 1);
       break;
+    case TensorId::past_lengths: give_past_per_batch(p, 1); break;
     case TensorId::page_table: p.page_size = 4; break;
     case TensorId::blocks: give_blocks(p); break;
     case TensorId::slopes: p.alibi = true; break;

@@ -20,7 +20,7 @@ std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, 
   const ConstTensor& fresh = values ? inputs.v() : inputs.k();
   const ConstTensor& past = values ? inputs.past_v() : inputs.past_k();
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
-  const std::int64_t stored = p.packed_sequences() || inputs.page_table() ? p.key_count(b) : p.key_length;
+  const std::int64_t stored = p.stored_keys(b);
   std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
   for (std::int64_t j = 0; j < stored; ++j) {
     const KeyPlace place = place_of_key(inputs, b, j);

@@ -15,7 +15,7 @@ struct KeyPlace {
 
 inline KeyPlace place_of_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
   if (inputs.page_table()) return {false, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
-  const std::int64_t past = inputs.past_k().shape[2];
+  const std::int64_t past = inputs.past_length(b);
   return j < past ? KeyPlace{true, b, j} : KeyPlace{false, b, j - past};
 }
 

@@ -251,8 +251,11 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"past_has_no_offset", "cached keys without their place on the diagonal (18)",
             [](Call& p) {
-              if (!p.page_size) p.past = 0;
+              if (!p.page_size && p.past_lengths.empty()) p.past = 0;
             }},
+    Mistake{"largest_past_for_all", "every sequence has as many cached keys as the longest (95)",
+            [](Call& p) { p.past_lengths.clear(); },
+            [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::past_lengths); }},
     Mistake{"pages_in_order", "the page table is ignored", nullptr,
             [](const Call& p, ChangedInputs& c) {
               if (!c.inputs.page_table()) return;

@@ -116,7 +116,8 @@ void DeviceCall::write_tables(const Inputs& inputs) {
       tables.push_back(inputs.page_table() && id != TensorId::q ? 0 : inputs.at(id).offset(b, 0, 0, 0));
     }
     tables.push_back(p.packed_sequences() ? p.query_count(b) : p.query_length);
-    tables.push_back(p.packed_sequences() || inputs.page_table() ? p.key_count(b) : p.key_length);
+    tables.push_back(p.stored_keys(b));
+    tables.push_back(inputs.past_length(b));
   }
   if (const ConstTensor* table = inputs.page_table()) {
     const auto* entries = static_cast<const std::int32_t*>(table->data);

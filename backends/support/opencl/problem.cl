@@ -41,9 +41,9 @@ typedef struct {
 #define COMMON_VALUES                                                                                                   \
   problem, scale, softcap, kept, q, k, v, past_k, past_v, mask, rows, tables, small, blocks, keep, out, lse
 
-// tables: for each batch the element at which its queries, keys and values begin and how many rows of queries and of
-// keys are stored; then, when the cache is paged, its page numbers.
-#define TABLE_WIDTH 5
+// tables: for each batch the element at which its queries, keys and values begin how many rows of queries and of
+// keys are stored, and how many of the keys are cached; then, when the cache is paged, its page numbers.
+#define TABLE_WIDTH 6
 
 // What a row sees before masks: the prefix, the band, and the key on its diagonal. Made by the host.
 typedef struct {
@@ -79,7 +79,7 @@ inline long query_row(const Problem* p, __global const long* tables, long b, lon
 }
 
 // Cached keys come first and lie densely in a tensor of their own.
-inline int is_past(const Problem* p, long j) { return j < p->past; }
+inline long past_of(__global const long* tables, long b) { return tables[b * TABLE_WIDTH + 5]; }
 
 inline long past_row(const Problem* p, long b, long g, long j, long dim) { return ((b * p->key_heads + g) * p->past + j) * dim; }
 
@@ -88,7 +88,7 @@ inline long key_row(const Problem* p, __global const long* tables, const long* s
     const long page = tables[p->batch * TABLE_WIDTH + b * p->page_stride + j / p->page_size];
     return page * strides[0] + g * strides[1] + j % p->page_size * strides[2];
   }
-  return tables[b * TABLE_WIDTH + slot] + g * strides[1] + (j - p->past) * strides[2];
+  return tables[b * TABLE_WIDTH + slot] + g * strides[1] + (j - past_of(tables, b)) * strides[2];
 }
 
 // Where a key's and a value's features begin, in which tensor, and how far apart they are.
@@ -101,7 +101,7 @@ typedef struct {
 inline Features features(const Problem* p, __global const long* tables, const long* strides, int slot, long dim,
                          __global const STORE* fresh, __global const STORE* past, long b, long g, long j) {
   Features f = {fresh, strides[3]};
-  if (is_past(p, j)) {
+  if (j < past_of(tables, b)) {
     f.from = past + past_row(p, b, g, j, dim);
     f.step = 1;
   } else {

@@ -66,6 +66,7 @@ const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list
 }  // namespace
 
 std::optional<std::string> unsupported_option(const Call& call) {
+  if (!call.past_lengths.empty()) return "past per batch";
   for (const Option* option : set_options(problem_of(call))) {
     if (!is_told(option->key)) return option->key;
   }
