@@ -73,7 +73,8 @@ void make_room(Problem& p) {
 /// Lists that a line must spell out: longer ones are of no use, and take megabytes.
 bool has_long_list(const Problem& p) {
   constexpr std::size_t kLongest = 70000;
-  return std::max({p.alibi_slopes.size(), p.sink_values.size(), p.lengths ? p.lengths->key.size() : 0}) > kLongest;
+  return std::max({p.alibi_slopes.size(), p.sink_values.size(), p.past_lengths.size(),
+                   p.lengths ? p.lengths->key.size() : 0}) > kLongest;
 }
 
 /// The problem as a case, with what it lacks: an alignment where one is needed, lengths for packed sequences.
@@ -86,10 +87,11 @@ std::optional<Problem> as_case(Problem p) {
   fit_to_sizes(p);
   if (p.packed_sequences()) {
     for (TensorId id : values_of<TensorId>()) {
-      if (!is_packed(p, id)) continue;
+      if (!has_layout(id) && id != TensorId::lse) continue;
       p.tensor(id).strides.reset();
       p.tensor(id).layout.reset();
     }
+    if (p.past > 0 && !p.page_size) p.page_size = 16;  // packed queries have their cached keys in pages
     if (!p.lengths)
       p.lengths = LengthSpec{{}, std::vector<std::int64_t>(static_cast<std::size_t>(p.batch), p.key_length)};
   }

@@ -56,12 +56,12 @@ Problem with_random_options(Problem problem, Random& random) {
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed);
-  draw_options(std::move(later), problem, own);
-  if (problem.past > 0 && problem.batch > 1 && own.below(3) == 0) {
-    const std::string counts = random_lengths(problem.batch, problem.past, own);
+  Random own(seed), of_past(seed + 1);
+  if (problem.past > 0 && problem.batch > 1 && of_past.below(3) == 0) {
+    const std::string counts = random_lengths(problem.batch, problem.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
+  draw_options(std::move(later), problem, own);
   return problem;
 }
 

@@ -289,6 +289,8 @@ class FileShrinker {
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
   if (p.op != Op::attention || p.blocks) return std::nullopt;
+  // Without storage of their own, cached keys are no longer told from new ones, and the diagonal is lost.
+  if (p.past > 0 && !p.stores_every_key()) return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();

@@ -54,7 +54,10 @@ Index4 strides_of(Layout layout, TensorId id, const Index4& n) {
 Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
   const TensorSpec& spec = p.tensor(id);
   if (spec.strides) return *spec.strides;
-  if (has_layout(id)) return strides_of(spec.layout.value_or(p.layout), id, n);
+  if (has_layout(id)) {
+    const Layout layout = spec.layout.value_or(p.layout);
+    return strides_of(layout == Layout::thd && !is_packed(p, id) ? Layout::blhd : layout, id, n);
+  }
   if (id == TensorId::lse && p.packed_sequences()) return {0, 1, n[1], 1};  // heads side by side
   Index4 strides = dense_strides(n);
   const std::array<bool, 4> shared = broadcast_axes(p, id);
@@ -79,7 +82,10 @@ bool has_layout(TensorId id) {
   return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::out;
 }
 
-bool is_packed(const Call& p, TensorId id) { return p.packed_sequences() && (has_layout(id) || id == TensorId::lse); }
+bool is_packed(const Call& p, TensorId id) {
+  const bool in_pages = p.page_size && (id == TensorId::k || id == TensorId::v);
+  return p.packed_sequences() && !in_pages && (has_layout(id) || id == TensorId::lse);
+}
 
 TensorPlace place_of(const Call& p, TensorId id) {
   TensorPlace place;

@@ -79,16 +79,13 @@ std::optional<Fault> check_combinations(const Call& p) {
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
     for (TensorId id : values_of<TensorId>()) {
-      if (is_packed(p, id) && (p.tensor(id).strides || p.tensor(id).layout)) {
+      if ((has_layout(id) || id == TensorId::lse) && (p.tensor(id).strides || p.tensor(id).layout)) {
         return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }
-    if (p.past > 0) return Fault{"past", "thd has no cached keys; leave past out"};
+    if (p.past > 0 && !p.page_size) return Fault{"past", "thd has no cached keys but in pages; add paged=n"};
   } else if (p.gap > 0) {
     return Fault{"gap", "rows between packed sequences; add layout=thd"};
-  }
-  if (p.page_size) {
-    if (p.packed_sequences()) return Fault{"paged", "pages replace the layout thd of keys; choose another layout"};
   }
   if (p.wants_scores() && !p.stores_every_key()) {
     return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged nor past=n,..."};

@@ -26,6 +26,23 @@ TEST(Call, LengthsCountPerBatch) {
   EXPECT_EQ(parse_case("seq=9x12 dim=4").key_count(0), 12);
 }
 
+TEST(Call, CachedKeysCountPerBatch) {
+  const Problem p = parse_case("batch=3 seq=2x9 dim=4 causal past=6,4,0");
+  EXPECT_EQ(p.past, 6);
+  EXPECT_EQ(p.past_length(1), 4);
+  EXPECT_EQ(p.diagonal_offset(1), 4);
+  EXPECT_EQ(p.key_count(1), 7) << "4 cached and 3 new ones";
+  EXPECT_EQ(p.stored_keys(2), 3);
+  EXPECT_FALSE(p.stores_every_key());
+  const Problem shorter = parse_case("batch=2 seq=2x9 dim=4 past=6,4 lengths=9,5");
+  EXPECT_EQ(shorter.key_count(1), 5);
+  EXPECT_EQ(shorter.stored_keys(1), 7);
+  const Problem pages = parse_case("batch=2 seq=2x9 dim=4 causal past=6,4 lengths=9,6 paged=4");
+  EXPECT_EQ(pages.key_count(0), 9) << "pages hold the cached keys, too";
+  EXPECT_EQ(pages.key_count(1), 6);
+  EXPECT_EQ(pages.diagonal_offset(1), 4);
+}
+
 TEST(Call, TheDiagonalStandsInItsCorner) {
   EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=top-left").diagonal_offset(0), 0);
   EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=bottom-right").diagonal_offset(0), 3);

@@ -157,6 +157,46 @@ TEST(FileCases, PageTablesAreChecked) {
   EXPECT_NE(complaint(file), "");
 }
 
+/// Two sequences with 2 and 1 cached keys and a new one each.
+FileWriter cached(const std::vector<std::int32_t>& counts) {
+  FileWriter file;
+  file.add("q", {2, 1, 1, 2}, numbers(4, 5));
+  file.add("k", {2, 1, 1, 2}, numbers(4, 6));
+  file.add("v", {2, 1, 1, 2}, numbers(4, 7));
+  file.add("past_k", {2, 1, 2, 2}, numbers(8, 8));
+  file.add("past_v", {2, 1, 2, 2}, numbers(8, 9));
+  file.add("past_lengths", {static_cast<std::int64_t>(counts.size())}, counts);
+  return file;
+}
+
+TEST(FileCases, EachSequenceHasItsOwnCachedKeys) {
+  const Case source = case_from_file(cached({2, 1}).write());
+  EXPECT_EQ(source.problem.past_lengths, (std::vector<std::int64_t>{2, 1}));
+  const std::vector<Row> rows = reference_rows(source.problem, source.inputs->views());
+  const std::vector<float> q = numbers(4, 5), k = numbers(4, 6), past = numbers(8, 8);
+  const auto score = [&](std::size_t b, const std::vector<float>& keys, std::size_t row) {
+    return (static_cast<double>(q[2 * b]) * static_cast<double>(keys[2 * row]) +
+            static_cast<double>(q[2 * b + 1]) * static_cast<double>(keys[2 * row + 1])) /
+           std::sqrt(2.0);
+  };
+  EXPECT_NEAR(rows[0].raw[1], score(0, past, 1), 1e-12);
+  EXPECT_NEAR(rows[0].raw[2], score(0, k, 0), 1e-12);
+  EXPECT_NEAR(rows[1].raw[0], score(1, past, 2), 1e-12);
+  EXPECT_NEAR(rows[1].raw[1], score(1, k, 1), 1e-12) << "the new key follows the one that is cached";
+  EXPECT_EQ(rows[1].visible_count, 2);
+  const BackendSet backends(registered_backends(), {}, {1, ""});
+  const PreparedCase prepared(source, backends.all(), 1);
+  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+}
+
+TEST(FileCases, CachedLengthsAreChecked) {
+  EXPECT_NE(complaint(cached({2, 3})).find("past_lengths[1] = 3"), std::string::npos) << complaint(cached({2, 3}));
+  EXPECT_NE(complaint(cached({2, -1})).find("past_lengths[1] = -1"), std::string::npos);
+  EXPECT_NE(complaint(cached({1, 1})).find("cut past_k"), std::string::npos);
+  EXPECT_NE(complaint(cached({2, 1, 0})).find("past_lengths [3]"), std::string::npos);
+  EXPECT_EQ(complaint(cached({2, 2})), "");
+}
+
 TEST(FileCases, StatesAndDecaysMustFit) {
   FileWriter file;
   file.add("q", {1, 1, 2, 2}, numbers(4, 1));

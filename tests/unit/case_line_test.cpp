@@ -14,6 +14,8 @@ TEST(CaseLine, AcceptedLinesRoundTrip) {
         "heads=2 seq=8 dim=4 alibi=0.5,0.25", "seq=8 dim=4 softcap=30 sinks=1.5", "heads=2 seq=8 dim=4 sinks=0,-inf",
         "seq=8 dim=4 causal prefix=3:causal", "batch=2 heads=2 seq=8 dim=4 alibi=1,2,3,4",
         "seq=8 dim=4 blocks=2x4:random(0.5) dropout=0.1", "seq=4x9 dim=4 causal past=5 paged=4",
+        "batch=2 seq=4x9 dim=4 causal past=0,5",
+        "batch=2 seq=4x9 dim=4 causal lengths=q:4,1/k:9,2 past=5,1 paged=4 layout=thd",
         "seq=8 dim=4 prefix=3 out.offset=3 q.fill=spread(88)", "heads=0 seq=4 dim=4"}) {
     const Problem problem = parse_case(line);
     EXPECT_EQ(print_case(problem), line);
@@ -92,6 +94,11 @@ TEST(Problem, OptionsThatCannotBeCombinedAreNamed) {
       {"seq=4 dim=4 paged=2 out=raw", "every key"},
       {"seq=4 dim=4 lengths=3 layout=thd out=o,present", "present"},
       {"seq=4 dim=4 past=5", "more than Lk"},
+      {"batch=2 seq=4 dim=4 past=1,5", "more than Lk"},
+      {"batch=2 seq=4 dim=4 past=1,2,3", "3 counts for 2 batches"},
+      {"batch=2 seq=4 dim=4 past=1,2 out=weights", "every key stored"},
+      {"batch=2 seq=4 dim=4 past=1,2 out=present", "the same of all batches"},
+      {"batch=2 seq=4 dim=4 lengths=4,4 past=1 layout=thd", "add paged=n"},
       {"seq=4 dim=4 past=2 layout=qkv", "qkv"},
       {"seq=4 dim=4 past=2 segments=2,2", "exclude"},
       {"seq=4 dim=4 segments=2,1", "add up"},

@@ -11,9 +11,10 @@ namespace attest {
 namespace {
 
 TEST(OwnCopies, KeysLieWhereTheReferenceFindsThem) {
-  for (const char* line :
-       {"batch=2 seq=3x9 dim=2", "batch=2 seq=3x9 dim=2 past=4", "batch=2 seq=3x9 dim=2 paged=4",
-        "batch=2 seq=3x9 dim=2 paged=1 lengths=4,9", "batch=2 seq=9 dim=2 layout=thd lengths=q:4,9/k:4,9"}) {
+  for (const char* line : {"batch=2 seq=3x9 dim=2", "batch=2 seq=3x9 dim=2 past=4", "batch=3 seq=3x9 dim=2 past=2,6,0",
+                           "batch=2 seq=3x9 dim=2 paged=4", "batch=2 seq=3x9 dim=2 paged=1 lengths=4,9",
+                           "batch=2 seq=9 dim=2 layout=thd lengths=q:4,9/k:4,9",
+                           "batch=2 seq=9 dim=2 past=3,1 paged=4 layout=thd lengths=q:4,9/k:4,9"}) {
     const Computed c(line);
     const Inputs inputs = c.inputs.views();
     for (std::int64_t b = 0; b < c.problem.batch; ++b) {
