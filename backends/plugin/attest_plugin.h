@@ -3,9 +3,9 @@
  * A plug-in is a library that exports one function, attest_plugin_entry. README.md beside this file is the standard:
  * what each side promises, who owns what, which threads call, how versions grow. examples/ holds whole plug-ins.
  *
- * Every struct begins with its size in bytes, but for attest_placement and the tensors, which DLPack fixes. Members are
- * only ever appended, never moved, removed or given another meaning. Pointers are the host's unless a member says
- * otherwise, and NULL where there is nothing.
+ * Every struct begins with its size in bytes. Members are only ever appended, never moved, removed or given another
+ * meaning. Elements of arrays (attest_placement, attest_named_tensor) and the tensors, which DLPack fixes, have no size
+ * and never grow. Pointers are the host's unless a member says otherwise, and NULL where there is nothing.
  */
 #ifndef ATTEST_PLUGIN_H
 #define ATTEST_PLUGIN_H
@@ -14,13 +14,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Of this interface. Another number means that neither side can read the other. */
-#define ATTEST_PLUGIN_ABI 1u
+#define ATTEST_PLUGIN_ABI 2u
 
 /* In front of the one function that a plug-in exports. */
 #define ATTEST_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -88,75 +89,48 @@ enum {
 };
 #define ATTEST_UNBOUNDED INT64_MAX /* a side of a window that is open */
 
-/* Bits of attest_call.features: what the call uses. A backend that knows a set of them refuses every call with another
- * bit, those that don't exist yet included: see attest_refuse_others. One bit of each type and operator is always set.
- */
-#define ATTEST_HAS(n) (UINT64_C(1) << (n))
-#define ATTEST_HAS_F64 ATTEST_HAS(0)
-#define ATTEST_HAS_F32 ATTEST_HAS(1)
-#define ATTEST_HAS_F16 ATTEST_HAS(2)
-#define ATTEST_HAS_BF16 ATTEST_HAS(3)
-#define ATTEST_HAS_ATTENTION ATTEST_HAS(4) /* softmax attention */
-#define ATTEST_HAS_LINEAR ATTEST_HAS(5)    /* the four rules of linear attention */
-#define ATTEST_HAS_GATED ATTEST_HAS(6)
-#define ATTEST_HAS_DELTA ATTEST_HAS(7)
-#define ATTEST_HAS_GATED_DELTA ATTEST_HAS(8)
-#define ATTEST_HAS_BATCH ATTEST_HAS(9)             /* batch is not 1 */
-#define ATTEST_HAS_HEADS ATTEST_HAS(10)            /* query_heads is not 1 */
-#define ATTEST_HAS_GROUPED_HEADS ATTEST_HAS(11)    /* query_heads is not key_heads */
-#define ATTEST_HAS_OTHER_KEY_LENGTH ATTEST_HAS(12) /* query_length is not key_length */
-#define ATTEST_HAS_OTHER_VALUE_DIM ATTEST_HAS(13)  /* key_dim is not value_dim */
-#define ATTEST_HAS_EMPTY ATTEST_HAS(14)            /* a batch, head count or length is 0 */
-#define ATTEST_HAS_SCALE ATTEST_HAS(15)            /* scale is not 1/sqrt(key_dim) */
-#define ATTEST_HAS_CAUSAL ATTEST_HAS(16)
-#define ATTEST_HAS_BOTTOM_RIGHT ATTEST_HAS(17)
-#define ATTEST_HAS_WINDOW ATTEST_HAS(18)
-#define ATTEST_HAS_PREFIX ATTEST_HAS(19)
-#define ATTEST_HAS_LENGTHS ATTEST_HAS(20)       /* of keys, per batch */
-#define ATTEST_HAS_QUERY_LENGTHS ATTEST_HAS(21) /* of queries, too */
-#define ATTEST_HAS_SEGMENTS ATTEST_HAS(22)
-#define ATTEST_HAS_BOOLEAN_MASK ATTEST_HAS(23)
-#define ATTEST_HAS_ADDITIVE_MASK ATTEST_HAS(24)
-#define ATTEST_HAS_MASK_TYPE ATTEST_HAS(25) /* the type of an additive mask is said; its tensor has it in any case */
-#define ATTEST_HAS_BLOCKS ATTEST_HAS(26)
-#define ATTEST_HAS_SOFTCAP ATTEST_HAS(27)
-#define ATTEST_HAS_ALIBI ATTEST_HAS(28)
-#define ATTEST_HAS_SINKS ATTEST_HAS(29)
-#define ATTEST_HAS_DROPOUT ATTEST_HAS(30)
-#define ATTEST_HAS_PAST ATTEST_HAS(31)
-#define ATTEST_HAS_PAGES ATTEST_HAS(32)
-#define ATTEST_HAS_DECAY_PER_HEAD ATTEST_HAS(33)
-#define ATTEST_HAS_BETA_SHARED ATTEST_HAS(34)
-#define ATTEST_HAS_STATE ATTEST_HAS(35)
-#define ATTEST_HAS_LSE ATTEST_HAS(36) /* outputs besides `out` */
-#define ATTEST_HAS_WEIGHTS ATTEST_HAS(37)
-#define ATTEST_HAS_RAW ATTEST_HAS(38)
-#define ATTEST_HAS_CAPPED ATTEST_HAS(39)
-#define ATTEST_HAS_BIASED ATTEST_HAS(40)
-#define ATTEST_HAS_PRESENT ATTEST_HAS(41)
-#define ATTEST_HAS_STRIDES ATTEST_HAS(42) /* a tensor is not dense in the order of its axes, or begins at an offset */
-#define ATTEST_HAS_PACKED ATTEST_HAS(43)  /* sequences one after another without padding (layout thd) */
-#define ATTEST_HAS_CAUSAL_PREFIX ATTEST_HAS(44)    /* the prefix escapes the window alone, not the diagonal */
-#define ATTEST_HAS_SLOPES_PER_BATCH ATTEST_HAS(45) /* slopes have shape B,H */
-#define ATTEST_HAS_GAP ATTEST_HAS(46)              /* packed sequences have rows between them that belong to none */
-#define ATTEST_HAS_PLACED_OTHERS ATTEST_HAS(47)    /* other tensors have strides or offsets */
-#define ATTEST_HAS_OTHER ATTEST_HAS(63) /* something that this interface can't tell; such a call never comes */
-/* All that this header knows: stands in attest_plugin.known_features. */
-#define ATTEST_FEATURES_KNOWN (ATTEST_HAS(48) - 1)
+/* What a call uses, in words: those of attest_call.features that this header knows. A backend refuses every call with a
+ * word that it does not know, those that don't exist yet included: see attest_refuse_others. One type and one operator
+ * are always among them. */
+/* clang-format off */
+static const char* const attest_known_features[] = {
+  "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16",
+  "op=attention", "op=linear", "op=gated", "op=delta", "op=gated_delta",
+  "batch", "heads",           /* not 1 */
+  "grouped heads",            /* query_heads is not key_heads */
+  "seq=LqxLk",                /* query_length is not key_length */
+  "dim=Dqk/Dv",               /* key_dim is not value_dim */
+  "a size 0",                 /* a batch, head count or length */
+  "scale",                    /* not 1/sqrt(key_dim) */
+  "causal", "align=bottom-right", "window", "prefix",
+  "lengths",                  /* of keys, per batch */
+  "lengths of queries",       /* too */
+  "segments", "mask=bool", "mask=add",
+  "mask.dtype",               /* the type of an additive mask is said; its tensor has it in any case */
+  "blocks", "softcap", "alibi", "sinks", "dropout", "past", "paged", "decay=head", "beta=one", "state",
+  "out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present",
+  "strides",                  /* q, k, v, mask or o is not dense in the order of its axes, or begins at an offset */
+  "layout=thd",               /* packed sequences: one after another without padding */
+  "prefix=causal",            /* the prefix escapes the window alone, not the diagonal */
+  "alibi per batch",          /* slopes of each batch */
+  "gap",                      /* packed sequences have rows between them that belong to none */
+  "strides of other tensors"  /* any but q, k, v, mask and o is not dense, or begins at an offset */
+};
+/* clang-format on */
 
-/* How the case asks a tensor to be stored. Views say it in full; few backends look here. */
+/* A tensor that the case asks to be stored in another way than `layout` says. Views say it in full; few look here. */
 typedef struct attest_placement {
-  int32_t layout; /* of this tensor alone, or -1 */
+  const char* role; /* of attest_named_tensor */
+  int32_t layout;   /* of this tensor alone, or -1 */
   int32_t has_strides;
   int64_t strides[4]; /* elements, axes b, h, l, d */
   int64_t offset;     /* elements before the first */
 } attest_placement;
 
-#define ATTEST_OTHER_TENSORS 18
-
 typedef struct attest_call {
   uint64_t size;
-  uint64_t features; /* ATTEST_HAS_... */
+  const char* const* features; /* words: see attest_known_features */
+  uint64_t feature_count;
   const char* line;  /* the call as a case line, for messages */
   int32_t op, dtype; /* dtype: storage of q, k, v and out */
   int64_t batch, query_heads, key_heads, query_length, key_length, key_dim, value_dim;
@@ -164,8 +138,10 @@ typedef struct attest_call {
   int32_t causal, align;
   int64_t window_left, window_right; /* keys beside the diagonal, or ATTEST_UNBOUNDED; W shows W + 1 */
   int64_t prefix;                    /* keys that every query sees */
-  const int64_t* query_lengths;      /* batch; NULL: every one is query_length */
-  const int64_t* key_lengths;        /* batch; NULL: every one is key_length */
+  int32_t prefix_causal;             /* keys of the prefix right of the diagonal stay hidden */
+  int32_t layout;
+  const int64_t* query_lengths; /* batch; NULL: every one is query_length */
+  const int64_t* key_lengths;   /* batch; NULL: every one is key_length */
   int64_t segment_count;
   const int64_t* query_segments; /* lengths of documents; NULL: those of the keys */
   const int64_t* key_segments;
@@ -174,54 +150,64 @@ typedef struct attest_call {
   int64_t block_rows, block_columns; /* sizes of the blocks of a block mask, or 0 */
   double softcap;                    /* 0: none */
   int32_t alibi, sinks;
-  const double *given_slopes, *given_sinks; /* as the case gives them; attest_inputs has them in any case */
+  const double *given_slopes, *given_sinks; /* as the case gives them; the inputs have them in any case */
   int64_t given_slope_count, given_sink_count;
   double dropout;        /* share of the weights that is dropped */
   uint64_t dropout_seed; /* 0 without dropout */
   int64_t past;          /* cached keys, in tensors of their own */
   int64_t page_size;     /* rows of a page of cached keys, or 0 */
-  int32_t decay_per_head, beta_shared, initial_state;
+  int32_t decay_per_head, beta_shared;
   uint32_t outputs; /* ATTEST_OUT_... */
-  int32_t layout;
-  int32_t prefix_causal;          /* keys of the prefix right of the diagonal stay hidden */
-  attest_placement placements[5]; /* q, k, v, mask, out */
-  int64_t gap;                    /* packed: rows between two sequences; their lengths say where each ends */
-  /* past_k, past_v, page_table, blocks, slopes, sinks, keep, decay, beta, state, lse, raw, capped, biased, weights,
-   * present_k, present_v, present_state */
-  attest_placement other_placements[ATTEST_OTHER_TENSORS];
+  int64_t gap;      /* packed: rows between two sequences; their lengths say where each ends */
+  const attest_placement* placements;
+  uint64_t placement_count;
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
  * All of it is the host's. Inputs, and the structs that describe them, stay until the next upload or the plan's end and
- * are read only; outputs stay for the length of download. Letters are sizes of the call: B batch, H and G query and key
- * heads, L and S lengths of queries and keys, D and V dimensions of keys and values. */
+ * are read only; outputs stay for the length of download.
+ *
+ * Each tensor has a role and four axes. Letters are sizes of the call: B batch, H and G query and key heads, L and S
+ * lengths of queries and keys, D and V dimensions of keys and values.
+ *
+ * Inputs:
+ *   "q"              B,H,L,D       packed: 1,H,rows,D
+ *   "k"              B,G,S,D       packed: 1,G,rows,D; pages: pages,G,page_size,D; cached: S - past new ones
+ *   "v"              B,G,S,V       likewise
+ *   "mask"           B,H,L,S       uint8, 1 = visible, or floating, to be added
+ *   "past_k"         B,G,past,D
+ *   "past_v"         B,G,past,V
+ *   "page_table"     B,1,1,pages   int32: of a sequence, -1 beyond its length
+ *   "blocks"         B,H,rows,columns  of blocks: uint8, 1 = visible
+ *   "slopes"         B,H,1,1       float64, of ALiBi
+ *   "sinks"          1,H,1,1       float64, logits; -inf: that head has none
+ *   "keep"           B,H,L,S       uint8, 1 = kept by dropout. Absent: drawn by Philox, see README.md
+ *   "decay"          B,G,L,D       logarithms
+ *   "beta"           B,G,L,1
+ *   "past_state"     B,G,D,V
+ * Outputs, each where it was asked for:
+ *   "o"              B,H,L,V       always there. Packed: 1,H,rows,V
+ *   "lse"            B,H,L,1       in the accumulator's type. Packed: 1,H,rows,1
+ *   "raw"            B,H,L,S       this and the next three in the storage type
+ *   "capped"         B,H,L,S
+ *   "biased"         B,H,L,S
+ *   "weights"        B,H,L,S
+ *   "present_k"      B,G,S,D
+ *   "present_v"      B,G,S,V
+ *   "present_state"  B,G,D,V
+ */
 
-typedef struct attest_inputs {
-  uint64_t size;
-  const attest_tensor* q;                   /* B,H,L,D; packed: 1,H,rows,D */
-  const attest_tensor *k, *v;               /* B,G,S,D and B,G,S,V; packed: 1,G,rows,D; pages: pages,G,page_size,D */
-  const attest_tensor* mask;                /* B,H,L,S; boolean: uint8, 1 = visible */
-  const attest_tensor *past_k, *past_v;     /* B,G,past,D and V; k and v then hold the S - past new ones */
-  const attest_tensor* page_table;          /* B,pages of a sequence: int32, -1 beyond its length */
-  const attest_tensor* blocks;              /* B,H,rows,columns of blocks: uint8, 1 = visible; dense */
-  const attest_tensor* slopes;              /* H: float64, of ALiBi; B,H with SLOPES_PER_BATCH */
-  const attest_tensor* sinks;               /* H: float64, logits; -inf: that head has none */
-  const attest_tensor* keep;                /* B,H,L,S: uint8, 1 = kept; dense. NULL: drawn by Philox, see README.md */
-  const attest_tensor* decay;               /* B,G,L,D: logarithms */
-  const attest_tensor* beta;                /* B,G,L,1 */
-  const attest_tensor* state;               /* B,G,D,V */
-  const int64_t *query_starts, *key_starts; /* packed: B + 1 row numbers */
-} attest_inputs;
+typedef struct attest_named_tensor {
+  const char* role;
+  const attest_tensor* tensor;
+} attest_named_tensor;
 
-typedef struct attest_outputs {
+typedef struct attest_tensors {
   uint64_t size;
-  const attest_tensor* out;                             /* B,H,L,V; packed: 1,H,rows,V. Always there */
-  const attest_tensor* lse;                             /* B,H,L,1 in the accumulator's type; packed: 1,H,rows,1 */
-  const attest_tensor *raw, *capped, *biased, *weights; /* B,H,L,S in the storage type */
-  const attest_tensor *present_k, *present_v;           /* B,G,S,D and B,G,S,V */
-  const attest_tensor* present_state;                   /* B,G,D,V */
-  const int64_t* query_starts;                          /* packed: B + 1 row numbers of out and lse */
-} attest_outputs;
+  uint64_t count;
+  const attest_named_tensor* list;
+  const int64_t *query_starts, *key_starts; /* packed: B + 1 row numbers, of q, o and lse and of k and v */
+} attest_tensors;
 
 /* ---- what a backend states ----------------------------------------------------------------------------------------
  */
@@ -301,9 +287,9 @@ typedef struct attest_backend {
 
   int (*prepare)(void* instance, const attest_call* call, void** plan, attest_text* message);
   void (*drop)(void* plan);
-  int (*upload)(void* plan, const attest_inputs* inputs, attest_text* message);
+  int (*upload)(void* plan, const attest_tensors* inputs, attest_text* message);
   int (*run)(void* plan, attest_text* message); /* what is timed */
-  int (*download)(void* plan, const attest_outputs* outputs, attest_text* message);
+  int (*download)(void* plan, const attest_tensors* outputs, attest_text* message);
   int (*workspace)(void* plan, uint64_t* bytes, attest_text* message);        /* may be NULL: 0 */
   int (*device_time)(void* plan, int64_t* nanoseconds, attest_text* message); /* may be NULL; leave -1: no such clock */
 } attest_backend;
@@ -313,19 +299,22 @@ typedef struct attest_plugin {
   uint32_t abi;           /* ATTEST_PLUGIN_ABI */
   uint32_t backend_count; /* 1 or more */
   const attest_backend* const* backends;
-  uint64_t known_features; /* ATTEST_FEATURES_KNOWN: calls with others are refused on the plug-in's behalf */
+  /* attest_known_features. Of words that are no option by themselves the host refuses others on the plug-in's behalf.
+   */
+  const char* const* known_features;
+  uint64_t known_feature_count;
   /* Sizes of the structs as the plug-in was compiled with them. */
-  uint64_t backend_size, call_size, inputs_size, outputs_size, tensor_size, context_size, identity_size,
-      arithmetic_size, conventions_size, text_size;
+  uint64_t backend_size, call_size, tensors_size, tensor_size, context_size, identity_size, arithmetic_size,
+      conventions_size, text_size;
 } attest_plugin;
 
 /* All members of attest_plugin: static const attest_plugin table = ATTEST_PLUGIN_TABLE(pointers, count); */
-#define ATTEST_PLUGIN_TABLE(pointers, count)                                                                      \
-  {                                                                                                               \
-    sizeof(attest_plugin), ATTEST_PLUGIN_ABI, (count), (pointers), ATTEST_FEATURES_KNOWN, sizeof(attest_backend), \
-        sizeof(attest_call), sizeof(attest_inputs), sizeof(attest_outputs), sizeof(attest_tensor),                \
-        sizeof(attest_context), sizeof(attest_identity), sizeof(attest_arithmetic), sizeof(attest_conventions),   \
-        sizeof(attest_text)                                                                                       \
+#define ATTEST_PLUGIN_TABLE(pointers, count)                                                                       \
+  {                                                                                                                \
+    sizeof(attest_plugin), ATTEST_PLUGIN_ABI, (count), (pointers), attest_known_features,                          \
+        sizeof attest_known_features / sizeof *attest_known_features, sizeof(attest_backend), sizeof(attest_call), \
+        sizeof(attest_tensors), sizeof(attest_tensor), sizeof(attest_context), sizeof(attest_identity),            \
+        sizeof(attest_arithmetic), sizeof(attest_conventions), sizeof(attest_text)                                 \
   }
 
 /* What a plug-in exports. `host_abi` is the host's ATTEST_PLUGIN_ABI. The table stays until the process ends. Called
@@ -348,28 +337,32 @@ attest_say(attest_text* text, int code, const char* format, ...) {
   return code;
 }
 
-/* The lowest bit of a set of features in words of the case language. */
-static inline const char* attest_feature_name(uint64_t features) {
-  /* clang-format off */
-  static const char* const names[] = {
-    "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "op=linear", "op=gated", "op=delta",
-    "op=gated_delta", "batch", "heads", "grouped heads", "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "scale", "causal",
-    "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool", "mask=add",
-    "mask.dtype", "blocks", "softcap", "alibi", "sinks", "dropout", "past", "paged", "decay=head", "beta=one",
-    "state", "out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present", "strides", "layout=thd",
-    "prefix=causal", "alibi per batch", "gap", "strides of other tensors",
-  };
-  /* clang-format on */
-  unsigned n = 0;
-  while (n < sizeof names / sizeof *names && !(features & ATTEST_HAS(n))) ++n;
-  return n < sizeof names / sizeof *names ? names[n] : "an option that is younger than this plug-in";
+static inline int attest_lists(const char* const* words, uint64_t count, const char* word) {
+  uint64_t n = 0;
+  while (n < count && strcmp(words[n], word) != 0) ++n;
+  return n < count;
 }
 
-/* For refuse(): ATTEST_OK where the call uses nothing but `mine`; otherwise it says what. */
-static inline int attest_refuse_others(const attest_call* call, uint64_t mine, attest_text* reason) {
-  const uint64_t others = call->features & ~mine;
-  if (others == 0) return ATTEST_OK;
-  return attest_say(reason, ATTEST_REFUSED, "%s: not supported", attest_feature_name(others));
+/* Whether the call uses a feature, such as "softcap". */
+static inline int attest_has(const attest_call* call, const char* feature) {
+  return attest_lists(call->features, call->feature_count, feature);
+}
+
+/* For refuse(): ATTEST_OK where the call uses nothing but `known`; otherwise it names the first other feature. */
+static inline int attest_refuse_others(const attest_call* call, const char* const* known, uint64_t count,
+                                       attest_text* reason) {
+  for (uint64_t n = 0; n < call->feature_count; ++n) {
+    if (!attest_lists(known, count, call->features[n]))
+      return attest_say(reason, ATTEST_REFUSED, "%s: not supported", call->features[n]);
+  }
+  return ATTEST_OK;
+}
+
+/* The tensor with a role, such as "past_k"; NULL: the call has none. */
+static inline const attest_tensor* attest_find(const attest_tensors* tensors, const char* role) {
+  uint64_t n = 0;
+  while (n < tensors->count && strcmp(tensors->list[n].role, role) != 0) ++n;
+  return n < tensors->count ? tensors->list[n].tensor : NULL;
 }
 
 #ifdef __cplusplus

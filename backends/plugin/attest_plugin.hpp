@@ -4,8 +4,8 @@
 //   ATTEST_PLUGIN_BACKEND(mine, Mine)
 //
 // Or a list of several: ATTEST_PLUGIN_BACKENDS(list), a std::span<const attest::BackendEntry> that is asked for once.
-// Links attest::reference for the members of Call. Headers alone otherwise. Exceptions become codes and sentences; none
-// crosses the boundary.
+// Links attest::reference for its tables of options and tensors. Headers alone otherwise. Exceptions become codes and
+// sentences; none crosses the boundary.
 #pragma once
 
 #include <algorithm>
@@ -16,27 +16,35 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
 #include "backends/plugin/attest_plugin.h"
 #include "backends/side_by_side.h"
+#include "reference/call/tensor_place.h"
+#include "reference/options/options.h"
 
 namespace attest::plugin {
 
 // ---- what the host says, as the tree's own types
 // ---------------------------------------------------------------------
 
-inline bool has(const attest_call& call, std::uint64_t feature) { return (call.features & feature) != 0; }
-
 inline std::vector<std::int64_t> list_of(const std::int64_t* numbers, std::int64_t count) {
   return numbers ? std::vector<std::int64_t>(numbers, numbers + count) : std::vector<std::int64_t>{};
 }
 
+/// The row of the table of tensors with a name; nullptr where this library's has none.
+inline const TensorRow* row_named(std::string_view role) {
+  const auto rows = tensor_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const TensorRow& r) { return r.name == role; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
 /// The call that the host was given, member by member.
 inline Call call_from(const attest_call& from) {
-  Call c;
+  Problem c;
+  const auto has = [&](const char* feature) { return attest_has(&from, feature) != 0; };
   c.op = static_cast<Op>(from.op);
   c.dtype = static_cast<DType>(from.dtype);
   c.batch = from.batch;
@@ -46,25 +54,25 @@ inline Call call_from(const attest_call& from) {
   c.key_length = from.key_length;
   c.key_dim = from.key_dim;
   c.value_dim = from.value_dim;
-  if (has(from, ATTEST_HAS_SCALE)) c.scale = from.scale;
+  if (has("scale")) c.scale = from.scale;
   c.causal = from.causal != 0;
   c.align = static_cast<Align>(from.align);
   c.window_left = from.window_left;
   c.window_right = from.window_right;
   c.prefix = from.prefix;
   c.prefix_causal = from.prefix_causal != 0;
-  if (has(from, ATTEST_HAS_LENGTHS))
+  if (has("lengths"))
     c.lengths = LengthSpec{list_of(from.query_lengths, from.batch), list_of(from.key_lengths, from.batch)};
-  if (has(from, ATTEST_HAS_SEGMENTS))
+  if (has("segments"))
     c.segments =
         LengthSpec{list_of(from.query_segments, from.segment_count), list_of(from.key_segments, from.segment_count)};
   if (from.mask_kind != ATTEST_NO_MASK) {
     c.mask = MaskSpec{from.mask_kind == ATTEST_ADDITIVE_MASK, {}};
     for (std::size_t axis = 0; axis < 4; ++axis) c.mask->kept[axis] = from.mask_axes[axis] != 0;
   }
-  if (has(from, ATTEST_HAS_MASK_TYPE)) c.mask_type = static_cast<DType>(from.mask_dtype);
-  if (has(from, ATTEST_HAS_BLOCKS)) c.blocks = BlockSpec{from.block_rows, from.block_columns};
-  if (has(from, ATTEST_HAS_SOFTCAP)) c.softcap = from.softcap;
+  if (has("mask.dtype")) c.mask_type = static_cast<DType>(from.mask_dtype);
+  if (has("blocks")) c.blocks = BlockSpec{from.block_rows, from.block_columns};
+  if (has("softcap")) c.softcap = from.softcap;
   c.alibi = from.alibi != 0;
   c.sinks = from.sinks != 0;
   c.alibi_slopes.assign(from.given_slopes, from.given_slopes + from.given_slope_count);
@@ -72,29 +80,26 @@ inline Call call_from(const attest_call& from) {
   c.dropout = from.dropout;
   c.dropout_seed = from.dropout_seed;
   c.past = from.past;
-  if (has(from, ATTEST_HAS_PAGES)) c.page_size = from.page_size;
+  if (has("paged")) c.page_size = from.page_size;
   c.decay_per_head = from.decay_per_head != 0;
   c.beta_shared = from.beta_shared != 0;
-  c.initial_state = from.initial_state != 0;
+  for (const Option& option : options()) {
+    if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(c, {});
+  }
   c.outputs.clear();
   for (const Output output : values_of<Output>()) {
     if (from.outputs >> static_cast<unsigned>(output) & 1u) c.outputs.push_back(output);
   }
   c.layout = static_cast<Layout>(from.layout);
   c.gap = from.gap;
-  const attest_placement *first = from.placements, *other = from.other_placements;
-  const attest_placement* end = other + ATTEST_OTHER_TENSORS;
-  for (const TensorId id : values_of<TensorId>()) {
-    const bool is_first = id <= TensorId::mask || id == TensorId::out;  // q, k, v, mask, out
-    if (!is_first && other == end) break;
-    const attest_placement* place = is_first ? first++ : other++;
-    TensorSpec& spec = c.tensor(id);
-    if (place->layout >= 0) spec.layout = static_cast<Layout>(place->layout);
-    if (place->has_strides) {
-      spec.strides.emplace();
-      std::copy_n(place->strides, 4, spec.strides->begin());
-    }
-    spec.offset = place->offset;
+  for (std::uint64_t n = 0; n < from.placement_count; ++n) {
+    const attest_placement& place = from.placements[n];
+    const TensorRow* row = row_named(place.role);
+    if (!row) continue;
+    TensorSpec& spec = c.tensor(row->id);
+    if (place.layout >= 0) spec.layout = static_cast<Layout>(place.layout);
+    if (place.has_strides) std::copy_n(place.strides, 4, spec.strides.emplace().begin());
+    spec.offset = place.offset;
   }
   return c;
 }
@@ -106,73 +111,27 @@ inline DType type_of(const attest_data_type& type) {
   return type.bits == 64 ? DType::f64 : type.bits == 16 ? DType::f16 : DType::f32;
 }
 
-inline void* data_of(const attest_tensor& tensor) {
-  return tensor.data ? static_cast<char*>(tensor.data) + tensor.byte_offset : nullptr;
-}
-
-/// A view of rank 4. Packed sequences have `starts`; the view then counts batches and queries (or keys) as the call
-/// does.
-template <class View>
-View view_of(const attest_tensor& tensor, const std::int64_t* starts = nullptr, std::int64_t batch = 0,
-             std::int64_t length = 0) {
-  View view{};
-  view.data = data_of(tensor);
-  view.dtype = type_of(tensor.dtype);
-  std::copy_n(tensor.shape, 4, view.shape.begin());
-  std::copy_n(tensor.strides, 4, view.strides.begin());
-  if (!starts) return view;
-  view.starts = starts;
-  view.shape[0] = batch;
-  view.shape[2] = length;
-  return view;
-}
-
-inline Inputs inputs_from(const attest_inputs& from, const Call& call) {
-  Inputs in;
-  in.set(TensorId::q, view_of<ConstTensor>(*from.q, from.query_starts, call.batch, call.query_length));
-  in.set(TensorId::k, view_of<ConstTensor>(*from.k, from.key_starts, call.batch, call.key_length));
-  in.set(TensorId::v, view_of<ConstTensor>(*from.v, from.key_starts, call.batch, call.key_length));
-  const std::pair<const attest_tensor*, TensorId> optional[] = {
-      {from.mask, TensorId::mask},     {from.past_k, TensorId::past_k}, {from.past_v, TensorId::past_v},
-      {from.blocks, TensorId::blocks}, {from.keep, TensorId::keep},     {from.decay, TensorId::decay},
-      {from.beta, TensorId::beta},     {from.state, TensorId::state}};
-  for (const auto& [tensor, id] : optional) {
-    if (tensor) in.set(id, view_of<ConstTensor>(*tensor));
+/// Views by name, of inputs or outputs; those of packed sequences count batches and rows as the call does.
+template <class Views>
+Views views_of(const attest_tensors& from, const Call& call) {
+  Views to;
+  for (std::uint64_t n = 0; n < from.count; ++n) {
+    const attest_tensor& tensor = *from.list[n].tensor;
+    const TensorRow* row = row_named(from.list[n].role);
+    if (!row) continue;
+    typename Views::View view{};
+    if (tensor.data) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    view.dtype = type_of(tensor.dtype);
+    std::copy_n(tensor.shape, 4, view.shape.begin());
+    std::copy_n(tensor.strides, 4, view.strides.begin());
+    if (is_packed(call, row->id)) {
+      view.starts = row->axes[2] == Axis::queries ? from.query_starts : from.key_starts;
+      view.shape[0] = call.batch;
+      view.shape[2] = extent_of(call, row->axes[2]);
+    }
+    to.set(row->id, view);
   }
-  if (const attest_tensor* table = from.page_table) {
-    in.set(TensorId::page_table,
-           {data_of(*table), DType::i32, {table->shape[0], 1, 1, table->shape[1]}, {table->strides[0], 0, 0, table->strides[1]}});
-  }
-  const auto numbers = [&](const attest_tensor* tensor, TensorId id, std::int64_t batch) {
-    if (!tensor) return;
-    const bool by_batch = tensor->ndim == 2;
-    const std::int64_t heads = tensor->shape[by_batch ? 1 : 0];
-    const std::int64_t of_batch = by_batch ? tensor->strides[0] : 0, of_head = tensor->strides[by_batch ? 1 : 0];
-    in.set(id, {data_of(*tensor), DType::f64, {batch, heads, 1, 1}, {of_batch, of_head, 0, 0}});
-  };
-  numbers(from.slopes, TensorId::slopes, call.batch);
-  numbers(from.sinks, TensorId::sinks, 1);
-  return in;
-}
-
-inline Outputs outputs_from(const attest_outputs& from, const Call& call) {
-  Outputs out;
-  out.set(TensorId::out, view_of<MutableTensor>(*from.out, from.query_starts, call.batch, call.query_length));
-  if (from.lse) {
-    out.set(TensorId::lse, view_of<MutableTensor>(*from.lse, from.query_starts, call.batch, call.query_length));
-  }
-  const std::pair<const attest_tensor*, TensorId> others[] = {
-      {from.raw, TensorId::raw},
-      {from.capped, TensorId::capped},
-      {from.biased, TensorId::biased},
-      {from.weights, TensorId::weights},
-      {from.present_k, TensorId::present_k},
-      {from.present_v, TensorId::present_v},
-      {from.present_state, TensorId::present_state}};
-  for (const auto& [tensor, id] : others) {
-    if (tensor) out.set(id, view_of<MutableTensor>(*tensor));
-  }
-  return out;
+  return to;
 }
 
 // ---- functions of the interface around a Backend and its plans
@@ -300,9 +259,9 @@ inline int prepare(void* instance, const attest_call* call, void** made, attest_
 
 inline void drop(void* plan) { delete static_cast<Planned*>(plan); }
 
-inline int upload(void* plan, const attest_inputs* inputs, attest_text* message) {
+inline int upload(void* plan, const attest_tensors* inputs, attest_text* message) {
   return guarded(message, [&] {
-    planned(plan).plan->upload(inputs_from(*inputs, planned(plan).call));
+    planned(plan).plan->upload(views_of<Inputs>(*inputs, planned(plan).call));
     return ATTEST_OK;
   });
 }
@@ -314,9 +273,9 @@ inline int run(void* plan, attest_text* message) {
   });
 }
 
-inline int download(void* plan, const attest_outputs* outputs, attest_text* message) {
+inline int download(void* plan, const attest_tensors* outputs, attest_text* message) {
   return guarded(message, [&] {
-    planned(plan).plan->download(outputs_from(*outputs, planned(plan).call));
+    planned(plan).plan->download(views_of<Outputs>(*outputs, planned(plan).call));
     return ATTEST_OK;
   });
 }

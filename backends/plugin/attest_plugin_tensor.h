@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Where element (b, h, l, d) lies, in elements. `starts` is attest_inputs.query_starts and the like: NULL, or the first
- * row of each packed sequence. */
+/* Where element (b, h, l, d) lies, in elements. `starts` is query_starts or key_starts of attest_tensors: NULL, or
+ * the first row of each packed sequence. */
 static inline int64_t attest_at(const attest_tensor* t, const int64_t* starts, int64_t b, int64_t h, int64_t l,
                                 int64_t d) {
   const int64_t first = starts ? starts[b] * t->strides[2] : b * t->strides[0];
@@ -74,7 +74,7 @@ static inline void attest_store(const attest_tensor* t, int64_t at, double x) {
   }
 }
 
-/* Whether dropout keeps the weight of query i and key j where attest_inputs.keep is NULL: word 0 of Philox4x32-10
+/* Whether dropout keeps the weight of query i and key j where there is no input "keep": word 0 of Philox4x32-10
  * (Salmon, Moraes, Dror and Shaw, SC 2011) at counter (b, h, i, j), key = seed, is not below round(p * 2^32). */
 static inline int attest_keeps(const attest_call* call, int64_t b, int64_t h, int64_t i, int64_t j) {
   uint32_t c[4] = {(uint32_t)b, (uint32_t)h, (uint32_t)i, (uint32_t)j};

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "backends/registry.h"
+#include "harness/backends/plugin/feature_words.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
@@ -30,7 +31,7 @@ NB_MODULE(_attest, module) {
       "Results that could not be written, after work was done.";
   attest::set_native_backends(attest::registered_backends());
   attest::define_call(module);
-  module.def("all_features", &attest::all_feature_names);
+  module.def("all_features", &attest::all_feature_words);
   attest::define_checking(module);
   attest::define_searching(module);
   attest::define_timing(module);

@@ -5,11 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <bit>
 #include <optional>
 #include <utility>
 
-#include "backends/plugin/attest_plugin.h"
+#include "harness/backends/plugin/feature_words.h"
 #include "harness/backends/plugin/flat_call.h"
 #include "reference/operators/operator_tensors.h"
 #include "reference/options/case_line.h"
@@ -50,23 +49,14 @@ nb::tuple output_names(const Call& call) {
   return nb::tuple(names);
 }
 
-}  // namespace
-
+/// An option that has no word stands there by its key.
 std::vector<std::string> feature_names(const Call& call) {
-  std::vector<std::string> names;
-  const std::uint64_t features = features_of(call);
-  for (std::uint64_t rest = features & ~ATTEST_HAS_OTHER; rest != 0; rest &= rest - 1)
-    names.emplace_back(attest_feature_name(std::uint64_t{1} << std::countr_zero(rest)));
+  std::vector<std::string> names = feature_words(call);
   if (const auto unsupported = unsupported_option(call)) names.push_back(*unsupported);
   return names;
 }
 
-std::vector<std::string> all_feature_names() {
-  std::vector<std::string> names;
-  for (std::uint64_t rest = ATTEST_FEATURES_KNOWN; rest != 0; rest &= rest - 1)
-    names.emplace_back(attest_feature_name(std::uint64_t{1} << std::countr_zero(rest)));
-  return names;
-}
+}  // namespace
 
 void define_call(nb::module_& module) {
   nb::class_<Call>(module, "Call",

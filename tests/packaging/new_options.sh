@@ -76,13 +76,25 @@ $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jso
 grep -q '"status":"refused","reason":"temperature: came with version 4 of the contract, and the backend was written for version 3"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
-# A plug-in can't be told of them, so it doesn't get them, whatever contract it states.
-sed 's/contract = 3/contract = 4/' backends/plugin/examples/c/example_c.c >"$work/younger.c"
-cc -std=c11 -fPIC -shared -I backends/plugin "$work/younger.c" -lm -o "$work/libyounger.so"
-$attest check --plugin "$work/libyounger.so" --suite-file "$work/new.cases" --json "$work/plugin.jsonl" >/dev/null 2>&1 || true
-for key in temperature gate hidden_first; do
-  grep -q "\"status\":\"refused\",\"reason\":\"$key: version 1 of the plug-in interface has no member for it\"" "$work/plugin.jsonl" ||
-    fail "a plug-in is given $key"
+# A plug-in of the contract before doesn't get them. One of this contract gets the tensor, which it refuses unless it knows the
+# word; of numbers and lists it can't be told.
+build_plugin() { cc -std=c11 -fPIC -shared -I backends/plugin "$work/$1.c" -lm -o "$work/lib$1.so"; }
+refused() { # PLUG-IN LINE REASON
+  $attest check --plugin "$work/lib$1.so" "$2" --json "$work/$1.jsonl" >/dev/null 2>&1 || true
+  grep -qF "\"status\":\"refused\",\"reason\":\"$3" "$work/$1.jsonl" || fail "the plug-in $1: $(tail -n 1 "$work/$1.jsonl")"
+}
+cp backends/plugin/examples/c/example_c.c "$work/older.c"
+sed 's/contract = 3/contract = 4/' "$work/older.c" >"$work/younger.c"
+sed 's/"softcap", /"softcap", "gate", /' "$work/younger.c" >"$work/knowing.c"
+put "$work/knowing.c" 'if (!p->mask) return 1;' '  const attest_tensor* gate = attest_find(p->in, "gate");
+  if (gate && element(gate, b, h / (c->query_heads / c->key_heads), j, 0) < 0) return 0;'
+for name in older younger knowing; do build_plugin "$name"; done
+gate="heads=2/1 seq=5 dim=4 gate causal"
+refused older "$gate" "gate: came with version 4 of the contract, and the backend was written for version 3"
+refused younger "$gate" "gate: not supported"
+$attest check --plugin "$work/libknowing.so" "$gate" "heads=2 seq=8x12 dim=4 gate gate.offset=3" >"$work/log" || { cat "$work/log" >&2; fail "a plug-in with the tensor"; }
+for option in temperature=2 hidden_first=0,3; do
+  refused knowing "heads=2 seq=9x33 dim=4 $option" "${option%=*}: version 2 of the plug-in interface has no member for it"
 done
 $attest check --plugin "$work/libyounger.so" "heads=2 seq=8x12 dim=4" >/dev/null || fail "a plug-in refuses what it knows"
 # A kernel that ignores them is caught and its case made small; what is left names one of them.

@@ -87,7 +87,7 @@ static int prepare(void* instance, const attest_call* call, void** plan, attest_
 }
 static void drop(void* plan) { (void)plan; }
 
-static int upload(void* plan, const attest_inputs* inputs, attest_text* message) {
+static int upload(void* plan, const attest_tensors* inputs, attest_text* message) {
   (void)plan, (void)inputs, (void)message;
   return ATTEST_OK;
 }
@@ -109,7 +109,7 @@ static int run(void* plan, attest_text* message) {
 #define run NULL
 #endif
 
-static int download(void* plan, const attest_outputs* outputs, attest_text* message) {
+static int download(void* plan, const attest_tensors* outputs, attest_text* message) {
   (void)plan, (void)outputs, (void)message;
   return ATTEST_OK; /* and nothing is written */
 }
@@ -170,8 +170,8 @@ const attest_plugin* attest_plugin_entry(uint32_t host_abi) {
   for (size_t n = 0; n < COUNT; ++n) pointers[n] = &list[n];
 #if defined BREAK_ENTRY_NULL
   return NULL;
-#elif defined BREAK_ABI_2
-  table.abi = 2;
+#elif defined BREAK_ABI_1
+  table.abi = 1;
 #elif defined BREAK_PLUGIN_SMALL
   table.size = 24;
 #elif defined BREAK_CALL_SMALL

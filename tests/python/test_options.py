@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import attest
+from attest._attest import all_features
+from attest._options import OPTIONS, SHOWN
 
 EMPTY = re.compile(r"(heads|batch|seq)=0|seq=\d+x0\b")  # of no elements there is no array
 MATRIX = [line for line in attest.cases("matrix") if not EMPTY.search(line)]
@@ -31,6 +33,11 @@ REACHING = [
     (["op", "decay", "beta"], "op=gated_delta ", None),
     (["op", "state"], " state", None),
 ]
+
+
+def test_every_feature_is_shown_or_told_by_a_keyword():
+    told = {word for option in OPTIONS.values() for word in option.features}
+    assert {*SHOWN, *told, "op=gated_delta"} == set(all_features())
 
 
 def lines_with(said, without=None, also="", count=3):

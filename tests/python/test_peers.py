@@ -1,5 +1,6 @@
 """What adapters to other libraries share, without any of these libraries."""
 
+import ast
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import attest
+from attest._attest import all_features
 
 PEERS = Path(os.environ.get("ATTEST_PEERS", str(Path(__file__).parent / "../../backends/peers")))
 sys.path.insert(0, str(PEERS))
@@ -48,6 +50,24 @@ class Exact(Peer):
         o = np.divide(weights @ clean, total, out=np.zeros((*q.shape[:3], v.shape[3])), where=total != 0)
         o = np.where((~np.isneginf(scores)).astype(float) @ ~np.isfinite(v) > 0, np.nan, o)
         return o.astype(q.dtype)
+
+
+def words_in(text):
+    """Features that an adapter names, in its source."""
+    words = set(re.findall(r'"([^"]+)" in call\.features', text))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("takes", "cannot"):
+            said = node.value.keys if isinstance(node.value, ast.Dict) else ast.walk(node.value)
+            words |= {one.value for one in said if isinstance(one, ast.Constant) and not one.value.endswith("=")}
+    return words
+
+
+def test_words_of_adapters_are_features():
+    words = set(SHAPES | HIDING | ADDING | CACHE)
+    for path in (PEERS / "attest_peers").glob("*.py"):
+        words |= words_in(path.read_text())
+    assert len(words) > 20
+    assert words <= set(all_features())
 
 
 def test_one_mask_and_one_bias_say_all_that_hides_and_adds():

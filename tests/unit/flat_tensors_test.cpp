@@ -51,8 +51,8 @@ void expect_carried(const std::string& line) {
   const Problem problem = parse_case(line);
   const CaseInputs made = make_inputs(problem);
   const Inputs in = made.views();
-  FlatInputs flat(sizeof(attest_inputs));
-  const Inputs back = plugin::inputs_from(*flat.set(in), problem);
+  FlatTensors flat(sizeof(attest_tensors));
+  const Inputs back = plugin::views_of<Inputs>(*flat.set(in), problem);
   for (const TensorRow& row : tensor_rows()) {
     if (is_output(row.id)) continue;
     ASSERT_EQ(in.has(row.id), back.has(row.id)) << line << ": " << row.name;
@@ -73,9 +73,9 @@ TEST(FlatTensors, CarryEveryKindOfInput) {
 TEST(FlatTensors, AreWhatDlpackSays) {
   const Problem problem = parse_case("batch=2 heads=3 seq=4x5 dim=6 dtype=bf16 mask=bool:BHQK:random(0.5) layout=blhd");
   const CaseInputs made = make_inputs(problem);
-  FlatInputs flat(sizeof(attest_inputs));
-  const attest_inputs* in = flat.set(made.views());
-  const auto* k = reinterpret_cast<const DLTensor*>(in->k);
+  FlatTensors flat(sizeof(attest_tensors));
+  const attest_tensors* in = flat.set(made.views());
+  const auto* k = reinterpret_cast<const DLTensor*>(attest_find(in, "k"));
   EXPECT_EQ(k->data, made.views().k().data);
   EXPECT_EQ(k->ndim, 4);
   EXPECT_EQ(k->dtype.code, kDLBfloat);
@@ -84,20 +84,22 @@ TEST(FlatTensors, AreWhatDlpackSays) {
   EXPECT_EQ(k->shape[2], 5);
   EXPECT_EQ(k->strides[1], 6);
   EXPECT_EQ(k->strides[2], 18);
-  EXPECT_EQ(in->mask->dtype.code, ATTEST_CODE_UINT);
-  EXPECT_EQ(in->mask->dtype.bits, 8);
-  EXPECT_EQ(in->decay, nullptr);
-  EXPECT_EQ(in->past_k, nullptr);
+  EXPECT_EQ(attest_find(in, "mask")->dtype.code, ATTEST_CODE_UINT);
+  EXPECT_EQ(attest_find(in, "mask")->dtype.bits, 8);
+  EXPECT_EQ(attest_find(in, "decay"), nullptr);
+  EXPECT_EQ(attest_find(in, "past_k"), nullptr);
 }
 
 /// Rows are one axis: nothing that DLPack's extents say lies outside the storage.
 TEST(FlatTensors, PackedRowsAreOneAxis) {
   const Problem problem = parse_case("batch=2 heads=3 seq=4 dim=6 lengths=q:2,3/k:4,1 layout=thd");
   const CaseInputs made = make_inputs(problem);
-  FlatInputs flat(sizeof(attest_inputs));
-  const attest_inputs* in = flat.set(made.views());
-  EXPECT_EQ(std::vector(in->q->shape, in->q->shape + 4), (std::vector<std::int64_t>{1, 3, 5, 6}));
-  EXPECT_EQ(std::vector(in->k->shape, in->k->shape + 4), (std::vector<std::int64_t>{1, 3, 5, 6}));
+  FlatTensors flat(sizeof(attest_tensors));
+  const attest_tensors* in = flat.set(made.views());
+  for (const char* role : {"q", "k"}) {
+    const std::int64_t* shape = attest_find(in, role)->shape;
+    EXPECT_EQ(std::vector(shape, shape + 4), (std::vector<std::int64_t>{1, 3, 5, 6})) << role;
+  }
   EXPECT_EQ(std::vector(in->query_starts, in->query_starts + 3), (std::vector<std::int64_t>{0, 2, 5}));
   EXPECT_EQ(std::vector(in->key_starts, in->key_starts + 3), (std::vector<std::int64_t>{0, 4, 5}));
 }
@@ -109,8 +111,8 @@ TEST(FlatTensors, CarryEveryOutput) {
     const Problem problem = parse_case(line);
     GuardedOutputs guarded(problem);
     const Outputs out = guarded.views();
-    FlatOutputs flat(sizeof(attest_outputs));
-    const Outputs back = plugin::outputs_from(*flat.set(out), problem);
+    FlatTensors flat(sizeof(attest_tensors));
+    const Outputs back = plugin::views_of<Outputs>(*flat.set(out), problem);
     for (const TensorRow& row : tensor_rows()) {
       if (!is_output(row.id)) continue;
       ASSERT_EQ(out.has(row.id), back.has(row.id)) << line << ": " << row.name;

@@ -93,14 +93,20 @@ TEST(PluginBackend, PlansFailWithTheirSentence) {
       "");
 }
 
-/// A plug-in whose header is older than an option refuses it by the host's mouth.
+/// What a plug-in's header doesn't know, and the version of its contract says nothing of, the host refuses for it.
 TEST(PluginBackend, YoungerOptionsAreRefusedOnItsBehalf) {
   PluginTable older = *load_plugin(kFolder + "/libbroken_answers.so");
-  older.plugin.known_features &= ~ATTEST_HAS_SOFTCAP;
+  static const char* const words[] = {"dtype=f32", "op=attention", "prefix"};
+  older.plugin.known_features = words;
+  older.plugin.known_feature_count = std::size(words);
   const auto index = older.backends.size() - 1;
   const PluginBackend backend(std::make_shared<const PluginTable>(older), index, {1, ""});
   EXPECT_EQ(backend.refuse(kCall), std::nullopt);
-  EXPECT_EQ(backend.refuse(parse_case("seq=2 dim=2 softcap=3"))->cause, RefusalCause::younger_than_header);
+  EXPECT_EQ(backend.refuse(parse_case("seq=2 dim=2 prefix=1")), std::nullopt);
+  const auto refusal = backend.refuse(parse_case("seq=2 dim=2 causal prefix=1:causal"));
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, "prefix=causal: younger than the attest_plugin.h that the plug-in was built with");
+  EXPECT_EQ(refusal->cause, RefusalCause::younger_than_header);
 }
 
 /// The same kernel inside and outside gives the same verdicts.

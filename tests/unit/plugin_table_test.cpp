@@ -21,9 +21,9 @@ struct Right {
     backend.arithmetic = [](void*, const attest_call*, attest_arithmetic*, attest_text*) { return 0; };
     backend.prepare = [](void*, const attest_call*, void**, attest_text*) { return 0; };
     backend.drop = [](void*) {};
-    backend.upload = [](void*, const attest_inputs*, attest_text*) { return 0; };
+    backend.upload = [](void*, const attest_tensors*, attest_text*) { return 0; };
     backend.run = [](void*, attest_text*) { return 0; };
-    backend.download = [](void*, const attest_outputs*, attest_text*) { return 0; };
+    backend.download = [](void*, const attest_tensors*, attest_text*) { return 0; };
     pointers = {&backend};
     plugin = ATTEST_PLUGIN_TABLE(pointers.data(), 1);
   }
@@ -53,8 +53,8 @@ TEST(PluginTable, NamesTheRuleThatIsBroken) {
   EXPECT_THROW(read_plugin_table(nullptr), UserError);
   {
     Right t;
-    t.plugin.abi = 2;
-    EXPECT_COMPLAINT(t, "it speaks version 2 of the interface, this attest 1");
+    t.plugin.abi = 1;
+    EXPECT_COMPLAINT(t, "it speaks version 1 of the interface, this attest 2: build it with this attest's");
   }
   {
     Right t;
@@ -63,8 +63,8 @@ TEST(PluginTable, NamesTheRuleThatIsBroken) {
   }
   {
     Right t;
-    t.plugin.inputs_size = 0;
-    EXPECT_COMPLAINT(t, "its attest_inputs has 0 bytes where 136 or more are expected");
+    t.plugin.tensors_size = 0;
+    EXPECT_COMPLAINT(t, "its attest_tensors has 0 bytes where 40 or more are expected");
   }
   {
     Right t;
@@ -75,6 +75,18 @@ TEST(PluginTable, NamesTheRuleThatIsBroken) {
     Right t;
     t.plugin.tensor_size += 8;
     EXPECT_COMPLAINT(t, "its attest_tensor has 56 bytes where 48 are expected");
+  }
+  {
+    Right t;
+    t.plugin.known_features = nullptr;
+    EXPECT_COMPLAINT(t, "its known_features are no list of words");
+  }
+  {
+    Right t;
+    const char* const words[] = {"dtype=f32", nullptr};
+    t.plugin.known_features = words;
+    t.plugin.known_feature_count = 2;
+    EXPECT_COMPLAINT(t, "its known_features are no list of words");
   }
   {
     Right t;

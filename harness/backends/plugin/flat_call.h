@@ -4,15 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/plugin/attest_plugin.h"
 #include "harness/backends/plugin/sized.h"
 #include "reference/call/call.h"
 
 namespace attest {
-
-/// ATTEST_HAS_... of all that the call uses; ATTEST_HAS_OTHER where unsupported_option() is set.
-std::uint64_t features_of(const Call& call);
 
 /// The key of an option of the call that the interface has no member for; nullopt when it carries the call whole.
 std::optional<std::string> unsupported_option(const Call& call);
@@ -30,6 +28,9 @@ class FlatCall {
  private:
   const Call call_;
   const std::string line_;
+  const std::vector<std::string> words_;
+  std::vector<const char*> features_;
+  std::vector<attest_placement> placements_;
   Sized<attest_call> flat_;
 };
 

@@ -13,6 +13,7 @@
 #include "harness/base/missing.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
+#include "reference/options/options.h"
 
 namespace attest {
 namespace {
@@ -71,8 +72,8 @@ class PluginPlan : public Plan {
       : functions_(functions),
         call_(std::move(call)),
         plan_(plan),
-        inputs_(sizes.inputs_size),
-        outputs_(sizes.outputs_size) {}
+        inputs_(sizes.tensors_size),
+        outputs_(sizes.tensors_size) {}
   ~PluginPlan() override { functions_.drop(plan_); }
   PluginPlan(const PluginPlan&) = delete;
   PluginPlan& operator=(const PluginPlan&) = delete;
@@ -115,8 +116,7 @@ class PluginPlan : public Plan {
   const attest_backend& functions_;
   std::unique_ptr<const FlatCall> call_;  ///< the plan may refer to it
   void* plan_;
-  FlatInputs inputs_;
-  FlatOutputs outputs_;
+  FlatTensors inputs_, outputs_;
 };
 
 /// A number of attest_arithmetic as the enumeration that it stands for.
@@ -254,15 +254,17 @@ void PluginBackend::read_conventions() {
 }
 
 std::optional<Refusal> PluginBackend::refuse(const Call& call) const {
-  const FlatCall flat(call, sizes().call_size);
-  if ((flat.get()->features & ATTEST_HAS_OTHER) != 0) {
-    return Refusal{*unsupported_option(call) + ": version " + std::to_string(ATTEST_PLUGIN_ABI) +
-                       " of the plug-in interface has no member for it",
-                   RefusalCause::no_plugin_member};
+  if (const auto option = unsupported_option(call)) {
+    return Refusal{
+        *option + ": version " + std::to_string(ATTEST_PLUGIN_ABI) + " of the plug-in interface has no member for it",
+        RefusalCause::no_plugin_member};
   }
-  if (const std::uint64_t unknown = flat.get()->features & ~sizes().known_features) {
-    return Refusal{std::string(attest_feature_name(unknown)) +
-                       ": younger than the attest_plugin.h that the plug-in was built with",
+  const FlatCall flat(call, sizes().call_size);
+  for (std::uint64_t n = 0; n < flat.get()->feature_count; ++n) {
+    const char* word = flat.get()->features[n];
+    // An option of its own is held by the version of the contract, in refusal_of().
+    if (find_option(word) || attest_lists(sizes().known_features, sizes().known_feature_count, word)) continue;
+    return Refusal{std::string(word) + ": younger than the attest_plugin.h that the plug-in was built with",
                    RefusalCause::younger_than_header};
   }
   Message message;

@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t kMaxBackends = 4096;
+constexpr std::size_t kMaxBackends = 4096, kMaxFeatures = 4096;
 
 // What the first release of the interface had. When a member is appended, its number stays here as it was.
 struct StructSize {
@@ -21,20 +21,19 @@ struct StructSize {
   std::uint64_t first_release;
 };
 constexpr StructSize kSizes[] = {{"attest_backend", &attest_plugin::backend_size, 128},
-                                 {"attest_call", &attest_plugin::call_size, 552},
-                                 {"attest_inputs", &attest_plugin::inputs_size, 136},
-                                 {"attest_outputs", &attest_plugin::outputs_size, 88},
+                                 {"attest_call", &attest_plugin::call_size, 344},
+                                 {"attest_tensors", &attest_plugin::tensors_size, 40},
                                  {"attest_tensor", &attest_plugin::tensor_size, 48},
                                  {"attest_context", &attest_plugin::context_size, 24},
                                  {"attest_identity", &attest_plugin::identity_size, 32},
-                                 {"attest_arithmetic", &attest_plugin::arithmetic_size, 88},
+                                 {"attest_arithmetic", &attest_plugin::arithmetic_size, 120},
                                  {"attest_conventions", &attest_plugin::conventions_size, 88},
                                  {"attest_text", &attest_plugin::text_size, 24}};
 constexpr std::uint64_t kPluginSize = 112, kLargest = 1 << 20;
-static_assert(sizeof(attest_plugin) == kPluginSize && sizeof(attest_backend) == 128 && sizeof(attest_call) == 1424 &&
-              sizeof(attest_inputs) == 136 && sizeof(attest_outputs) == 88 && sizeof(attest_tensor) == 48 &&
-              sizeof(attest_context) == 24 && sizeof(attest_identity) == 32 && sizeof(attest_arithmetic) == 120 &&
-              sizeof(attest_conventions) == 88 && sizeof(attest_text) == 24);
+static_assert(sizeof(attest_plugin) == kPluginSize && sizeof(attest_backend) == 128 && sizeof(attest_call) == 344 &&
+              sizeof(attest_tensors) == 40 && sizeof(attest_tensor) == 48 && sizeof(attest_context) == 24 &&
+              sizeof(attest_identity) == 32 && sizeof(attest_arithmetic) == 120 && sizeof(attest_conventions) == 88 &&
+              sizeof(attest_text) == 24);
 
 [[noreturn]] void fail(const std::string& what) { throw UserError(what); }
 
@@ -87,7 +86,8 @@ void check_name(const PluginTable& table, const char* name, std::size_t number) 
 PluginTable read_plugin_table(const attest_plugin* exported) {
   PluginTable table;
   if (!exported)
-    fail(fmt::format("it doesn't speak version {} of the interface: its entry gave no table", ATTEST_PLUGIN_ABI));
+    fail(fmt::format("it doesn't speak version {} of the interface: build it with this attest's attest_plugin.h",
+                     ATTEST_PLUGIN_ABI));
   // Only the first two members are where they are in every version.
   if (exported->abi != ATTEST_PLUGIN_ABI) {
     fail(fmt::format(
@@ -99,6 +99,10 @@ PluginTable read_plugin_table(const attest_plugin* exported) {
   }
   std::memcpy(&table.plugin, exported, std::min<std::size_t>(sizeof table.plugin, exported->size));
   check_sizes(table.plugin);
+  const auto* words = table.plugin.known_features;
+  const std::uint64_t count = table.plugin.known_feature_count;
+  if (!words || count > kMaxFeatures || std::count(words, words + count, nullptr) > 0)
+    fail("its known_features are no list of words");
   if (table.plugin.backend_count == 0 || !table.plugin.backends) fail("it has no backend");
   if (table.plugin.backend_count > kMaxBackends) {
     fail(fmt::format("it states {} backends, {} is the most", table.plugin.backend_count, kMaxBackends));

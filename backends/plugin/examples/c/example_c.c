@@ -10,15 +10,21 @@
 #include "attest_plugin_tensor.h"
 
 /* What this backend knows; calls with anything else are refused by attest_refuse_others, options of the future too. */
-#define LINEAR_ATTENTION                                                                                          \
-  (ATTEST_HAS_LINEAR | ATTEST_HAS_GATED | ATTEST_HAS_DELTA | ATTEST_HAS_GATED_DELTA | ATTEST_HAS_DECAY_PER_HEAD | \
-   ATTEST_HAS_BETA_SHARED | ATTEST_HAS_STATE)
-#define MINE (ATTEST_FEATURES_KNOWN & ~LINEAR_ATTENTION)
+/* clang-format off */
+static const char* const known[] = {
+  "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads", "seq=LqxLk",
+  "dim=Dqk/Dv", "a size 0", "scale", "causal", "align=bottom-right", "window", "prefix", "prefix=causal", "lengths",
+  "lengths of queries", "segments", "mask=bool", "mask=add", "mask.dtype", "blocks", "softcap", "alibi",
+  "alibi per batch", "sinks", "dropout", "past", "paged", "layout=thd", "gap", "out=lse", "out=weights", "out=raw",
+  "out=capped", "out=biased", "out=present", "strides", "strides of other tensors"
+};
+/* clang-format on */
 
 /* One call made ready. Host and call stay as they are until drop(), inputs until the next upload(). */
 typedef struct plan {
   const attest_call* call;
-  const attest_inputs* in;
+  const attest_tensors* in;
+  const attest_tensor *q, *k, *v, *past_k, *past_v, *page_table, *mask, *blocks, *slopes, *sinks, *keep;
   double *out, *lse, *raw, *capped, *biased, *weights; /* dense: B,H,L and V, 1 or S */
 } plan;
 
@@ -36,7 +42,7 @@ static int place(const attest_call* c, int64_t b, int64_t i, int64_t j, int64_t*
   if (c->past == 0 && c->align == ATTEST_BOTTOM_RIGHT) offset = keys_of(c, b) - queries_of(c, b);
   *diagonal = i + offset;
   *key = j;
-  if (!(c->features & ATTEST_HAS_SEGMENTS)) return 1;
+  if (!c->key_segments) return 1;
   int64_t first_query = 0, first_key = 0;
   for (int64_t n = 0; n < c->segment_count; ++n) {
     const int64_t keys = c->key_segments[n], queries = c->query_segments ? c->query_segments[n] : keys;
@@ -51,9 +57,12 @@ static int place(const attest_call* c, int64_t b, int64_t i, int64_t j, int64_t*
   return 0;
 }
 
+static double element(const attest_tensor* t, int64_t b, int64_t h, int64_t l, int64_t d) {
+  return attest_load(t, attest_at(t, NULL, b, h, l, d));
+}
+
 static int sees(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
   const attest_call* c = p->call;
-  const attest_inputs* in = p->in;
   int64_t diagonal, key;
   if (i >= queries_of(c, b) || j >= keys_of(c, b) || !place(c, b, i, j, &diagonal, &key)) return 0;
   if (c->prefix_causal && key > diagonal) return 0;
@@ -62,11 +71,9 @@ static int sees(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
     if (c->window_left != ATTEST_UNBOUNDED && key < diagonal - c->window_left) return 0;
     if (c->window_right != ATTEST_UNBOUNDED && key - diagonal > c->window_right) return 0;
   }
-  if (in->blocks &&
-      attest_load(in->blocks, attest_at(in->blocks, NULL, b, h, i / c->block_rows, j / c->block_columns)) == 0)
-    return 0;
-  if (!in->mask) return 1;
-  const double mask = attest_load(in->mask, attest_at(in->mask, NULL, b, h, i, j));
+  if (p->blocks && element(p->blocks, b, h, i / c->block_rows, j / c->block_columns) == 0) return 0;
+  if (!p->mask) return 1;
+  const double mask = element(p->mask, b, h, i, j);
   return c->mask_kind == ATTEST_BOOLEAN_MASK ? mask != 0 : mask != -(double)INFINITY;
 }
 
@@ -74,43 +81,38 @@ static int sees(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
 static double cached(const plan* p, const attest_tensor* now, const attest_tensor* past, int64_t b, int64_t g,
                      int64_t j, int64_t d) {
   const attest_call* c = p->call;
-  if (p->in->page_table) {
-    const attest_tensor* table = p->in->page_table;
-    const int64_t page = ((const int32_t*)table->data)[b * table->strides[0] + j / c->page_size * table->strides[1]];
-    return attest_load(now, attest_at(now, NULL, page, g, j % c->page_size, d));
+  if (p->page_table) {
+    const int64_t page = (int64_t)element(p->page_table, b, 0, 0, j / c->page_size);
+    return element(now, page, g, j % c->page_size, d);
   }
-  if (j < c->past) return attest_load(past, attest_at(past, NULL, b, g, j, d));
+  if (j < c->past) return element(past, b, g, j, d);
   return attest_load(now, attest_at(now, p->in->key_starts, b, g, j - c->past, d));
 }
 
 static void score(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j, double* raw, double* capped,
                   double* biased) {
   const attest_call* c = p->call;
-  const attest_inputs* in = p->in;
   const int64_t g = h / (c->query_heads / c->key_heads);
   double sum = 0;
   for (int64_t d = 0; d < c->key_dim; ++d) {
-    sum +=
-        attest_load(in->q, attest_at(in->q, in->query_starts, b, h, i, d)) * cached(p, in->k, in->past_k, b, g, j, d);
+    const double query = attest_load(p->q, attest_at(p->q, p->in->query_starts, b, h, i, d));
+    sum += query * cached(p, p->k, p->past_k, b, g, j, d);
   }
   *raw = sum * c->scale;
   *capped = c->softcap > 0 ? c->softcap * tanh(*raw / c->softcap) : *raw;
   *biased = *capped;
-  if (c->mask_kind == ATTEST_ADDITIVE_MASK) *biased += attest_load(in->mask, attest_at(in->mask, NULL, b, h, i, j));
-  if (in->slopes) {
+  if (c->mask_kind == ATTEST_ADDITIVE_MASK) *biased += element(p->mask, b, h, i, j);
+  if (p->slopes) {
     int64_t diagonal, key;
     place(c, b, i, j, &diagonal, &key);
-    const int64_t* step = in->slopes->strides;
-    const int64_t at = in->slopes->ndim == 2 ? b * step[0] + h * step[1] : h * step[0];
-    *biased -= ((const double*)in->slopes->data)[at] * (double)llabs(diagonal - key);
+    *biased -= element(p->slopes, b, h, 0, 0) * (double)llabs(diagonal - key);
   }
 }
 
 /* Dropout: keep / (1 - p), given as a tensor or drawn by the seed. */
 static double keep_factor(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j) {
-  const attest_tensor* keep = p->in->keep;
-  if (!keep && p->call->dropout == 0) return 1;
-  const int kept = keep ? attest_load(keep, attest_at(keep, NULL, b, h, i, j)) != 0 : attest_keeps(p->call, b, h, i, j);
+  if (!p->keep && p->call->dropout == 0) return 1;
+  const int kept = p->keep ? element(p->keep, b, h, i, j) != 0 : attest_keeps(p->call, b, h, i, j);
   return kept ? 1 / (1 - p->call->dropout) : 0;
 }
 
@@ -119,7 +121,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
   const attest_call* c = p->call;
   const int64_t row = (b * c->query_heads + h) * c->query_length + i, S = c->key_length, V = c->value_dim;
   const int stages = p->raw || p->capped || p->biased;
-  const double sink = p->in->sinks ? ((const double*)p->in->sinks->data)[h * p->in->sinks->strides[0]] : -(double)INFINITY;
+  const double sink = p->sinks ? element(p->sinks, 0, h, 0, 0) : -(double)INFINITY;
   double max = sink;
   int any = sink != -(double)INFINITY; /* a head may have none */
   for (int64_t j = 0; j < S; ++j) {
@@ -147,7 +149,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
     if (p->weights) p->weights[row * S + j] = weight;
     const int64_t g = h / (c->query_heads / c->key_heads);
     const double kept = weight * keep_factor(p, b, h, i, j);
-    for (int64_t d = 0; d < V; ++d) p->out[row * V + d] += kept * cached(p, p->in->v, p->in->past_v, b, g, j, d);
+    for (int64_t d = 0; d < V; ++d) p->out[row * V + d] += kept * cached(p, p->v, p->past_v, b, g, j, d);
   }
   for (int64_t d = 0; d < V; ++d) p->out[row * V + d] /= sum;
   for (int64_t j = 0; p->weights && j < S; ++j) {
@@ -169,7 +171,7 @@ static int identity(void* instance, attest_identity* identity, attest_text* mess
 
 static int refuse(void* instance, const attest_call* call, attest_text* reason) {
   (void)instance;
-  return attest_refuse_others(call, MINE, reason);
+  return attest_refuse_others(call, known, sizeof known / sizeof *known, reason);
 }
 
 static int arithmetic(void* instance, const attest_call* call, attest_arithmetic* a, attest_text* message) {
@@ -219,14 +221,26 @@ static int prepare(void* instance, const attest_call* call, void** made, attest_
   return ATTEST_OK;
 }
 
-static int upload(void* pointer, const attest_inputs* inputs, attest_text* message) {
+static int upload(void* pointer, const attest_tensors* inputs, attest_text* message) {
   (void)message;
-  ((plan*)pointer)->in = inputs;
+  plan* p = pointer;
+  p->in = inputs;
+  p->q = attest_find(inputs, "q");
+  p->k = attest_find(inputs, "k");
+  p->v = attest_find(inputs, "v");
+  p->past_k = attest_find(inputs, "past_k");
+  p->past_v = attest_find(inputs, "past_v");
+  p->page_table = attest_find(inputs, "page_table");
+  p->mask = attest_find(inputs, "mask");
+  p->blocks = attest_find(inputs, "blocks");
+  p->slopes = attest_find(inputs, "slopes");
+  p->sinks = attest_find(inputs, "sinks");
+  p->keep = attest_find(inputs, "keep");
   return ATTEST_OK;
 }
 
 static int64_t stored_queries(const attest_call* c, int64_t b) {
-  return c->features & ATTEST_HAS_PACKED ? queries_of(c, b) : c->query_length;
+  return c->layout == ATTEST_THD ? queries_of(c, b) : c->query_length;
 }
 
 static int run(void* pointer, attest_text* message) {
@@ -264,17 +278,17 @@ static void write_present(const plan* p, const attest_tensor* to, const attest_t
   }
 }
 
-static int download(void* pointer, const attest_outputs* outputs, attest_text* message) {
+static int download(void* pointer, const attest_tensors* outputs, attest_text* message) {
   (void)message;
   const plan* p = pointer;
-  write(p, outputs->out, outputs->query_starts, p->out);
-  write(p, outputs->lse, outputs->query_starts, p->lse);
-  write(p, outputs->raw, NULL, p->raw);
-  write(p, outputs->capped, NULL, p->capped);
-  write(p, outputs->biased, NULL, p->biased);
-  write(p, outputs->weights, NULL, p->weights);
-  write_present(p, outputs->present_k, p->in->k, p->in->past_k);
-  write_present(p, outputs->present_v, p->in->v, p->in->past_v);
+  write(p, attest_find(outputs, "o"), outputs->query_starts, p->out);
+  write(p, attest_find(outputs, "lse"), outputs->query_starts, p->lse);
+  write(p, attest_find(outputs, "raw"), NULL, p->raw);
+  write(p, attest_find(outputs, "capped"), NULL, p->capped);
+  write(p, attest_find(outputs, "biased"), NULL, p->biased);
+  write(p, attest_find(outputs, "weights"), NULL, p->weights);
+  write_present(p, attest_find(outputs, "present_k"), p->k, p->past_k);
+  write_present(p, attest_find(outputs, "present_v"), p->v, p->past_v);
   return ATTEST_OK;
 }
 

@@ -1,0 +1,103 @@
+#include "harness/backends/plugin/feature_words.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "reference/call/tensor_place.h"
+#include "reference/options/options.h"
+
+namespace attest {
+namespace {
+
+struct FeatureWord {
+  std::string word;
+  std::function<bool(const Call&)> in;
+};
+
+/// A word for each name of an enumeration: "op=linear".
+template <class Names, class In>
+void add_names(std::vector<FeatureWord>& words, const std::string& key, const Names& values, const In& in) {
+  for (const auto value : values)
+    words.push_back({key + "=" + std::string(name_of(value)), [=](const Call& c) { return in(c, value); }});
+}
+
+/// Whether one of the tensors that layouts and masks are about, or of all others, lies otherwise than the call's layout
+/// says.
+bool is_any_placed(const Call& c, bool of_layouts) {
+  return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
+    return (has_layout(id) || id == TensorId::mask) == of_layouts && c.tensor(id) != TensorSpec{};
+  });
+}
+
+bool is_strided(const Call& c) {
+  return (c.layout != Layout::bhld && c.layout != Layout::thd) || is_any_placed(c, true);
+}
+
+std::vector<FeatureWord> make_words() {
+  std::vector<FeatureWord> words;
+  const auto add = [&](std::initializer_list<FeatureWord> more) { words.insert(words.end(), more); };
+  add_names(words, "dtype", kFloatingTypes, [](const Call& c, DType type) { return c.dtype == type; });
+  add_names(words, "op", values_of<Op>(), [](const Call& c, Op op) { return c.op == op; });
+  add({{"batch", [](const Call& c) { return c.batch != 1; }},
+       {"heads", [](const Call& c) { return c.query_heads != 1; }},
+       {"grouped heads", [](const Call& c) { return c.query_heads != c.key_heads; }},
+       {"seq=LqxLk", [](const Call& c) { return c.query_length != c.key_length; }},
+       {"dim=Dqk/Dv", [](const Call& c) { return c.key_dim != c.value_dim; }},
+       {"a size 0", [](const Call& c) { return c.batch * c.query_heads * c.query_length * c.key_length == 0; }},
+       {"scale", [](const Call& c) { return c.scale.has_value(); }},
+       {"causal", [](const Call& c) { return c.causal; }},
+       {"align=bottom-right", [](const Call& c) { return c.align == Align::bottom_right; }},
+       {"window", [](const Call& c) { return c.window_left != c.kUnbounded || c.window_right != c.kUnbounded; }},
+       {"prefix", [](const Call& c) { return c.prefix != 0; }},
+       {"lengths", [](const Call& c) { return c.lengths.has_value(); }},
+       {"lengths of queries", [](const Call& c) { return c.lengths && !c.lengths->query.empty(); }},
+       {"segments", [](const Call& c) { return c.segments.has_value(); }},
+       {"mask=bool", [](const Call& c) { return c.mask && !c.mask->additive; }},
+       {"mask=add", [](const Call& c) { return c.mask && c.mask->additive; }},
+       {"mask.dtype", [](const Call& c) { return c.mask_type.has_value(); }},
+       {"blocks", [](const Call& c) { return c.blocks.has_value(); }},
+       {"softcap", [](const Call& c) { return c.softcap.has_value(); }},
+       {"alibi", [](const Call& c) { return c.alibi || !c.alibi_slopes.empty(); }},
+       {"sinks", [](const Call& c) { return c.sinks || !c.sink_values.empty(); }},
+       {"dropout", [](const Call& c) { return c.dropout != 0; }},
+       {"past", [](const Call& c) { return c.past != 0; }},
+       {"paged", [](const Call& c) { return c.page_size.has_value(); }},
+       {"decay=head", [](const Call& c) { return c.decay_per_head; }},
+       {"beta=one", [](const Call& c) { return c.beta_shared; }}});
+  for (const Option& option : options()) {
+    if (option.kind == OptionKind::tensor)
+      add({{option.key, [&option](const Call& c) { return option.is_set(problem_of(c)); }}});
+  }
+  add_names(words, "out", values_of<Output>(), [](const Call& c, Output o) { return c.wants(o); });
+  std::erase_if(words, [](const FeatureWord& one) { return one.word == "out=o"; });  // always there
+  add({{"strides", is_strided},
+       {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
+       {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},
+       {"alibi per batch", [](const Call& c) { return c.slopes_per_batch(); }},
+       {"gap", [](const Call& c) { return c.gap > 0; }},
+       {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }}});
+  return words;
+}
+
+const std::vector<FeatureWord>& table_of_words() {
+  static const std::vector<FeatureWord> words = make_words();
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> feature_words(const Call& call) {
+  std::vector<std::string> used;
+  for (const FeatureWord& one : table_of_words()) {
+    if (one.in(call)) used.push_back(one.word);
+  }
+  return used;
+}
+
+std::vector<std::string> all_feature_words() {
+  std::vector<std::string> all;
+  for (const FeatureWord& one : table_of_words()) all.push_back(one.word);
+  return all;
+}
+
+}  // namespace attest
