@@ -114,6 +114,7 @@ static const char* const attest_known_features[] = {
   "prefix=causal",            /* the prefix escapes the window alone, not the diagonal */
   "alibi per batch",          /* slopes of each batch */
   "gap",                      /* packed sequences have rows between them that belong to none */
+  "past per batch",           /* past_lengths: sequences have different numbers of cached keys */
   "strides of other tensors"  /* any but q, k, v, mask and o is not dense, or begins at an offset */
 };
 /* clang-format on */
@@ -152,10 +153,11 @@ typedef struct attest_call {
   int32_t alibi, sinks;
   const double *given_slopes, *given_sinks; /* as the case gives them; the inputs have them in any case */
   int64_t given_slope_count, given_sink_count;
-  double dropout;        /* share of the weights that is dropped */
-  uint64_t dropout_seed; /* 0 without dropout */
-  int64_t past;          /* cached keys, in tensors of their own */
-  int64_t page_size;     /* rows of a page of cached keys, or 0 */
+  double dropout;              /* share of the weights that is dropped */
+  uint64_t dropout_seed;       /* 0 without dropout */
+  int64_t past;                /* cached keys, in tensors of their own: the most that any batch has */
+  const int64_t* past_lengths; /* batch; NULL: every one is past. New keys are numbered from there on */
+  int64_t page_size;           /* rows of a page of cached keys, or 0 */
   int32_t decay_per_head, beta_shared;
   uint32_t outputs; /* ATTEST_OUT_... */
   int64_t gap;      /* packed: rows between two sequences; their lengths say where each ends */
@@ -177,6 +179,7 @@ typedef struct attest_call {
  *   "mask"           B,H,L,S       uint8, 1 = visible, or floating, to be added
  *   "past_k"         B,G,past,D
  *   "past_v"         B,G,past,V
+ *   "past_lengths"   B,1,1,1       int32: cached keys of each batch, where they differ
  *   "page_table"     B,1,1,pages   int32: of a sequence, -1 beyond its length
  *   "blocks"         B,H,rows,columns  of blocks: uint8, 1 = visible
  *   "slopes"         B,H,1,1       float64, of ALiBi
@@ -206,7 +209,8 @@ typedef struct attest_tensors {
   uint64_t size;
   uint64_t count;
   const attest_named_tensor* list;
-  const int64_t *query_starts, *key_starts; /* packed: B + 1 row numbers, of q, o and lse and of k and v */
+  const int64_t *query_starts,
+      *key_starts; /* packed: B + 1 row numbers, of q, o and lse and of k and v; NULL for pages */
 } attest_tensors;
 
 /* ---- what a backend states ----------------------------------------------------------------------------------------

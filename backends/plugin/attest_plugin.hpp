@@ -80,6 +80,7 @@ inline Call call_from(const attest_call& from) {
   c.dropout = from.dropout;
   c.dropout_seed = from.dropout_seed;
   c.past = from.past;
+  c.past_lengths = list_of(from.past_lengths, from.batch);
   if (has("paged")) c.page_size = from.page_size;
   c.decay_per_head = from.decay_per_head != 0;
   c.beta_shared = from.beta_shared != 0;

@@ -116,7 +116,11 @@ void define_call(nb::module_& module) {
           "sinks", [](const Call& c) { return c.sinks || !c.sink_values.empty(); }, "Whether sinks come.")
       .def_ro("dropout", &Call::dropout, "Share of the weights that is dropped.")
       .def_ro("dropout_seed", &Call::dropout_seed, "0 without dropout.")
-      .def_ro("past", &Call::past, "Cached keys, in tensors of their own.")
+      .def_ro("past", &Call::past, "Cached keys, in tensors of their own: the most that any sequence has.")
+      .def_prop_ro(
+          "past_lengths",
+          [](const Call& c) { return c.past_lengths.empty() ? std::nullopt : std::optional(c.past_lengths); },
+          "Of each sequence; None: every one is past.")
       .def_ro("page_size", &Call::page_size, "Rows of a page of cached keys, or None.")
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
       .def_prop_ro("outputs", &outputs_of, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")

@@ -159,6 +159,7 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
   };
   if (name == "alibi_slopes") return flattened(TensorId::slopes, call_.slopes_per_batch(), 1);
   if (name == "sinks") return flattened(TensorId::sinks, false, 1);
+  if (name == "past_lengths") return flattened(TensorId::past_lengths, false, 0);
   if (name == "page_table") return flattened(TensorId::page_table, true, 3);
   const auto starts = [&](const std::int64_t* rows) {
     const std::int64_t shape[] = {call_.batch + 1}, strides[] = {1};

@@ -13,7 +13,7 @@ def places(shape, *, align, past, key_lengths, query_lengths, segments):
     if segments is None:
         of_queries = np.full(batch, queries) if query_lengths is None else np.array(query_lengths)
         of_keys = np.full(batch, keys) if key_lengths is None else np.array(key_lengths)
-        offset = of_keys - of_queries if align == "bottom-right" else np.full(batch, past)
+        offset = of_keys - of_queries if align == "bottom-right" else np.broadcast_to(past, (batch,))
         return np.arange(queries)[None, :, None] + offset[:, None, None], np.arange(keys), None
     rows, columns = (np.array(lengths, int) for lengths in segments)
     offset = columns - rows if align == "bottom-right" else np.zeros_like(rows)
@@ -106,7 +106,7 @@ def dense_attention(
 
 def one_sequence(options, b, queries, keys):
     """Options of sequence b of several that lie one after another, `queries` and `keys` long."""
-    one = dict(options, key_lengths=None, query_lengths=None)
+    one = dict(options, key_lengths=None, query_lengths=None, past=np.broadcast_to(options["past"], (b + 1,))[b])
     for name in ("mask", "bias", "keep"):
         if one[name] is not None:
             one[name] = one[name][b : b + 1, :, :queries, :keys]
@@ -126,8 +126,12 @@ def packed_attention(q, k, v, query_starts, key_starts, options):
     found = {"o": np.full((*q.shape[:3], v.shape[3]), np.nan), "lse": np.full((*q.shape[:3], 1), np.nan)}
     for b in range(len(query_starts) - 1):
         rows = rows_of(query_starts, options["query_lengths"], b)
-        columns = rows_of(key_starts, options["key_lengths"], b)
-        mine, keys, values = q[:, :, rows], k[:, :, columns], v[:, :, columns]
+        mine = q[:, :, rows]
+        if key_starts is None:  # of pages
+            keys, values = (t[b : b + 1, :, : options["key_lengths"][b]] for t in (k, v))
+        else:
+            columns = rows_of(key_starts, options["key_lengths"], b)
+            keys, values = k[:, :, columns], v[:, :, columns]
         piece = dense_attention(mine, keys, values, **one_sequence(options, b, mine.shape[2], keys.shape[2]))
         for name, whole in found.items():
             whole[:, :, rows] = piece[name]
@@ -141,11 +145,20 @@ def from_pages(pages, table, page_size, keys):
     return rows.swapaxes(1, 2)
 
 
+def behind_each(past, new, counts):
+    """B, Hkv, P + new, D: the first counts[b] cached rows of each batch, its new ones, and zeros."""
+    rows = np.zeros((*new.shape[:2], past.shape[2] + new.shape[2], new.shape[3]), new.dtype)
+    for b, count in enumerate(counts):
+        rows[b, :, :count] = past[b, :, :count]
+        rows[b, :, count : count + new.shape[2]] = new[b]
+    return rows
+
+
 def attention(
     q, k, v, *, scale=None, causal=False, align="top-left", window=(None, None), prefix=0, prefix_causal=False,
     key_lengths=None, query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
     alibi_slopes=None, sinks=None, dropout=0.0, keep=None, past=0, past_k=None, past_v=None, page_table=None,
-    page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
+    past_lengths=None, page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
 ):  # fmt: skip
     """As attest defines it."""
     options = dict(
@@ -158,7 +171,13 @@ def attention(
         k, v = (from_pages(t, page_table, page_size, max(key_lengths, default=0)) for t in (k, v))
     if past and past_k is None and page_table is None:  # without elements nothing is handed over
         past_k, past_v = np.zeros((*k.shape[:2], past, k.shape[3])), np.zeros((*v.shape[:2], past, v.shape[3]))
-    if past_k is not None:
+    if past_lengths is not None:
+        options["past"] = past_lengths
+    if past_lengths is not None and page_table is None:
+        ends = past_lengths + k.shape[2]
+        options["key_lengths"] = ends if key_lengths is None else np.minimum(ends, key_lengths)
+        k, v = (behind_each(*pair, past_lengths) for pair in ((past_k, k), (past_v, v)))
+    elif past_k is not None:
         k, v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
     with np.errstate(all="ignore"):
         if op is not None:

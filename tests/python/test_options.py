@@ -19,6 +19,7 @@ REACHING = [
     (["past", "past_k", "past_v"], " past=", " paged="),
     (["page_table", "page_size", "key_lengths"], " paged=", " lengths="),
     (["past", "page_table"], " past=", None),
+    (["past", "past_lengths"], " past=0,1", None),
     (["query_starts", "key_starts"], " layout=thd", None),
     (["keep", "dropout"], " dropout=", None),
     (["blocks", "block_size"], " blocks=", None),

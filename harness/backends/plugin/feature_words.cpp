@@ -75,6 +75,7 @@ std::vector<FeatureWord> make_words() {
        {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},
        {"alibi per batch", [](const Call& c) { return c.slopes_per_batch(); }},
        {"gap", [](const Call& c) { return c.gap > 0; }},
+       {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
        {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }}});
   return words;
 }

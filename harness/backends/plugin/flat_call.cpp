@@ -33,7 +33,6 @@ const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list
 }  // namespace
 
 std::optional<std::string> unsupported_option(const Call& call) {
-  if (!call.past_lengths.empty()) return "past per batch";
   for (const Option* option : set_options(problem_of(call))) {
     if (option->kind != OptionKind::tensor && !is_told(option->key)) return option->key;
   }
@@ -93,6 +92,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.dropout = c.dropout;
   f.dropout_seed = c.dropout_seed;
   f.past = c.past;
+  f.past_lengths = data_of(c.past_lengths);
   f.page_size = c.page_size.value_or(0);
   f.decay_per_head = c.decay_per_head;
   f.beta_shared = c.beta_shared;

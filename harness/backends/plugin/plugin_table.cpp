@@ -21,7 +21,7 @@ struct StructSize {
   std::uint64_t first_release;
 };
 constexpr StructSize kSizes[] = {{"attest_backend", &attest_plugin::backend_size, 128},
-                                 {"attest_call", &attest_plugin::call_size, 344},
+                                 {"attest_call", &attest_plugin::call_size, 352},
                                  {"attest_tensors", &attest_plugin::tensors_size, 40},
                                  {"attest_tensor", &attest_plugin::tensor_size, 48},
                                  {"attest_context", &attest_plugin::context_size, 24},
@@ -30,7 +30,7 @@ constexpr StructSize kSizes[] = {{"attest_backend", &attest_plugin::backend_size
                                  {"attest_conventions", &attest_plugin::conventions_size, 88},
                                  {"attest_text", &attest_plugin::text_size, 24}};
 constexpr std::uint64_t kPluginSize = 112, kLargest = 1 << 20;
-static_assert(sizeof(attest_plugin) == kPluginSize && sizeof(attest_backend) == 128 && sizeof(attest_call) == 344 &&
+static_assert(sizeof(attest_plugin) == kPluginSize && sizeof(attest_backend) == 128 && sizeof(attest_call) == 352 &&
               sizeof(attest_tensors) == 40 && sizeof(attest_tensor) == 48 && sizeof(attest_context) == 24 &&
               sizeof(attest_identity) == 32 && sizeof(attest_arithmetic) == 120 && sizeof(attest_conventions) == 88 &&
               sizeof(attest_text) == 24);

@@ -65,6 +65,7 @@ OPTIONS: dict[str, Option] = {
     "past_k": Option(("past",), needs=("past_v",)),
     "past_v": Option((), needs=("past_k",)),
     "past": Option(("past",), lambda c: c.past or None),
+    "past_lengths": Option(("past per batch",)),
     "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),

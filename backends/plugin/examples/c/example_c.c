@@ -15,7 +15,7 @@ static const char* const known[] = {
   "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads", "seq=LqxLk",
   "dim=Dqk/Dv", "a size 0", "scale", "causal", "align=bottom-right", "window", "prefix", "prefix=causal", "lengths",
   "lengths of queries", "segments", "mask=bool", "mask=add", "mask.dtype", "blocks", "softcap", "alibi",
-  "alibi per batch", "sinks", "dropout", "past", "paged", "layout=thd", "gap", "out=lse", "out=weights", "out=raw",
+  "alibi per batch", "sinks", "dropout", "past", "past per batch", "paged", "layout=thd", "gap", "out=lse", "out=weights", "out=raw",
   "out=capped", "out=biased", "out=present", "strides", "strides of other tensors"
 };
 /* clang-format on */
@@ -34,11 +34,15 @@ static size_t rows_of(const attest_call* c) { return (size_t)(c->batch * c->quer
 static int64_t queries_of(const attest_call* c, int64_t b) {
   return c->query_lengths ? c->query_lengths[b] : c->query_length;
 }
-static int64_t keys_of(const attest_call* c, int64_t b) { return c->key_lengths ? c->key_lengths[b] : c->key_length; }
+static int64_t past_of(const attest_call* c, int64_t b) { return c->past_lengths ? c->past_lengths[b] : c->past; }
+static int64_t keys_of(const attest_call* c, int64_t b) {
+  const int64_t stored = c->page_size ? c->key_length : c->key_length - c->past + past_of(c, b);
+  return c->key_lengths && c->key_lengths[b] < stored ? c->key_lengths[b] : stored;
+}
 
 /* Where query i and key j stand to each other: on the diagonal where *key == *diagonal. 0: in other segments. */
 static int place(const attest_call* c, int64_t b, int64_t i, int64_t j, int64_t* diagonal, int64_t* key) {
-  int64_t offset = c->past;
+  int64_t offset = past_of(c, b);
   if (c->past == 0 && c->align == ATTEST_BOTTOM_RIGHT) offset = keys_of(c, b) - queries_of(c, b);
   *diagonal = i + offset;
   *key = j;
@@ -85,8 +89,9 @@ static double cached(const plan* p, const attest_tensor* now, const attest_tenso
     const int64_t page = (int64_t)element(p->page_table, b, 0, 0, j / c->page_size);
     return element(now, page, g, j % c->page_size, d);
   }
-  if (j < c->past) return element(past, b, g, j, d);
-  return attest_load(now, attest_at(now, p->in->key_starts, b, g, j - c->past, d));
+  const int64_t first = past_of(c, b); /* of the new keys */
+  if (j < first) return element(past, b, g, j, d);
+  return attest_load(now, attest_at(now, p->in->key_starts, b, g, j - first, d));
 }
 
 static void score(const plan* p, int64_t b, int64_t h, int64_t i, int64_t j, double* raw, double* capped,
