@@ -11,9 +11,11 @@ namespace attest {
 
 /// Options younger than the contract that the backend was written for are refused on its behalf; then it is asked.
 inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& call) {
-  for (const Option* option : set_options(problem_of(call))) {
-    if (option->since <= backend.contract()) continue;
-    return Refusal{option->key + ": came with version " + std::to_string(option->since) +
+  const Problem problem = problem_of(call);
+  for (const Option* option : set_options(problem)) {
+    const int version = option->version_for(problem);
+    if (version <= backend.contract()) continue;
+    return Refusal{option->key + ": came with version " + std::to_string(version) +
                        " of the contract, and the backend was written for version " +
                        std::to_string(backend.contract()),
                    RefusalCause::younger_than_contract};

@@ -11,7 +11,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

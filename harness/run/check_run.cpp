@@ -22,7 +22,7 @@
 #include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/long_repro.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
 #include "harness/verdict/printed_command.h"
 #include "harness/verdict/refusal_lists.h"

@@ -13,8 +13,8 @@
 #include "harness/base/stopwatch.h"
 #include "harness/cases/other_data.h"
 #include "harness/cases/random.h"
-#include "harness/verdict/plan_walk.h"
-#include "harness/verdict/state_walk.h"
+#include "harness/verdict/plan_execution.h"
+#include "harness/verdict/state_check.h"
 #include "reference/operators/work.h"
 
 namespace attest {
@@ -67,7 +67,7 @@ void repeat(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
   const std::unique_ptr<Plan> plan = make_plan(backend, p);
   GuardedOutputs first(p), again(p);
-  walk(*plan, prepared.inputs(), &first);
+  execute(*plan, prepared.inputs(), &first);
   prepared.require_right(backend, p, prepared.inputs(), first, Cause::not_every_time);
   const Disturbance disturbance;
   const Stopwatch spent;
@@ -87,8 +87,8 @@ void beside_another(const PreparedCase& prepared, Backend& backend) {
   CaseInputs data = prepared.own_data();
   change_data(p, data);
   GuardedOutputs outputs(p);
-  walk(*plan, prepared.inputs(), nullptr);
-  walk(*other, data.views(), nullptr);
+  execute(*plan, prepared.inputs(), nullptr);
+  execute(*other, data.views(), nullptr);
   const Stopwatch spent;
   for (int n = 0; n < kTimesSideBySide && spent.seconds() < kSecondsEach; ++n) {
     run_side_by_side(*plan, *other);

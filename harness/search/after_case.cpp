@@ -7,7 +7,7 @@
 
 #include "backends/refusal.h"
 #include "harness/base/interrupted.h"
-#include "harness/verdict/state_walk.h"
+#include "harness/verdict/state_check.h"
 
 namespace attest {
 namespace {
@@ -92,9 +92,9 @@ void meet(Backend& backend, const Case& source) {
     (void)backend.arithmetic(p);
     const CaseInputs made = source.inputs ? CaseInputs() : make_inputs(p);
     GuardedOutputs outputs(p);
-    StateWalk walk(backend, p, source.inputs ? *source.inputs : made, state_steps(p));
-    walk.walk(outputs);
-    if (state_steps(p).interleaved) walk.walk_in_another_thread(outputs);
+    StateCheck state(backend, p, source.inputs ? *source.inputs : made, state_steps(p));
+    state.execute(outputs);
+    if (state_steps(p).interleaved) state.execute_in_another_thread(outputs);
   } catch (...) {
     return;  // its own verdict said so
   }

@@ -16,7 +16,7 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/probe/right_if.h"
 #include "harness/tuning/parameters.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/bounds/error_bound.h"
 #include "reference/softmax/attention.h"

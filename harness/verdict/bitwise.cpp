@@ -8,7 +8,7 @@
 #include "backends/refusal.h"
 #include "harness/comparison/compare.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "reference/call/tensor_table.h"
 
 namespace attest {
@@ -45,7 +45,7 @@ class Runs {
 
   bool same(const Backend& backend, Plan& plan, Cause cause) const {
     GuardedOutputs outputs(call_);
-    walk(plan, inputs_, &outputs);
+    execute(plan, inputs_, &outputs);
     if (bits_of(call_, outputs) == bits_) return true;
     if (differing_) differing_(backend, call_, inputs_, outputs, cause);
     return false;

@@ -8,7 +8,7 @@
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/file_bounds.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/row_stages.h"
 #include "reference/call/tensor_place.h"
 #include "reference/operators/head_reference.h"

@@ -13,7 +13,7 @@
 #include "harness/cases/other_data.h"
 #include "harness/cases/random.h"
 #include "harness/verdict/interleaved_plans.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 
 namespace attest {
 namespace {

@@ -15,7 +15,7 @@
 #include "harness/tuning/parameters.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/printed_command.h"
 #include "harness/verdict/stated_conventions.h"
 #include "reference/options/case_line.h"
@@ -158,7 +158,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     GuardedOutputs& outputs = *kept;
     Judgement judgement;
     if (plan) {
-      verdict.seconds = walk(*plan, elsewhere ? *elsewhere : views_, &outputs);
+      verdict.seconds = execute(*plan, elsewhere ? *elsewhere : views_, &outputs);
       judgement = judge_results(outputs, standard);
     } else {
       judgement = judge_with_states(backend, standard, outputs, verdict.seconds);
@@ -230,11 +230,11 @@ Judgement PreparedCase::judge_with_states(Backend& backend, const Standard& stan
   if (!given_steps_.empty()) steps.life = true;
   const bool life = std::exchange(steps.life, false);
   Judgement judgement = judgement_of([&] {
-    StateWalk walk(backend, source_.problem, data(), steps);
-    seconds = walk.walk(outputs);
+    StateCheck state(backend, source_.problem, data(), steps);
+    seconds = state.execute(outputs);
     Judgement first = judge_results(outputs, standard);
-    if (first.cause.kind == Cause::unwritten) return judge_unwritten(walk, standard, std::move(first));
-    return first.wrong() ? first : judge_again(walk, steps, standard, outputs, std::move(first));
+    if (first.cause.kind == Cause::unwritten) return judge_unwritten(state, standard, std::move(first));
+    return first.wrong() ? first : judge_again(state, steps, standard, outputs, std::move(first));
   });
   if (life && !judgement.wrong()) return judge_life(backend, standard, std::move(judgement));
   if (judgement.state_matters || !judgement.wrong()) return judgement;
@@ -246,11 +246,11 @@ Judgement PreparedCase::judge_with_states(Backend& backend, const Standard& stan
 }
 
 /// A right result once more: downloaded a second time, and computed in another thread.
-Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, const Standard& standard,
+Judgement PreparedCase::judge_again(StateCheck& state, StateSteps steps, const Standard& standard,
                                     const GuardedOutputs& outputs, Judgement first) const {
   if (!steps.warm_up) return first;
   GuardedOutputs again(source_.problem);
-  walk.download_again(again);
+  state.download_again(again);
   if (const std::string difference = again.difference_from(outputs); !difference.empty()) {
     depends(first, Cause::second_download, "a second download of the same result differs: " + difference);
     return first;
@@ -258,11 +258,11 @@ Judgement PreparedCase::judge_again(StateWalk& walk, StateSteps steps, const Sta
   if (!steps.interleaved) return first;
   again.reset();
   Judgement elsewhere = judgement_of([&] {
-    walk.walk_in_another_thread(again);
+    state.execute_in_another_thread(again);
     return again.difference_from(outputs).empty() ? Judgement{} : judge_results(again, standard);
   });
   if (!elsewhere.wrong()) {
-    walk.require_interleaved();
+    state.require_interleaved();
     return first;
   }
   depends(elsewhere, Cause::another_thread,
@@ -325,10 +325,10 @@ Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, J
 }
 
 /// Elements hold what they held before. Once more with zeros there: what is right now is added and not written.
-Judgement PreparedCase::judge_unwritten(StateWalk& walk, const Standard& standard, Judgement first) const {
+Judgement PreparedCase::judge_unwritten(StateCheck& state, const Standard& standard, Judgement first) const {
   GuardedOutputs zeros(source_.problem);
   zeros.reset_to_zeros();
-  walk.download_again(zeros);
+  state.download_again(zeros);
   const Judgement on_zeros = judge_results(zeros, standard);
   if (!on_zeros.comparison.failed()) {
     depends(first, Cause::counts_on_zeros,
@@ -344,8 +344,8 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
     try {
       return !judgement_of([&] {
                 GuardedOutputs outputs(source_.problem);
-                StateWalk walk(backend, source_.problem, data(), some);
-                walk.walk(outputs);
+                StateCheck state(backend, source_.problem, data(), some);
+                state.execute(outputs);
                 return judge_results(outputs, standard);
               }).wrong();
     } catch (const CaseFault&) {

@@ -14,7 +14,7 @@
 #include "harness/verdict/judgement.h"
 #include "harness/verdict/known_mistakes.h"
 #include "harness/verdict/plan_life.h"
-#include "harness/verdict/state_walk.h"
+#include "harness/verdict/state_check.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {
@@ -38,7 +38,7 @@ class PreparedCase {
   const CaseInputs& own_data() const { return data(); }
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
-  /// A new plan goes through what state_walk.h says. With `plan`, made by the backend for this problem, that plan is
+  /// A new plan goes through what state_check.h says. With `plan`, made by the backend for this problem, that plan is
   /// walked once instead; and with `elsewhere` on the case's data that lie there.
   Verdict check(Backend& backend, Plan* plan = nullptr, const Inputs* elsewhere = nullptr) const;
 
@@ -78,12 +78,12 @@ class PreparedCase {
     Conventions conventions{};
   };
   Judgement judge_results(const GuardedOutputs& outputs, const Standard& standard) const;
-  /// The walk of state_walk.h, judged after each of its parts.
+  /// The walk of state_check.h, judged after each of its parts.
   Judgement judge_with_states(Backend& backend, const Standard& standard, GuardedOutputs& outputs,
                               StepSeconds& seconds) const;
-  Judgement judge_again(StateWalk& walk, StateSteps steps, const Standard& standard, const GuardedOutputs& outputs,
+  Judgement judge_again(StateCheck& state, StateSteps steps, const Standard& standard, const GuardedOutputs& outputs,
                         Judgement first) const;
-  Judgement judge_unwritten(StateWalk& walk, const Standard& standard, Judgement first) const;
+  Judgement judge_unwritten(StateCheck& state, const Standard& standard, Judgement first) const;
   /// A right result once more, among the steps of three plans.
   Judgement judge_life(Backend& backend, const Standard& standard, Judgement first) const;
   std::string state_that_matters(Backend& backend, StateSteps steps, const Standard& standard) const;

@@ -59,6 +59,12 @@ Option& Option::version(int contract) {
   return *this;
 }
 
+Option& Option::grown(int contract, bool (*later)(const Problem&)) {
+  grown_since = contract;
+  is_grown = later;
+  return *this;
+}
+
 Option& Option::files(InFiles how) {
   in_files = how;
   return *this;

@@ -16,7 +16,7 @@
 #include "harness/cases/suites.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "reference/linear/linear_attention.h"
 #include "reference/operators/work.h"
 #include "reference/softmax/attention.h"

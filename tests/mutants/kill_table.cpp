@@ -6,7 +6,7 @@
 #include "harness/base/stopwatch.h"
 #include "harness/base/terminal.h"
 #include "harness/comparison/compare.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
 #include "tests/mutants/rules.h"
 

@@ -41,7 +41,7 @@ entry_missing it exports no attest_plugin_entry, so it is no plug-in of attest
 entry_null it doesn't speak version 2 of the interface: build it with this attest's attest_plugin.h
 abi_1 it speaks version 1 of the interface, this attest 2: build it with this attest's attest_plugin.h
 plugin_small its attest_plugin has 24 bytes where 112 or more are expected
-call_small its attest_call has 80 bytes where 344 or more are expected
+call_small its attest_call has 80 bytes where 352 or more are expected
 no_backend it has no backend
 null_backend its backend 1 is NULL
 backend_small its backend 1 has 64 bytes, and attest_plugin says 128

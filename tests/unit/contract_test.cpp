@@ -37,6 +37,14 @@ TEST(Contract, AnOptionThatCameLaterIsRefusedWithASentence) {
   EXPECT_EQ(verdict.cause.kind, Cause::younger_than_contract);
 }
 
+TEST(Contract, ValuesThatCameLaterAreRefused) {
+  const auto refused = [](const char* line) { return refusal_of(OfContract(2), parse_case(line)).has_value(); };
+  EXPECT_FALSE(refused("batch=2 seq=4 dim=4 past=2"));
+  EXPECT_TRUE(refused("batch=2 seq=4 dim=4 past=2,1"));
+  EXPECT_FALSE(refused("batch=2 seq=4 dim=4 paged=2"));
+  EXPECT_TRUE(refused("batch=2 seq=4 dim=4 paged=2 lengths=4,4 layout=thd"));
+}
+
 TEST(Contract, WhatEveryCallHasAndWhatItKnowsIsNot) {
   EXPECT_FALSE(refusal_of(OfContract(0), parse_case("batch=2 heads=4/2 seq=3x5 dim=4/2 fill=ties seed=3")));
   for (const char* line : {"seq=4 dim=4 softcap=2", "op=gated seq=4 dim=4 decay=head state", "seq=4 dim=4 out=o,lse"}) {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/search/shrink_case.h"
-#include "harness/verdict/state_walk.h"
+#include "harness/verdict/state_check.h"
 #include "tests/faulty/keeping.h"
 #include "tests/unit/helpers.h"
 

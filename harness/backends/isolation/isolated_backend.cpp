@@ -18,7 +18,7 @@
 #include "harness/backends/isolation/worker_process.h"
 #include "harness/base/junk_memory.h"
 #include "harness/base/user_error.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/verdict.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"

@@ -29,7 +29,7 @@
 #include "harness/base/float_environment.h"
 #include "harness/base/junk_memory.h"
 #include "harness/base/user_error.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "harness/verdict/verdict.h"
 #include "reference/options/case_line.h"
 

@@ -18,7 +18,7 @@
 #include "harness/speed/trust/idle_threads.h"
 #include "harness/speed/trust/thread_demand.h"
 #include "harness/speed/trust/untimed_work.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "reference/base/reference_uses.h"
 
 namespace attest {

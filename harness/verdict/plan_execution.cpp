@@ -1,4 +1,4 @@
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 
 #include <barrier>
 #include <exception>
@@ -54,7 +54,7 @@ void run_side_by_side(Plan& one, Plan& other) {
   }
 }
 
-StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between) {
+StepSeconds execute(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between) {
   StepSeconds seconds;
   const FloatEnvironment environment;
   seconds.upload = timed([&] { plan.upload(inputs); });
@@ -67,7 +67,7 @@ StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, cons
 }
 
 void walk_once(Backend& backend, const Call& call, const Inputs& inputs, GuardedOutputs& outputs) {
-  walk(*make_plan(backend, call), inputs, &outputs);
+  execute(*make_plan(backend, call), inputs, &outputs);
 }
 
 }  // namespace attest

@@ -12,7 +12,7 @@
 #include "backends/backend.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 #include "reference/call/problem.h"
 
 namespace attest {
@@ -31,22 +31,22 @@ StateSteps state_steps(const Problem& problem, std::uint64_t run_seed = 0);
 /// What draws the sequence of a case, and the share that has one: its line and the seed of the run.
 std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed);
 
-class StateWalk {
+class StateCheck {
  public:
   /// `problem` and `data`, which belong together, outlive this. The backend takes the call.
-  StateWalk(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps);
-  ~StateWalk();
+  StateCheck(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps);
+  ~StateCheck();
 
   /// The plan is made and takes its steps; the result is that of the last walk, and so are the seconds. Throws as
   /// attest::walk.
-  StepSeconds walk(GuardedOutputs& outputs);
+  StepSeconds execute(GuardedOutputs& outputs);
   /// Throws what an interleaved plan met that no verdict may pass over, such as a crash; for a case that is right by
   /// itself.
   void require_interleaved() const;
   /// The same result once more.
   void download_again(GuardedOutputs& outputs);
   /// The three steps once more, in a thread that the plan has never seen.
-  void walk_in_another_thread(GuardedOutputs& outputs);
+  void execute_in_another_thread(GuardedOutputs& outputs);
 
  private:
   struct InterleavedPlan;

@@ -35,7 +35,7 @@ struct BetweenSteps {
 };
 
 /// The three steps, each timed. With `outputs` null the result is left where it is. Throws as make_plan.
-StepSeconds walk(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between = {});
+StepSeconds execute(Plan& plan, const Inputs& inputs, GuardedOutputs* outputs, const BetweenSteps& between = {});
 
 /// A new plan, walked once.
 void walk_once(Backend& backend, const Call& call, const Inputs& inputs, GuardedOutputs& outputs);

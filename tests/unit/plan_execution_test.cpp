@@ -1,5 +1,5 @@
 // The walk of a plan: its steps in order, and nothing changed around them.
-#include "harness/verdict/plan_walk.h"
+#include "harness/verdict/plan_execution.h"
 
 #include <gtest/gtest.h>
 
@@ -49,35 +49,35 @@ class NotingBackend : public Backend {
   Noted& noted_;
 };
 
-class PlanWalk : public testing::Test {
+class PlanExecution : public testing::Test {
  protected:
-  PlanWalk() : problem_(parse_case("seq=2 dim=2")), inputs_(make_inputs(problem_)), backend_(noted_) {}
-  ~PlanWalk() override { std::fesetround(FE_TONEAREST); }
+  PlanExecution() : problem_(parse_case("seq=2 dim=2")), inputs_(make_inputs(problem_)), backend_(noted_) {}
+  ~PlanExecution() override { std::fesetround(FE_TONEAREST); }
   Noted noted_;
   Problem problem_;
   CaseInputs inputs_;
   NotingBackend backend_;
 };
 
-TEST_F(PlanWalk, TakesItsStepsInOrder) {
+TEST_F(PlanExecution, TakesItsStepsInOrder) {
   GuardedOutputs outputs(problem_);
   walk_once(backend_, problem_, inputs_.views(), outputs);
   EXPECT_EQ(noted_.steps, "prepare upload run download");
 }
 
-TEST_F(PlanWalk, LeavesTheResultWhereNobodyWantsIt) {
-  const StepSeconds seconds = walk(*make_plan(backend_, problem_), inputs_.views(), nullptr);
+TEST_F(PlanExecution, LeavesTheResultWhereNobodyWantsIt) {
+  const StepSeconds seconds = execute(*make_plan(backend_, problem_), inputs_.views(), nullptr);
   EXPECT_EQ(noted_.steps, "prepare upload run");
   EXPECT_EQ(seconds.download, 0);
   EXPECT_GE(seconds.run, 0);
 }
 
-TEST_F(PlanWalk, ABackendWithoutAPlanFails) {
+TEST_F(PlanExecution, ABackendWithoutAPlanFails) {
   noted_.no_plan = true;
   EXPECT_THROW(make_plan(backend_, problem_), BackendError);
 }
 
-TEST_F(PlanWalk, AChangedRoundingModeIsAFaultAndIsPutBack) {
+TEST_F(PlanExecution, AChangedRoundingModeIsAFaultAndIsPutBack) {
   noted_.in_prepare = true;
   try {
     make_plan(backend_, problem_);
@@ -89,7 +89,7 @@ TEST_F(PlanWalk, AChangedRoundingModeIsAFaultAndIsPutBack) {
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
   noted_.in_prepare = false;
   noted_.in_run = true;
-  EXPECT_THROW(walk(*make_plan(backend_, problem_), inputs_.views(), nullptr), CaseFault);
+  EXPECT_THROW(execute(*make_plan(backend_, problem_), inputs_.views(), nullptr), CaseFault);
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 

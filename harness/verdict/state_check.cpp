@@ -1,4 +1,4 @@
-#include "harness/verdict/state_walk.h"
+#include "harness/verdict/state_check.h"
 
 #include <iterator>
 #include <optional>
@@ -55,7 +55,7 @@ std::uint64_t life_seed(const Problem& problem, std::uint64_t run_seed) {
 }
 
 /// A plan of another call with the data and outputs that it uses.
-struct StateWalk::InterleavedPlan {
+struct StateCheck::InterleavedPlan {
   Problem problem;
   CaseInputs data;
   GuardedOutputs outputs;
@@ -66,17 +66,17 @@ struct StateWalk::InterleavedPlan {
   void run() { plan->run(); }
 };
 
-StateWalk::StateWalk(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps)
+StateCheck::StateCheck(Backend& backend, const Problem& problem, const CaseInputs& data, StateSteps steps)
     : backend_(backend), problem_(problem), data_(data), steps_(steps) {}
 
-StateWalk::~StateWalk() = default;
+StateCheck::~StateCheck() = default;
 
-std::unique_ptr<StateWalk::InterleavedPlan> StateWalk::interleaved_plan(const Problem& problem) {
+std::unique_ptr<StateCheck::InterleavedPlan> StateCheck::interleaved_plan(const Problem& problem) {
   try {
     if (refusal_of(backend_, problem)) return nullptr;
     auto other = std::make_unique<InterleavedPlan>(problem);
     other->plan = make_plan(backend_, problem);
-    attest::walk(*other->plan, other->data.views(), &other->outputs);
+    attest::execute(*other->plan, other->data.views(), &other->outputs);
     return other;
   } catch (const CaseFault& fault) {
     const std::string reason = std::string(fault.what()) + " of a plan for '" + print_case(problem) + "'";
@@ -88,27 +88,27 @@ std::unique_ptr<StateWalk::InterleavedPlan> StateWalk::interleaved_plan(const Pr
   }
 }
 
-void StateWalk::accompany(const Problem& problem) {
+void StateCheck::accompany(const Problem& problem) {
   if (interleaved_fault_) return;
   if (std::unique_ptr<InterleavedPlan> other = interleaved_plan(problem)) interleaved_.push_back(std::move(other));
 }
 
-void StateWalk::interleaved_do(void (InterleavedPlan::*step)()) {
+void StateCheck::interleaved_do(void (InterleavedPlan::*step)()) {
   for (auto& one : interleaved_) {
     if (one) (*one.*step)();
   }
 }
 
 /// Once on other data, which then give way to the case's own.
-void StateWalk::warm_up_plan(GuardedOutputs& outputs) {
+void StateCheck::warm_up_plan(GuardedOutputs& outputs) {
   staged_ = data_;
   change_data(problem_, staged_);
-  attest::walk(*plan_, staged_.views(), &outputs);
+  attest::execute(*plan_, staged_.views(), &outputs);
   copy_data(data_, staged_);
   outputs.reset();
 }
 
-StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
+StepSeconds StateCheck::execute(GuardedOutputs& outputs) {
   // Before the plan and after it: what a backend keeps of its first plan and of its last is then another's.
   if (steps_.interleaved) {
     const std::uint64_t which = number_of(problem_) / kAccompaniedOneIn % kOfOneThing;
@@ -131,22 +131,22 @@ StepSeconds StateWalk::walk(GuardedOutputs& outputs) {
     between.after_upload = [this] { interleaved_do(&InterleavedPlan::upload); };
     between.after_run = [this] { interleaved_do(&InterleavedPlan::run); };
   }
-  StepSeconds seconds = attest::walk(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs, between);
+  StepSeconds seconds = attest::execute(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs, between);
   seconds.prepare = prepare;
   return seconds;
 }
 
-void StateWalk::require_interleaved() const {
+void StateCheck::require_interleaved() const {
   if (interleaved_fault_) std::rethrow_exception(interleaved_fault_);
 }
 
-void StateWalk::download_again(GuardedOutputs& outputs) { plan_->download(outputs.views()); }
+void StateCheck::download_again(GuardedOutputs& outputs) { plan_->download(outputs.views()); }
 
-void StateWalk::walk_in_another_thread(GuardedOutputs& outputs) {
+void StateCheck::execute_in_another_thread(GuardedOutputs& outputs) {
   std::exception_ptr failure;
   std::thread([&] {
     try {
-      attest::walk(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs);
+      attest::execute(*plan_, (steps_.warm_up ? staged_ : data_).views(), &outputs);
     } catch (...) {
       failure = std::current_exception();
     }
