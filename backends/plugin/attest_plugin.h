@@ -126,6 +126,8 @@ typedef struct attest_placement {
   int32_t has_strides;
   int64_t strides[4]; /* elements, axes b, h, l, d */
   int64_t offset;     /* elements before the first */
+  int32_t dtype;      /* of this tensor alone, or -1: no case says one yet */
+  int32_t reserved;
 } attest_placement;
 
 typedef struct attest_call {

@@ -27,7 +27,7 @@ constexpr Rule kRules[] = {
     {"past*", "segments=*|empty segment", "segments and past exclude each other"},
     {"past*", "align=*", "past sets the diagonal"},
     {"past*|paged=*|page_table.*", "layout=qkv", "a cache has keys of its own"},
-    {"past_k.*|past_v.*|past of all keys", "layout=thd|gap", "packed queries have their cached keys in pages"},
+    {"past_k.*|past_v.*", "layout=thd|gap", "packed queries have their cached keys in pages"},
     {"past per batch|past_lengths.*", "batch=0|batch=1", "one sequence has one count"},
     {"past per batch|past_lengths.*",
      "out=weights|out=raw|out=capped|out=biased|out=present|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",

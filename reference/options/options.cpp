@@ -388,8 +388,8 @@ std::vector<Option> make_table() {
       {TensorId::present_state, is_linear}};
   for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
   for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
-  for (const auto& [id, operators] : others) rows.push_back(strides_of(id).version(3).often(operators == &is_softmax ? 16 : 3).cut(placement_features(id, "strides")).only(operators));
-  for (const auto& [id, operators] : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(operators == &is_softmax ? 16 : 3).cut(placement_features(id, "offset")).only(operators));
+  for (const auto& [id, operators] : others) rows.push_back(strides_of(id).version(3).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "strides")).only(operators));
+  for (const auto& [id, operators] : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "offset")).only(operators));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));

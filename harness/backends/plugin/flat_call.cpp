@@ -107,6 +107,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
     to.has_strides = from.strides.has_value();
     if (from.strides) std::copy(from.strides->begin(), from.strides->end(), to.strides);
     to.offset = from.offset;
+    to.dtype = -1;
   }
   f.placements = placements_.data();
   f.placement_count = placements_.size();
