@@ -1,4 +1,4 @@
-// Public: outputs whose surroundings are watched.
+// Public: outputs with guards around them.
 #pragma once
 
 #include "harness/comparison/guarded_outputs.h"
