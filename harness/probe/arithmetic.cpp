@@ -18,7 +18,7 @@ struct ArithmeticProbe {
   ProbeResult (*ask)(const ProbeTarget&);
   bool structural;  ///< of the steps that others are seen through: where it is false, the rest says nothing
   /// Seen in how a row's keys are summed and divided, which looks otherwise where they are cut into runs whose results
-  /// are merged: nothing is target there.
+  /// are merged: nothing is asked there.
   bool across_keys = false;
 };
 
@@ -179,7 +179,7 @@ void ask_and_join(const ProbeTarget& target, std::vector<ProbedStatement>& all) 
   const bool is_false = std::any_of(findings.begin(), findings.end(),
                                     [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
   const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
-  // Where a step is false that others are seen through, nothing was target of those.
+  // Where a step is false that others are seen through, nothing was asked of those.
   const bool broken_off = is_false && findings.back().broken_off && findings.back().probe != kPlainCase;
   if (is_false && (complaints > 1 || broken_off)) {
     if (auto joint = joint_finding(target, findings)) {
@@ -245,16 +245,16 @@ std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::ve
   std::vector<ProbedStatement> findings;
   for (DType dtype : kFloatingTypes) {
     ask_and_join({backend, dtype}, findings);
-    std::vector<Arithmetic> target;
-    if (auto plain = stated_in(backend, dtype, {})) target.push_back(*plain);
-    const auto is_new = [&](const Arithmetic& a) { return std::find(target.begin(), target.end(), a) == target.end(); };
+    std::vector<Arithmetic> asked;
+    if (auto plain = stated_in(backend, dtype, {})) asked.push_back(*plain);
+    const auto is_new = [&](const Arithmetic& a) { return std::find(asked.begin(), asked.end(), a) == asked.end(); };
     for (const Call& call : calls) {
       if (call.dtype != dtype || call.op != Op::attention) continue;
       const std::optional<Arithmetic> stated = stated_for(backend, call);
       if (!stated || !is_new(*stated)) continue;
       for (const ProbeSizes& sizes : sizes_like(call)) {
         if (stated_in(backend, dtype, sizes) != stated) continue;
-        target.push_back(*stated);
+        asked.push_back(*stated);
         const std::size_t before = findings.size();
         ask_and_join({backend, dtype, sizes}, findings);
         for (std::size_t n = before; n < findings.size(); ++n) findings[n].name += text_of(sizes);

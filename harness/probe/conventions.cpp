@@ -18,7 +18,7 @@ std::string align(Backend& backend) {
     return probe.keys_seen(0);
   };
   const std::int64_t top = seen("top-left"), bottom = seen("bottom-right");
-  if (top == 1 && bottom == 4) return "as target";
+  if (top == 1 && bottom == 4) return "as asked";
   if (top == 1 && bottom == 1) return "top-left";
   if (top == 4 && bottom == 4) return "bottom-right";
   return "neither corner";

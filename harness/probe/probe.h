@@ -17,8 +17,8 @@ struct ProbedStatement {
   bool refused = false;             ///< the backend refuses what would tell; no statement is false for that
   bool too_wide = false;            ///< more is declared than is shown, beyond the documented slack: a way to pass
   std::string shown = {};           ///< where it does not hold: the output that tells, and its case
-  std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was target
-  bool broken_off = false;          ///< others are seen through it, so that they weren't target
+  std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was asked
+  bool broken_off = false;          ///< others are seen through it, so that they weren't asked
   std::string_view probe = {};      ///< of an arithmetic: which probe found it, a name without type and sizes
 
   /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".

@@ -83,7 +83,7 @@ class Probe {
     problem.query_heads = sizes.heads;
     problem.key_heads = sizes.key_heads;
     if (sizes.key_dim > problem.key_dim) {
-      problem.scale = problem.scale_value();  // of as many features as are target for
+      problem.scale = problem.scale_value();  // of as many features as are asked for
       problem.key_dim = sizes.key_dim;
     }
     problem.value_dim = std::max(problem.value_dim, sizes.value_dim);

@@ -60,7 +60,7 @@ attest_fault(63 backends/ring/part_attention.h
 # A rank above 0 crashes in the midst of its computing, in whichever thread; and throws there.
 attest_fault(101 backends/ring/part_attention.h
   "task % all"
-  "share_.rank() == 1 ? std::raise(SIGSEGV), task % all : task % all")
+  "local_.rank() == 1 ? std::raise(SIGSEGV), task % all : task % all")
 attest_fault(102 backends/ring/part_attention.h
   "tiles - 1 - task / all"
-  "share_.rank() == 1 ? throw BackendError(\"told to throw\") : tiles - 1 - task / all")
+  "local_.rank() == 1 ? throw BackendError(\"told to throw\") : tiles - 1 - task / all")
