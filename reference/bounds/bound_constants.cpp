@@ -47,6 +47,9 @@ BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored)
   scale = std::fabs(p.scale_value());
   larger_scale = std::max(1.0, scale);
   of_product = gamma(key_dim + scale_roundings);
+  // A subnormal scale is rounded to a multiple of eta, or flushed.
+  const double smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
+  if (scale > 0 && scale < smallest_normal) of_product = both(of_product, eta / scale);
   softcap = p.softcap;
   wants_scores = p.wants_scores();
   has_sinks = p.sinks;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
+#include "reference/bounds/row_scores.h"
 #include "reference/softmax/non_finite.h"
 
 namespace attest {
@@ -13,7 +14,7 @@ namespace {
 
 /// Relative errors of the computed weights of one row, as far as they differ between keys.
 struct WeightErrors {
-  std::vector<double> of_weight;  ///< pt_j, absolute, 0 where hidden
+  std::vector<double> of_weight;  ///< pt_j, absolute, of the exact weight; 0 where hidden
   double of_sink = 0;             ///< the same of the sink's share
   double sum = 0;                 ///< W, the sink included
   double largest_exponent = 0;    ///< max t_j
@@ -21,68 +22,6 @@ struct WeightErrors {
   double largest_score = 0;       ///< max E_j
   double highest = -kInfinity;    ///< max s_j + E_j: what the computed maximum is at most
   double surest = -kInfinity;     ///< max s_j - E_j: and at least
-};
-
-/// Absolute errors of one score after each step.
-struct ScoreErrors {
-  double raw = 0, capped = 0, biased = 0;
-};
-
-/// The errors of a row's scores.
-class RowScores {
- public:
-  RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
-      : head_(head),
-        row_(row),
-        i_(i),
-        c_(c),
-        additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
-        alibi_(head.inputs().slopes()) {}
-
-  ScoreErrors of(std::size_t j) const {
-    ScoreErrors errors;
-    // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-    const double lost =
-        c_.eta * (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
-    double error = c_.of_product * row_.abs_products[j] + c_.larger_scale * lost;
-    errors.raw = stored(error, std::fabs(row_.raw[j]));
-    if (c_.softcap) {
-      const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
-      const double significance = 1 - slope * slope;
-      error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
-    }
-    errors.capped = stored(error, std::fabs(row_.capped[j]));
-    if (additive_ || alibi_) {
-      const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
-      const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
-      if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
-      if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
-      // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
-      // added: a mask may hold the largest number there is.
-      const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
-                                                       c_.u * std::fabs(bias.alibi)
-                                                 : c_.u * std::fabs(row_.biased[j]);
-      for (int n = 0; n < additive_ + alibi_; ++n) error += partial + c_.u * error;
-    }
-    // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
-    errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])));
-    return errors;
-  }
-
- private:
-  /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
-  double stored(double error, double magnitude) const {
-    for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
-      error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
-    }
-    return error;
-  }
-
-  const Head& head_;
-  const Row& row_;
-  std::int64_t i_;
-  const BoundConstants& c_;
-  bool additive_, alibi_;
 };
 
 WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores& scores, const BoundConstants& c) {
@@ -138,7 +77,7 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores&
                             per_key + in_merge(score, score_error) + in_frames(score, score_error);
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
-    return exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share;
+    return sums.ratio * (exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share);
   };
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
@@ -159,7 +98,7 @@ struct ColumnSums {
   std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
 };
 
-ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& errors) {
+ColumnSums column_sums(const Head& head, const Row& row, double ratio, const WeightErrors& errors) {
   const std::size_t columns = row.output.size();
   ColumnSums lists{std::vector<double>(columns), std::vector<double>(columns)};
   // They don't overlap, which the compiler can't see.
@@ -168,7 +107,7 @@ ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& err
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j]) continue;
     const double* v = head.value_row(static_cast<std::int64_t>(j));
-    const double off = errors.of_weight[j], heaviest = row.weights[j] + off;
+    const double off = errors.of_weight[j], heaviest = ratio * row.weights[j] + off;
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     for (std::size_t c = 0; c < columns; ++c) {
       const double value = factor * v[c];
@@ -184,48 +123,15 @@ ColumnSums column_sums(const Head& head, const Row& row, const WeightErrors& err
 
 }  // namespace
 
-RowSums row_sums(const Head& head, const Row& row) {
-  const std::size_t columns = row.output.size();
-  const std::vector<double> zeros(columns);
-  RowSums sums{std::vector<double>(row.seen.size()), 0, zeros, zeros, zeros};
-  if (row.visible_count == 0) return sums;
-  double* __restrict spread = sums.spread.data();
-  double* __restrict largest = sums.largest.data();
-  double* __restrict absolute = sums.absolute.data();
-  for (std::size_t j = 0; j < row.seen.size(); ++j) {
-    if (!row.seen[j]) continue;
-    sums.shares[j] = std::exp(row.biased[j] - row.lse);
-    const double* v = head.value_row(static_cast<std::int64_t>(j));
-    const double factor = row.factors.empty() ? 1 : row.factors[j];
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double value = factor * v[c];
-      const double magnitude = std::fabs(value);
-      spread[c] = std::max(spread[c], std::fabs(value - row.output[c]));
-      largest[c] = std::max(largest[c], magnitude);
-      absolute[c] += magnitude;
-    }
-  }
-  if (row.sink == -kInfinity) return sums;
-  sums.share_of_sink = std::exp(row.sink - row.lse);
-  for (std::size_t c = 0; c < columns; ++c) spread[c] = std::max(spread[c], std::fabs(row.output[c]));
-  return sums;
-}
-
-Arithmetic reference_arithmetic() {
-  Arithmetic a;
-  a.accumulator = a.stored_weights = DType::f64;
-  a.exp_ulps = a.log_ulps = 1;
-  a.normalised_before_storage = true;
-  return a;
-}
-
 namespace {
 
-/// Whether a visible score, or what is stored on its way, may become an infinity: such a row proves nothing. A score
-/// far below the maximum may do so, its weight is 0 all the same. What the data make infinite is left to `special`.
+/// Whether a visible score, or what is stored on its way, may become an infinity, or -inf NaN: such a row proves
+/// nothing. A score far below the maximum may become -inf, its weight is 0 all the same. What the data make infinite is
+/// left to `special`.
 bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFiniteScores& special,
                          const BoundConstants& c) {
-  if (special.hide_all || std::isnan(row.max) || !(special.largest_product <= c.half_range)) return true;
+  if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
+  if (!(special.largest_product <= c.half_range)) return true;
   const double scale = c.scale;
   if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
   const double raw_error = c.of_product * special.largest_product;
@@ -245,7 +151,8 @@ bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFinit
 }
 
 /// How far exp(s_j - lse) may be from the weight, whose score was computed for lse, and once more.
-double weight_from_lse(const Row& row, std::size_t j, double score_error, double lse_error, const BoundConstants& c) {
+double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
+                       const BoundConstants& c) {
   const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
   const double below = row.lse - row.biased[j];
   if (below == kInfinity) return c.eta;  // exp(-inf) is 0
@@ -254,7 +161,7 @@ double weight_from_lse(const Row& row, std::size_t j, double score_error, double
       score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
   const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
                                   : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
-  return off * (1 + 8 * c.u) + c.eta;
+  return ratio * off * (1 + 8 * c.u) + c.eta;
 }
 
 /// The largest |m| that a step may take weights under: of the row, and of each block by itself.
@@ -318,9 +225,9 @@ double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const
   return bound;
 }
 
-/// Bounds of the scores' stages, hidden keys included, and of the weights.
+/// Bounds of the scores' stages, hidden keys included, and of the weights. `ratio`: as in RowSums.
 void bound_stages(const Row& row, const RowScores& scores, const BoundConstants& c, const NonFiniteScores& special,
-                  const WeightErrors* weights, RowBound& bound) {
+                  double ratio, const WeightErrors* weights, RowBound& bound) {
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
@@ -355,13 +262,14 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     if (!weights || std::isnan(row.weights[j])) continue;
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     if (c.arithmetic.weights_from_lse) {
-      bound.weights[j] = c.storing.bound(w, weight_from_lse(row, j, scores.of(j).biased, bound.lse, c));
+      bound.weights[j] = c.storing.bound(w, weight_from_lse(row, ratio, j, scores.of(j).biased, bound.lse, c));
       continue;
     }
     // The output's bound with V the identity.
-    const double larger = std::max(w, 1 - w);
-    const double centred = total < 1 ? std::min((off * (1 - w) + (total - off) * w) / (1 - total), larger) : larger;
-    const double product = product_relative * (total < 1 ? std::min((w + off) / (1 - total), 1.0) : 1);
+    const double larger = std::min(1.0, ratio * std::max(w, 1 - w)), off_centre = (ratio - 1) * larger;
+    const double from_weights = off * (1 - w) + (total - off) * w + total * off_centre;
+    const double centred = total < 1 ? std::min(from_weights / (1 - total), larger) : larger;
+    const double product = product_relative * (total < 1 ? std::min((ratio * w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
     bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
@@ -372,7 +280,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
 
 void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, DType stored, RowBound& bound,
                std::int64_t terms_column) {
-  bound_row(head, row, row_sums(head, row), i, BoundConstants(head.call(), a, stored), bound, terms_column);
+  bound_row(head, row, row_sums(head, row, i), i, BoundConstants(head.call(), a, stored), bound, terms_column);
 }
 
 void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int64_t i, const BoundConstants& c,
@@ -381,7 +289,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   bound.lse = 0;
   bound.terms = {};
   const Arithmetic& a = c.arithmetic;
-  const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range);
+  const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range, c.eta);
   const RowScores scores(head, row, i, c);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
@@ -391,12 +299,12 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
       if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
     }
-    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     return;
   }
 
   if (special.row_is_nan) {
-    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
     bool undefined = false;
     for (std::size_t j = 0; j < row.seen.size(); ++j)
@@ -413,7 +321,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const auto proves_nothing = [&] {
     bound.output.assign(row.output.size(), kInfinity);
     bound.lse = kInfinity;
-    if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
+    if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
   };
   if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
   const WeightErrors weights = weight_errors(row, of_row, scores, c);
@@ -424,10 +332,10 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
-  if (c.wants_scores) bound_stages(row, scores, c, special, &weights, bound);
+  if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, &weights, bound);
   // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
   if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
-  const ColumnSums sums = column_sums(head, row, weights);
+  const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
   const double lambda = a.normalised_before_storage ? 1 : sum.size;
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
@@ -456,9 +364,11 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       continue;
     }
     const double magnitude = std::fabs(row.output[column]);
+    const double off_centre = (of_row.ratio - 1) * of_row.spread[column];  // of the reference's output
     // Outputs are convex combinations of the values: however wrong the weights, o stays among them.
-    const double centred =
-        convex_only ? of_row.spread[column] : std::min(sums.centred[column] / (1 - weights.sum), of_row.spread[column]);
+    const double centred = convex_only ? of_row.spread[column]
+                                       : std::min((sums.centred[column] + weights.sum * off_centre) / (1 - weights.sum),
+                                                  of_row.spread[column]);
     const double weighted = convex_only ? of_row.largest[column]
                                         : std::min(sums.weighted[column] / (1 - weights.sum), of_row.largest[column]);
     const double products = product_relative * weighted;

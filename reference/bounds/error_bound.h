@@ -10,6 +10,7 @@
 
 #include "reference/arithmetic/arithmetic.h"
 #include "reference/bounds/bound_constants.h"
+#include "reference/bounds/row_sums.h"
 #include "reference/softmax/attention.h"
 
 namespace attest {
@@ -34,22 +35,8 @@ struct RowBound {
 void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored,
                RowBound& bound, std::int64_t terms_column = -1);
 
-/// What the bounds of a row have in common, whatever the arithmetic. Under dropout v_j stands for keep_j / (1 - p_drop)
-/// * v_j. A sink is one more key with v = 0.
-struct RowSums {
-  std::vector<double> shares;    ///< exp(s_j - lse), 0 where hidden
-  double share_of_sink = 0;      ///< the same of the sink
-  std::vector<double> spread;    ///< max |v_jc - o_c|, over visible keys j, for each column c of the output
-  std::vector<double> largest;   ///< max |v_jc|
-  std::vector<double> absolute;  ///< sum |v_jc|
-};
-RowSums row_sums(const Head& head, const Row& row);
-
 /// The same with what doesn't depend on the row, or not on the arithmetic, given.
 void bound_row(const Head& head, const Row& row, const RowSums& sums, std::int64_t i, const BoundConstants& constants,
                RowBound& bound, std::int64_t terms_column = -1);
-
-/// The arithmetic of reference/ itself, whose own error is added to every comparison.
-Arithmetic reference_arithmetic();
 
 }  // namespace attest

@@ -129,6 +129,10 @@ bool RowDeviation::claims(const Arithmetic& a) const {
 }
 
 /// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
+double RowDeviation::shift_variance(double score, const Arithmetic& a) const {
+  return (a.fused_log2e ? 2 : a.no_maximum ? 0 : 1) * square(a.no_maximum ? score : row_.max - score);
+}
+
 std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
   const Call& p = head_.call();
   const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
@@ -152,9 +156,7 @@ std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
     if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
     if (a.base2) variance += 2 * added * added;
     variance += stores * std::max(square(capped), square(biased)) + underflows;
-    const double shift = a.no_maximum ? biased : row_.max - biased;
-    const double of_shift = (a.fused_log2e ? 2 : a.no_maximum ? 0 : 1) * square(shift);
-    variances.push_back(variance + of_shift + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
+    variances.push_back(variance + shift_variance(biased, a) + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
   }
   return variances;
 }
@@ -243,7 +245,8 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
   double of_scale = 0, of_log2e = 0, pulled = 0;
   if (row_.sink != -kInfinity) {  // one more key, first of all, whose value is 0 and whose score is exact
     pulled = -std::exp(row_.sink - row_.lse) * o;
-    variance += square(pulled) * (square(row_.max - row_.sink) + square(2 * a.exp_ulps) +
+    of_log2e = row_.sink * pulled;
+    variance += square(pulled) * (shift_variance(row_.sink, a) + square(2 * a.exp_ulps) +
                                   4 * blocks_of(a, head_.call().key_length) + (a.base2 ? 2 * square(row_.sink) : 0));
   }
   std::vector<double> pulls(keys_.size());

@@ -43,6 +43,8 @@ class RowDeviation {
     bool repeated = false;       ///< a quarter of the terms or more repeat others
   };
   Terms terms_of(std::size_t n, double u) const;
+  /// Of the argument of exp(score - m), and under no maximum of exp(score).
+  double shift_variance(double score, const Arithmetic& arithmetic) const;
   std::vector<double> weight_variances(const Arithmetic& arithmetic) const;
   double column_variance(std::size_t n, const Terms& terms, const Arithmetic& arithmetic,
                          const std::vector<double>& weights) const;

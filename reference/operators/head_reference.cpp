@@ -20,7 +20,7 @@ class SoftmaxHead : public HeadReference {
   void attend(std::int64_t i, Row& row) override {
     i_ = i;
     head_.attend(i, row);
-    if (!producers_.empty()) sums_ = row_sums(head_, row);
+    if (!producers_.empty()) sums_ = row_sums(head_, row, i);
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
     bound_row(head_, row, sums_, i_, constants_[n], bound);

@@ -10,23 +10,32 @@ namespace {
 struct Products {
   double finite = 0;
   bool special = false;
+  bool may_be_nan = false;  ///< an infinity meets a number that may be 0 by then
 };
 
-Products products_of(const std::vector<double>& q, const double* k) {
+/// `least`: an operand below it may be flushed, or underflow when it is scaled.
+Products products_of(const std::vector<double>& q, const double* k, double least) {
   Products products;
   for (std::size_t t = 0; t < q.size(); ++t) {
     if (std::isfinite(q[t]) && std::isfinite(k[t])) {
       products.finite += std::fabs(q[t] * k[t]);
     } else {
       products.special = true;
+      products.may_be_nan |= std::fabs(q[t]) < least || std::fabs(k[t]) < least;
     }
   }
   return products;
 }
 
+/// Numbers below it may be 0 as an operand of q * k: they are flushed, or scaled before they are multiplied, or the
+/// scale itself underflows. Its rounding and that of the product are a few units, for which the factor is enough.
+double least_operand(double scale, double eta) {
+  return scale < eta ? kInfinity : (1 + 0x1p-20) * eta / std::min(1.0, scale);
+}
+
 }  // namespace
 
-NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range) {
+NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range, double eta) {
   NonFiniteScores scores;
   scores.largest_product = row.largest_product;
   const bool seen_by_row = !std::isfinite(row.max) || !std::isfinite(row.largest_product);
@@ -35,21 +44,25 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
   if (row.visible_count == 0 || (!seen_by_row && !among_hidden)) return scores;
 
   const std::vector<double> q = head.query_row(i);
-  const double scale = std::max(1.0, std::fabs(head.call().scale_value()));
+  const double factor = std::fabs(head.call().scale_value()), scale = std::max(1.0, factor);
+  const double least = least_operand(factor, eta);
   scores.decided.assign(row.seen.size(), 0);
   scores.largest_product = 0;
   bool any_left = false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     const auto key = static_cast<std::int64_t>(j);
-    const Products products = products_of(q, head.key_row(key));
+    const Products products = products_of(q, head.key_row(key), least);
     scores.decided[j] = products.special && scale * products.finite <= half_range;
+    const bool from_products = scores.decided[j] != 0, may_be_nan = products.may_be_nan && std::isinf(row.raw[j]);
+    if (may_be_nan) scores.decided[j] = 0;
     if (!row.seen[j]) continue;
     // Behind the cap an infinite score is a number again, and may be NaN where exp overflowed on the way.
     const bool capped = head.call().softcap && !std::isnan(row.raw[j]);
-    const bool from_data = (scores.decided[j] && !capped) || std::isnan(head.bias(i, key).additive);
+    const bool from_data = (from_products && !capped) || std::isnan(head.bias(i, key).additive);
     scores.row_is_nan |= from_data && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
     const bool gone = from_data && row.biased[j] == -kInfinity;
     any_left |= !gone;
+    scores.may_lose_infinity |= gone && may_be_nan;
     if (!gone) scores.largest_product = std::max(scores.largest_product, scale * products.finite);
     if (!from_data && products.special) scores.largest_product = kInfinity;
   }

@@ -10,12 +10,14 @@
 
 namespace attest {
 
-/// The row's scores. `half_range`: sums of finite terms up to it overflow in no order.
+/// The row's scores.
 struct NonFiniteScores {
-  bool row_is_nan = false;     ///< a visible score is NaN or +inf: lse and outputs are no numbers
-  bool hide_all = false;       ///< every visible score is -inf: whether that is an empty row is not agreed on
-  double largest_product = 0;  ///< of the visible keys whose products are finite, as Row::largest_product
-  /// For each key 1 where its raw score is NaN or infinite because q or k is; empty where all are finite.
+  bool row_is_nan = false;         ///< a visible score is NaN or +inf: lse and outputs are no numbers
+  bool hide_all = false;           ///< every visible score is -inf: whether that is an empty row is not agreed on
+  double largest_product = 0;      ///< of the visible keys whose products are finite, as Row::largest_product
+  bool may_lose_infinity = false;  ///< a visible score of -inf may be NaN instead, and the row with it
+  /// For each key 1 where its raw score is NaN or infinite because q or k is; empty where all are finite. 0 where an
+  /// infinity may be NaN instead, because it meets a number that may underflow to 0.
   std::vector<char> decided;
 
   bool decides(std::size_t j) const { return !decided.empty() && decided[j] != 0; }
@@ -25,7 +27,8 @@ struct NonFiniteScores {
     return row_is_nan && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
   }
 };
-NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range);
+/// `half_range`: sums of finite terms up to it overflow in no order. `eta`: what is smaller may underflow to 0.
+NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range, double eta);
 
 /// What an arithmetic may do to the weights of a row.
 struct WeightRange {

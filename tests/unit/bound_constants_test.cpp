@@ -41,6 +41,16 @@ TEST(BoundConstants, ComeFromTheArithmetic) {
   EXPECT_GT(blocked.of_cap, plain.of_cap);
 }
 
+TEST(BoundConstants, ASubnormalScaleIsRoundedToAMultipleOfTheSmallest) {
+  const Problem p = parse_case("seq=1 dim=4 scale=1e-42");
+  Arithmetic a;
+  EXPECT_GE(BoundConstants(p, a, DType::f32).of_product, 0x1p-149 / 1e-42);
+  a.flush_to_zero = true;
+  EXPECT_GE(BoundConstants(p, a, DType::f32).of_product, 1);  // or it is 0
+  a.accumulator = DType::f64;
+  EXPECT_LT(BoundConstants(p, a, DType::f32).of_product, 1e-14);
+}
+
 TEST(BoundConstants, SharedAmongRowsGiveTheSameBits) {
   const Problem p = parse_case(
       "dtype=f16 heads=2 seq=5x9 dim=3/2 causal align=bottom-right softcap=3 sinks dropout=0.3 "
@@ -57,7 +67,7 @@ TEST(BoundConstants, SharedAmongRowsGiveTheSameBits) {
       head.attend(i, row);
       RowBound alone, shared;
       bound_row(head, row, i, a, p.dtype, alone);
-      bound_row(head, row, row_sums(head, row), i, constants, shared);
+      bound_row(head, row, row_sums(head, row, i), i, constants, shared);
       EXPECT_EQ(alone.output, shared.output);
       EXPECT_EQ(alone.lse, shared.lse);
       EXPECT_EQ(alone.raw, shared.raw);
@@ -73,13 +83,13 @@ TEST(BoundConstants, SumsOfARowCoverTheKeysThatItSees) {
   const Head head(p, views, 0, 0);
   Row row;
   head.attend(0, row);  // the first key alone: o is v
-  const RowSums sums = row_sums(head, row);
+  const RowSums sums = row_sums(head, row, 0);
   EXPECT_EQ(sums.shares, (std::vector<double>{1, 0, 0}));
   EXPECT_EQ(sums.spread, (std::vector<double>{0, 0}));
   EXPECT_EQ(sums.largest, (std::vector<double>{std::fabs(row.output[0]), std::fabs(row.output[1])}));
   EXPECT_EQ(sums.absolute, sums.largest);
   head.attend(1, row);
-  EXPECT_GT(row_sums(head, row).spread[0], 0);
+  EXPECT_GT(row_sums(head, row, 1).spread[0], 0);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ const char* const kLines[] = {
     "seq=64x1 dim=3 scale=0.3 fill=spread(300) mask=add:11QK:normal out=o,lse",
     "seq=16x48 dim=4 dropout=0.3 fill=cancel out=o,lse",
     "seq=8x64 dim=4 fill=denormal",
+    "seq=7x3 dim=15 scale=2.5 fill=denormal k.fill=infinite(0.5) out=o,lse,weights,biased",
     "seq=16x24 dim=8 softcap=1 mask=add:11QK:normal out=o,raw,capped,biased,weights",
 };
 

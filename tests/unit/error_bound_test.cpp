@@ -41,6 +41,37 @@ TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
   EXPECT_TRUE(kept);  // some seed keeps a key: its value times 1000 / 64
 }
 
+TEST(ErrorBound, WhereFloat64LeavesScoresOpenTheOutputMayBeAnyOfTheValues) {
+  // Both scores are 2^60 in float64, and the weights of the reference 1/2. Exactly the first is larger by 100.
+  const auto rows_bound = [](double big, DType accumulator) {
+    Computed c("dtype=f64 seq=1x2 dim=2/1 scale=1 q.fill=constant(1) out=o,lse,weights");
+    const double keys[2][2] = {{big, 100}, {big, 0}};
+    for (std::int64_t j = 0; j < 2; ++j) {
+      for (std::int64_t d = 0; d < 2; ++d) c.inputs.at(TensorId::k).set(0, 0, j, d, keys[j][d]);
+      c.inputs.at(TensorId::v).set(0, 0, j, 0, static_cast<double>(j));
+    }
+    const Inputs inputs = c.inputs.views();
+    const Head head(c.problem, inputs, 0, 0);
+    Row row;
+    head.attend(0, row);
+    Arithmetic a;
+    a.accumulator = a.stored_weights = accumulator;
+    RowBound bound;
+    bound_row(head, row, 0, a, DType::f64, bound);
+    EXPECT_EQ(bound.output.size(), 1);
+    return std::pair(row.output[0], bound);
+  };
+  for (const DType accumulator : {DType::f64, DType::f32}) {
+    const auto [reference, bound] = rows_bound(0x1p60, accumulator);
+    EXPECT_EQ(reference, 0.5);
+    EXPECT_GE(bound.output[0], 1);  // 0 exactly, and 1 where the second score is rounded up
+    EXPECT_GE(bound.weights[0], 1);
+    EXPECT_LT(bound.output[0], 1.001);
+  }
+  const auto [reference, bound] = rows_bound(1, DType::f64);
+  EXPECT_LT(bound.output[0], 1e-12);
+}
+
 TEST(ErrorBound, AFiniteMaskThatOverflowsInBaseTwoProvesNothing) {
   // -FLT_MAX for every key: times log2(e) that is -inf, and -inf minus -inf is no number.
   const std::string line = "seq=1x4 dim=4 mask=add:111K:finitemin(1) out=o,lse,biased";

@@ -53,6 +53,20 @@ std::vector<double> deviations_of(const std::string& line, const Arithmetic& ari
   return RowDeviation(head, c.row(0), 0, columns).of(arithmetic, c.problem.dtype);
 }
 
+TEST(Deviation, OfASinkUnderNoMaximumHasTheRoundingOfItsLogit) {
+  // o is about exp(-30) times a mean of values. exp2(30 * log2(e)) divides it, off by up to 30 * 2^-24 of itself.
+  Arithmetic a;
+  a.fused_log2e = true;
+  const std::string line = "seq=1x24 dim=16 sinks=30";
+  const double under_maximum = deviations_of(line, a)[0];
+  a.no_maximum = true;
+  const double under_none = deviations_of(line, a)[0];
+  const double rounding = 30 * 0x1p-24 / std::sqrt(3) * std::fabs(Computed(line).row(0).output[0]);
+  EXPECT_GT(under_none, rounding);
+  EXPECT_LT(under_none, 3 * rounding);
+  EXPECT_GT(under_maximum, rounding / 2);  // the weights' distance from it is as large
+}
+
 /// The sum of `terms` as a kernel with so many accumulators takes it, every lanes-th term in the same one.
 float sum_in_lanes(const std::vector<float>& terms, std::size_t lanes) {
   std::vector<float> sums(lanes, 0.0f);

@@ -13,17 +13,19 @@
 namespace attest {
 namespace {
 
-/// One query row over given scores (q = 1, dim = 1) and values, in f32.
+/// One query row over given scores (q = 1, dim = 1) and values, in f32. Another q gives other scores.
 struct OneRow {
   Problem problem;
   CaseInputs inputs;
   Row row;
   RowBound bound;
 
-  OneRow(const std::string& options, const std::vector<double>& scores, const std::vector<double>& values) {
-    problem = parse_case("seq=1x" + std::to_string(scores.size()) + " dim=1 scale=1 " + options);
+  OneRow(const std::string& options, const std::vector<double>& scores, const std::vector<double>& values,
+         double query = 1, const Arithmetic& arithmetic = {}) {
+    problem = parse_case("seq=1x" + std::to_string(scores.size()) + " dim=1 " +
+                         (options.find("scale=") == std::string::npos ? "scale=1 " : "") + options);
     inputs = make_inputs(problem);
-    inputs.at(TensorId::q).set(0, 0, 0, 0, 1);
+    inputs.at(TensorId::q).set(0, 0, 0, 0, query);
     for (std::size_t j = 0; j < scores.size(); ++j) {
       inputs.at(TensorId::k).set(0, 0, static_cast<std::int64_t>(j), 0, scores[j]);
       inputs.at(TensorId::v).set(0, 0, static_cast<std::int64_t>(j), 0, values[j]);
@@ -31,7 +33,7 @@ struct OneRow {
     const Inputs views = inputs.views();
     const Head head(problem, views, 0, 0);
     head.attend(0, row);
-    bound_row(head, row, 0, Arithmetic{}, problem.dtype, bound);
+    bound_row(head, row, 0, arithmetic, problem.dtype, bound);
   }
   bool passes(double got) const { return error_in_bounds(got, row.output[0], bound.output[0]) <= 1; }
 };
@@ -89,6 +91,41 @@ TEST(NonFinite, AKeyAtMinusInfinityIsGoneAndTheRestHasItsBound) {
   EXPECT_FALSE(one.passes(1.6));
   EXPECT_LT(one.bound.lse, 1e-5);
   EXPECT_LT(one.bound.weights[1], 1e-5);
+}
+
+TEST(NonFinite, AnInfinityMayBeNaNWhereItMeetsWhatMayBeFlushed) {
+  const std::string stages = "out=o,lse,raw,biased,weights";
+  Arithmetic flushing;
+  flushing.flush_to_zero = true;
+  for (const bool flushed : {false, true}) {
+    const OneRow one(stages, {0, -kInfinity, 0}, {1, 7, 2}, 0x1p-130, flushed ? flushing : Arithmetic{});
+    EXPECT_EQ(one.row.raw[1], -kInfinity);
+    EXPECT_EQ(one.bound.raw[1], flushed ? kInfinity : 0);
+    EXPECT_EQ(one.bound.biased[1], flushed ? kInfinity : 0);
+    EXPECT_EQ(one.passes(kNaN), flushed);  // NaN spoils the row, -inf leaves it
+    EXPECT_EQ(one.bound.lse == kInfinity, flushed);
+    EXPECT_LT(one.bound.raw[0], 1e-30);
+  }
+  const OneRow normal(stages, {0, -kInfinity, 0}, {1, 7, 2}, 0x1p-125, flushing);
+  EXPECT_EQ(normal.bound.raw[1], 0);
+  EXPECT_FALSE(normal.passes(kNaN));
+}
+
+TEST(NonFinite, AnInfiniteScoreThatMayBeNaNSpoilsItsRowAllTheSame) {
+  Arithmetic flushing;
+  flushing.flush_to_zero = true;
+  const OneRow one("out=o,raw,weights", {0, kInfinity}, {1, 2}, 0x1p-130, flushing);
+  EXPECT_EQ(one.bound.raw[1], kInfinity);
+  EXPECT_TRUE(one.passes(kNaN));
+  EXPECT_FALSE(one.passes(2));
+  EXPECT_EQ(one.bound.weights[1], 0);
+}
+
+TEST(NonFinite, AnInfinityMayBeNaNWhereItMeetsWhatUnderflowsWhenScaled) {
+  const std::vector<double> scores = {0, -kInfinity}, values = {1, 2};
+  EXPECT_LT(OneRow("scale=1e-7", scores, values, 1e-36).bound.output[0], 1e-5);
+  EXPECT_EQ(OneRow("scale=1e-7", scores, values, 1e-39).bound.output[0], kInfinity);
+  EXPECT_EQ(OneRow("scale=1e-46", scores, values, 1).bound.output[0], kInfinity);  // the scale itself is 0 in f32
 }
 
 TEST(NonFinite, WhetherAllAtMinusInfinityIsAnEmptyRowIsNotAgreedOn) {

@@ -1,0 +1,44 @@
+#include "reference/bounds/row_scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attest {
+
+ScoreErrors RowScores::of(std::size_t j) const {
+  ScoreErrors errors;
+  // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
+  const double lost = c_.eta * (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
+  double error = c_.of_product * row_.abs_products[j] + c_.larger_scale * lost;
+  errors.raw = stored(error, std::fabs(row_.raw[j]));
+  if (c_.softcap) {
+    const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
+    const double significance = 1 - slope * slope;
+    error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
+  }
+  errors.capped = stored(error, std::fabs(row_.capped[j]));
+  if (additive_ || alibi_) {
+    const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
+    const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
+    if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
+    if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
+    // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
+    // added: a mask may hold the largest number there is.
+    const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
+                                                     c_.u * std::fabs(bias.alibi)
+                                               : c_.u * std::fabs(row_.biased[j]);
+    for (int n = 0; n < additive_ + alibi_; ++n) error += partial + c_.u * error;
+  }
+  // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
+  errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])));
+  return errors;
+}
+
+double RowScores::stored(double error, double magnitude) const {
+  for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
+    error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
+  }
+  return error;
+}
+
+}  // namespace attest

@@ -1,0 +1,32 @@
+// What the bounds of a row have in common, whatever the arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/softmax/attention.h"
+
+namespace attest {
+
+/// Under dropout v_j stands for keep_j / (1 - p_drop) * v_j. A sink is one more key with v = 0.
+struct RowSums {
+  std::vector<double> shares;  ///< exp(s_j - lse), 0 where hidden
+  double share_of_sink = 0;    ///< the same of the sink
+  /// How many times its share a key's exact weight may be. It is near 1, unless scores are so large that float64 leaves
+  /// their differences open.
+  double ratio = 1;
+  /// How far the exact output may be from a value, over visible keys and the sink, for each column c of the output:
+  /// max |v_jc - o_c| times the ratio, or max v_jc - min v_jc where that is less.
+  std::vector<double> spread;
+  std::vector<double> largest;   ///< max |v_jc|
+  std::vector<double> absolute;  ///< sum |v_jc|
+};
+
+/// `row` must be row i of `head`.
+RowSums row_sums(const Head& head, const Row& row, std::int64_t i);
+
+/// The arithmetic of reference/ itself, whose own error is added to every comparison.
+Arithmetic reference_arithmetic();
+
+}  // namespace attest
