@@ -102,7 +102,7 @@ TEST(NonFinite, AnInfinityMayBeNaNWhereItMeetsWhatMayBeFlushed) {
     EXPECT_EQ(one.row.raw[1], -kInfinity);
     EXPECT_EQ(one.bound.raw[1], flushed ? kInfinity : 0);
     EXPECT_EQ(one.bound.biased[1], flushed ? kInfinity : 0);
-    EXPECT_EQ(one.passes(kNaN), flushed);  // NaN spoils the row, -inf leaves it
+    EXPECT_EQ(one.passes(kNaN), flushed);  // NaN takes the row, -inf leaves it
     EXPECT_EQ(one.bound.lse == kInfinity, flushed);
     EXPECT_LT(one.bound.raw[0], 1e-30);
   }
