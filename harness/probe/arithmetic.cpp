@@ -43,7 +43,7 @@ constexpr ArithmeticProbe kProbes[] = {
     {"state_chunk", state_chunk, false},
 };
 
-/// Whether the backend computes anything like attention in this type: no statement is to blame for what it doesn't.
+/// Whether the backend computes anything like attention in this type. Otherwise no statement is the cause.
 ProbeResult plain_case(const ProbeTarget& target) {
   Probe p = target.probe("seq=4x8 dim=4");
   p.set_q(zero);
@@ -179,7 +179,7 @@ void ask_and_join(const ProbeTarget& target, std::vector<ProbedStatement>& all) 
   const bool is_false = std::any_of(findings.begin(), findings.end(),
                                     [&](const ProbedStatement& s) { return complaint(s) && !s.too_wide; });
   const auto complaints = std::count_if(findings.begin(), findings.end(), complaint);
-  // Where a step is false that others are seen through, nothing was probed of those.
+  // Probes that see through a false step were left out.
   const bool broken_off = is_false && findings.back().broken_off && findings.back().probe != kPlainCase;
   if (is_false && (complaints > 1 || broken_off)) {
     if (auto joint = joint_finding(target, findings)) {

@@ -22,7 +22,7 @@ struct Answer {
 };
 using ProbeResult = std::optional<Answer>;
 
-/// A backend, target in one storage type and in one size.
+/// A backend that is probed in one storage type and in one size.
 struct ProbeTarget {
   Backend& backend;
   DType dtype;

@@ -18,7 +18,7 @@ struct ProbedStatement {
   bool too_wide = false;            ///< more is declared than is shown, beyond the documented slack: a way to pass
   std::string shown = {};           ///< where it does not hold: the output that tells, and its case
   std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was probed
-  bool broken_off = false;          ///< others are seen through it, so that they weren't target
+  bool broken_off = false;          ///< other probes see through it and were left out
   std::string_view probe = {};      ///< of an arithmetic: which probe found it, a name without type and sizes
 
   /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".

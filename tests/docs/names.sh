@@ -10,7 +10,7 @@ expect() { # DOCUMENT NAME
   markdown code "$1" | cut -f 2 | grep -qE -- "(^|[^a-z_.])${2//./\\.}([^a-z_.]|\$)" || { echo "$1 does not say what $2 is" >&2; missing=1; }
 }
 # Keys as the program lists them; fills and names of values as their tables hold them.
-names_of() { sed -n "/kNames<$1> *=/,/;/p" "$2" | grep -oE '"[a-z_0-9-]+"' | tr -d '"'; }
+names_of() { sed -n "/kNames<$1> *=/{:more; /;/!{N; b more}; p}" "$2" | grep -oE '"[a-z_0-9-]+"' | tr -d '"'; }
 for name in $("$1" list options | sed 's/[= [].*//') \
   $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/options/option_text.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
   $(names_of Op reference/call/call.h) $(names_of Layout reference/call/call.h) $(names_of Output reference/call/call.h) \
