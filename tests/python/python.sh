@@ -24,7 +24,7 @@ echo "installed in $((SECONDS - start)) s"
 
 # Nothing of the source tree is needed from here on.
 mkdir "$folder/pages"
-cp "$source"/harness/python/*.md "$source/harness/TUTORIAL.md" "$folder/pages"
+cp "$source"/harness/python/*.md "$source/harness/TUTORIAL.md" "$source/harness/how-to/python_callable.md" "$folder/pages"
 cp "$source/README.md" "$folder/pages/top.md"
 export ATTEST_PAGES=$folder/pages
 venv/bin/python -m attest check "seq=4 dim=4"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,24 @@ def test_a_page_runs(page, libraries, tmp_path):
     for library in libraries:
         pytest.importorskip(library, reason=f"{page}: left out, {library} is not installed")
     assert " passed, 0 failed" in run("\n".join(blocks(page)), tmp_path)
+
+
+def test_the_how_to_page(tmp_path):
+    """From top to bottom: a block behind `NAME`: is a file, the lines of `sh` are commands."""
+    folder = PAGES if (PAGES / "python_callable.md").exists() else PAGES.parent / "how-to"
+    text = (folder / "python_callable.md").read_text()
+    steps = re.findall(r"^([^\n]*)\n\n?```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert [language for _, language, _ in steps] == ["python", "sh", "python"]
+    for before, language, block in steps:
+        if name := re.search(r"`([^`]+)`:$", before):
+            (tmp_path / name[1]).write_text(block)
+        elif language == "python":
+            assert " passed, 0 failed" in run(block, tmp_path)
+        for command in block.splitlines() if language == "sh" else []:
+            words, _, comment = command.partition("    # exit code ")
+            words = words.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
+            done = subprocess.run(words, shell=True, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == int(comment or 0), command + done.stdout + done.stderr
 
 
 def test_the_first_five_lines(tmp_path):
