@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes results/peers.md, and reports of bugs, from the result files in results/peers/ and from findings.toml.
 
-    python3 backends/peers/report.py [--check] [--rerun FOLDER]
+    python3 backends/peers/report.py [--check] [--rerun FOLDER] [--posts FOLDER]
 
 With --check nothing is written, and a file that differs from what stands there is an error. With --rerun the verdicts
-in FOLDER, which `run.py --results FOLDER` writes, are held against those of the same peers and suites.
+in FOLDER, which `run.py --results FOLDER` writes, are compared with those of the same peers and suites. With --posts
+the reports are written into FOLDER with their programs in them, ready to be sent.
 """
 
 from __future__ import annotations
@@ -179,7 +180,9 @@ def fuzzing(peers: list[str], findings: list[Finding]) -> list[str]:
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+    rule = "|" + "---|" * len(header)
+    header_line, *lines = ("| " + " | ".join(row) + " |" for row in [header, *rows])
+    return [header_line, rule, *lines]
 
 
 def code(text: str) -> str:
@@ -225,32 +228,37 @@ def page() -> str:
             )
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
-                row += [found["wanted"], report_of(found, programs.get(found["name"]))]
+                row.append(report_of(found, programs.get(found["name"])))
             elif kind == "convention":
                 row.append(found["wanted"] + (f". {found['upstream']}" if "upstream" in found else ""))
             elif kind == "arithmetic":
                 row += [found["where"], f"{found['at_most']:g}"]
             rows.append(row)
         more = {
-            "bug": ["expected", "report"],
+            "bug": ["report"],
             "convention": ["what attest says"],
             "arithmetic": ["place", "error/bound up to"],
         }
         out += ["", f"## {PLURAL[kind].capitalize()}", ""]
         if kind == "bug":
-            out += ["A report has the program, its output and the place in the source. Related ones follow.", ""]
+            out += ["A report has the program, its output, what was expected and why, and the place in the source.", ""]
         out += table(["what", "verdicts", "smallest line", *more.get(kind, [])], rows)
     out += ["", "## Not explained yet", ""]
     out += table(["peer", "line", "cause"], unexplained) if unexplained else ["Nothing."]
     return "\n".join(out) + "\n"
 
 
-def post(found: Finding, run: dict[str, Any]) -> str:
-    """A report of one bug for the library's own tracker."""
+def post(found: Finding, run: dict[str, Any], whole: bool = False) -> str:
+    """A report of one bug. As a `whole` it has the program in it, for the library's own tracker; else a link."""
     program = (HERE / "bugs" / f"{found['name']}.py").read_text()
     subject, _, title = program.split('"""')[1].strip().partition(": ")
-    lines = [f"# {title[0].upper()}{title[1:]}", "", f"{subject}. This program needs the library alone:", ""]
-    lines += ["```python", program.split('"""', 2)[2].strip(), "```", ""]
+    name = f"{found['name']}.py"
+    lines = [f"# {title[0].upper()}{title[1:]}", ""]
+    if whole:
+        lines += [f"{subject}. This program needs the library alone:", ""]
+        lines += ["```python", program.split('"""', 2)[2].strip(), "```", ""]
+    else:
+        lines += [f"{subject}. The program [{name}](../../../backends/peers/bugs/{name}) needs the library alone.", ""]
     lines += [f"It prints, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
     lines += [f"**Expected:** {found['wanted']}.", "", f"**Where:** {found['where']}."]
     if "upstream" in found:
@@ -258,14 +266,15 @@ def post(found: Finding, run: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def files() -> dict[Path, str]:
-    """All that is written: the page, and a report for each bug."""
+def files(whole_posts: Path | None = None) -> dict[Path, str]:
+    """All that is written: the page, and a report for each bug. Or whole reports, into a folder."""
     programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
     findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
-    made = {RESULTS / "peers.md": page()}
+    made = {} if whole_posts else {RESULTS / "peers.md": page()}
+    folder = whole_posts or RESULTS / "peers" / "posts"
     for found in findings:
         if found["kind"] == "bug" and found["name"] in programs:
-            made[RESULTS / "peers" / "posts" / f"{found['name']}.md"] = post(found, programs[found["name"]])
+            made[folder / f"{found['name']}.md"] = post(found, programs[found["name"]], bool(whole_posts))
     return made
 
 
@@ -303,11 +312,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--rerun", type=Path, metavar="FOLDER")
+    parser.add_argument("--posts", type=Path, metavar="FOLDER", help="whole reports, with their programs, to this folder")
     asked = parser.parse_args()
     if asked.rerun:
         return rerun(asked.rerun)
-    made = files()
-    stale = [path for path in (RESULTS / "peers" / "posts").glob("*.md") if path not in made]
+    made = files(asked.posts)
+    stale = [] if asked.posts else [path for path in (RESULTS / "peers" / "posts").glob("*.md") if path not in made]
     if asked.check and stale:
         sys.exit(f"{stale[0].name} is of no bug any more; python3 backends/peers/report.py takes it away")
     for path in stale:

@@ -148,7 +148,9 @@ def scaling(one: Optional[Measured], data: Measured, backend: str, case: str) ->
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+    rule = "|" + "---|" * len(header)
+    header_line, *lines = ("| " + " | ".join(row) + " |" for row in [header, *rows])
+    return [header_line, rule, *lines]
 
 
 def milliseconds(time: float) -> str:
