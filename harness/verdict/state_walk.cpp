@@ -22,9 +22,9 @@ namespace {
 constexpr double kSmallMultiplyAdds = 20'000;
 /// Of the larger cases, one in so many; those with interleaved plans are warmed up, too.
 constexpr std::uint64_t kWarmedUpOneIn = 8, kAccompaniedOneIn = 32;
-/// Three plans take some thirty steps in one of so many.
-/// One in so many has an interleaved plan that differs in its strides, as many one in its mask, and in its type.
+/// One case in so many has an interleaved plan that differs in its strides, as many one in its mask, and in its type.
 constexpr std::uint64_t kOfOneThing = 6;
+/// Three plans take random steps in one small case of six, and in one larger case of 96.
 constexpr std::uint64_t kLivesOneIn = 6, kLargeLivesOneIn = 96, kShareStream = 9002;
 /// The steps hold the tensors of a case some five times.
 constexpr double kMostBytes = 64 << 20;
