@@ -253,7 +253,7 @@ int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOut
   if ((outcome.interrupted || outcome.still_running) && ranks.rank() == 0) {
     fmt::print(stderr, "attest: interrupted: a rank has died, or the job was asked to end; {}\n", resume_hint(options));
   }
-  // Rank 0 has a last word, unless its machine is gone, too.
+  // Rank 0 prints an exit message, unless its machine is gone, too.
   if (outcome.still_running && ranks.rank() == 1 && ranks.local_rank() == 0)
     fmt::print(stderr, "attest: rank 0 is gone; {}\n", resume_hint(options));
   if (outcome.still_running) {

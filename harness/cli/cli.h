@@ -1,4 +1,4 @@
-// The whole command line around a registry of backends: what a program of one's own calls from main.
+// The command line around your backends: your main() calls run_command_line().
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Public: the backends of a registry: those named, or all that can be had.
+// Public: the backends of a registry.
 #pragma once
 
 #include "harness/backends/set/backend_set.h"

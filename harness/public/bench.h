@@ -1,4 +1,4 @@
-// Public: timing backends on a case whose results were right, the table, and the file.
+// Public: timing, its table and its file.
 #pragma once
 
 #include "harness/speed/files/bench_table.h"

@@ -1,4 +1,4 @@
-// Public: the samples of a benchmark file.
+// Public: samples of a benchmark file.
 #pragma once
 
 #include "harness/speed/files/benchmark_file.h"

@@ -1,4 +1,4 @@
-// Public: whether right results have the same bits again.
+// Public: whether results have the same bits again.
 #pragma once
 
 #include "harness/verdict/bitwise.h"

@@ -1,4 +1,4 @@
-// Public: a run of `check` as an object: cases, backends and reports of one's own.
+// Public: a run of `check` as an object.
 #pragma once
 
 #include "harness/run/check_run.h"

@@ -1,4 +1,4 @@
-// Public: outputs held against the expectation, each with its bound.
+// Public: outputs compared with the expectation.
 #pragma once
 
 #include "harness/comparison/compare.h"

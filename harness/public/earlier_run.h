@@ -1,4 +1,4 @@
-// Public: verdicts read back from a file, to go on from.
+// Public: verdicts of a file, to resume from.
 #pragma once
 
 #include "harness/report/earlier_run.h"

@@ -1,4 +1,4 @@
-// Public: the reference's values of a case with the bounds of their errors.
+// Public: reference values and their bounds.
 #pragma once
 
 #include "harness/comparison/expectation.h"

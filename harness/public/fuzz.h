@@ -1,4 +1,4 @@
-// Public: random cases, and neighbours of those closest to their bound.
+// Public: a search for failing cases.
 #pragma once
 
 #include "harness/search/fuzz.h"

@@ -1,4 +1,4 @@
-// Public: outputs with memory around them that must not change.
+// Public: outputs with guards around them.
 #pragma once
 
 #include "harness/comparison/guarded_outputs.h"

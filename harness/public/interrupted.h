@@ -1,4 +1,4 @@
-// Public: the flag that ends a run early with its files valid.
+// Public: a flag that ends a run early.
 #pragma once
 
 #include "harness/base/interrupted.h"

@@ -1,4 +1,4 @@
-// Public: what the program runs on.
+// Public: processor, memory and system.
 #pragma once
 
 #include "harness/base/machine.h"

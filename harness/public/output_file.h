@@ -1,4 +1,4 @@
-// Public: files that are whole or not there.
+// Public: files that are complete or absent.
 #pragma once
 
 #include "harness/base/output_file.h"

@@ -1,4 +1,4 @@
-// Public: what a backend states of itself, put to the test.
+// Public: tests of a backend's statements.
 #pragma once
 
 #include "harness/probe/probe.h"

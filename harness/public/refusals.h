@@ -1,4 +1,4 @@
-// Public: refusals held against the committed lists.
+// Public: refusals compared with the lists.
 #pragma once
 
 #include "harness/verdict/committed_lists.h"

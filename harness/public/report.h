@@ -1,4 +1,4 @@
-// Public: verdicts as text: console, JSON Lines, JUnit, summary and annotations of a CI.
+// Public: verdicts as console text, JSON Lines, JUnit and CI output.
 #pragma once
 
 #include "harness/report/report.h"

@@ -1,4 +1,4 @@
-// Public: what the machine's multiply-adders and memory could do.
+// Public: peak of multiply-adds and bandwidth.
 #pragma once
 
 #include "harness/speed/machine/roof.h"

@@ -1,4 +1,4 @@
-// Public: one case made ready for its backends, and the verdict on each.
+// Public: one case and its verdicts.
 #pragma once
 
 #include "harness/verdict/prepared_case.h"

@@ -1,4 +1,4 @@
-// Public: tensor files, read and written.
+// Public: tensor files.
 #pragma once
 
 #include "harness/cases/safetensors.h"

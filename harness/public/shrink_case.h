@@ -1,4 +1,4 @@
-// Public: the smallest case on which a backend still fails.
+// Public: the smallest case that still fails.
 #pragma once
 
 #include "harness/search/shrink_case.h"

@@ -1,4 +1,4 @@
-// Public: whether one set of timings is slower than another.
+// Public: whether timings are slower than others.
 #pragma once
 
 #include "harness/speed/files/compare_files.h"

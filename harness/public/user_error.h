@@ -1,4 +1,4 @@
-// Public: the error of a user: one line that says what to do.
+// Public: the error of a user, in one line.
 #pragma once
 
 #include "harness/base/user_error.h"

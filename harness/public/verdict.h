@@ -1,4 +1,4 @@
-// Public: the verdict on one case and one backend.
+// Public: the verdict on a case and backend.
 #pragma once
 
 #include "harness/verdict/verdict.h"

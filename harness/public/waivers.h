@@ -1,4 +1,4 @@
-// Public: suspect cases that are right, and why.
+// Public: suspect cases that are right.
 #pragma once
 
 #include "harness/verdict/committed_lists.h"

@@ -376,7 +376,7 @@ std::vector<std::string> CheckRun::late_faults() const {
   const auto look_at = [&](const BackendSet& set) {
     for (const Backend* backend : set.all()) {
       try {
-        settle(*backend);
+        wait_for_worker(*backend);
       } catch (const CaseFault& fault) {
         list.push_back(fmt::format("{}, after its last case: {}", backend->identity().name, fault.what()));
       }

@@ -1,6 +1,5 @@
-// A run of `check` as an object: which cases on which backends, in which order, looking ahead, going on from an earlier
-// run, making failures small, and telling reports. It knows no command line, prints nothing and opens no file of
-// results.
+// A run of `check` as an object. It takes cases and backends, prepares cases ahead, resumes an earlier run, shrinks
+// failures, and passes verdicts to reports. It knows no command line, prints nothing, and opens no file of results.
 #pragma once
 
 #include <atomic>

@@ -340,7 +340,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     const bool decided = row.seen[j] && special.decides(j), capped = decided && (!c.softcap || std::isnan(row.raw[j]));
     bound.raw[j] = by_class(decided);
     bound.capped[j] = bound.biased[j] = by_class(capped);
-    bound.weights[j] = by_class(row.seen[j] && special.spoils_weight(row, j));
+    bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
     if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
       const ScoreErrors errors = scores.of(j);
       bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
@@ -395,7 +395,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     return;
   }
 
-  if (special.spoil_row) {
+  if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, nullptr, bound);
     // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
     bool undefined = false;

@@ -47,7 +47,7 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
     // Behind the cap an infinite score is a number again, and may be NaN where exp overflowed on the way.
     const bool capped = head.call().softcap && !std::isnan(row.raw[j]);
     const bool from_data = (scores.decided[j] && !capped) || std::isnan(head.bias(i, key).additive);
-    scores.spoil_row |= from_data && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
+    scores.row_is_nan |= from_data && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
     const bool gone = from_data && row.biased[j] == -kInfinity;
     any_left |= !gone;
     if (!gone) scores.largest_product = std::max(scores.largest_product, scale * products.finite);

@@ -12,7 +12,7 @@ namespace attest {
 
 /// The row's scores. `half_range`: sums of finite terms up to it overflow in no order.
 struct NonFiniteScores {
-  bool spoil_row = false;      ///< a visible score is NaN or +inf: lse and outputs are no numbers
+  bool row_is_nan = false;     ///< a visible score is NaN or +inf: lse and outputs are no numbers
   bool hide_all = false;       ///< every visible score is -inf: whether that is an empty row is not agreed on
   double largest_product = 0;  ///< of the visible keys whose products are finite, as Row::largest_product
   /// For each key 1 where its raw score is NaN or infinite because q or k is; empty where all are finite.
@@ -21,8 +21,8 @@ struct NonFiniteScores {
   bool decides(std::size_t j) const { return !decided.empty() && decided[j] != 0; }
   /// Whether the weight of a visible key is NaN. In the same row those of other keys may also be 0: kernels differ in
   /// whether their maximum sees NaN.
-  bool spoils_weight(const Row& row, std::size_t j) const {
-    return spoil_row && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
+  bool weight_is_nan(const Row& row, std::size_t j) const {
+    return row_is_nan && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
   }
 };
 NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t i, double half_range);

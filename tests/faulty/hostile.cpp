@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   backends.insert(backends.end(), stateful.begin(), stateful.end());
   const auto keeping = attest::faulty::keeping_backends();
   backends.insert(backends.end(), keeping.begin(), keeping.end());
-  backends.push_back(attest::faulty::crowded_backend());
+  backends.push_back(attest::faulty::oversubscribed_backend());
 #ifdef ATTEST_HAS_MPI
   backends.push_back(attest::spanning_backend());
   return attest::run_command_line(argc, argv, backends, attest::make_mpi_ranks);

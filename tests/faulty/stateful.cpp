@@ -272,7 +272,7 @@ const auto kEntries = make_entries(std::make_index_sequence<kDescriptions.size()
 
 std::span<const BackendEntry> stateful_backends() { return std::span(kEntries).first(kEntries.size() - 1); }
 
-const BackendEntry& crowded_backend() { return kEntries.back(); }
+const BackendEntry& oversubscribed_backend() { return kEntries.back(); }
 
 std::string_view stateful_description(std::string_view name) {
   const auto found =

@@ -12,7 +12,7 @@ namespace attest::faulty {
 std::span<const BackendEntry> stateful_backends();
 
 /// Right with as many threads as there are cores, wrong with more: caught where a run makes its backends twice.
-const BackendEntry& crowded_backend();
+const BackendEntry& oversubscribed_backend();
 
 /// What the mistake is, in a few words; empty for a name that is none of these.
 std::string_view stateful_description(std::string_view name);

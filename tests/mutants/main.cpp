@@ -255,7 +255,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Mutants run in worker processes of this program: one that writes where it may not ends there.
   if (argc > 1 && std::string_view(argv[1]) == "worker") {
-    if (!std::freopen("/dev/null", "w", stderr)) return 1;  // their last words are of no interest
+    if (!std::freopen("/dev/null", "w", stderr)) return 1;  // their exit messages are of no interest
     return attest::run_command_line(argc, argv, attest::mutants::mutant_backends());
   }
   try {

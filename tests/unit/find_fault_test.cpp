@@ -61,7 +61,7 @@ TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
   }
 }
 
-/// A line that can be no call says so of the key that is to blame.
+/// The error for an invalid line names the key that makes it invalid.
 TEST(FindFault, OfLines) {
   for (const auto& [line, key] :
        {std::pair{"seq=4x8 dim=4 causal", "align"}, std::pair{"seq=4 dim=4 out.strides=16,16,1,1", "out.strides"},

@@ -65,7 +65,7 @@ TEST(SharedCases, EachIsCheckedOnceAndToldToRank0) {
     EXPECT_EQ(told.checked.size(), 40u);
     EXPECT_EQ(told.started.size(), size == 1 ? 40u : told.started.size());
     EXPECT_EQ(told.problems.count("3 is odd"), 1u);
-    EXPECT_EQ(told.problems.size(), static_cast<std::size_t>(size)) << "last words are those of ranks above 0";
+    EXPECT_EQ(told.problems.size(), static_cast<std::size_t>(size)) << "exit messages are those of ranks above 0";
   }
 }
 

@@ -279,12 +279,12 @@ std::vector<Verdict> run(const BackendSet& backends, const std::vector<BackendSe
 }
 
 TEST(Threads, MoreThanCoresAreTried) {
-  const std::vector<BackendEntry> registry = {faulty::crowded_backend()};
+  const std::vector<BackendEntry> registry = {faulty::oversubscribed_backend()};
   const BackendSet one(registry, {}, {1, ""});
-  std::vector<BackendSet> crowd;
-  crowd.emplace_back(registry, std::vector<std::string>{}, Context{100'000, ""});
+  std::vector<BackendSet> oversubscribed;
+  oversubscribed.emplace_back(registry, std::vector<std::string>{}, Context{100'000, ""});
   for (const bool bitwise : {false, true}) {
-    const std::vector<Verdict> verdicts = run(one, crowd, bitwise, "seq=5x7 dim=4");
+    const std::vector<Verdict> verdicts = run(one, oversubscribed, bitwise, "seq=5x7 dim=4");
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0].status, Status::fail);
     EXPECT_EQ(verdicts[0].cause.kind, bitwise ? Cause::other_threads : Cause::more_threads_than_cores);

@@ -39,7 +39,7 @@ class IsolatedBackend : public Backend, public SideBySide {
   Tuning tuning() const override { return tuning_; }
   void tune(const std::vector<std::int64_t>& values) override;
   std::unique_ptr<Plan> prepare(const Call& call) override;
-  void settle() const {
+  void wait_for_worker() const {
     if (worker_) ask({{"do", "identity"}});
   }
   Json ask_service(Json request, const Call& call) const;
@@ -390,8 +390,8 @@ Json ask_service(const Backend& backend, Json request, const Call& call) {
 
 void end_worker(const Backend& backend) { isolated_part(backend)->end_worker(); }
 
-void settle(const Backend& backend) {
-  if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->settle();
+void wait_for_worker(const Backend& backend) {
+  if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->wait_for_worker();
 }
 
 std::string worker_code(const Backend& backend) {

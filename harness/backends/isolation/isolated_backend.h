@@ -39,8 +39,8 @@ nlohmann::json ask_service(const Backend& backend, nlohmann::json request, const
 /// Ends an isolated backend's worker and whatever it still does.
 void end_worker(const Backend& backend);
 
-/// Waits until a backend's worker, if it has one, has done all that it was asked for: plans are given up without a
-/// word. Throws CaseFault when it ends or takes too long over that.
-void settle(const Backend& backend);
+/// Waits until a backend's worker, if it has one, has done all requests: plans are dropped without a reply. Throws
+/// CaseFault when the worker ends or takes too long.
+void wait_for_worker(const Backend& backend);
 
 }  // namespace attest

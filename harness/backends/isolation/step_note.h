@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// Where in the page the note stands; a worker's last words stand before.
+/// Where in the page the note stands; a worker's exit message stands before it.
 inline constexpr std::size_t kStepAt = 3072, kStepBytes = 64;
 
 class StepNote {

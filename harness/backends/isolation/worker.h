@@ -18,7 +18,7 @@ struct WorkerOptions {
   int threads = 1;
 };
 inline constexpr int kWorkerSocket = 3, kWorkerFile = 4;
-/// Exit code of a worker that touched memory beside its tensors; its last words say which.
+/// Exit code of a worker that touched memory beside its tensors; its exit message says which.
 inline constexpr int kMemoryFault = 99;
 
 /// Answers what a worker itself has no answer for. Of requests that ask_service() (isolated_backend.h) makes.

@@ -400,7 +400,7 @@ void TimedPlan::time_the_same_again(const Inputs& inputs, const Execution& execu
   steps_.repeated.push_back(repeat);
 }
 
-/// Spoils the outputs and downloads into them. Returns what the download alone took.
+/// Fills the outputs with junk and downloads into them. Returns the time of the download alone.
 StepSamples::Cost TimedPlan::fetch(GuardedOutputs& outputs, StepSamples::Cost& cost) {
   const Stopwatch watch;
   const double cpu = process_cpu_seconds();
