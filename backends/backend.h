@@ -1,9 +1,9 @@
 // The whole contract between attest and an implementation of attention.
 //
-// A Backend is made once for what the user asked (threads, device). For each Call that it accepts it makes a Plan,
-// which owns everything the call needs. The harness walks: upload, run, download; it may upload other data, at the same
-// places, and run the plan again, and it runs plans of several backends, or several of one, in turn, and two of one at
-// once only where it promises that this is right (side_by_side.h).
+// The program creates a Backend once, for a number of threads and a device. The backend makes a Plan for each Call that
+// it accepts; the plan owns everything the call needs. The harness calls upload, run and download. It may upload other
+// data at the same addresses and run the plan again. Plans of one or several backends take turns. Two plans of a
+// backend run at the same time only if the backend promises that this works (side_by_side.h).
 //
 // To add one, copy backends/example/ and read backends/README.md.
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace attest {
 
-/// Whose refusal it is. All but the first are the program's on behalf of a backend, which isn't asked.
+/// Who refuses. In all cases but the first the program refuses on behalf of the backend, without calling it.
 enum class RefusalCause : std::uint8_t {
   backend,
   younger_than_contract,  ///< an option came after the contract that the backend states
@@ -41,7 +41,7 @@ inline constexpr auto kNames<RefusalCause> = name_table("backend", "younger than
                                                         "younger than its attest_plugin.h",
                                                         "not in the plug-in interface");
 
-/// Why a call is not for this backend, as a sentence for a person: "dim 96: the tile needs a multiple of 32".
+/// The reason for which a backend does not support a call, as a sentence: "dim 96: the tile needs a multiple of 32".
 struct Refusal {
   std::string reason;
   RefusalCause cause = RefusalCause::backend;
@@ -59,19 +59,21 @@ class BackendUnavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One Call made ready. Owns its workspace. Used from one thread at a time, not always the one that made it.
+/// One prepared call. A plan owns its workspace. One thread at a time uses it, not always the one that created it.
 class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Takes the inputs as they lie, strides and all, and computes nothing. A host backend keeps the views, which stay
-  /// valid to the next upload, whose data may be written over them just before, or the plan's end; a device's copies.
+  /// Takes the inputs with their strides, and computes nothing. A backend on the host may keep the views. They stay
+  /// valid until the next upload or the end of the plan; new data may be written over them just before that upload. A
+  /// backend on a device copies them.
   virtual void upload(const Inputs& inputs) = 0;
 
-  /// The timed part. The result is complete on return. Compiles and allocates nothing; packing counts here.
+  /// Computes the result, which is complete on return. This is timed, packing included. Compiles and allocates nothing.
   virtual void run() = 0;
 
-  /// Writes out (B,Hq,Lq,Dv) and, when asked for, lse (B,Hq,Lq,1), inside the views only; once more, the same bits.
+  /// Writes out (B,Hq,Lq,Dv) and the other requested outputs, as lse (B,Hq,Lq,1), inside the views only. When called
+  /// again, it writes the same bits.
   virtual void download(const Outputs& outputs) = 0;
 
   /// Bytes that this plan holds besides inputs and outputs.
@@ -83,29 +85,29 @@ class Plan {
 
 struct Group;
 
-/// What the user asked for.
+/// The user's options for backends.
 struct Context {
   int threads = 1;
   std::string device;            ///< part of a device's name; empty means the backend's choice
   const Group* group = nullptr;  ///< the ranks that run a case together (group.h); null: this process alone
 };
 
-/// A whole number that a backend is free to choose, as the rows of a tile: it makes its plans faster or slower.
+/// A tuning parameter, such as the rows of a tile: it makes plans faster or slower.
 struct Parameter {
   std::string name;                   ///< [a-z][a-z0-9_]*
   std::int64_t value = 0;             ///< in use for plans made from now on
   std::int64_t standard = 0;          ///< when nothing was chosen
-  std::vector<std::int64_t> choices;  ///< both are among them; what suits one device need not be among another's
+  std::vector<std::int64_t> choices;  ///< include `value` and `standard`; they depend on the device
 };
 
-/// All that may be chosen for a backend on its device.
+/// The tuning parameters of a backend on its device.
 struct Tuning {
-  int version = 0;  ///< of what the numbers mean: a choice made under another one is not taken over
+  int version = 0;  ///< of the parameters: choices stored for another version do not apply
   std::vector<Parameter> parameters;
 };
 
-/// Of this contract. 1: a backend was told the data of a call as well. 2: it is told the call alone. 3: any tensor may
-/// have strides, not only q, k, v, the mask and the output.
+/// The version of this contract. 1: a backend got the fills of a call as well. 2: it gets the call alone. 3: any tensor
+/// may have strides, not only q, k, v, the mask and the output.
 inline constexpr int kContractVersion = 3;
 
 class Backend {
@@ -114,8 +116,8 @@ class Backend {
 
   virtual Identity identity() const = 0;
 
-  /// The version of the contract that this backend was written for, as a number of its own and not kContractVersion: an
-  /// option that came later is refused on its behalf (refusal.h).
+  /// The version of the contract that this backend was written for: write the number, not kContractVersion. The program
+  /// refuses newer options on behalf of the backend (refusal.h).
   virtual int contract() const = 0;
 
   /// nullopt is a promise to honour every option of the call. Accepting and ignoring one is a failure.
@@ -126,18 +128,18 @@ class Backend {
 
   virtual Conventions conventions() const { return {}; }
 
-  /// What `attest tune` may choose by measurement; nothing for most. No choice may change what is refused or what
-  /// fails, and arithmetic() follows a choice that rounds otherwise.
+  /// The parameters that `attest tune` may choose; most backends have none. A choice changes neither refusals nor
+  /// failures. If it changes rounding, arithmetic() follows.
   virtual Tuning tuning() const { return {}; }
 
-  /// One value for each parameter of tuning(), in its order and among its choices; for plans made from now on.
+  /// Sets one value for each parameter of tuning(), in that order, for plans that are created from now on.
   virtual void tune(const std::vector<std::int64_t>& /*values*/) {}
 
   /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the call.
   virtual std::unique_ptr<Plan> prepare(const Call& call) = 0;
 };
 
-/// For the `refuse` of a backend that does softmax attention alone.
+/// A refusal of linear attention, for `refuse` of backends that compute softmax attention only.
 inline std::optional<Refusal> refuse_other_operators(const Call& call) {
   if (call.op == Op::attention) return std::nullopt;
   return Refusal{"op=" + std::string(name_of(call.op)) + ": softmax attention alone"};

@@ -1,4 +1,4 @@
-// What a backend does where the field disagrees; the harness probes each statement.
+// Conventions: details that libraries define differently, as a backend states them. The harness probes each statement.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace attest {
 
-/// The defaults are attest's own semantics. A backend whose library differs says so here, and translates or refuses
-/// what it can't do.
+/// The defaults are attest's own definitions. A backend whose library differs states that here. It translates or
+/// refuses what it cannot do.
 struct Conventions {
   std::string align = "as asked";         ///< of the causal diagonal when Lq != Lk: as asked, top-left, bottom-right
   std::string window = "W + 1 keys";      ///< that left = W shows: W + 1 keys, W keys
@@ -27,7 +27,7 @@ struct ConventionField {
   std::string Conventions::*value;
 };
 
-/// Every field in order: who lists, sends or probes conventions walks this table.
+/// All fields in order, for code that lists, sends or probes conventions.
 inline constexpr std::array<ConventionField, 10> kConventionFields = {{
     {"align", &Conventions::align},
     {"window", &Conventions::window},

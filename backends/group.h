@@ -1,8 +1,8 @@
 // The ranks that run one case together, for backends whose attention spans processes.
 //
-// Rank 0 of a group runs the harness and makes backends as ever, with the group in their Context. The others make
-// nothing by themselves: they wait in take_part(), where they do their part of what rank 0's distributed backends
-// upload, run and download, until rank 0 releases them. Backends that need no group don't look at it.
+// Rank 0 of a group runs the harness and creates backends, with the group in their Context. The other ranks wait in
+// take_part(): there they do their part of the uploads, runs and downloads of rank 0's distributed backends, until rank
+// 0 releases them. Other backends ignore the group.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ struct Group {
   const void* communicator = nullptr;
 };
 
-/// What a distributed backend is besides on ranks above 0, where its factory gets a Context with such a rank.
+/// A distributed backend on a rank above 0: its factory gets a Context with that rank, and its class derives from this,
+/// too.
 class GroupMember {
  public:
   GroupMember() = default;

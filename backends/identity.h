@@ -1,4 +1,4 @@
-// What stands beside every number: the library with its version, and the device it ran on.
+// The identity of a backend: its library with the version, and its device. Every result shows it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whether a backend takes a call, asked by everybody but the backend itself.
+// Whether a backend supports a call. Everyone but the backend itself asks here.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// Options younger than the contract that the backend was written for are refused on its behalf; then it is asked.
+/// Refuses options that are newer than the backend's contract, on its behalf; then asks the backend.
 inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& call) {
   for (const Option* option : set_options(problem_of(call))) {
     if (option->since <= backend.contract()) continue;

@@ -1,5 +1,5 @@
-// What a backend is besides whose plans may run at the same time, each in a thread of its own: nothing that a run
-// writes belongs to several plans. Backends that say nothing of it are asked for one run at a time.
+// A backend that derives from SideBySide, too, promises that its plans may run at the same time, each in a thread of
+// its own: no run writes to data that plans share. Other backends run one plan at a time.
 #pragma once
 
 #include "backends/backend.h"
@@ -13,7 +13,7 @@ class SideBySide {
   SideBySide& operator=(const SideBySide&) = delete;
   virtual ~SideBySide() = default;
 
-  /// Whether it promises so. The harness then runs two plans at the same time and looks at their results.
+  /// Whether the backend promises this. If so, the harness runs two plans at the same time and checks their results.
   virtual bool runs_side_by_side() const { return true; }
 };
 

@@ -1,11 +1,11 @@
-// SIGINT and SIGTERM, as long loops see them.
+// A flag that SIGINT and SIGTERM set, for long loops.
 #pragma once
 
 #include <atomic>
 
 namespace attest {
 
-/// Set by a signal; long loops look at it and finish what they write.
+/// Set by a signal. Long loops test it and then complete their files.
 extern std::atomic<bool> interrupted;
 
 /// From now on the first SIGINT or SIGTERM sets `interrupted`, and the second, a tenth of a second later or more, ends

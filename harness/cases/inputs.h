@@ -10,10 +10,10 @@
 
 namespace attest {
 
-/// Owns what a backend reads. Movable; views stay valid while it lives.
+/// Owns the input tensors of a case. Movable; views stay valid while it lives.
 class CaseInputs {
  public:
-  /// Those that are there, in the order of the table of tensors.
+  /// The tensors of the case, in the order of the table of tensors.
   std::vector<TensorId> list() const;
   bool has(TensorId id) const { return there_[index(id)]; }
   TensorStorage& at(TensorId id) { return storage_[index(id)]; }
@@ -36,7 +36,7 @@ class CaseInputs {
 /// Throws UserError when the storage type can't hold a value of the fill.
 CaseInputs make_inputs(const Problem& problem);
 
-/// Those that a file doesn't hold: slopes, sinks, page table and block mask. For lines and files alike.
+/// Makes the tensors that a file does not hold: slopes, sinks, page table and block mask.
 void add_small_inputs(const Problem& problem, CaseInputs& inputs);
 
 }  // namespace attest

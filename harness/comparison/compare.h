@@ -1,4 +1,5 @@
-// Comparison of one result with its expectation, element by element. Class first, then the bound; nothing else.
+// Compares one result with its expectation, element by element: first the class (number, NaN, infinity), then the
+// bound.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@
 
 namespace attest {
 
-/// How far one element is off, in units of its bound; infinity where the classes differ. Class first: equal infinities
-/// agree, an expected NaN accepts NaN or infinity, an expected finite value accepts neither. Where the bound is
-/// infinite nothing can be said, which is 0: the arithmetic may overflow. Data that are not finite have a bound of 0
+/// The error of one element in units of its bound; infinity where the classes differ. Equal infinities agree, an
+/// expected NaN accepts NaN or infinity, an expected finite value accepts neither. An infinite bound gives 0: the
+/// arithmetic may overflow, and the element proves nothing. Data that are not finite have a bound of 0
 /// (reference/softmax/non_finite.h).
 inline double error_in_bounds(double got, double expected, double bound) {
   // The arithmetic may overflow here: nothing can be said, and `inconclusive` counts it. Where the data themselves are
@@ -35,7 +36,7 @@ inline double error_in_bounds(double got, double expected, double bound) {
   return bound > 0 ? error / bound : kInfinity;
 }
 
-/// What the elements compared so far add up to.
+/// The summary of the elements that were compared so far.
 class Comparison {
  public:
   /// One element; it fails unless error_in_bounds is at most 1.
@@ -59,7 +60,7 @@ class Comparison {
   std::int64_t compared() const { return compared_; }
   /// "3 of 64 elements are wrong; the worst: o[0,0,3,2] = 0.5, expected 0.25 +- 1e-7".
   std::string describe() const;
-  /// Which kind of wrong, and of which output.
+  /// The cause of the failure, with the output's name.
   FailureCause cause() const;
 
  private:

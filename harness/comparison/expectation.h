@@ -1,4 +1,4 @@
-// What a case must give: the reference's rows, and for each declared arithmetic the bound around them.
+// The expectation of a case: the reference's values, and their bounds for each stated arithmetic.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ struct RowIndex {
 /// holds the first and last rows and rows beside tile edges; where rows are cheap, those beside powers of two, too.
 std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
 
-/// Multiply-adds of the reference up to which every row is checked.
+/// The multiply-adds of the reference up to which every row is checked.
 inline constexpr double kRowBudget = 3e8;
-/// A row costs as much as so many of them even where there is little to multiply.
+/// The least cost of a row, in multiply-adds.
 inline constexpr double kLeastRowCost = 256;
 
 /// Rows whose deviations are derived as well, and columns of each: enough to notice what all of them share, few enough
 /// to cost little.
 inline constexpr std::size_t kSampledRows = 32, kSampledColumns = 4;
 
-/// The stages of the scores that can be asked for, in this order wherever they are listed.
+/// The stages of the scores that a call may request, in the order of all lists.
 inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId::capped, TensorId::biased,
                                                          TensorId::weights};
 
@@ -50,7 +50,7 @@ class ResultValues {
 };
 using Bounds = ResultValues;
 
-/// An output element whose error is also held against its standard deviation.
+/// An output element whose error is also compared with its standard deviation.
 struct SampledOutput {
   std::size_t row;      ///< of Expectation::rows
   std::int64_t column;  ///< of Dv

@@ -1,6 +1,5 @@
-// Whether a backend gives the same bits again: in another run, with other threads, beside other sequences of a batch.
-// Facts, not verdicts: attention may be right without any of them. Whether a result that differs is right as well is
-// for the caller to judge.
+// Tests whether a backend gives the same bits again: in another run, with other threads, and without the rest of the
+// batch. Attention may be right without that. The caller judges results that differ.
 #pragma once
 
 #include <functional>
@@ -24,7 +23,7 @@ using Differing = std::function<void(const Backend& backend, const Call& call, c
 BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs,
                            const Differing& differing = {});
 
-/// The inputs of sequence b alone, and its call; nothing when a sequence can't stand alone.
+/// The call of sequence b alone with its inputs; nothing when a sequence cannot be computed alone.
 struct OneSequence {
   Call call;
   Inputs inputs;

@@ -1,4 +1,4 @@
-// One case made ready for its backends: inputs, reference and bounds; and the verdict on each.
+// One case with its inputs, reference values and bounds, and the verdict on each backend.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace attest {
 
-/// The arithmetics that a case's results may come from: of the backends that take it, and of a file's own results.
+/// The producers of a case: the arithmetic of each backend that supports it, and that of a file's own results.
 std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends);
 
 /// A case with its data in memory and the expectation for a set of backends.
@@ -27,14 +27,14 @@ class PreparedCase {
  public:
   /// Throws UserError when the machine has too little memory.
   PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads);
-  /// With what producers_of gave; talks to no backend.
+  /// Takes the result of producers_of, and calls no backend.
   PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads);
 
   const Case& source() const { return source_; }
   const Problem& problem() const { return source_.problem; }
   const Inputs& inputs() const { return views_; }
   const Expectation& expectation() const { return expectation_; }
-  /// What the inputs are views of.
+  /// The data that the inputs are views of.
   const CaseInputs& own_data() const { return data(); }
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
@@ -102,11 +102,11 @@ class PreparedCase {
   Expectation expectation_;
 };
 
-/// How the command line repeats this verdict.
+/// The command that repeats this verdict.
 std::string repro_command(const Case& source, const Identity& backend);
-/// Such a command with another case before this one.
+/// The command with another case before this one.
 std::string repro_after(const Case& earlier, const Case& source, const std::string& command);
-/// Such a command with an option before the case; `option` is quoted where it must be.
+/// The command with an option before the case; `option` is quoted where necessary.
 std::string repro_with(const std::string& option, const Case& source, const std::string& command);
 
 }  // namespace attest

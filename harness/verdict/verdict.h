@@ -15,7 +15,7 @@
 
 namespace attest {
 
-/// `convention`: not what attest does, and what the backend states that it does.
+/// `convention`: differs from attest's definition, but agrees with a convention that the backend states.
 enum class Status : std::uint8_t { pass, fail, refused, inconclusive, suspect, crashed, timeout, convention };
 
 template <>
@@ -35,7 +35,7 @@ class CaseFault : public std::runtime_error {
   FailureCause cause_;
 };
 
-/// Whether results have the same bits again; nothing where the question can't be put.
+/// Whether results have the same bits again; empty where that does not apply.
 struct BitwiseFacts {
   std::optional<bool> runs;     ///< the same plan five times, and a new plan
   std::optional<bool> threads;  ///< backends made for other numbers of threads
@@ -69,13 +69,13 @@ struct Verdict {
   std::string repro;
 };
 
-/// A wrong result, a crash and an endless run alike, and a suspect one that is not waived.
+/// Whether the verdict counts as a failure: a wrong result, a crash, a timeout, or a suspect result without a waiver.
 inline bool is_failure(const Verdict& v) {
   return v.status == Status::fail || v.status == Status::crashed || v.status == Status::timeout ||
          (v.status == Status::suspect && v.waiver.empty());
 }
 
-/// Right by attest, or by what the backend states where the field disagrees.
+/// Whether the result is right by attest's definition, or by the backend's stated conventions.
 inline bool is_right(const Verdict& v) { return v.status == Status::pass || v.status == Status::convention; }
 
 }  // namespace attest

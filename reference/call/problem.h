@@ -1,4 +1,4 @@
-// A Problem is one call together with the data to fill its tensors with. Wherever a call is wanted, a problem will do.
+// A Problem is a call with the data that fill its tensors. It can be used wherever a call is expected.
 //
 // Its text form is the case line (reference/options/case_line.h). Everything here is a plain value; two problems are
 // equal exactly when their canonical lines are.
@@ -21,7 +21,7 @@ struct Fill {
   bool operator==(const Fill&) const = default;
 };
 
-/// What stands in the tensors of a call: a function of these and of the element's index alone.
+/// The data of a call. Each element is a function of these members and of its index.
 struct TestData {
   Fill fill;
   std::array<std::optional<Fill>, 3> own_fills{};  ///< of q, k, v where it is not `fill`
@@ -32,7 +32,7 @@ struct TestData {
 
   bool operator==(const TestData&) const = default;
 
-  /// Of q, k or v.
+  /// The fill of q, k or v.
   const Fill& fill_of(TensorId id) const {
     const std::optional<Fill>& own = own_fills[static_cast<std::size_t>(id)];
     return own ? *own : fill;

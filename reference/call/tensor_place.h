@@ -15,34 +15,34 @@ struct TensorPlace {
   Index4 shape{};                    ///< as stored: extent 1 along broadcast axes
   Index4 strides{};                  ///< elements; 0 along broadcast axes
   std::int64_t offset = 0;           ///< elements before the first
-  std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers, the last one where all end
-  std::vector<std::int64_t> counts;  ///< and the rows of each; empty: up to where the next one begins
-  /// Elements of storage from its first to the last one that is used, offset included; nullopt when their bytes don't
-  /// fit in 63 bits.
+  std::vector<std::int64_t> starts;  ///< packed sequences only: B + 1 row numbers; the last one is the end of all
+  std::vector<std::int64_t> counts;  ///< the rows of each sequence; empty: up to the start of the next one
+  /// The elements of storage up to the last one that is used, offset included; nullopt when their bytes don't fit in 63
+  /// bits.
   std::optional<std::int64_t> elements;
 
   const std::int64_t* starts_data() const { return starts.empty() ? nullptr : starts.data(); }
-  /// Rows of sequence b that have storage.
+  /// The rows of sequence b that have storage.
   std::int64_t rows(std::int64_t b) const {
     const auto n = static_cast<std::size_t>(b);
     if (starts.empty()) return shape[2];
     return counts.empty() ? starts[n + 1] - starts[n] : counts[n];
   }
-  /// Element number of (b, h, l, d), counted from the beginning of the storage.
+  /// The number of element (b, h, l, d), counted from the beginning of the storage.
   std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
     return offset + element_at(strides, starts_data(), b, h, l, d);
   }
 };
 
-/// Of a tensor of the call, from its layout or as given. The shape is the stored one (tensor_table.h).
+/// The place of a tensor of the call, from its layout or its strides. The shape is the stored one (tensor_table.h).
 TensorPlace place_of(const Call& call, TensorId id);
 
-/// Whether `layout` says how it lies; the others are dense unless strides say otherwise.
+/// Whether `layout` applies to the tensor. Other tensors are dense unless they have strides.
 bool has_layout(TensorId id);
-/// Whether its rows are those of packed sequences, one sequence after another.
+/// Whether the tensor holds the rows of packed sequences, one sequence after another.
 bool is_packed(const Call& call, TensorId id);
 
-/// One element after the other, in the order of the axes.
+/// The place of a dense tensor, in the order of the axes.
 TensorPlace dense_place(const Index4& shape);
 
 }  // namespace attest

@@ -1,5 +1,5 @@
-// The table of tensors: what each is for, its axes and its type. Everything that fills, stores, copies, prints or
-// compares tensors walks over it.
+// The table of tensors: name, axes and type of each. Code that fills, stores, copies, prints or compares tensors uses
+// it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace attest {
 
-/// What an axis of a tensor follows.
+/// The size of the call that gives an axis its extent.
 enum class Axis : std::uint8_t {
   one,
   batch,
@@ -33,10 +33,10 @@ enum class Axis : std::uint8_t {
 
 std::int64_t extent_of(const Call& call, Axis axis);
 
-/// What decides a tensor's type.
+/// The rule that gives a tensor its type.
 enum class TypeRule : std::uint8_t { storage, accumulator, mask, f64, boolean, i32 };
 
-/// Numbers that case lines fill an input with, drawn between the two.
+/// The range from which case lines draw the numbers of an input.
 struct DrawnNumbers {
   double low = 0, high = 0;
 };
@@ -47,28 +47,27 @@ struct TensorRow {
   std::array<Axis, 4> axes;  ///< as a kernel sees them
   TypeRule type;
   bool (*in)(const Call& call);         ///< whether the call has it
-  std::optional<DrawnNumbers> drawn{};  ///< of an input that is nothing but numbers
+  std::optional<DrawnNumbers> drawn{};  ///< for inputs that hold plain numbers
 };
 
 /// In the order of TensorId.
 std::span<const TensorRow> tensor_rows();
 const TensorRow& row_of(TensorId id);
 
-/// How the elements of a result are numbered: by rows of queries, of which a sample may be checked, or otherwise, as a
-/// whole.
+/// How the elements of a result are numbered: by query rows, of which a sample may be checked, or as a whole.
 enum class IndexSpace : std::uint8_t { query_rows, whole };
 IndexSpace index_space(TensorId result);
 
-/// The tensor of a result that `out=` names; present: the first of those.
+/// The tensor of a result that `out=` names; for `present`, the first of its tensors.
 TensorId tensor_of(Output output);
 
 constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
 inline bool has_tensor(const Call& call, TensorId id) { return row_of(id).in(call); }
 DType type_of(const Call& call, TensorId id);
 
-/// Which axes are broadcast: all their places share what is stored once.
+/// Which axes are broadcast: they have one stored element for all indices.
 std::array<bool, 4> broadcast_axes(const Call& call, TensorId id);
-/// Extents as a kernel sees them, and as they are stored: 1 along an axis that is broadcast.
+/// The extents that a kernel sees, and the stored ones: 1 along a broadcast axis.
 Index4 seen_shape(const Call& call, TensorId id);
 Index4 stored_shape(const Call& call, TensorId id);
 

@@ -16,7 +16,7 @@ namespace attest {
 
 inline constexpr std::size_t kTensorCount = kNames<TensorId>.size();
 
-/// Views of tensors by name. Owns nothing: what the views point at outlives it.
+/// Views of tensors by name. They own nothing: the data must outlive them.
 template <class Void>
 class Tensors {
  public:
@@ -30,7 +30,7 @@ class Tensors {
     views_[index(id)] = view;
     there_[index(id)] = true;
   }
-  /// To be changed in place.
+  /// A reference to change the view in place.
   View& change(TensorId id) { return views_[index(id)]; }
   void remove(TensorId id) {
     views_[index(id)] = {};
@@ -44,8 +44,8 @@ class Tensors {
   std::bitset<kTensorCount> there_;
 };
 
-/// What a call reads. Accessors that give a reference give an empty view, and those that give a pointer nullptr, where
-/// the call has no such tensor. Every shape is the call's, with stride 0 along an axis that is broadcast.
+/// The inputs of a call. If the call has no such tensor, an accessor returns an empty view or nullptr. Every shape is
+/// the call's, with stride 0 along a broadcast axis.
 class Inputs : public Tensors<const void> {
  public:
   const ConstTensor& q() const { return at(TensorId::q); }  ///< B,Hq,Lq,Dqk
@@ -95,12 +95,12 @@ class Inputs : public Tensors<const void> {
   }
 };
 
-/// One number for each query head, the same for all batches or each batch's own, as slopes and sinks are: dense.
+/// A dense tensor of one number for each query head, or for each batch and query head, as slopes and sinks.
 inline ConstTensor numbers_of_heads(const double* data, std::int64_t batch, std::int64_t heads, bool by_batch) {
   return {data, DType::f64, {batch, heads, 1, 1}, {by_batch ? heads : 0, 1, 1, 1}};
 }
 
-/// Those numbers as a list: of every head, or of every batch and head where they differ; empty without the tensor.
+/// The numbers of such a tensor as a list, for each head, or for each batch and head; empty without the tensor.
 inline std::vector<double> list_numbers(const ConstTensor* numbers) {
   std::vector<double> list;
   if (!numbers) return list;
@@ -111,11 +111,11 @@ inline std::vector<double> list_numbers(const ConstTensor* numbers) {
   return list;
 }
 
-/// Whether a mask is added to the scores, and not a choice of keys.
+/// Whether a mask is additive, not boolean.
 inline bool is_additive(const ConstTensor& mask) { return is_floating(mask.dtype); }
 
-/// What a call writes, each only where it was asked for. raw and capped hold every pair, visible or not; biased is -inf
-/// and weights is 0 where a key is hidden. present_state is what linear attention leaves behind.
+/// The outputs of a call; those that were not requested are empty. raw and capped hold every pair, visible or not; for
+/// hidden keys biased is -inf and weights is 0. present_state is the last state of linear attention.
 class Outputs : public Tensors<void> {
  public:
   const MutableTensor& out() const { return at(TensorId::out); }                ///< B,Hq,Lq,Dv in the storage type
@@ -129,7 +129,7 @@ class Outputs : public Tensors<void> {
   const MutableTensor* present_state() const { return find(TensorId::present_state); }  ///< B,Hkv,Dk,Dv
 };
 
-/// Which of the two a present output repeats.
+/// The input tensors that a present output repeats.
 enum class Cache { keys, values };
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-// The rows of one query head with their bounds, whichever operator it is.
+// The reference for one query head, row by row with error bounds, for every operator.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace attest {
 class HeadReference {
  public:
   virtual ~HeadReference() = default;
-  /// Fills `row` with row i; lists that the operator doesn't know stay empty. Rows are asked for in ascending order.
+  /// Fills `row` with row i; lists that the operator does not have stay empty. Call it with ascending rows.
   virtual void attend(std::int64_t i, Row& row) = 0;
-  /// Bounds of the row just filled, for the n-th producer.
+  /// The bounds of the row that was filled last, for the n-th producer.
   virtual void bound(std::size_t n, const Row& row, RowBound& bound) = 0;
   /// Standard deviations (reference/bounds/error_deviation.h) of these output columns of the row just filled, a list
   /// for each producer; infinite where the operator claims none.
@@ -31,7 +31,7 @@ class HeadReference {
 std::unique_ptr<HeadReference> make_head_reference(const Call& call, const Inputs& inputs, std::int64_t b,
                                                    std::int64_t h, const std::vector<Producer>& producers);
 
-/// Every row of a small call, in the order b, h, i.
+/// All rows of a small call, in the order b, h, i.
 std::vector<Row> reference_rows(const Call& call, const Inputs& inputs);
 
 }  // namespace attest

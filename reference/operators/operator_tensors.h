@@ -1,4 +1,4 @@
-// What `out=present` asks for: the cache with its new keys, or the state that linear attention leaves behind.
+// The outputs of `out=present`: the cache with its new keys, or the last state of linear attention.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace attest {
 
-/// present_k and present_v, or present_state; none where the call doesn't ask.
+/// present_k and present_v, or present_state; none if the call does not request them.
 std::vector<TensorId> present_outputs(const Call& call);
-/// Whether it repeats inputs bit for bit.
+/// Whether the output repeats inputs bit for bit.
 constexpr bool is_copied(TensorId present) { return present != TensorId::present_state; }
 
-/// The elements of one present output in the order of its axes, and for each producer how far they may stray.
+/// The elements of one present output in the order of its axes, and their bounds for each producer.
 struct PresentValues {
   std::vector<double> values;
   std::vector<std::vector<double>> bounds;

@@ -1,4 +1,4 @@
-// How much there is to compute: of the reference, and of what a benchmark counts.
+// The amount of work: of the reference, and as benchmarks count it.
 #pragma once
 
 #include "reference/call/call.h"
@@ -6,14 +6,14 @@
 
 namespace attest {
 
-/// Multiply-adds of the reference for one row, about.
+/// The approximate number of multiply-adds of the reference for one row.
 double row_operations(const Call& call);
-/// Visible (query, key) pairs of all heads and batches.
+/// The number of visible (query, key) pairs of all heads and batches.
 double count_visible_pairs(const Call& call, const Inputs& inputs);
-/// Operations that a benchmark counts: for softmax attention those of visible pairs.
+/// The operations that a benchmark counts: for softmax attention those of visible pairs.
 double useful_operations(const Call& call, const Inputs& inputs);
 
-/// Multiply-adds of q*k and p*v over all pairs, visible or not.
+/// The multiply-adds of q*k and p*v over all pairs, visible or not.
 double dense_multiply_adds(const Call& call);
 
 }  // namespace attest

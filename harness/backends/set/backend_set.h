@@ -1,4 +1,4 @@
-// The backends that a command works with: those named, or all that can be had here.
+// The backends of a command: those that the user named, or all that are available here.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ namespace attest {
 
 class BackendSet {
  public:
-  /// `names` empty: every backend of the registry, those that can't be made listed in unavailable().
-  /// Throws UserError for an unknown name, suggesting the nearest, for a named backend that can't be had, and where a
-  /// backend is called "reference", as another, or otherwise than the registry says.
+  /// Without `names`: every backend of the registry; unavailable() lists those that cannot be created.
+  /// Throws UserError for an unknown name, with the nearest one; for a named backend that is not available; and for a
+  /// backend whose name is "reference", that of another, or not the registry's.
   /// With `isolation` each runs in a process of its own, but for those that span the ranks of context.group. Each has
   /// the parameters chosen for it (harness/tuning/parameters.h), which throws UserError, too.
   BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
              const std::optional<IsolationOptions>& isolation = std::nullopt);
 
-  /// Throws UserError for the first of these names that is unknown, can't be had here or was not asked for.
+  /// Throws UserError for the first of these names that is unknown, not available here, or not selected.
   void require(const std::vector<std::string>& names) const;
   std::vector<Backend*> all() const;
   /// One of these made anew, as the set made it, or for another number of threads: with isolation in a process of its

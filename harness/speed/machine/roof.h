@@ -1,4 +1,4 @@
-// What this machine can do at most: the roofs that speeds are measured against.
+// Roofs: the measured peak rates of this machine, with which speeds are compared.
 #pragma once
 
 #include "backends/identity.h"
@@ -9,22 +9,22 @@ namespace attest {
 struct Roof {
   double fma_gflops_f32 = 0, fma_gflops_f64 = 0;  ///< fused multiply-adds counted as two, all threads together
   double read_gbps = 0;                           ///< sequential reads far larger than the caches, all threads
-  double copy_gbps = 0;                           ///< copies into memory that nobody touched before, one thread
+  double copy_gbps = 0;                           ///< copies into new memory, one thread
   double convert_gbps = 0;                        ///< bytes read that become another type, one element after the other
 };
 
-/// Measured now, in under a second, with as many threads as the benchmark uses, but no more than there are processors.
-/// Ends early when `interrupted`.
+/// Measures the roofs in under a second, with the benchmark's threads, but no more than there are processors. Ends
+/// early when `interrupted`.
 Roof measure_roof(int threads);
 
-/// Once more, briefly: GFLOP/s of fused multiply-adds, in f64 or f32.
+/// Measures briefly again: GFLOP/s of fused multiply-adds, in f64 or f32.
 double measure_fma_again(int threads, bool doubles);
 
 /// Whether the measured roof is that of this device and storage type: of the processor that this program runs on, and
 /// not of one that multiplies numbers of this type faster than floats.
 bool roof_is_of(const Identity& identity, DType dtype);
 
-/// How many times the roof of floats no instruction of this processor is beyond, for numbers of this type.
+/// The limit of this processor for numbers of this type, as a multiple of the roof in f32.
 double roof_factor(DType dtype);
 
 }  // namespace attest

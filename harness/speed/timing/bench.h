@@ -25,16 +25,16 @@ struct BenchSettings {
   double min_seconds = 0.1;
   std::uint64_t seed = 0;  ///< draws the data of the samples, and which of them are checked
   bool cold = false;       ///< a few runs with evicted caches as well
-  /// Told what is being done, a few words at a time; may be empty.
+  /// Called with the current step in a few words; may be empty.
   std::function<void(const std::string&)> progress{};
 };
 
 struct GoogleRuns;  // google_runs.h
 
-/// Of the intervals in tables.
+/// The confidence of the intervals in tables.
 inline constexpr double kConfidence = 0.95;
 
-/// What the tables show for one backend on one case.
+/// The timing of one backend on one case, as the tables show it.
 struct BenchLine {
   std::string backend;
   NoSpeedReason wrong;          ///< none where every checked run was right and no work was done anywhere but in run()
@@ -71,8 +71,7 @@ struct BenchCase {
   std::shared_ptr<const GoogleRuns> runs;  ///< for its file (harness/speed/files/write_benchmark.h)
 };
 
-/// Times the case, its samples repeated and interleaved by Google Benchmark. Useful work only: pairs that nobody sees
-/// don't count.
+/// Times the case; Google Benchmark repeats and interleaves the samples. Only visible pairs count as work.
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
                      const BenchSettings& settings);
 
