@@ -128,11 +128,11 @@ bool RowDeviation::claims(const Arithmetic& a) const {
          std::fabs(row_.max) < half_range && largest_value_ < half_range && largest_value_ > kSmallestValue;
 }
 
-/// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
 double RowDeviation::shift_variance(double score, const Arithmetic& a) const {
   return (a.fused_log2e ? 2 : a.no_maximum ? 0 : 1) * square(a.no_maximum ? score : row_.max - score);
 }
 
+/// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
 std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
   const Call& p = head_.call();
   const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
