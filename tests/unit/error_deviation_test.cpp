@@ -62,7 +62,7 @@ TEST(Deviation, OfASinkUnderNoMaximumHasTheRoundingOfItsLogit) {
   a.no_maximum = true;
   const double under_none = deviations_of(line, a)[0];
   const double rounding = 30 * 0x1p-24 / std::sqrt(3) * std::fabs(Computed(line).row(0).output[0]);
-  EXPECT_GT(under_none, rounding);
+  EXPECT_GT(under_none, 1.7 * rounding);  // about sqrt(3): of log2(e), and with twice its variance of the product
   EXPECT_LT(under_none, 3 * rounding);
   EXPECT_GT(under_maximum, rounding / 2);  // the weights' distance from it is as large
 }
