@@ -102,6 +102,14 @@ bool holds_modules(const Table& table, const std::string& place) {
          });
 }
 
+/// Whether anything but Markdown lies in the folder.
+bool holds_files_other_than_pages(const fs::path& folder) {
+  const fs::recursive_directory_iterator entries(folder);
+  return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
+    return entry.is_regular_file() && entry.path().extension() != ".md";
+  });
+}
+
 /// The most special place that holds the file, with a `*` replaced by the folder that it stands for.
 std::optional<std::pair<std::string, const Row*>> place_of(const Table& table, const std::string& path) {
   std::optional<std::pair<std::string, const Row*>> best;
@@ -180,7 +188,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         entries.disable_recursion_pending();
         continue;
       }
-      if (entry.is_directory() && !table.contains(path + "/") &&
+      if (entry.is_directory() && !table.contains(path + "/") && holds_files_other_than_pages(entry.path()) &&
           holds_modules(table, fs::path(path).parent_path().generic_string() + "/")) {
         faults.push_back(path + "/ has no row");
       }
