@@ -192,8 +192,11 @@ class Reader {
                        [&](const OrderedJson& text) { return read(text, texts.emplace_back()); });
   }
   static bool read(const OrderedJson& json, Status& status) {
-    auto found = json.is_string() ? value_named<Status>(json.get<std::string>()) : std::nullopt;
-    if (json == "mistrusted") found = Status::inconclusive;  // what version 0.1.0 called it
+    if (json == "mistrusted") {  // what version 0.1.0 called it
+      status = Status::inconclusive;
+      return true;
+    }
+    const auto found = json.is_string() ? value_named<Status>(json.get<std::string>()) : std::nullopt;
     if (found) status = *found;
     return found.has_value();
   }
