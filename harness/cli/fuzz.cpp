@@ -182,7 +182,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
   add_backend_options(*sub, options->backend);
   add_plugin_options(*sub, options->backend);
   add_ranks_option(*sub, options->backend);
-  sub->add_option("--time", options->seconds, "For how long: 60s, 5m")
+  sub->add_option("--time", options->seconds, "For how long at most: 60s, 5m; default: 60s")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(number_range(0.01, 1e6));
   sub->add_option("--count", options->count, "Stop after this many cases");

@@ -358,7 +358,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
       const WeightRange range{-c.largest_score * (1 + c.u / 2),
-                              4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight};
+                              4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight,
+                              a.key_block, c.parts > 0};
       const bool by_class = decides_output(head, row, column, c.half_range, range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;

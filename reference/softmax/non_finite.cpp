@@ -70,6 +70,22 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
   return scores;
 }
 
+namespace {
+
+/// Whether key j, whose score is -inf, may lie among keys that all are, in a block or part that is then left out as one
+/// that sees nothing.
+bool may_be_left_out(const Row& row, std::size_t j, const WeightRange& weights) {
+  if (weights.in_parts || weights.key_block == 0) return weights.in_parts;
+  const auto block = static_cast<std::size_t>(weights.key_block);
+  const std::size_t first = j / block * block, last = std::min(row.seen.size(), first + block);
+  for (std::size_t other = first; other < last; ++other) {
+    if (row.seen[other] && row.biased[other] != -kInfinity) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool decides_output(const Head& head, const Row& row, std::size_t column, double half_range,
                     const WeightRange& weights) {
   double finite = 0;
@@ -82,6 +98,7 @@ bool decides_output(const Head& head, const Row& row, std::size_t column, double
       continue;
     }
     if (row.biased[j] < weights.least_score && row.biased[j] > -kInfinity) return false;
+    if (row.biased[j] == -kInfinity && may_be_left_out(row, j, weights)) return false;
     infinite = true;
     // An infinity times a weight that underflows is NaN, and times another an infinity.
     undecided |= !(row.weights[j] - weights.errors[j] > weights.least_weight);

@@ -35,6 +35,8 @@ struct WeightRange {
   double least_score;                 ///< a finite score below it may become -inf, and its key be gone with its value
   double least_weight;                ///< a weight above it does not underflow, so that an infinity stays one
   const std::vector<double>& errors;  ///< how far each weight may be off
+  std::int64_t key_block = 0;         ///< keys per step of an online softmax; 0: one pass
+  bool in_parts = false;              ///< keys are cut into parts, nobody knows where
 };
 
 /// Whether the output in this column is NaN or infinite because a visible value is.

@@ -93,6 +93,22 @@ TEST(NonFinite, AKeyAtMinusInfinityIsGoneAndTheRestHasItsBound) {
   EXPECT_LT(one.bound.weights[1], 1e-5);
 }
 
+TEST(NonFinite, ABlockOrPartThatSeesNothingButMinusInfinityMayBeLeftOut) {
+  // The second key has weight 0, and 0 times an infinity is NaN, unless its block is taken for one that sees nothing.
+  const auto passes = [](std::int64_t key_block, std::int64_t parts) {
+    Arithmetic a;
+    a.key_block = key_block;
+    a.parts = parts;
+    const OneRow one("", {0, -kInfinity}, {1, kInfinity}, 1, a);
+    EXPECT_TRUE(std::isnan(one.row.output[0]));
+    return one.passes(1);
+  };
+  EXPECT_FALSE(passes(0, 0));
+  EXPECT_FALSE(passes(2, 0));  // the block has another key
+  EXPECT_TRUE(passes(1, 0));
+  EXPECT_TRUE(passes(0, 2));  // wherever the cut is
+}
+
 TEST(NonFinite, AnInfinityMayBeNaNWhereItMeetsWhatMayBeFlushed) {
   const std::string stages = "out=o,lse,raw,biased,weights";
   Arithmetic flushing;
