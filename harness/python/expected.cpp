@@ -61,7 +61,7 @@ nb::dict shown_inputs(const Inputs& in) {
   return all;
 }
 
-nb::dict values_of(const Call& c, ResultValues values) {
+nb::dict results_by_name(const Call& c, ResultValues values) {
   nb::dict all;
   const std::vector<std::int64_t> rows = {c.batch, c.query_heads, c.query_length};
   const auto shaped = [&](std::vector<double> list, std::int64_t last) {
@@ -94,7 +94,7 @@ nb::tuple reference(const std::string& what, const nb::dict& stated, int threads
     for (std::size_t n = 0; n < bounds.of(id).size(); ++n) bounds.of(id)[n] += expected.own.of(id)[n];
   }
   return nb::make_tuple(shown_inputs((source.inputs ? *source.inputs : made).views()),
-                        values_of(p, static_cast<ResultValues&>(expected)), values_of(p, std::move(bounds)),
+                        results_by_name(p, static_cast<ResultValues&>(expected)), results_by_name(p, std::move(bounds)),
                         source.label);
 }
 
