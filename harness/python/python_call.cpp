@@ -123,7 +123,7 @@ void define_call(nb::module_& module) {
           "Of each sequence; None: every one is past.")
       .def_ro("page_size", &Call::page_size, "Rows of a page of cached keys, or None.")
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
-      .def_prop_ro("outputs", &outputs_of, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
+      .def_prop_ro("outputs", &output_names, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
       .def("__repr__", [](const Call& c) { return "attest.Call('" + print_case(problem_of(c)) + "')"; });
 }
 
