@@ -21,66 +21,66 @@ enum class Absent { never, null, left_out };
 template <class T, class Struct>
 concept MaybeConst = std::same_as<std::remove_const_t<T>, Struct>;
 
-// The fields in the order of the file. A walk takes each with its name: a writer from a constant struct, a reader into
-// one that is not.
+// The fields in the order of the file. A visitor takes each with its name: a writer from a constant struct, a reader
+// into one that is not.
 
-void each_field(MaybeConst<WorstElement> auto& worst, auto& walk) {
-  walk("output", worst.output);
-  walk("index", worst.index);
-  walk("got", worst.got);
-  walk("expected", worst.expected);
-  walk("bound", worst.bound);
+void each_field(MaybeConst<WorstElement> auto& worst, auto& field) {
+  field("output", worst.output);
+  field("index", worst.index);
+  field("got", worst.got);
+  field("expected", worst.expected);
+  field("bound", worst.bound);
 }
 
-void each_field(MaybeConst<StepSeconds> auto& seconds, auto& walk) {
-  walk("prepare", seconds.prepare);
-  walk("upload", seconds.upload);
-  walk("run", seconds.run);
-  walk("download", seconds.download);
+void each_field(MaybeConst<StepSeconds> auto& seconds, auto& field) {
+  field("prepare", seconds.prepare);
+  field("upload", seconds.upload);
+  field("run", seconds.run);
+  field("download", seconds.download);
 }
 
-void each_field(MaybeConst<BitwiseFacts> auto& facts, auto& walk) {
-  walk("runs", facts.runs, Absent::null);
-  walk("threads", facts.threads, Absent::null);
-  walk("batch", facts.batch, Absent::null);
+void each_field(MaybeConst<BitwiseFacts> auto& facts, auto& field) {
+  field("runs", facts.runs, Absent::null);
+  field("threads", facts.threads, Absent::null);
+  field("batch", facts.batch, Absent::null);
 }
 
-void each_field(MaybeConst<ErrorGrid> auto& grid, auto& walk) {
-  walk("height", grid.height);
-  walk("width", grid.width);
-  walk("cells", grid.cells);
+void each_field(MaybeConst<ErrorGrid> auto& grid, auto& field) {
+  field("height", grid.height);
+  field("width", grid.width);
+  field("cells", grid.cells);
 }
 
-void each_field(MaybeConst<ErrorMap> auto& map, auto& walk) {
-  walk("output", map.output);
-  walk("rows", map.rows);
-  walk("batch", map.batch);
-  walk("head", map.head);
-  walk("elements", map.elements);
+void each_field(MaybeConst<ErrorMap> auto& map, auto& field) {
+  field("output", map.output);
+  field("rows", map.rows);
+  field("batch", map.batch);
+  field("head", map.head);
+  field("elements", map.elements);
 }
 
-void each_field(MaybeConst<Verdict> auto& verdict, auto& walk) {
-  walk("suite", verdict.suite);
-  walk("case", verdict.case_line);
-  walk("content", verdict.content, Absent::left_out);
-  walk("backend", verdict.backend);
-  walk("number", verdict.number, Absent::left_out);
-  walk("status", verdict.status);
-  walk("reason", verdict.reason, Absent::null);
-  walk("cause", verdict.cause, Absent::left_out);
-  walk("mistakes", verdict.mistakes, Absent::left_out);
-  walk("after", verdict.after, Absent::left_out);
-  walk("steps", verdict.steps, Absent::left_out);
-  walk("error_over_bound", verdict.error_over_bound, Absent::null);
-  walk("worst", verdict.worst, Absent::null);
-  walk("error_map", verdict.error_map, Absent::left_out);
-  walk("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
-  walk("waiver", verdict.waiver, Absent::left_out);
-  walk("rows_checked", verdict.rows_checked);
-  walk("rows", verdict.rows);
-  walk("seconds", verdict.seconds);
-  walk("bitwise", verdict.bitwise, Absent::left_out);
-  walk("repro", verdict.repro);
+void each_field(MaybeConst<Verdict> auto& verdict, auto& field) {
+  field("suite", verdict.suite);
+  field("case", verdict.case_line);
+  field("content", verdict.content, Absent::left_out);
+  field("backend", verdict.backend);
+  field("number", verdict.number, Absent::left_out);
+  field("status", verdict.status);
+  field("reason", verdict.reason, Absent::null);
+  field("cause", verdict.cause, Absent::left_out);
+  field("mistakes", verdict.mistakes, Absent::left_out);
+  field("after", verdict.after, Absent::left_out);
+  field("steps", verdict.steps, Absent::left_out);
+  field("error_over_bound", verdict.error_over_bound, Absent::null);
+  field("worst", verdict.worst, Absent::null);
+  field("error_map", verdict.error_map, Absent::left_out);
+  field("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
+  field("waiver", verdict.waiver, Absent::left_out);
+  field("rows_checked", verdict.rows_checked);
+  field("rows", verdict.rows);
+  field("seconds", verdict.seconds);
+  field("bitwise", verdict.bitwise, Absent::left_out);
+  field("repro", verdict.repro);
 }
 
 /// Writes the fields of a struct into an object.
