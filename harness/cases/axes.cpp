@@ -125,9 +125,9 @@ std::int64_t end_of_walk(const WalkedAxis& axis) {
   return last + kBeyondLastCut;
 }
 
-class Walk {
+class AxisCases {
  public:
-  explicit Walk(std::uint64_t seed) : random_(seed) {}
+  explicit AxisCases(std::uint64_t seed) : random_(seed) {}
 
   void along(const WalkedAxis& axis, DType type) {
     std::int64_t n = axis.features.front()->ranges.front().first;
@@ -162,11 +162,11 @@ class Walk {
 }  // namespace
 
 std::vector<Problem> axes_problems(std::uint64_t seed) {
-  Walk walk(seed);
+  AxisCases cases(seed);
   for (const WalkedAxis& axis : axes_of_table()) {
-    for (const DType type : kTypes) walk.along(axis, type);
+    for (const DType type : kTypes) cases.along(axis, type);
   }
-  return std::move(walk).problems();
+  return std::move(cases).problems();
 }
 
 }  // namespace attest
