@@ -107,8 +107,8 @@ struct Tuning {
 };
 
 /// The version of this contract. 1: a backend got the fills of a call as well. 2: it gets the call alone. 3: any tensor
-/// may have strides, not only q, k, v, the mask and the output.
-inline constexpr int kContractVersion = 3;
+/// may have strides, not only q, k, v, the mask and the output. 4: and a type of its own, not only the mask.
+inline constexpr int kContractVersion = 4;
 
 class Backend {
  public:

@@ -223,7 +223,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 3; }
+  int contract() const override { return 4; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

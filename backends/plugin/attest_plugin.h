@@ -115,18 +115,20 @@ static const char* const attest_known_features[] = {
   "alibi per batch",          /* slopes of each batch */
   "gap",                      /* packed sequences have rows between them that belong to none */
   "past per batch",           /* past_lengths: sequences have different numbers of cached keys */
-  "strides of other tensors"  /* any but q, k, v, mask and o is not dense, or begins at an offset */
+  "strides of other tensors", /* any but q, k, v, mask and o is not dense, or begins at an offset */
+  "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
 
-/* A tensor that the case asks to be stored in another way than `layout` says. Views say it in full; few look here. */
+/* A tensor that the case asks to be stored in another way than `layout` and `dtype` say. Views say it in full; few look
+ * here. */
 typedef struct attest_placement {
   const char* role; /* of attest_named_tensor */
   int32_t layout;   /* of this tensor alone, or -1 */
   int32_t has_strides;
   int64_t strides[4]; /* elements, axes b, h, l, d */
   int64_t offset;     /* elements before the first */
-  int32_t dtype;      /* of this tensor alone, or -1: no case says one yet */
+  int32_t dtype;      /* of this tensor alone, or -1 */
   int32_t reserved;
 } attest_placement;
 
@@ -135,7 +137,7 @@ typedef struct attest_call {
   const char* const* features; /* words: see attest_known_features */
   uint64_t feature_count;
   const char* line;  /* the call as a case line, for messages */
-  int32_t op, dtype; /* dtype: storage of q, k, v and out */
+  int32_t op, dtype; /* dtype: storage of q, k, v, out and what has no type of its own */
   int64_t batch, query_heads, key_heads, query_length, key_length, key_dim, value_dim;
   double scale; /* of the scores, whether the case says it or not */
   int32_t causal, align;

@@ -70,7 +70,7 @@ inline Call call_from(const attest_call& from) {
     c.mask = MaskSpec{from.mask_kind == ATTEST_ADDITIVE_MASK, {}};
     for (std::size_t axis = 0; axis < 4; ++axis) c.mask->kept[axis] = from.mask_axes[axis] != 0;
   }
-  if (has("mask.dtype")) c.mask_type = static_cast<DType>(from.mask_dtype);
+  if (has("mask.dtype")) c.tensor(TensorId::mask).dtype = static_cast<DType>(from.mask_dtype);
   if (has("blocks")) c.blocks = BlockSpec{from.block_rows, from.block_columns};
   if (has("softcap")) c.softcap = from.softcap;
   c.alibi = from.alibi != 0;
@@ -101,6 +101,7 @@ inline Call call_from(const attest_call& from) {
     if (place.layout >= 0) spec.layout = static_cast<Layout>(place.layout);
     if (place.has_strides) std::copy_n(place.strides, 4, spec.strides.emplace().begin());
     spec.offset = place.offset;
+    if (place.dtype >= 0) spec.dtype = static_cast<DType>(place.dtype);
   }
   return c;
 }

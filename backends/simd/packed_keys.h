@@ -95,10 +95,11 @@ class PackedKeys {
   /// next ones lie. Values are not looked at: see find_suspects().
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
     suspects_.clear();
-    const bool readable = kernels_.reads(inputs.k().dtype) && has_whole_rows(inputs.k()) &&
-                          has_whole_rows(inputs.v()) && has_whole_rows(inputs.past_k()) &&
-                          has_whole_rows(inputs.past_v());
-    stored_ = readable ? inputs.k().dtype : kSame;
+    const DType type = inputs.k().dtype;
+    bool readable = kernels_.reads(type);
+    for (const ConstTensor* t : {&inputs.k(), &inputs.v(), &inputs.past_k(), &inputs.past_v()})
+      readable = readable && (!t->data || (t->dtype == type && has_whole_rows(*t)));
+    stored_ = readable ? type : kSame;
     for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
     for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {
       const auto at = static_cast<std::size_t>(j);
@@ -162,8 +163,8 @@ class PackedKeys {
   static constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
   static constexpr std::int64_t kAhead = 32;  ///< rows that are on their way from memory
 
-  /// Whether features lie side by side; true of a tensor that is not there.
-  static bool has_whole_rows(const ConstTensor& t) { return !t.data || t.shape[3] == 1 || t.strides[3] == 1; }
+  /// Whether features lie side by side.
+  static bool has_whole_rows(const ConstTensor& t) { return t.shape[3] == 1 || t.strides[3] == 1; }
 
   static const char* row_at(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l) {
     return static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
@@ -208,10 +209,8 @@ class PackedKeys {
       case DType::f32: return largest_exponent(std::uint32_t{0x7f800000u});
       case DType::f16: return largest_exponent(std::uint16_t{0x7c00u});
       case DType::bf16: return largest_exponent(std::uint16_t{0x7f80u});
-      case DType::boolean:
-      case DType::i32: break;
+      default: return true;
     }
-    return true;
   }
 
   const Kernels<Real>& kernels_;

@@ -29,8 +29,8 @@ void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t strid
     case DType::f32: convert(static_cast<const float*>(data), [](float x) { return x; }); break;
     case DType::f16: convert(static_cast<const std::uint16_t*>(data), f16_to_float); break;
     case DType::bf16: convert(static_cast<const std::uint16_t*>(data), bf16_to_float); break;
-    case DType::boolean:
-    case DType::i32: break;
+    default:
+      convert(static_cast<const std::uint16_t*>(data), [=](std::uint16_t x) { return half_to_double(x, dtype); });
   }
 }
 

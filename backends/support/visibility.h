@@ -197,8 +197,9 @@ class Visibility {
       case DType::f32: add(static_cast<const float*>(mask.data), [](float x) { return x; }); break;
       case DType::f16: add(static_cast<const std::uint16_t*>(mask.data), f16_to_float); break;
       case DType::bf16: add(static_cast<const std::uint16_t*>(mask.data), bf16_to_float); break;
-      case DType::boolean:
-      case DType::i32: break;
+      default:
+        add(static_cast<const std::uint16_t*>(mask.data),
+            [&](std::uint16_t x) { return half_to_double(x, mask.dtype); });
     }
   }
 

@@ -290,7 +290,7 @@ class XtensorBackend : public Backend {
             version(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH) + ", " + openblas_get_config(),
         "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 3; }
+  int contract() const override { return 4; }
 
   std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 

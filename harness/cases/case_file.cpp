@@ -129,13 +129,17 @@ class FileCase {
     if (nk[1] != nv[1]) disagree("the heads", "k", k, "v", v);
     if (nk[2] != nv[2]) disagree("the length", "k", k, "v", v);
     if (nq[3] != nk[3]) disagree("the head dimension", "q", q, "k", k);
-    if (q.dtype != k.dtype) disagree("the type", "q", q, "k", k);
-    if (q.dtype != v.dtype) disagree("the type", "q", q, "v", v);
     if (nk[1] == 0 ? nq[1] != 0 : nq[1] % nk[1] != 0) disagree("the heads", "q", q, "k", k);
     if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
 
     Problem p;
     p.dtype = *q.floating_type();
+    set_type(p, TensorId::k, k);
+    set_type(p, TensorId::v, v);
+    for (const TensorRow& row : tensor_rows()) {
+      const FileTensor* tensor = row.drawn ? find(std::string(row.name)) : nullptr;
+      if (tensor) set_type(p, row.id, *tensor);
+    }
     p.batch = nq[0];
     p.query_heads = nq[1];
     p.key_heads = nk[1];
@@ -183,6 +187,11 @@ class FileCase {
     p.lengths = std::move(lengths);
   }
 
+  /// The tensor's own type, where it isn't the one that it would have.
+  static void set_type(Problem& p, TensorId id, const FileTensor& tensor) {
+    if (tensor.floating_type() != default_type_of(p, id)) p.tensor(id).dtype = tensor.floating_type();
+  }
+
   /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
   void read_past(Problem& p, std::int64_t heads) const {
     const FileTensor *k = find("past_k"), *v = find("past_v"), *counts = find("past_lengths");
@@ -190,14 +199,15 @@ class FileCase {
     if (!k && !v) return;
     if (!k || !v) fail("past_k and past_v belong together; one is missing");
     const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
-      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim ||
-          t.floating_type() != p.dtype) {
-        fail(fmt::format("{} {} of {} does not fit k and v: [{},{},P,{}] of their type is wanted", name, t.shape_text(),
-                         t.dtype, p.batch, heads, dim));
+      if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim) {
+        fail(fmt::format("{} {} does not fit k and v: [{},{},P,{}] is wanted", name, t.shape_text(), p.batch, heads,
+                         dim));
       }
     };
     check("past_k", *k, p.key_dim);
     check("past_v", *v, p.value_dim);
+    set_type(p, TensorId::past_k, floating("past_k"));
+    set_type(p, TensorId::past_v, floating("past_v"));
     if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
     p.past = k->shape[2];
     p.key_length += p.past;
@@ -214,7 +224,7 @@ class FileCase {
     MaskSpec spec;
     spec.additive = tensor.is_floating();
     p.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
-    if (spec.additive && tensor.floating_type() != p.dtype) p.mask_type = tensor.floating_type();
+    if (spec.additive && tensor.floating_type() != p.dtype) p.tensor(TensorId::mask).dtype = tensor.floating_type();
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;
     for (std::size_t n = 0; fits && n < axes; ++n) {
@@ -314,11 +324,11 @@ class FileCase {
     const FileTensor* tensor = find(name);
     const Index4 n = stored_shape(problem_, id);
     const bool packed = tensor && tensor->shape.size() == 3;
-    const bool fits = tensor && tensor->floating_type() == type_of(problem_, id) &&
+    const bool fits = tensor && tensor->is_floating() &&
                       (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
                               : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
     if (!fits) {
-      fail(fmt::format("{} {}: [{},{},{},{}] of the type of q is wanted{}", name,
+      fail(fmt::format("{} {}: [{},{},{},{}] is wanted{}", name,
                        tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", n[0], n[1], n[2], n[3],
                        packed ? ", or with three axes B,L,H*D" : ""));
     }

@@ -45,6 +45,30 @@ Index4 logical_shape(const Problem& p, TensorId id) {
   return place_of(p, id).shape;
 }
 
+/// Subnormal, and as large as leaves room for a dozen standard deviations.
+struct Extremes {
+  double tiny, huge;
+};
+Extremes extremes_of(DType type) {
+  switch (type) {
+    case DType::f64: return {0x1p-1050, 0x1p500};
+    case DType::f32: return {0x1p-140, 0x1p59};
+    case DType::bf16: return {0x1p-130, 0x1p59};
+    default: break;
+  }
+  // Squares of f16's largest numbers fit into an accumulator of f32; those of wider exponents must.
+  const int top = largest_exponent(type), half = format_of(type).mantissa_bits / 2;
+  return {std::ldexp(smallest_normal(type), -half), std::ldexp(1.0, std::min(top - 2, 59))};
+}
+
+/// Of keys or values: of the cached and of the new ones, which a fill doesn't tell apart.
+DType narrowest_type(const Problem& p, TensorId id) {
+  const DType type = type_of(p, id);
+  if (id != TensorId::k && id != TensorId::v) return type;
+  const DType past = type_of(p, id == TensorId::k ? TensorId::past_k : TensorId::past_v);
+  return largest_of(past) < largest_of(type) ? past : type;
+}
+
 constexpr int kLargestExponent = 10;  ///< of what is spread by magnitude
 constexpr double kPadding = -10000;   ///< what models add where nothing is to be seen
 constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
@@ -63,12 +87,8 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
   const auto& known = tensor_fills();
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
   kind_ = static_cast<Kind>(found - known.begin());
-  // Subnormal, and as large as leaves room for a dozen standard deviations.
-  struct Extremes {
-    double tiny, huge;
-  };
-  constexpr Extremes ranges[] = {{0x1p-1050, 0x1p500}, {0x1p-140, 0x1p59}, {0x1p-19, 0x1p13}, {0x1p-130, 0x1p59}};
-  const Extremes range = ranges[static_cast<std::size_t>(problem.dtype)];
+  const DType type = narrowest_type(problem, id);
+  const Extremes range = extremes_of(type);
   tiny_ = range.tiny;
   switch (kind_) {
     case Kind::spread: {
@@ -85,8 +105,8 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
     case Kind::largest:
       // Accumulators have room for more in f16 alone; elsewhere sums over a million keys must stay finite, and products
       // do not.
-      largest_ = largest_of(problem.dtype) * (problem.dtype == DType::f16 ? 1 : 0x1p-20);
-      amplitude_ = id == TensorId::v || problem.dtype == DType::f16 ? fill.args[0] : 0;
+      largest_ = largest_of(type) * (type == DType::f16 ? 1 : 0x1p-20);
+      amplitude_ = id == TensorId::v || type == DType::f16 ? fill.args[0] : 0;
       break;
     default: break;
   }
@@ -164,8 +184,8 @@ MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const P
       additive_(additive),
       shape_(shape),
       seed_(problem.data.seed),
-      smallest_finite_(-largest_of(problem.mask_dtype())),
-      large_(problem.mask_dtype() == DType::f16 ? -30000 : -1e9) {}
+      smallest_finite_(-largest_of(type_of(problem, TensorId::mask))),
+      large_(type_of(problem, TensorId::mask) == DType::f16 ? -30000 : -1e9) {}
 
 double MaskFill::uniform(std::uint64_t stream, std::uint64_t index) const {
   return hash_uniform(hash_words(seed_, kMaskStream + stream, index));

@@ -133,10 +133,7 @@ void fit_to_sizes(Problem& p) {
     fit_segments(p.segments->query, p.query_length);
     fit_segments(p.segments->key, p.key_length);
   }
-  if (!p.mask) {
-    p.mask_type.reset();
-    p.data.mask_fill = {};
-  }
+  if (!p.mask) p.data.mask_fill = {};
   for (const TensorRow& row : tensor_rows()) {
     if (!row.in(p)) p.tensor(row.id) = {};
   }

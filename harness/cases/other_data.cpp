@@ -29,13 +29,16 @@ void each_element(TensorBytes& memory, const Change& change) {
 /// Calls visit(Bits{}, bits of the exponent, its lowest bit) for the type.
 template <class Visit>
 void with_format(DType dtype, const Visit& visit) {
-  switch (dtype) {
-    case DType::f64: return visit(std::uint64_t{}, std::uint64_t{0x7ff0000000000000}, std::uint64_t{1} << 52);
-    case DType::f32: return visit(std::uint32_t{}, std::uint32_t{0x7f800000}, std::uint32_t{1} << 23);
-    case DType::f16: return visit(std::uint16_t{}, std::uint16_t{0x7c00}, std::uint16_t{1 << 10});
-    case DType::bf16: return visit(std::uint16_t{}, std::uint16_t{0x7f80}, std::uint16_t{1 << 7});
-    case DType::boolean:
-    case DType::i32: return;
+  const auto with_bits = [&](auto zero) {
+    using Bits = decltype(zero);
+    const auto unit = static_cast<Bits>(Bits{1} << format_of(dtype).mantissa_bits);
+    visit(zero, static_cast<Bits>(unit * ((Bits{1} << format_of(dtype).exponent_bits) - 1)), unit);
+  };
+  if (!is_floating(dtype)) return;
+  switch (size_of(dtype)) {
+    case 8: return with_bits(std::uint64_t{});
+    case 4: return with_bits(std::uint32_t{});
+    default: return with_bits(std::uint16_t{});
   }
 }
 

@@ -29,7 +29,7 @@ constexpr double kUncheckedBytes = 16 << 20;  ///< bytes for which memory is not
 /// "F64, F32, ..."
 std::string known_types() {
   std::string text;
-  for (const FileType& type : kFileTypes) text += (text.empty() ? "" : ", ") + std::string(type.name);
+  for (const FileType& type : file_types()) text += (text.empty() ? "" : ", ") + std::string(type.name);
   return text;
 }
 
@@ -254,14 +254,27 @@ class Reader {
 
 }  // namespace
 
+std::span<const FileType> file_types() {
+  static const std::vector<FileType> types = [] {
+    std::vector<FileType> list;
+    for (const DType type : kFloatingTypes) list.push_back({format_of(type).safetensors, size_of(type), type});
+    for (const DType type : {DType::boolean, DType::i32})
+      list.push_back({format_of(type).safetensors, size_of(type), std::nullopt});
+    for (const auto& [name, size] : {std::pair{"U8", 1}, std::pair{"I8", 1}, std::pair{"I64", 8}})
+      list.push_back({name, static_cast<std::size_t>(size), std::nullopt});
+    return list;
+  }();
+  return types;
+}
+
 const FileType* find_file_type(std::string_view name) {
-  const auto found =
-      std::find_if(kFileTypes.begin(), kFileTypes.end(), [name](const FileType& type) { return type.name == name; });
-  return found == kFileTypes.end() ? nullptr : &*found;
+  const std::span<const FileType> types = file_types();
+  const auto found = std::ranges::find(types, name, &FileType::name);
+  return found == types.end() ? nullptr : &*found;
 }
 
 std::string file_type_of(DType dtype) {
-  for (const FileType& type : kFileTypes) {
+  for (const FileType& type : file_types()) {
     if (type.floating == dtype) return std::string(type.name);
   }
   return "";

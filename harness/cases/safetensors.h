@@ -5,12 +5,12 @@
 // complaint names the file and the tensor. Format: huggingface/safetensors, README "Format".
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,15 +25,8 @@ struct FileType {
   std::size_t size;               ///< bytes of an element
   std::optional<DType> floating;  ///< what it is in a case, for those that a case stores
 };
-inline constexpr auto kFileTypes = std::to_array<FileType>({{"F64", 8, DType::f64},
-                                                            {"F32", 4, DType::f32},
-                                                            {"F16", 2, DType::f16},
-                                                            {"BF16", 2, DType::bf16},
-                                                            {"BOOL", 1, std::nullopt},
-                                                            {"U8", 1, std::nullopt},
-                                                            {"I8", 1, std::nullopt},
-                                                            {"I32", 4, std::nullopt},
-                                                            {"I64", 8, std::nullopt}});
+/// Those of the table of formats, and whole numbers that files have besides.
+std::span<const FileType> file_types();
 /// The type with this name, or nullptr.
 const FileType* find_file_type(std::string_view name);
 /// The name in a file of a case's type.

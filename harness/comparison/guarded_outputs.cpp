@@ -39,8 +39,9 @@ void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64
     case DType::f32: return read(static_cast<const float*>(data), itself);
     case DType::f16: return read(static_cast<const std::uint16_t*>(data), f16_to_float);
     case DType::bf16: return read(static_cast<const std::uint16_t*>(data), bf16_to_float);
-    case DType::boolean:
-    case DType::i32: break;
+    default:
+      return read(static_cast<const std::uint16_t*>(data),
+                  [&](std::uint16_t bits) { return half_to_double(bits, dtype); });
   }
 }
 

@@ -13,22 +13,6 @@
 #include "reference/arithmetic/arithmetic.h"
 
 namespace attest {
-namespace {
-
-double smallest_normal(DType type) {
-  switch (type) {
-    case DType::f64: return 0x1p-1022;
-    case DType::f16: return 0x1p-14;
-    case DType::f32:
-    case DType::bf16: break;
-    case DType::boolean:
-    case DType::i32: break;
-  }
-  return 0x1p-126;
-}
-
-}  // namespace
-
 double unit_in_last_place(double value, DType type) {
   const double magnitude = std::clamp(std::fabs(value), smallest_normal(type), largest_of(type));
   return std::scalbn(2 * unit_roundoff(type), std::ilogb(magnitude));
@@ -39,11 +23,12 @@ std::string text_of(const UlpErrors& errors) { return fmt::format("{:.2g} ({:.3g
 std::optional<UlpErrors> ulp_errors(const Call& call, const Expectation& expectation, const Bounds& bounds,
                                     const GuardedOutputs& outputs) {
   std::vector<double> errors;
-  each_result(call, expectation, bounds, outputs,
-              [&](std::string_view output, const Index4&, double got, double expected, double bound) {
-                if (output != "o" || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected)) return;
-                errors.push_back(std::fabs(got - expected) / unit_in_last_place(expected, call.dtype));
-              });
+  each_result(
+      call, expectation, bounds, outputs,
+      [&](std::string_view output, const Index4&, double got, double expected, double bound) {
+        if (output != "o" || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected)) return;
+        errors.push_back(std::fabs(got - expected) / unit_in_last_place(expected, type_of(call, TensorId::out)));
+      });
   if (errors.empty()) return std::nullopt;
   UlpErrors result{0, *std::max_element(errors.begin(), errors.end()), static_cast<std::int64_t>(errors.size())};
   result.median = median(std::move(errors));

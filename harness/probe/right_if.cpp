@@ -70,7 +70,7 @@ double cost_of(const WrongResult& result) { return dense_multiply_adds(result.so
 /// The rows that are furthest off under what is stated, the worst first.
 std::vector<RowIndex> worst_rows(const WrongResult& result, const Inputs& inputs, int threads) {
   const Problem& p = result.source->problem;
-  const Expectation e = expect(p, inputs, {{result.stated, p.dtype}}, threads);
+  const Expectation e = expect(p, inputs, {{result.stated, {}}}, threads);
   std::map<RowIndex, double> ratios;
   each_result(p, e, e.bounds.front(), *result.outputs,
               [&](std::string_view, const Index4& at, double got, double expected, double bound) {
@@ -90,7 +90,7 @@ void keep_right_in_row(const WrongResult& result, const Inputs& inputs, const Ro
                        std::vector<Candidate>& candidates) {
   const Problem& p = result.source->problem;
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
-  for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), p.dtype});
+  for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), {}});
   const auto head = make_head_reference(p, inputs, at.b, at.h, producers);
   Row row;
   for (std::int64_t i = p.op == Op::attention ? at.i : 0; i <= at.i; ++i) head->attend(i, row);
@@ -120,7 +120,7 @@ void keep_right_in_row(const WrongResult& result, const Inputs& inputs, const Ro
 void keep_right(const WrongResult& result, const Inputs& inputs, int threads, std::vector<Candidate>& candidates) {
   const Problem& p = result.source->problem;
   std::vector<Producer> producers;
-  for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), p.dtype});
+  for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), {}});
   const Expectation e = expect(p, inputs, producers, threads);
   std::size_t n = 0;
   std::erase_if(candidates, [&](const Candidate&) {

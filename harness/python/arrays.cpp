@@ -55,9 +55,8 @@ void copy_elements(const nb::ndarray<nb::ro>& from, const MutableTensor& to, con
 
 nb::dlpack::dtype type_of(DType type) {
   if (type == DType::boolean) return kBool;
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  const Code code = type == DType::bf16 ? Code::Bfloat : type == DType::i32 ? Code::Int : Code::Float;
-  return {static_cast<std::uint8_t>(code), bits, 1};
+  const Format& format = format_of(type);
+  return {static_cast<std::uint8_t>(format.dlpack), static_cast<std::uint8_t>(format.bits), 1};
 }
 
 std::string name_of(nb::dlpack::dtype type) {

@@ -79,7 +79,7 @@ nb::tuple reference(const std::string& what, const nb::dict& stated, int threads
   const Case source = case_from_argument(what);
   const Problem& p = source.problem;
   check_memory(p, source.label);
-  const Producer producer{arithmetic_from(stated, p), p.dtype};
+  const Producer producer{arithmetic_from(stated, p), {}};
   CaseInputs made;
   Expectation expected;
   {

@@ -49,6 +49,18 @@ nb::tuple output_names(const Call& call) {
   return nb::tuple(names);
 }
 
+/// The types of the outputs, by the names above.
+nb::dict output_types(const Call& call) {
+  nb::dict types;
+  for (const Output output : call.outputs) {
+    if (output != Output::present) types[text_of(output).c_str()] = text_of(type_of(call, tensor_of(output)));
+  }
+  for (const TensorId present : present_outputs(call))
+    types[std::string(name_of(present)).c_str()] = text_of(type_of(call, present));
+  if (!types.contains("o")) types["o"] = text_of(type_of(call, TensorId::out));
+  return types;
+}
+
 /// An option that has no word stands there by its key.
 std::vector<std::string> feature_names(const Call& call) {
   std::vector<std::string> names = feature_words(call);
@@ -100,7 +112,8 @@ void define_call(nb::module_& module) {
       .def_prop_ro(
           "mask_dtype",
           [](const Call& c) {
-            return c.mask && c.mask->additive ? nb::object(nb::str(text_of(c.mask_dtype()).c_str())) : nb::none();
+            return c.mask && c.mask->additive ? nb::object(nb::str(text_of(type_of(c, TensorId::mask)).c_str()))
+                                              : nb::none();
           },
           "Storage of an additive mask, or None.")
       .def_prop_ro(
@@ -124,6 +137,7 @@ void define_call(nb::module_& module) {
       .def_ro("page_size", &Call::page_size, "Rows of a page of cached keys, or None.")
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
       .def_prop_ro("outputs", &output_names, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
+      .def_prop_ro("output_types", &output_types, "Their types, by name: {\"o\": \"f32\"}.")
       .def("__repr__", [](const Call& c) { return "attest.Call('" + print_case(problem_of(c)) + "')"; });
 }
 

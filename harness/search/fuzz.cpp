@@ -81,7 +81,7 @@ std::optional<Problem> beyond_threshold(const Problem& from, const CaseLimits& l
 }
 
 /// Relative error of the nearest number of a storage type.
-double storage_error(DType type) { return type == DType::f16 ? 0x1p-11 : type == DType::bf16 ? 0x1p-8 : 0; }
+double storage_error(DType type) { return size_of(type) < 4 ? unit_roundoff(type) : 0; }
 
 /// How close the worst element came to its bound, what rounding to 16 bits explains taken from both.
 double closeness(const Verdict& verdict) {

@@ -53,7 +53,8 @@ FileTensor dense(const ConstTensor& view) {
 /// Keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
 FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
   const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
-  return filled(p.dtype, {p.batch, p.key_heads, p.key_length, dim},
+  const DType type = type_of(p, cache == Cache::keys ? TensorId::k : TensorId::v);
+  return filled(type, {p.batch, p.key_heads, p.key_length, dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
                   return j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0;
                 });
@@ -61,7 +62,7 @@ FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
 
 FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
   const ConstTensor& q = inputs.q();
-  return filled(p.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
+  return filled(q.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
                   return i < p.query_count(b) ? load(q.data, q.dtype, q.offset(b, h, i, d)) : 0;
                 });

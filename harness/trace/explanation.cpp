@@ -64,7 +64,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   if (row.visible_count == 0) return;
 
   RowBound bound;
-  bound_row(head, row, i, arithmetic, p.dtype, bound, e.column);
+  bound_row(head, row, i, {arithmetic, {}}, bound, e.column);
   const RowBound::Terms& t = bound.terms;
   fmt::print(out, "  the bound, term by term\n");
   fmt::print(out, "    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n",
@@ -76,8 +76,9 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   fmt::print(out, "    products     {:<10.3g} rounding of P*V over {} keys\n", t.products, row.visible_count);
   fmt::print(out, "    division     {:<10.3g} rounding of the sum of weights and of the division by it\n", t.division);
   fmt::print(out, "    underflow    {:<10.3g} what numbers too small to be held may lose\n", t.underflow);
-  fmt::print(out, "    storage      {:<10.3g} rounding to {} at the end\n", t.storage, name_of(p.dtype));
-  bound_row(head, row, i, reference_arithmetic(), DType::f64, bound);
+  fmt::print(out, "    storage      {:<10.3g} rounding to {} at the end\n", t.storage,
+             name_of(type_of(p, TensorId::out)));
+  bound_row(head, row, i, {reference_arithmetic(), DType::f64}, bound);
   fmt::print(out, "    reference    {:<10.3g} the reference's own rounding in float64\n",
              bound.output[static_cast<std::size_t>(e.column)]);
 
@@ -100,7 +101,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
 /// Every checked element of the output.
 std::vector<Element> elements_of(const Problem& p, const Expectation& e, const Arithmetic& arithmetic,
                                  const GuardedOutputs& outputs) {
-  const Bounds& bounds = e.bounds_for({arithmetic, p.dtype});
+  const Bounds& bounds = e.bounds_for({arithmetic, {}});
   std::vector<Element> elements;
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     for (std::int64_t c = 0; c < p.value_dim; ++c) {

@@ -38,7 +38,7 @@ Summed summed(std::span<const double> terms, std::span<const double> errors) {
 
 FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(source.problem), inputs_(inputs) {
   if (!source.golden->producer) return;
-  producer_ = Producer{*source.golden->producer, problem_.dtype};
+  producer_ = Producer{*source.golden->producer, {}};
   problem_.outputs = {Output::o};
   const auto holds = [&](const char* name) { return source.golden->stages.contains(name); };
   if (holds("raw") || holds("scores") || holds("raw_scores") || holds("score_row_sums") || holds("score_column_sums") ||
@@ -81,7 +81,7 @@ double FileBounds::gamma(double roundings) const {
 }
 
 double FileBounds::stored(double value, double error) const {
-  return Storing(producer_->arithmetic, producer_->stored).bound(std::fabs(value), error) * kEvaluation;
+  return Storing(producer_->arithmetic, problem_.dtype).bound(std::fabs(value), error) * kEvaluation;
 }
 
 double FileBounds::of_sum(std::span<const double> terms, std::span<const double> errors) const {

@@ -28,10 +28,11 @@ struct IdentityValues {
 
   explicit IdentityValues(const Problem& original) : problem(original) {
     problem.value_dim = original.key_length;
-    problem.tensor(TensorId::v) = TensorSpec{Layout::bhld, std::nullopt, 0};
+    problem.tensor(TensorId::v) = {};
+    problem.tensor(TensorId::v).layout = Layout::bhld;
     problem.tensor(TensorId::out) = problem.tensor(TensorId::v);
     problem.outputs = {Output::o};
-    v = TensorStorage(place_of(problem, TensorId::v), problem.dtype);
+    v = TensorStorage(place_of(problem, TensorId::v), type_of(problem, TensorId::v));
     for (std::int64_t b = 0; b < problem.batch; ++b) {
       for (std::int64_t h = 0; h < problem.key_heads; ++h) {
         for (std::int64_t j = 0; j < problem.key_length; ++j) {
@@ -126,11 +127,12 @@ class ReferenceStages {
 
   /// A file in 16 bits holds rounded results. The reference's are rounded alike before they are compared, unless the
   /// bound of a stated producer has that rounding in it.
-  double as_stored(double value) const {
-    if (size_of(p_.dtype) > 2 || source_.golden->producer) return value;
+  double as_stored(double value, const FileTensor& tensor) const {
+    const DType type = has_mixed_types(p_) ? tensor.floating_type().value_or(p_.dtype) : p_.dtype;
+    if (size_of(type) > 2 || source_.golden->producer) return value;
     std::uint64_t bits = 0;
-    store(&bits, p_.dtype, 0, value);
-    return load(&bits, p_.dtype, 0);
+    store(&bits, type, 0, value);
+    return load(&bits, type, 0);
   }
 
   /// Copies exactly; what was computed, within the file's tolerance and its producer's bound.
@@ -146,7 +148,7 @@ class ReferenceStages {
       each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         const double held = tensor->at(static_cast<std::int64_t>(at));
         const double allowed = is_copied(output) ? 0 : tolerance(name, held) + bounds[at];
-        comparison_.element(name, {b, h, l, d}, held, as_stored(expected.values[at]), allowed);
+        comparison_.element(name, {b, h, l, d}, held, as_stored(expected.values[at], *tensor), allowed);
         ++at;
       });
     }
@@ -163,7 +165,8 @@ class ReferenceStages {
         for (std::int64_t i = 0; i < p_.stored_queries(b); ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, queries_, *tensor, b, h, i, c, columns, follows_layout));
-            comparison_.element(name, {b, h, i, c}, held, as_stored(get(rows_[r], static_cast<std::size_t>(c))),
+            comparison_.element(name, {b, h, i, c}, held,
+                                as_stored(get(rows_[r], static_cast<std::size_t>(c)), *tensor),
                                 tolerance(name, held) + (bounds.empty() ? 0 : bounds[at]));
           }
         }
@@ -327,8 +330,8 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
   const Golden& golden = *source_.golden;
   const auto run = [&](const Problem& p, const Inputs& inputs, GuardedOutputs& outputs) {
     walk_once(backend, p, inputs, outputs);
-    std::vector<Producer> producers = {{backend.arithmetic(p), p.dtype}};
-    if (golden.producer) producers.push_back({*golden.producer, p.dtype});
+    std::vector<Producer> producers = {{backend.arithmetic(p), {}}};
+    if (golden.producer) producers.push_back({*golden.producer, {}});
     return expect(p, inputs, producers, 2, kInfinity);
   };
   /// `value(b, h, i, c)` of the backend against what the file calls `name`; `result` is what has its bounds.

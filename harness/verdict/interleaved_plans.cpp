@@ -19,8 +19,10 @@ void change_strides(Problem& p) {
   constexpr std::int64_t kGap = 3;
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
     TensorSpec& spec = p.tensor(id);
-    if (spec != TensorSpec{}) {
-      spec = {};
+    if (spec.is_placed()) {
+      spec.layout.reset();
+      spec.strides.reset();
+      spec.offset = 0;
       continue;
     }
     const Index4 n = place_of(p, id).shape;
@@ -42,6 +44,7 @@ void change_mask(Problem& p) {
 }
 
 void change_type(Problem& p) {
+  for (TensorSpec& spec : p.tensors) spec.dtype.reset();
   p.dtype = p.dtype == DType::f32 ? DType::f16 : p.dtype == DType::f16 ? DType::bf16 : DType::f32;
   p.data.fill = {};
   p.data.own_fills = {};

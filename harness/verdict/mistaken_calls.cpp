@@ -133,7 +133,7 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
   c.problem.alibi_slopes.clear();
   c.problem.softcap.reset();
   c.problem.mask = MaskSpec{true, {true, true, true, true}};
-  c.problem.mask_type = DType::f64;
+  c.problem.tensor(TensorId::mask).dtype = DType::f64;
   return true;
 }
 

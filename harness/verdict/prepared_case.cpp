@@ -96,14 +96,14 @@ std::vector<Producer> producers_of(const Case& source, const std::vector<Backend
     try {
       const CrashContext work(backend->identity().name, source.label);
       if (!refusal_of(*backend, source.problem)) {
-        producers.push_back({backend->arithmetic(source.problem), source.problem.dtype});
+        producers.push_back({backend->arithmetic(source.problem), {}});
       }
     } catch (...) {
       // The same call in check() becomes this backend's failed verdict.
       continue;
     }
   }
-  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, source.problem.dtype});
+  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, {}});
   return producers;
 }
 
@@ -152,7 +152,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       return verdict;
     }
     const Arithmetic arithmetic = backend.arithmetic(p);
-    const Standard standard{expectation_.index_of({arithmetic, p.dtype}), backend.conventions()};
+    const Standard standard{expectation_.index_of({arithmetic, {}}), backend.conventions()};
     const std::size_t producer = standard.producer;
     const auto kept = std::make_shared<GuardedOutputs>(p);
     GuardedOutputs& outputs = *kept;
@@ -361,7 +361,7 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
 
 void PreparedCase::require_right(const Backend& backend, const Call& call, const Inputs& inputs,
                                  const GuardedOutputs& outputs, Cause cause) const {
-  const Producer producer{backend.arithmetic(call), call.dtype};
+  const Producer producer{backend.arithmetic(call), {}};
   const auto& known = expectation_.producers;
   const bool own = call == static_cast<const Call&>(source_.problem) &&
                    std::find(known.begin(), known.end(), producer) != known.end();

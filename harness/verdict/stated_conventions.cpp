@@ -101,7 +101,8 @@ class StatedJudge {
                                   ? unit_roundoff(producer_.arithmetic.stored_weights)
                                   : 0;
     const double error = (2 * (n + 8) * u + 2 * of_weights) * size / n;
-    return {sum / n, Storing(producer_.arithmetic, producer_.stored).bound(std::fabs(sum / n), error)};
+    return {sum / n,
+            Storing(producer_.arithmetic, producer_.type_of(problem_, TensorId::out)).bound(std::fabs(sum / n), error)};
   }
 
   /// The statement by which a wrong element is right; empty where there is none.
@@ -122,7 +123,7 @@ class StatedJudge {
     if (is_lse && empty_row && is_lse_of_empty_row(got)) return "lse_of_empty_row=" + stated_.lse_of_empty_row;
     if (is_lse && stated_.lse_base == "2" && std::isfinite(expected)) {
       const double size = expected * std::numbers::log2e;
-      const double off = 2 * bound + 4 * unit_roundoff(accumulator_of(producer_.stored)) * std::fabs(size);
+      const double off = 2 * bound + 4 * unit_roundoff(producer_.type_of(problem_, TensorId::lse)) * std::fabs(size);
       if (error_in_bounds(got, size, off) <= 1) return "lse_base=2";
     }
     if (of_row && stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))

@@ -64,17 +64,4 @@ struct Arithmetic {
   bool operator==(const Arithmetic&) const = default;
 };
 
-/// Unit roundoff of a type: half the distance from 1 to the next number.
-constexpr double unit_roundoff(DType type) {
-  switch (type) {
-    case DType::f64: return 0x1p-53;
-    case DType::f32: return 0x1p-24;
-    case DType::f16: return 0x1p-11;
-    case DType::bf16: return 0x1p-8;
-    case DType::boolean:
-    case DType::i32: break;
-  }
-  return 1;
-}
-
 }  // namespace attest

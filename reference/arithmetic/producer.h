@@ -1,17 +1,24 @@
 // Who made a result: how it rounds, and the type in which it hands its numbers over.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "reference/arithmetic/arithmetic.h"
+#include "reference/call/tensor_table.h"
 
 namespace attest {
 
-/// An arithmetic together with the type in which its results are handed over.
+/// An arithmetic together with the types in which its results are handed over.
 struct Producer {
   Arithmetic arithmetic;
-  DType stored = DType::f32;
+  std::optional<DType> stored;  ///< of every result, as those of the reference; unset: as the call says
   bool operator==(const Producer&) const = default;
+
+  DType type_of(const Call& call, TensorId result) const {
+    if (!stored) return attest::type_of(call, result);
+    return result == TensorId::lse ? accumulator_of(*stored) : *stored;
+  }
 };
 
 inline std::vector<Arithmetic> arithmetics_of(const std::vector<Producer>& producers) {

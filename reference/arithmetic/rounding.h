@@ -12,15 +12,9 @@ constexpr bool narrower(DType a, DType b) { return unit_roundoff(a) > unit_round
 /// What a number too small to be held may lose: the smallest subnormal (half of it where a 16-bit type rounds), or the
 /// smallest normal number where subnormals are flushed.
 constexpr double underflow_unit(DType type, bool flush_to_zero) {
-  switch (type) {
-    case DType::f64: return flush_to_zero ? 0x1p-1022 : 0x1p-1074;
-    case DType::f32: return flush_to_zero ? 0x1p-126 : 0x1p-149;
-    case DType::f16: return 0x1p-25;
-    case DType::bf16: return 0x1p-134;
-    case DType::boolean:
-    case DType::i32: break;
-  }
-  return 0;
+  if (!is_floating(type)) return 0;
+  if (size_of(type) < 4) return smallest_subnormal(type) / 2;
+  return flush_to_zero ? smallest_normal(type) : smallest_subnormal(type);
 }
 
 /// Numbers of this size still round to the largest of the type, and not to an infinity.

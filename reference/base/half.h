@@ -1,9 +1,12 @@
-// Storage in 16 bits: IEEE binary16 (f16) and the upper half of binary32 (bf16), converted exactly on reading and
-// rounded to nearest, ties to even, on writing. From double in one step: rounding twice could miss a tie.
+// Storage in 16 bits: IEEE binary16 (f16), the upper half of binary32 (bf16), and any other split of the bits that the
+// table of formats has. Converted exactly on reading and rounded to nearest, ties to even, on writing. From double in
+// one step: rounding twice could miss a tie.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+
+#include "reference/base/format.h"
 
 namespace attest {
 
@@ -54,6 +57,25 @@ constexpr std::uint16_t to_small_float(double value, int mantissa, int min_expon
 }
 
 }  // namespace detail
+
+/// A number of a format of 16 bits, exactly.
+constexpr double half_to_double(std::uint16_t bits, DType type) {
+  const int mantissa = format_of(type).mantissa_bits;
+  const std::uint32_t field = bits & ((1u << mantissa) - 1), exponent = (bits & 0x7fffu) >> mantissa;
+  const std::uint64_t sign = static_cast<std::uint64_t>(bits & 0x8000u) << 48;
+  if (exponent == (0x7fffu >> mantissa))
+    return std::bit_cast<double>(sign | 0x7ff0000000000000u | static_cast<std::uint64_t>(field) << (52 - mantissa));
+  const double size = exponent == 0 ? field * smallest_subnormal(type)
+                                    : ((1u << mantissa) + field) * smallest_subnormal(type) *
+                                          detail::power_of_two(static_cast<int>(exponent) - 1);
+  return sign == 0 ? size : -size;
+}
+/// Rounded to nearest.
+constexpr std::uint16_t double_to_half(double value, DType type) {
+  const int mantissa = format_of(type).mantissa_bits;
+  const auto infinity = static_cast<std::uint16_t>(0x7fffu >> mantissa << mantissa);
+  return detail::to_small_float(value, mantissa, smallest_exponent(type), infinity);
+}
 
 constexpr std::uint16_t to_f16(double value) { return detail::to_small_float(value, 10, -14, 0x7c00u); }
 constexpr std::uint16_t to_bf16(double value) { return detail::to_small_float(value, 7, -126, 0x7f80u); }

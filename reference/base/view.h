@@ -80,8 +80,8 @@ inline double load(const void* data, DType type, std::int64_t at) {
     case DType::bf16: return static_cast<double>(bf16_to_float(static_cast<const std::uint16_t*>(data)[at]));
     case DType::boolean: return static_cast<double>(static_cast<const std::uint8_t*>(data)[at]);
     case DType::i32: return static_cast<double>(static_cast<const std::int32_t*>(data)[at]);
+    default: return half_to_double(static_cast<const std::uint16_t*>(data)[at], type);
   }
-  return 0;
 }
 
 /// Writes one element, rounded to nearest.
@@ -93,6 +93,7 @@ inline void store(void* data, DType type, std::int64_t at, double value) {
     case DType::bf16: static_cast<std::uint16_t*>(data)[at] = to_bf16(value); break;
     case DType::boolean: static_cast<std::uint8_t*>(data)[at] = value != 0; break;
     case DType::i32: static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value); break;
+    default: static_cast<std::uint16_t*>(data)[at] = double_to_half(value, type);
   }
 }
 

@@ -6,7 +6,15 @@
 
 namespace attest {
 
-BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored) : arithmetic(a), storing(a, stored) {
+BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithmetic(producer.arithmetic) {
+  const Arithmetic& a = arithmetic;
+  const auto storing_of = [&](TensorId result) { return Storing(a, producer.type_of(p, result)); };
+  storing = storing_of(TensorId::out);
+  storing_lse = storing_of(TensorId::lse);
+  storing_raw = storing_of(TensorId::raw);
+  storing_capped = storing_of(TensorId::capped);
+  storing_biased = storing_of(TensorId::biased);
+  storing_weights = storing_of(TensorId::weights);
   u = unit_roundoff(a.accumulator);
   e_exp = 2 * u * a.exp_ulps;
   e_log = 2 * u * a.log_ulps;
@@ -18,7 +26,6 @@ BoundConstants::BoundConstants(const Call& p, const Arithmetic& a, DType stored)
   u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
   eta = underflow_unit(a.accumulator, a.flush_to_zero);
   eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
-  u_lse = narrower(accumulator_of(stored), a.accumulator) ? unit_roundoff(accumulator_of(stored)) : 0;
   half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   const double in_base = a.base2 || a.fused_log2e ? std::numbers::log2e : 1;  // scores are brought into these units
   largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;

@@ -4,23 +4,23 @@
 
 #include <optional>
 
-#include "reference/arithmetic/arithmetic.h"
+#include "reference/arithmetic/producer.h"
 #include "reference/arithmetic/rounding.h"
 #include "reference/call/call.h"
 
 namespace attest {
 
 struct BoundConstants {
-  BoundConstants(const Call& call, const Arithmetic& arithmetic, DType stored);
+  BoundConstants(const Call& call, const Producer& producer);
 
   Arithmetic arithmetic;
-  double u = 0, e_exp = 0, e_log = 0, e_tanh = 0, u_weights = 0, u_scores = 0, u_lse = 0;
+  double u = 0, e_exp = 0, e_log = 0, e_tanh = 0, u_weights = 0, u_scores = 0;
   double eta = 0, eta_weights = 0, eta_scores = 0, half_range = 0;
   double largest_score = 0;    ///< beyond it a biased score may become an infinity
   double largest_step = 0;     ///< likewise what is stored on the way to it
   double lag = 0;              ///< how large a weight may be before the running maximum follows
   double shift_roundings = 0;  ///< of the argument of exp, each relative to its distance from the maximum
-  Storing storing;
+  Storing storing, storing_lse, storing_raw, storing_capped, storing_biased, storing_weights;  ///< of each result
   double blocks = 0, scale_roundings = 0, division_roundings = 0;
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   double key_dim = 0;

@@ -250,10 +250,10 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
     if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
       const ScoreErrors errors = scores.of(j);
-      bound.raw[j] = c.storing.bound(std::fabs(row.raw[j]), errors.raw);
-      bound.capped[j] = c.storing.bound(std::fabs(row.capped[j]), errors.capped);
+      bound.raw[j] = c.storing_raw.bound(std::fabs(row.raw[j]), errors.raw);
+      bound.capped[j] = c.storing_capped.bound(std::fabs(row.capped[j]), errors.capped);
       const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
-      bound.biased[j] = held ? c.storing.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
+      bound.biased[j] = held ? c.storing_biased.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
     }
     if (!row.seen[j]) {
       bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
@@ -262,7 +262,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     if (!weights || std::isnan(row.weights[j])) continue;
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     if (c.arithmetic.weights_from_lse) {
-      bound.weights[j] = c.storing.bound(w, weight_from_lse(row, ratio, j, scores.of(j).biased, bound.lse, c));
+      bound.weights[j] = c.storing_weights.bound(w, weight_from_lse(row, ratio, j, scores.of(j).biased, bound.lse, c));
       continue;
     }
     // The output's bound with V the identity.
@@ -272,15 +272,15 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     const double product = product_relative * (total < 1 ? std::min((ratio * w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
-    bound.weights[j] = c.storing.bound(w, second_order * (centred + product + division + underflow));
+    bound.weights[j] = c.storing_weights.bound(w, second_order * (centred + product + division + underflow));
   }
 }
 
 }  // namespace
 
-void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& a, DType stored, RowBound& bound,
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer& producer, RowBound& bound,
                std::int64_t terms_column) {
-  bound_row(head, row, row_sums(head, row, i), i, BoundConstants(head.call(), a, stored), bound, terms_column);
+  bound_row(head, row, row_sums(head, row, i), i, BoundConstants(head.call(), producer), bound, terms_column);
 }
 
 void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int64_t i, const BoundConstants& c,
@@ -298,6 +298,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log + of_frame) * (1 + std::fabs(row.sink));
       const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
       if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
+      if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.sink), bound.lse);
     }
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     return;
@@ -333,8 +334,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
   if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, &weights, bound);
-  // Infinite where scores near the end of the range may differ by as much; no roundoff of 0 undoes that.
-  if (std::isfinite(bound.lse)) bound.lse += c.u_lse * (std::fabs(row.lse) + bound.lse);
+  if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.lse), bound.lse);
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
   const double lambda = a.normalised_before_storage ? 1 : sum.size;
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "reference/arithmetic/arithmetic.h"
+#include "reference/arithmetic/producer.h"
 #include "reference/bounds/bound_constants.h"
 #include "reference/bounds/row_sums.h"
 #include "reference/softmax/attention.h"
@@ -31,9 +31,8 @@ struct RowBound {
 };
 
 /// `row` must be row i of `head`. `terms_column` >= 0 asks for the terms of that output element.
-/// `stored` is the type in which the results are handed over (lse: accumulator_of(stored)).
-void bound_row(const Head& head, const Row& row, std::int64_t i, const Arithmetic& arithmetic, DType stored,
-               RowBound& bound, std::int64_t terms_column = -1);
+void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer& producer, RowBound& bound,
+               std::int64_t terms_column = -1);
 
 /// The same with what doesn't depend on the row, or not on the arithmetic, given.
 void bound_row(const Head& head, const Row& row, const RowSums& sums, std::int64_t i, const BoundConstants& constants,

@@ -291,7 +291,8 @@ double RowDeviation::merge_variance(std::size_t n, const Terms& terms, const Ari
   return variance;
 }
 
-std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
+std::vector<double> RowDeviation::of(const Producer& producer) const {
+  const Arithmetic& a = producer.arithmetic;
   std::vector<double> deviations(columns_.size(), kInfinity);
   if (!claims(a)) return deviations;
   // Under no maximum weights keep their size, and are lost outside of this range.
@@ -303,7 +304,7 @@ std::vector<double> RowDeviation::of(const Arithmetic& a, DType stored) const {
   constexpr double kLinear = 0.03;
   if (!(std::sqrt(third * *std::max_element(weights.begin(), weights.end())) < kLinear)) return deviations;
 
-  const Storing storing(a, stored);
+  const Storing storing(a, producer.type_of(head_.call(), TensorId::out));
   const bool weights_stored = narrower(a.stored_weights, a.accumulator);
   const double of_stored = weights_stored ? square(unit_roundoff(a.stored_weights)) / 3 : 0;
   const double eta = underflow_unit(a.accumulator, a.flush_to_zero);

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/arithmetic/arithmetic.h"
+#include "reference/arithmetic/producer.h"
 #include "reference/softmax/attention.h"
 
 namespace attest {
@@ -24,8 +24,7 @@ class RowDeviation {
   RowDeviation(const Head& head, const Row& row, std::int64_t i, std::span<const std::int64_t> columns);
 
   /// One standard deviation for each column, in units of the output; infinity where nothing is claimed.
-  /// `stored` is the type in which the result is handed over.
-  std::vector<double> of(const Arithmetic& arithmetic, DType stored) const;
+  std::vector<double> of(const Producer& producer) const;
 
  private:
   struct Key {

@@ -12,7 +12,7 @@ namespace {
 /// exp(2 max t_j), t_j being the error of the reference's own exp(s_j - m): a weight has that of its term and that of
 /// the sum of all terms.
 double ratio_of_weights(const Head& head, const Row& row, std::int64_t i) {
-  const BoundConstants c(head.call(), reference_arithmetic(), DType::f64);
+  const BoundConstants c(head.call(), {reference_arithmetic(), DType::f64});
   const RowScores scores(head, row, i, c);
   std::vector<double> errors(row.seen.size());
   double of_maximum = 0;

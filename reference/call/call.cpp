@@ -66,8 +66,6 @@ std::int64_t page_count(const Call& p) {
 std::int64_t block_rows(const Call& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
 std::int64_t block_columns(const Call& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
 
-DType Call::mask_dtype() const { return mask_type.value_or(dtype); }
-
 bool Call::uses_diagonal() const { return causal || alibi || window_left != kUnbounded || window_right != kUnbounded; }
 
 }  // namespace attest

@@ -67,9 +67,12 @@ struct MaskSpec {
 };
 
 struct TensorSpec {
+  std::optional<DType> dtype;  ///< unset: by the rule of the table of tensors
   std::optional<Layout> layout;
   std::optional<Index4> strides;  ///< elements, axes b, h, l, d
   std::int64_t offset = 0;        ///< elements before the first
+  /// Whether the tensor lies otherwise than the call's layout says.
+  bool is_placed() const { return layout || strides || offset != 0; }
   bool operator==(const TensorSpec&) const = default;
 };
 
@@ -88,7 +91,8 @@ struct Call {
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
   Op op = Op::attention;
-  DType dtype = DType::f32;  ///< storage of q, k, v and out
+  /// Storage of q, k, v and out, and of other tensors, unless one has a type of its own. Its accumulator is the call's.
+  DType dtype = DType::f32;
   std::int64_t batch = 1;
   std::int64_t query_heads = 1, key_heads = 1;
   std::int64_t query_length = 0, key_length = 0;
@@ -101,7 +105,6 @@ struct Call {
   bool prefix_causal = false;  ///< the prefix escapes the window, but not the diagonal of `causal`
   std::optional<LengthSpec> lengths, segments;
   std::optional<MaskSpec> mask;
-  std::optional<DType> mask_type;  ///< of an additive mask; unset means the call's
   std::optional<BlockSpec> blocks;
   std::optional<double> softcap;
   bool alibi = false;
@@ -149,7 +152,6 @@ struct Call {
   bool slopes_per_batch() const { return static_cast<std::int64_t>(alibi_slopes.size()) > query_heads; }
   /// Any of raw, capped, biased, weights.
   bool wants_scores() const;
-  DType mask_dtype() const;
   /// Whether the operator has a score for each query and key.
   bool has_scores() const { return op == Op::attention; }
   /// Which inputs the rule of linear attention has; both false for softmax attention.

@@ -1,5 +1,7 @@
 #include "reference/call/tensor_table.h"
 
+#include <algorithm>
+
 namespace attest {
 namespace {
 
@@ -19,8 +21,8 @@ constexpr TensorRow kRows[] = {
     {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways},
     {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways},
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }},
-    {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::storage, kHasPast},
-    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::storage, kHasPast},
+    {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast},
+    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, kHasPast},
     {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }},
     {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }},
     {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }},
@@ -37,8 +39,8 @@ constexpr TensorRow kRows[] = {
     {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::capped>},
     {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::biased>},
     {TensorId::weights, "weights", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::weights>},
-    {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::storage, kPresentKeys},
-    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::storage, kPresentKeys},
+    {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, kPresentKeys},
+    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, kPresentKeys},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, kPresentState},
 };
 // clang-format on
@@ -77,16 +79,32 @@ std::span<const TensorRow> tensor_rows() { return kRows; }
 
 const TensorRow& row_of(TensorId id) { return kRows[static_cast<std::size_t>(id)]; }
 
-DType type_of(const Call& c, TensorId id) {
+DType type_of(const Call& c, TensorId id) { return c.tensor(id).dtype.value_or(default_type_of(c, id)); }
+
+DType default_type_of(const Call& c, TensorId id) {
   switch (row_of(id).type) {
     case TypeRule::storage: return c.dtype;
     case TypeRule::accumulator: return accumulator_of(c.dtype);
-    case TypeRule::mask: return c.mask && c.mask->additive ? c.mask_dtype() : DType::boolean;
+    case TypeRule::mask: return c.mask && c.mask->additive ? c.dtype : DType::boolean;
+    case TypeRule::as_k: return type_of(c, TensorId::k);
+    case TypeRule::as_v: return type_of(c, TensorId::v);
     case TypeRule::f64: return DType::f64;
     case TypeRule::boolean: return DType::boolean;
     case TypeRule::i32: return DType::i32;
   }
   return c.dtype;
+}
+
+bool has_own_type(TensorId id) {
+  // What repeats inputs bit for bit has their types.
+  if (id == TensorId::present_k || id == TensorId::present_v) return false;
+  const TypeRule rule = row_of(id).type;
+  return rule != TypeRule::f64 && rule != TypeRule::boolean && rule != TypeRule::i32;
+}
+
+bool has_mixed_types(const Call& c) {
+  return std::ranges::any_of(values_of<TensorId>(),
+                             [&](TensorId id) { return id != TensorId::mask && c.tensor(id).dtype.has_value(); });
 }
 
 std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {

@@ -33,8 +33,17 @@ enum class Axis : std::uint8_t {
 
 std::int64_t extent_of(const Call& call, Axis axis);
 
-/// The rule that gives a tensor its type.
-enum class TypeRule : std::uint8_t { storage, accumulator, mask, f64, boolean, i32 };
+/// The rule that gives a tensor its type where the call doesn't say one.
+enum class TypeRule : std::uint8_t {
+  storage,      ///< the call's
+  accumulator,  ///< that of the call's sums
+  mask,         ///< the call's of an additive mask, else boolean
+  as_k,         ///< as k
+  as_v,
+  f64,
+  boolean,
+  i32
+};
 
 /// The range from which case lines draw the numbers of an input.
 struct DrawnNumbers {
@@ -64,6 +73,12 @@ TensorId tensor_of(Output output);
 constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
 inline bool has_tensor(const Call& call, TensorId id) { return row_of(id).in(call); }
 DType type_of(const Call& call, TensorId id);
+/// The type where the call doesn't say one.
+DType default_type_of(const Call& call, TensorId id);
+/// Whether a call may say it: `k.dtype=f16`.
+bool has_own_type(TensorId id);
+/// Whether any tensor but the mask has a type of its own.
+bool has_mixed_types(const Call& call);
 
 /// Which axes are broadcast: they have one stored element for all indices.
 std::array<bool, 4> broadcast_axes(const Call& call, TensorId id);

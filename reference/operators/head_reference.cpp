@@ -14,7 +14,7 @@ class SoftmaxHead : public HeadReference {
   SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
               const std::vector<Producer>& producers)
       : head_(p, inputs, b, h), producers_(producers) {
-    for (const Producer& producer : producers) constants_.emplace_back(p, producer.arithmetic, producer.stored);
+    for (const Producer& producer : producers) constants_.emplace_back(p, producer);
   }
 
   void attend(std::int64_t i, Row& row) override {
@@ -28,7 +28,7 @@ class SoftmaxHead : public HeadReference {
   std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
     const RowDeviation deviation(head_, row, i_, columns);
     std::vector<std::vector<double>> lists;
-    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer.arithmetic, producer.stored));
+    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer));
     return lists;
   }
 
@@ -44,7 +44,10 @@ class LinearHead : public HeadReference {
  public:
   LinearHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
              const std::vector<Producer>& producers)
-      : state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)), h_(h), producers_(producers) {}
+      : call_(p),
+        state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)),
+        h_(h),
+        producers_(producers) {}
 
   void attend(std::int64_t i, Row& row) override {
     while (state_.tokens() <= i) state_.step();
@@ -54,7 +57,7 @@ class LinearHead : public HeadReference {
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
     state_.bound_read(n, h_, i_, bound.output);
-    const Storing storing(producers_[n].arithmetic, producers_[n].stored);
+    const Storing storing(producers_[n].arithmetic, producers_[n].type_of(call_, TensorId::out));
     for (std::size_t m = 0; m < row.output.size(); ++m) {
       bound.output[m] = storing.bound(std::fabs(row.output[m]), bound.output[m]);
     }
@@ -64,6 +67,7 @@ class LinearHead : public HeadReference {
   }
 
  private:
+  const Call& call_;
   LinearState state_;
   std::int64_t h_, i_ = 0;
   std::vector<Producer> producers_;

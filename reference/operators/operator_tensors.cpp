@@ -39,7 +39,7 @@ PresentValues expect_state(const Call& p, const Inputs& inputs, const std::vecto
       LinearState state(p, inputs, b, h, arithmetics_of(producers));
       while (state.tokens() < p.query_length) state.step();
       for (std::size_t n = 0; n < producers.size(); ++n) {
-        const Storing storing(producers[n].arithmetic, producers[n].stored);
+        const Storing storing(producers[n].arithmetic, producers[n].type_of(p, TensorId::present_state));
         const std::vector<double> errors = state.bounds(n);
         for (std::size_t at = 0; at < errors.size(); ++at) {
           present.bounds[n].push_back(storing.bound(std::fabs(state.values()[at]), errors[at]));

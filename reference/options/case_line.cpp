@@ -103,6 +103,7 @@ class Parser {
     for (TensorId id : values_of<TensorId>()) {
       TensorSpec& spec = p.tensor(id);
       if (spec.layout == p.layout) spec.layout.reset();
+      if (spec.dtype == default_type_of(p, id)) spec.dtype.reset();
       if (spec.strides) {
         const Index4 given = *spec.strides;
         spec.strides.reset();
@@ -112,7 +113,6 @@ class Parser {
     for (std::optional<Fill>& own : p.data.own_fills) {
       if (own == p.data.fill) own.reset();
     }
-    if (p.mask_type == p.dtype) p.mask_type.reset();
     if (p.scale && *p.scale == 1.0 / std::sqrt(static_cast<double>(p.key_dim))) p.scale.reset();
   }
 

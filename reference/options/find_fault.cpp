@@ -129,6 +129,34 @@ std::optional<Fault> check_operator(const Problem& p) {
   return std::nullopt;
 }
 
+/// Types of single tensors.
+std::optional<Fault> check_types(const Call& p) {
+  const DType accumulator = accumulator_of(p.dtype);
+  for (TensorId id : values_of<TensorId>()) {
+    const std::optional<DType>& type = p.tensor(id).dtype;
+    const std::string key = std::string(name_of(id)) + ".dtype";
+    if (!type) continue;
+    if (id != TensorId::mask && !has_tensor(p, id)) return Fault{key, "there is no " + std::string(name_of(id))};
+    if (id != TensorId::mask && !is_output(id) && size_of(*type) > size_of(accumulator)) {
+      return Fault{key, "a call in " + std::string(name_of(p.dtype)) + " adds in " + std::string(name_of(accumulator)) +
+                            ", which can't hold inputs in " + std::string(name_of(*type)) +
+                            "; say dtype=" + std::string(name_of(*type))};
+    }
+  }
+  const DType k = type_of(p, TensorId::k), v = type_of(p, TensorId::v);
+  const bool one_of_kv = p.layout == Layout::kv || p.layout == Layout::qkv;
+  if ((one_of_kv && k != v) || (p.layout == Layout::qkv && k != type_of(p, TensorId::q))) {
+    return Fault{"layout", "one packed tensor has one type; leave out q.dtype, k.dtype and v.dtype"};
+  }
+  if (!p.wants(Output::present)) return std::nullopt;
+  for (const TensorId past : {TensorId::past_k, TensorId::past_v}) {
+    if (!p.tensor(past).dtype) continue;
+    return Fault{std::string(name_of(past)) + ".dtype",
+                 "out=present gives cached and new ones in one type; leave it out"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> check_storage(const Call& p) {
   for (const TensorRow& row : tensor_rows()) {
     const TensorId id = row.id;
@@ -188,6 +216,7 @@ std::optional<Fault> find_fault(const Problem& p) {
   if (auto fault = per_head("sinks", p.sink_values)) return fault;
   if (auto fault = check_lengths(p)) return fault;
   if (auto fault = check_segments(p)) return fault;
+  if (auto fault = check_types(p)) return fault;
   return check_storage(p);
 }
 

@@ -49,6 +49,11 @@ Option& Option::tried(std::initializer_list<const char*> list) {
   return *this;
 }
 
+Option& Option::tried(std::vector<std::string> list) {
+  samples = std::move(list);
+  return *this;
+}
+
 Option& Option::only(std::function<bool(Op)> operators) {
   has = std::move(operators);
   return *this;
@@ -59,9 +64,8 @@ Option& Option::version(int contract) {
   return *this;
 }
 
-Option& Option::grown(int contract, bool (*later)(const Problem&)) {
-  grown_since = contract;
-  is_grown = later;
+Option& Option::grown(std::function<int(const Problem&)> version_of_value) {
+  value_since = std::move(version_of_value);
   return *this;
 }
 

@@ -52,9 +52,9 @@ struct Option {
   std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
   std::optional<TensorId> input;     ///< of a tensor
   InFiles in_files = InFiles::said;
-  int since = 1;        ///< version of the contract that it came with (backends/backend.h); 0: every call has it
-  int grown_since = 1;  ///< version that brought some of its values
-  bool (*is_grown)(const Problem&) = nullptr;             ///< whether a case has one of those
+  int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
+  /// The version that brought the value which a case has; unset, or 0: that of the option.
+  std::function<int(const Problem&)> value_since{};
   std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
 
   /// Sets it from its value; a flag gets an empty text. Throws CaseError.
@@ -71,9 +71,7 @@ struct Option {
   std::function<void(Problem& to, const Problem& from)> copy;
 
   /// The version of the contract that a backend needs for what the case says here.
-  int version_for(const Problem& problem) const {
-    return is_grown && is_grown(problem) ? std::max(since, grown_since) : since;
-  }
+  int version_for(const Problem& problem) const { return value_since ? std::max(since, value_since(problem)) : since; }
   bool takes_value() const { return !value.empty(); }
   bool is_set(const Problem& problem) const { return print(problem).has_value(); }
   void drop(Problem& problem) const { copy(problem, Problem{}); }
@@ -82,10 +80,11 @@ struct Option {
   // Said in rows of the table, one after the other.
   Option& values(std::string how, std::string few_words);
   Option& tried(std::initializer_list<const char*> list);
+  Option& tried(std::vector<std::string> list);
   Option& only(std::function<bool(Op)> operators);
   Option& version(int contract);
   /// Some values came later.
-  Option& grown(int contract, bool (*later)(const Problem&));
+  Option& grown(std::function<int(const Problem&)> version_of_value);
   Option& files(InFiles how);
   Option& up_to(Axis size);
   Option& often(int once_in);

@@ -48,6 +48,8 @@ std::vector<Feature> output_features();
 std::vector<Feature> layout_features(TensorId tensor);
 std::vector<Feature> stride_features(TensorId tensor);
 std::vector<Feature> offset_features(TensorId tensor);
+/// That a tensor has a type of its own.
+std::vector<Feature> type_features(TensorId tensor);
 /// Of a tensor that mostly lies dense: that it has strides, or an offset (`what`).
 std::vector<Feature> placement_features(TensorId tensor, const std::string& what);
 std::vector<Feature> fill_features();

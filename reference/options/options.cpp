@@ -10,7 +10,27 @@ namespace {
 
 bool is_softmax(Op op) { return op == Op::attention; }
 bool is_linear(Op op) { return op != Op::attention; }
+bool any_operator(Op) { return true; }
 bool any_number(double) { return true; }
+
+/// "f64|f32|f16|bf16"
+std::string type_names() {
+  std::string names;
+  for (const std::string_view name : kFloatingNames) names += (names.empty() ? "" : "|") + std::string(name);
+  return names;
+}
+
+std::vector<std::string> types_but_f32() {
+  std::vector<std::string> names(kFloatingNames.begin(), kFloatingNames.end());
+  std::erase(names, "f32");
+  return names;
+}
+/// The plainest first.
+std::vector<std::string> types_of_tensors() {
+  std::vector<std::string> names = types_but_f32();
+  names.insert(names.begin(), "f32");
+  return names;
+}
 
 Option composite(std::string key, std::string how, std::string few_words) {
   Option option;
@@ -112,20 +132,6 @@ Option mask() {
   return option;
 }
 
-Option mask_type() {
-  Option option = composite("mask.dtype", "f64|f32|f16|bf16", "of an additive mask; the call's type otherwise");
-  option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) {
-    p.mask_type = static_cast<DType>(parse_name(v, kFloatingNames, "type"));
-  };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (!p.mask || !p.mask_type) return std::nullopt;
-    return std::string(name_of(*p.mask_type));
-  };
-  option.copy = [](Problem& to, const Problem& from) { to.mask_type = from.mask_type; };
-  return option;
-}
-
 Option blocks() {
   Option option = composite("blocks", "RxC:fill", "block-sparse visibility");
   option.parse = [](Problem& p, const OptionText& v) {
@@ -177,6 +183,23 @@ Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std
   Option option = composite(std::string(name_of(tensor)) + suffix, std::move(how), std::move(few_words));
   option.files(InFiles::unsaid);
   option.copy = [=](Problem& to, const Problem& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
+  return option;
+}
+
+Option type_of_tensor(TensorId tensor) {
+  const bool is_mask = tensor == TensorId::mask;
+  Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, type_names(),
+                            is_mask ? "of an additive mask; the call's type otherwise" : "of this tensor alone");
+  option.parse = [=](Problem& p, const OptionText& v) {
+    p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, kFloatingNames, "type"));
+  };
+  option.print = [=](const Problem& p) -> std::optional<std::string> {
+    const auto& type = p.tensor(tensor).dtype;
+    if (!type || (is_mask && !p.mask)) return std::nullopt;
+    return std::string(name_of(*type));
+  };
+  option.grown([=](const Problem& p) { return format_of(type_of(p, tensor)).since; });
+  if (!is_mask) option.files(is_output(tensor) ? InFiles::said : InFiles::shown);
   return option;
 }
 
@@ -345,7 +368,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
-    name_option("dtype", &Call::dtype, kFloatingNames, "type").values("f64|f32|f16|bf16", "storage of q, k, v and out").tried({"f64", "f16", "bf16"}).often(2).files(InFiles::shown),
+    name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Problem& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
@@ -359,15 +382,15 @@ std::vector<Option> make_table() {
     lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(is_softmax),
     lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(is_softmax),
     mask().often(2).covers(mask_covered).cut(mask_features()).only(is_softmax),
-    mask_type().tried({"f64", "f32"}).cut(mask_type_features()).only(is_softmax),
+    type_of_tensor(TensorId::mask).tried({"f64", "f32"}).cut(mask_type_features()).only(is_softmax),
     blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(is_softmax),
 
     number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(is_softmax),
     numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(is_softmax),
     numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(is_softmax),
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
-    past().grown(3, [](const Problem& p) { return !p.past_lengths.empty(); }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
-    integer_option("paged", &Call::page_size, 1, "a page size").grown(3, [](const Problem& p) { return p.packed_sequences(); }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
+    past().grown([](const Problem& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
+    integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Problem& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(is_linear),
@@ -390,6 +413,12 @@ std::vector<Option> make_table() {
   for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
   for (const auto& [id, operators] : others) rows.push_back(strides_of(id).version(3).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "strides")).only(operators));
   for (const auto& [id, operators] : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "offset")).only(operators));
+  const std::initializer_list<std::pair<TensorId, bool (*)(Op)>> always = {{TensorId::q, any_operator}, {TensorId::k, any_operator}, {TensorId::v, any_operator}, {TensorId::out, any_operator}};
+  for (const auto& list : {always, others}) {
+    for (const auto& [id, operators] : list) {
+      if (has_own_type(id)) rows.push_back(type_of_tensor(id).version(4).tried(types_of_tensors()).often(operators == &is_linear ? 6 : 24).cut(type_features(id)).only(operators));
+    }
+  }
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));

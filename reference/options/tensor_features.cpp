@@ -73,7 +73,7 @@ void give_mask(Problem& p, bool additive) {
   const std::array<bool, 4> kept = p.mask ? p.mask->kept : std::array{true, true, true, true};
   p.mask = MaskSpec{additive, kept};
   p.data.mask_fill = additive ? Fill{"neginf", {0.3}} : Fill{"random", {0.5}};
-  if (!additive) p.mask_type.reset();
+  if (!additive) p.tensor(TensorId::mask).dtype.reset();
 }
 
 void give_blocks(Problem& p) {
@@ -136,11 +136,11 @@ std::vector<Feature> mask_type_features() {
       "mask.dtype", {kFloatingNames.begin(), kFloatingNames.end()},
       [](const Problem& p) -> Index {
         if (!p.mask || !p.mask->additive) return std::nullopt;
-        return static_cast<std::size_t>(p.mask_dtype());
+        return static_cast<std::size_t>(type_of(p, TensorId::mask));
       },
       [](Problem& p, std::size_t which, std::uint64_t) {
         give_mask(p, true);
-        p.mask_type = static_cast<DType>(which);
+        p.tensor(TensorId::mask).dtype = static_cast<DType>(which);
       })};
 }
 
@@ -362,6 +362,8 @@ void give_tensor(Problem& p, TensorId tensor) {
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;
     case TensorId::state: p.initial_state = true; break;
+    case TensorId::decay: p.op = Op::gated; break;
+    case TensorId::beta: p.op = Op::delta; break;
     default:
       for (const Output output : values_of<Output>()) {
         const bool present = output == Output::present && tensor >= TensorId::present_k;
@@ -398,6 +400,24 @@ std::vector<Feature> placement_features(TensorId tensor, const std::string& what
           p.tensor(tensor).strides = drawn_strides(p, tensor, draw);
         else
           p.tensor(tensor).offset = 1 + static_cast<std::int64_t>(draw % 16);
+      })};
+}
+
+std::vector<Feature> type_features(TensorId tensor) {
+  return {flag_feature(
+      std::string(name_of(tensor)) + ".dtype",
+      [tensor](const Problem& p) { return p.tensor(tensor).dtype.has_value(); },
+      [tensor](Problem& p, std::uint64_t draw) {
+        give_tensor(p, tensor);
+        p.tensor(tensor).dtype.reset();
+        // Any but its own; an input is read into the accumulator, which must hold it.
+        const DType own = type_of(p, tensor);
+        std::vector<DType> others;
+        for (const DType type : kFloatingTypes) {
+          const bool fits = is_output(tensor) || size_of(type) <= size_of(accumulator_of(p.dtype));
+          if (type != own && fits) others.push_back(type);
+        }
+        p.tensor(tensor).dtype = others[draw % others.size()];
       })};
 }
 

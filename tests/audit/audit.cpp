@@ -112,12 +112,12 @@ class Audit {
     for (Backend* backend : backends_.all()) {
       if (backend->refuse(p)) continue;
       takers.push_back(backend);
-      producers.push_back({backend->arithmetic(p), p.dtype});
+      producers.push_back({backend->arithmetic(p), {}});
     }
     emulator::EmulatorBackend emulated(emulator::random_declaration(random_, p.dtype));
     if (!emulated.refuse(p)) {
       takers.push_back(&emulated);
-      producers.push_back({emulated.arithmetic(p), p.dtype});
+      producers.push_back({emulated.arithmetic(p), {}});
     }
     const Expectation e = expect(p, inputs, producers, 1, kInfinity);
     std::vector<GuardedOutputs> outputs;

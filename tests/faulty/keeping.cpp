@@ -51,7 +51,7 @@ std::string name_of_call(Keeping keeping, Call call) {
   }
   if (keeping == Keeping::name_without_type) {
     call.dtype = DType::f32;
-    call.mask_type.reset();
+    call.tensor(TensorId::mask).dtype.reset();
   }
   if (keeping == Keeping::name_without_mask) call.mask.reset();
   return print_case(problem_of(call));

@@ -50,6 +50,12 @@ void take_as_dense(ChangedInputs& c, std::initializer_list<TensorId> ids) {
   for (const TensorId id : ids) take_as_dense(c.inputs.change(id));
 }
 
+/// The memory stays as it is: a type of another size would reach beyond it.
+void read_in_type_of(ChangedInputs& c, TensorId id, DType type) {
+  ConstTensor& view = c.inputs.change(id);
+  if (view.data && size_of(view.dtype) == size_of(type)) view.dtype = type;
+}
+
 template <class Change>
 void each_element(const MutableTensor& t, Change change) {
   each_index(t.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
@@ -367,6 +373,26 @@ constexpr std::array kMistakes = {
             [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::blocks}); }},
     Mistake{"dense_gates", "decay, beta and state are read as if they lay densely", nullptr,
             [](const Call&, ChangedInputs& c) { take_as_dense(c, {TensorId::decay, TensorId::beta, TensorId::state}); }},
+    Mistake{"values_in_type_of_keys", "values are read in the keys' type (96)", nullptr,
+            [](const Call&, ChangedInputs& c) {
+              read_in_type_of(c, TensorId::v, c.inputs.k().dtype);
+              read_in_type_of(c, TensorId::past_v, c.inputs.k().dtype);
+            }},
+    Mistake{"cached_in_type_of_new", "cached keys and values are read in the new ones' types (97)", nullptr,
+            [](const Call&, ChangedInputs& c) {
+              read_in_type_of(c, TensorId::past_k, c.inputs.k().dtype);
+              read_in_type_of(c, TensorId::past_v, c.inputs.v().dtype);
+            }},
+    Mistake{"result_in_type_of_call", "the result passes through the call's type on its way to a wider one (98)", nullptr,
+            nullptr,
+            [](const Call& p, const Outputs& o) {
+              if (p.packed_sequences()) return;
+              each_element(o.out(), [&](double x) {
+                double held = 0;
+                store(&held, p.dtype, 0, x);
+                return load(&held, p.dtype, 0);
+              });
+            }},
     Mistake{"last_key_dropped", "the last key is never seen", split_blocks, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},
     Mistake{"last_feature_zero", "the last feature of the values is never added", nullptr, nullptr, zero_last_feature},

@@ -27,11 +27,11 @@ std::map<std::string, Tensor> results_of(const PreparedCase& prepared, Backend& 
   GuardedOutputs outputs(p);
   walk_once(backend, p, prepared.inputs(), outputs);
   std::map<std::string, Tensor> tensors;
-  const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), p.dtype});
+  const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), {}});
   each_result(p, prepared.expectation(), bounds, outputs,
               [&](std::string_view name, const Index4&, double got, double expected, double) {
                 Tensor& tensor = tensors[std::string(name)];
-                tensor.dtype = name == "lse" ? accumulator_of(p.dtype) : p.dtype;
+                tensor.dtype = type_of(p, value_named<TensorId>(name == "o" ? "out" : name).value_or(TensorId::out));
                 tensor.got.push_back(got);
                 tensor.expected.push_back(expected);
               });

@@ -5,6 +5,7 @@
 # kernels of the contract before refuse them.
 set -euo pipefail
 source "$(dirname "$0")/copy_project.sh"
+source "$(dirname "$0")/new_format.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 copy_project "$1" "$work/attest"
@@ -28,9 +29,11 @@ grep -q '"gate"' reference/call/call.h || fail "the tensor has no name"
 put reference/call/tensor_table.cpp '{TensorId::out, "o"' \
   '    {TensorId::gate, "gate", {batch, key_heads, keys, one}, TypeRule::storage, [](const Call& c) { return c.gate; }, DrawnNumbers{-0.5, 1}},'
 put reference/options/options.cpp 'out().tried(' \
-  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(is_softmax).version(4),
-    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(is_softmax).version(4),
-    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(is_softmax).version(4),'
+  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(is_softmax).version(5),
+    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(is_softmax).version(5),
+    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(is_softmax).version(5),'
+
+add_format 5
 
 # What they mean.
 sed -i 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/' reference/call/call.cpp
@@ -39,7 +42,7 @@ put reference/options/find_fault.cpp 'per_head("sinks"' '  if (auto fault = per_
 meaning='  if (!p.hidden_first.empty() && static_cast<double>(j) < p.hidden_first[static_cast<std::size_t>(h)]) return false;
   if (const ConstTensor& gate = inputs.at(TensorId::gate); gate.data && load(gate.data, gate.dtype, gate.offset(b, h / p.heads_per_group(), j, 0)) < 0) return false;'
 put reference/softmax/attention.cpp 'const Placement at = locate(p, b, i, j);' "$meaning"
-sed -i 's/kContractVersion = 3/kContractVersion = 4/' backends/backend.h
+sed -i 's/kContractVersion = 4/kContractVersion = 5/' backends/backend.h
 
 # One kernel that has them, one that says so and has not, and one of the contract before.
 for name in deaf old; do
@@ -47,7 +50,7 @@ for name in deaf old; do
   sed -i "s/example/$name/g; s/Example/${name^}/g" "backends/$name"/*
   mv "backends/$name/example.cpp" "backends/$name/$name.cpp"
 done
-for name in example deaf; do sed -i 's/int contract() const override { return 3; }/int contract() const override { return 4; }/' "backends/$name/$name.cpp"; done
+for name in example deaf; do sed -i 's/int contract() const override { return 4; }/int contract() const override { return 5; }/' "backends/$name/$name.cpp"; done
 put backends/example/example.cpp 'if (inputs_.blocks() && !inputs_.block(' \
   "$(sed 's/\bp\./p_./g; s/inputs\./inputs_./g' <<<"$meaning")"
 
@@ -73,7 +76,7 @@ for wrong in "seq=4 dim=4 temperature=-1" "heads=2 seq=4 dim=4 hidden_first=1" "
 done
 # An older kernel refuses them with a sentence, and by name of the first.
 $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-grep -q '"status":"refused","reason":"temperature: came with version 4 of the contract, and the backend was written for version 3"' "$work/old.jsonl" ||
+grep -q '"status":"refused","reason":"temperature: came with version 5 of the contract, and the backend was written for version 4"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
 # A plug-in of the contract before doesn't get them. One of this contract gets the tensor, which it refuses unless it knows the
@@ -84,13 +87,13 @@ refused() { # PLUG-IN LINE REASON
   grep -qF "\"status\":\"refused\",\"reason\":\"$3" "$work/$1.jsonl" || fail "the plug-in $1: $(tail -n 1 "$work/$1.jsonl")"
 }
 cp backends/plugin/examples/c/example_c.c "$work/older.c"
-sed 's/contract = 3/contract = 4/' "$work/older.c" >"$work/younger.c"
+sed 's/contract = 4/contract = 5/' "$work/older.c" >"$work/younger.c"
 sed 's/"softcap", /"softcap", "gate", /' "$work/younger.c" >"$work/knowing.c"
 put "$work/knowing.c" 'if (!p->mask) return 1;' '  const attest_tensor* gate = attest_find(p->in, "gate");
   if (gate && element(gate, b, h / (c->query_heads / c->key_heads), j, 0) < 0) return 0;'
 for name in older younger knowing; do build_plugin "$name"; done
 gate="heads=2/1 seq=5 dim=4 gate causal"
-refused older "$gate" "gate: came with version 4 of the contract, and the backend was written for version 3"
+refused older "$gate" "gate: came with version 5 of the contract, and the backend was written for version 4"
 refused younger "$gate" "gate: not supported"
 $attest check --plugin "$work/libknowing.so" "$gate" "heads=2 seq=8x12 dim=4 gate" >"$work/log" || { cat "$work/log" >&2; fail "a plug-in with the tensor"; }
 for option in temperature=2 hidden_first=0,3; do
@@ -123,4 +126,5 @@ status=0
 $attest shrink "$work/new.safetensors" --backend deaf --out "$work/small.safetensors" >"$work/log" || status=$?
 [ "$status" = 1 ] && grep -aqE 'hidden_first|gate' "$work/small.safetensors" || { cat "$work/log" >&2; fail "shrink of a file"; }
 $attest check "$work/small.safetensors" --backend example >/dev/null || fail "the small file on the kernel that has the options"
-echo "new_options: three options, $(wc -l <"$work/new.cases") lines, nothing of the harness edited"
+check_format old "$work/younger.c"
+echo "new_options: three options, a format, $(wc -l <"$work/new.cases") lines, nothing of the harness edited"

@@ -15,7 +15,7 @@ namespace {
 TEST(BoundConstants, ComeFromTheArithmetic) {
   const Problem p = parse_case("seq=4x300 dim=16 scale=-3 softcap=0.3 sinks");
   Arithmetic a;
-  const BoundConstants plain(p, a, DType::f16);
+  const BoundConstants plain(p, {a, DType::f16});
   EXPECT_EQ(plain.u, 0x1p-24);
   EXPECT_EQ(plain.storing.u, 0x1p-11);
   EXPECT_EQ(plain.u_weights, 0);
@@ -28,13 +28,13 @@ TEST(BoundConstants, ComeFromTheArithmetic) {
   Arithmetic wide;
   wide.accumulator = DType::f64;
   wide.tanh_ulps = 0.5;
-  const BoundConstants in_f64(p, wide, DType::f64);
+  const BoundConstants in_f64(p, {wide, DType::f64});
   EXPECT_GE(in_f64.of_cap, in_f64.e_tanh + in_f64.u);  // though 1 + u is 1
   EXPECT_TRUE(plain.has_sinks);
   a.stored_weights = DType::bf16;
   a.base2 = true;
   a.key_block = 100;
-  const BoundConstants blocked(p, a, DType::f32);
+  const BoundConstants blocked(p, {a, DType::f32});
   EXPECT_EQ(blocked.u_weights, 0x1p-8);
   EXPECT_LT(blocked.largest_score, plain.largest_score);
   EXPECT_GT(blocked.blocks, plain.blocks);
@@ -44,11 +44,11 @@ TEST(BoundConstants, ComeFromTheArithmetic) {
 TEST(BoundConstants, ASubnormalScaleIsRoundedToAMultipleOfTheSmallest) {
   const Problem p = parse_case("seq=1 dim=4 scale=1e-42");
   Arithmetic a;
-  EXPECT_GE(BoundConstants(p, a, DType::f32).of_product, 0x1p-149 / 1e-42);
+  EXPECT_GE(BoundConstants(p, {a, DType::f32}).of_product, 0x1p-149 / 1e-42);
   a.flush_to_zero = true;
-  EXPECT_GE(BoundConstants(p, a, DType::f32).of_product, 1);  // or it is 0
+  EXPECT_GE(BoundConstants(p, {a, DType::f32}).of_product, 1);  // or it is 0
   a.accumulator = DType::f64;
-  EXPECT_LT(BoundConstants(p, a, DType::f32).of_product, 1e-14);
+  EXPECT_LT(BoundConstants(p, {a, DType::f32}).of_product, 1e-14);
 }
 
 TEST(BoundConstants, SharedAmongRowsGiveTheSameBits) {
@@ -61,12 +61,12 @@ TEST(BoundConstants, SharedAmongRowsGiveTheSameBits) {
   for (const bool base2 : {false, true}) {
     Arithmetic a;
     a.base2 = base2;
-    const BoundConstants constants(p, a, p.dtype);
+    const BoundConstants constants(p, {a, p.dtype});
     for (std::int64_t i = 0; i < 5; ++i) {
       Row row;
       head.attend(i, row);
       RowBound alone, shared;
-      bound_row(head, row, i, a, p.dtype, alone);
+      bound_row(head, row, i, {a, p.dtype}, alone);
       bound_row(head, row, row_sums(head, row, i), i, constants, shared);
       EXPECT_EQ(alone.output, shared.output);
       EXPECT_EQ(alone.lse, shared.lse);

@@ -6,10 +6,21 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
 namespace {
+
+/// "column: message" of a line that is no call.
+std::string complaint(const std::string& line) {
+  try {
+    parse_case(line);
+  } catch (const CaseError& error) {
+    return std::to_string(error.column()) + ": " + error.what();
+  }
+  return "";
+}
 
 TEST(Call, ScaleIsOneOverTheRootOfTheKeysWidth) {
   EXPECT_EQ(parse_case("seq=4 dim=64/8").scale_value(), 0.125);
@@ -77,9 +88,37 @@ TEST(Call, PagesAndBlocksAreCountedUp) {
   EXPECT_EQ(block_columns(blocks), 2);
 }
 
+TEST(Call, TensorsHaveTheCallsTypeOrTheirOwn) {
+  const Problem p = parse_case("dtype=bf16 seq=2x5 dim=2 past=2 out=o,lse k.dtype=f16 out.dtype=f32 lse.dtype=f16");
+  EXPECT_EQ(type_of(p, TensorId::q), DType::bf16);
+  EXPECT_EQ(type_of(p, TensorId::k), DType::f16);
+  EXPECT_EQ(type_of(p, TensorId::past_k), DType::f16) << "as the new keys";
+  EXPECT_EQ(type_of(p, TensorId::past_v), DType::bf16);
+  EXPECT_EQ(type_of(p, TensorId::out), DType::f32);
+  EXPECT_EQ(type_of(p, TensorId::lse), DType::f16);
+  EXPECT_TRUE(has_mixed_types(p));
+  // One that repeats what the tensor has anyway is not printed.
+  EXPECT_EQ(print_case(parse_case("dtype=f16 seq=2 dim=2 k.dtype=f16 lse.dtype=f32 out=o,lse")),
+            "dtype=f16 seq=2 dim=2 out=o,lse");
+  EXPECT_FALSE(has_mixed_types(parse_case("seq=2 dim=2 mask=add:BHQK:normal mask.dtype=f64")));
+}
+
+TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
+  EXPECT_EQ(complaint("seq=2 dim=2 k.dtype=f64"),
+            "13: k.dtype: a call in f32 adds in f32, which can't hold inputs in f64; say dtype=f64");
+  EXPECT_EQ(complaint("seq=2 dim=2 lse.dtype=f16"), "13: lse.dtype: there is no lse");
+  EXPECT_EQ(complaint("seq=2 dim=2 layout=kv v.dtype=f16"),
+            "13: layout: one packed tensor has one type; leave out q.dtype, k.dtype and v.dtype");
+  EXPECT_EQ(complaint("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
+            "37: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
+  EXPECT_EQ(complaint("seq=2 dim=2 k.dtype=int8"), "21: \"int8\" is no type; f64, f32, f16 or bf16");
+  EXPECT_NO_THROW(parse_case("dtype=f64 seq=2 dim=2 k.dtype=f16 out.dtype=bf16"));
+}
+
 TEST(Call, AdditiveMasksHaveTheCallsTypeOrTheirOwn) {
-  EXPECT_EQ(parse_case("dtype=f16 seq=4 dim=2 mask=add:BHQK:normal").mask_dtype(), DType::f16);
-  EXPECT_EQ(parse_case("dtype=f16 seq=4 dim=2 mask=add:BHQK:normal mask.dtype=f32").mask_dtype(), DType::f32);
+  EXPECT_EQ(type_of(parse_case("dtype=f16 seq=4 dim=2 mask=add:BHQK:normal"), TensorId::mask), DType::f16);
+  EXPECT_EQ(type_of(parse_case("dtype=f16 seq=4 dim=2 mask=add:BHQK:normal mask.dtype=f32"), TensorId::mask),
+            DType::f32);
 }
 
 }  // namespace

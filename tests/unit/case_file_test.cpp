@@ -23,6 +23,12 @@ class FileWriter {
   void add(const std::string& name, const std::vector<std::int64_t>& shape, const std::vector<std::int32_t>& values) {
     append(name, "I32", shape, values.data(), values.size() * 4);
   }
+  /// In 16 bits, IEEE.
+  void add_halves(const std::string& name, const std::vector<std::int64_t>& shape, const std::vector<double>& values) {
+    std::vector<std::uint16_t> halves;
+    for (const double value : values) halves.push_back(to_f16(value));
+    append(name, "F16", shape, halves.data(), halves.size() * 2);
+  }
   void metadata(const std::string& key, const std::string& value) { header_["__metadata__"][key] = value; }
 
   std::string write() const {
@@ -195,6 +201,23 @@ TEST(FileCases, CachedLengthsAreChecked) {
   EXPECT_NE(complaint(cached({1, 1})).find("cut past_k"), std::string::npos);
   EXPECT_NE(complaint(cached({2, 1, 0})).find("past_lengths [3]"), std::string::npos);
   EXPECT_EQ(complaint(cached({2, 2})), "");
+}
+
+TEST(FileCases, TensorsKeepTheTypesThatTheyHave) {
+  FileWriter file;
+  file.add("q", {1, 1, 2, 2}, numbers(4, 1));
+  file.add_halves("k", {1, 1, 3, 2}, {1, 0.5, -2, 0.25, 3, -1});
+  file.add("v", {1, 1, 3, 2}, numbers(6, 3));
+  file.metadata("options", "out.dtype=f16");
+  const Case source = case_from_file(file.write());
+  EXPECT_EQ(type_of(source.problem, TensorId::q), DType::f32);
+  EXPECT_EQ(type_of(source.problem, TensorId::k), DType::f16);
+  EXPECT_EQ(type_of(source.problem, TensorId::out), DType::f16);
+  const Inputs inputs = source.inputs->views();
+  EXPECT_EQ(inputs.k().dtype, DType::f16);
+  EXPECT_EQ(load(inputs.k().data, DType::f16, inputs.k().offset(0, 0, 1, 0)), -2);
+  file.metadata("options", "k.dtype=f32");
+  EXPECT_NE(complaint(file).find("k.dtype comes from the tensors"), std::string::npos) << complaint(file);
 }
 
 TEST(FileCases, StatesAndDecaysMustFit) {

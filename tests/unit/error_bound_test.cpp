@@ -14,8 +14,25 @@ RowBound bound_of(const std::string& line, const Arithmetic& arithmetic) {
   const Inputs inputs = c.inputs.views();
   const Head head(c.problem, inputs, 0, 0);
   RowBound bound;
-  bound_row(head, c.row(0), 0, arithmetic, c.problem.dtype, bound);
+  bound_row(head, c.row(0), 0, {arithmetic, {}}, bound);
   return bound;
+}
+
+TEST(ErrorBound, EachResultIsStoredInItsOwnType) {
+  const std::string line = "dtype=bf16 seq=1x9 dim=4 out=o,lse,weights seed=3";
+  const Arithmetic a;
+  const RowBound plain = bound_of(line, a), wide = bound_of(line + " out.dtype=f32", a);
+  const RowBound narrow = bound_of(line + " lse.dtype=f16 weights.dtype=f32", a);
+  const Row row = Computed(line).row(0);
+  for (std::size_t c = 0; c < plain.output.size(); ++c) {
+    const double size = std::fabs(row.output[c]);
+    EXPECT_GE(plain.output[c], unit_roundoff(DType::bf16) * size);
+    EXPECT_LT(wide.output[c], 0x1p-18 * (1 + size)) << "no rounding to bf16";
+    EXPECT_EQ(narrow.output[c], plain.output[c]);
+  }
+  EXPECT_EQ(wide.lse, plain.lse);
+  EXPECT_GE(narrow.lse, unit_roundoff(DType::f16) * std::fabs(row.lse));
+  for (std::size_t j = 0; j < row.weights.size(); ++j) EXPECT_LT(narrow.weights[j], plain.weights[j] / 100);
 }
 
 TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
@@ -34,7 +51,7 @@ TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
     Row row;
     head.attend(0, row);
     RowBound bound;
-    bound_row(head, row, 0, a, DType::f32, bound);
+    bound_row(head, row, 0, {a, DType::f32}, bound);
     kept = kept || row.output[0] > 3 * 0x1p-126;
     EXPECT_GE(bound.output[0], row.output[0]) << seed;
   }
@@ -57,7 +74,7 @@ TEST(ErrorBound, WhereFloat64LeavesScoresOpenTheOutputMayBeAnyOfTheValues) {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator;
     RowBound bound;
-    bound_row(head, row, 0, a, DType::f64, bound);
+    bound_row(head, row, 0, {a, DType::f64}, bound);
     EXPECT_EQ(bound.output.size(), 1);
     return std::pair(row.output[0], bound);
   };
@@ -114,7 +131,7 @@ TEST(ErrorBound, AStoreBeforeTheBiasCountsWithTheScoreThatItHolds) {
   a.stored_scores = DType::bf16;
   a.score_stores = 1;
   RowBound bound;
-  bound_row(head, row, 0, a, DType::f32, bound, 0);
+  bound_row(head, row, 0, {a, DType::f32}, bound, 0);
   EXPECT_GE(bound.terms.score, 1000 * 0x1p-8);
   EXPECT_GE(bound.raw[0], 1000 * 0x1p-8);
 }
@@ -156,7 +173,7 @@ TEST(ErrorBound, ASumOfStoredWeightsLosesWhatUnderflows) {
   a.stored_weights = DType::f16;
   a.sum_of_stored = true;
   RowBound bound;
-  bound_row(head, row, 0, a, DType::f32, bound);
+  bound_row(head, row, 0, {a, DType::f32}, bound);
   EXPECT_GE(bound.output[0], 1 - row.output[0]);  // the kernel's answer is 1
   EXPECT_GE(bound.lse, row.lse);                  // and 0
 }

@@ -299,7 +299,7 @@ std::vector<double> mask_values(const std::string& type, const std::string& fill
   const CaseInputs inputs = make_inputs(p);
   std::vector<double> values;
   for (std::int64_t j = 0; j < 4000; ++j)
-    values.push_back(load(inputs.at(TensorId::mask).view().data, p.mask_dtype(), j));
+    values.push_back(load(inputs.at(TensorId::mask).view().data, type_of(p, TensorId::mask), j));
   return values;
 }
 

@@ -204,7 +204,7 @@ TEST(KnownMistakes, AreFoundInWhatTheReferenceGivesWithThem) {
   for (const auto& [name, line] : list) {
     const Problem p = parse_case(line);
     const CaseInputs data = make_inputs(p);
-    const Producer producer{Arithmetic(), p.dtype};
+    const Producer producer{Arithmetic(), {}};
     const std::string& wanted = name;
     const auto mistake = std::find_if(known_mistakes().begin(), known_mistakes().end(),
                                       [&](const KnownMistake& m) { return m.name == wanted; });

@@ -68,8 +68,8 @@ Worst worst_of(const std::string& line, std::int64_t parts, DType waits, const A
     const Row row = c.row(i);
     const Merged merged = merge_runs(head, row, parts, waits);
     RowBound bound;
-    bound_row(head, row, i, declared, DType::f32, bound);
-    const std::vector<double> deviation = RowDeviation(head, row, i, columns).of(declared, DType::f32);
+    bound_row(head, row, i, {declared, DType::f32}, bound);
+    const std::vector<double> deviation = RowDeviation(head, row, i, columns).of({declared, DType::f32});
     for (std::size_t at = 0; at < row.output.size(); ++at) {
       const double error = std::fabs(static_cast<double>(merged.out[at]) - row.output[at]);
       worst.output = std::max(worst.output, error / bound.output[at]);
@@ -132,7 +132,7 @@ TEST(MergedRuns, CostNoMoreThanTheyMay) {
   const Row row = c.row(0);
   const auto bound_of = [&](std::int64_t parts) {
     RowBound bound;
-    bound_row(head, row, 0, in_parts(parts, DType::f32), DType::f32, bound);
+    bound_row(head, row, 0, {in_parts(parts, DType::f32), DType::f32}, bound);
     return bound.output[0];
   };
   EXPECT_LT(bound_of(0), bound_of(2));

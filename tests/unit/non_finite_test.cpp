@@ -33,7 +33,7 @@ struct OneRow {
     const Inputs views = inputs.views();
     const Head head(problem, views, 0, 0);
     head.attend(0, row);
-    bound_row(head, row, 0, arithmetic, problem.dtype, bound);
+    bound_row(head, row, 0, {arithmetic, problem.dtype}, bound);
   }
   bool passes(double got) const { return error_in_bounds(got, row.output[0], bound.output[0]) <= 1; }
 };
@@ -74,7 +74,7 @@ TEST(NonFinite, OfAFiniteScoreThatMayBecomeMinusInfinityNothingIsSaid) {
     Arithmetic a;
     a.base2 = base2;
     RowBound bound;
-    bound_row(head, row, 0, a, DType::f32, bound);
+    bound_row(head, row, 0, {a, DType::f32}, bound);
     EXPECT_EQ(bound.output[0], decided ? 0 : kInfinity) << type << " " << base2;
   }
 }
@@ -166,7 +166,7 @@ TEST(NonFinite, NaNOfAMaskReachesOutputLseAndWeights) {
   for (std::int64_t i = 0; i < 5; ++i) {
     const Row& row = one.row(static_cast<std::size_t>(i));
     RowBound bound;
-    bound_row(head, row, i, Arithmetic{}, DType::f32, bound);
+    bound_row(head, row, i, {Arithmetic{}, DType::f32}, bound);
     if (!std::isnan(row.max)) continue;
     ++changed;
     EXPECT_GT(error_in_bounds(0.5, row.output[0], bound.output[0]), 1);

@@ -27,7 +27,7 @@ TEST(Masks, EveryFillMeetsEveryTypeStrideAndOffset) {
     auto& of_fill = met[(p.mask->additive ? "add " : "bool ") + p.data.mask_fill.name];
     if (p.tensor(TensorId::mask).strides) of_fill.insert("strides");
     if (p.tensor(TensorId::mask).offset > 0) of_fill.insert("offset");
-    if (p.mask->additive) of_fill.insert(std::string(name_of(p.mask_dtype())));
+    if (p.mask->additive) of_fill.insert(std::string(name_of(type_of(p, TensorId::mask))));
     if (p.key_length > 64) of_fill.insert("keys beyond a tile");
   }
   for (const FillName& fill : boolean_mask_fills())

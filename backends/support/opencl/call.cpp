@@ -45,7 +45,7 @@ std::optional<Refusal> refuse_allocation(const std::string& what, double bytes, 
 }
 
 std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& device) {
-  const bool double_mask = p.mask && p.mask->additive && p.mask_dtype() == DType::f64;
+  const bool double_mask = p.mask && p.mask->additive && type_of(p, TensorId::mask) == DType::f64;
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
     return Refusal{"f64: the device has no double precision"};
   }

@@ -25,7 +25,7 @@ void add_names(std::vector<FeatureWord>& words, const std::string& key, const Na
 /// says.
 bool is_any_placed(const Call& c, bool of_layouts) {
   return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
-    return (has_layout(id) || id == TensorId::mask) == of_layouts && c.tensor(id) != TensorSpec{};
+    return (has_layout(id) || id == TensorId::mask) == of_layouts && c.tensor(id).is_placed();
   });
 }
 
@@ -54,7 +54,7 @@ std::vector<FeatureWord> make_words() {
        {"segments", [](const Call& c) { return c.segments.has_value(); }},
        {"mask=bool", [](const Call& c) { return c.mask && !c.mask->additive; }},
        {"mask=add", [](const Call& c) { return c.mask && c.mask->additive; }},
-       {"mask.dtype", [](const Call& c) { return c.mask_type.has_value(); }},
+       {"mask.dtype", [](const Call& c) { return c.tensor(TensorId::mask).dtype.has_value(); }},
        {"blocks", [](const Call& c) { return c.blocks.has_value(); }},
        {"softcap", [](const Call& c) { return c.softcap.has_value(); }},
        {"alibi", [](const Call& c) { return c.alibi || !c.alibi_slopes.empty(); }},
@@ -76,7 +76,8 @@ std::vector<FeatureWord> make_words() {
        {"alibi per batch", [](const Call& c) { return c.slopes_per_batch(); }},
        {"gap", [](const Call& c) { return c.gap > 0; }},
        {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
-       {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }}});
+       {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }},
+       {"mixed types", has_mixed_types}});
   return words;
 }
 

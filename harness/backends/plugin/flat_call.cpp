@@ -14,11 +14,11 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
 /// alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 28> kSupported = {
-    "op",     "dtype",   "batch",    "heads", "seq",    "dim",     "scale", "causal",    "align",   "window",
-    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi", "sinks",     "dropout", "past",
-    "paged",  "decay",   "beta",     "out",   "seed",   "layout",  "gap",   "mask.dtype"};
-constexpr std::array<std::string_view, 3> kSupportedOfTensors = {".layout", ".strides", ".offset"};
+constexpr std::array<std::string_view, 27> kSupported = {
+    "op",      "dtype",  "batch",   "heads",    "seq",  "dim",    "scale",   "causal", "align",
+    "window",  "prefix", "lengths", "segments", "mask", "blocks", "softcap", "alibi",  "sinks",
+    "dropout", "past",   "paged",   "decay",    "beta", "out",    "seed",    "layout", "gap"};
+constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {
   if (std::find(kSupported.begin(), kSupported.end(), key) != kSupported.end()) return true;
@@ -75,7 +75,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   }
   if (c.mask) {
     f.mask_kind = c.mask->additive ? ATTEST_ADDITIVE_MASK : ATTEST_BOOLEAN_MASK;
-    f.mask_dtype = static_cast<std::int32_t>(c.mask_dtype());
+    f.mask_dtype = static_cast<std::int32_t>(type_of(c, TensorId::mask));
     std::copy(c.mask->kept.begin(), c.mask->kept.end(), f.mask_axes);
   }
   if (c.blocks) {
@@ -107,7 +107,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
     to.has_strides = from.strides.has_value();
     if (from.strides) std::copy(from.strides->begin(), from.strides->end(), to.strides);
     to.offset = from.offset;
-    to.dtype = -1;
+    to.dtype = from.dtype ? static_cast<std::int32_t>(*from.dtype) : -1;
   }
   f.placements = placements_.data();
   f.placement_count = placements_.size();

@@ -6,13 +6,9 @@ namespace attest {
 namespace {
 
 constexpr attest_data_type type_of(DType type) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  switch (type) {
-    case DType::bf16: return {ATTEST_CODE_BFLOAT, bits, 1};
-    case DType::boolean: return {ATTEST_CODE_UINT, bits, 1};
-    case DType::i32: return {ATTEST_CODE_INT, bits, 1};
-    default: return {ATTEST_CODE_FLOAT, bits, 1};
-  }
+  const Format& format = format_of(type);
+  const auto code = static_cast<std::uint8_t>(type == DType::boolean ? DlpackCode::unsigned_integer : format.dlpack);
+  return {code, static_cast<std::uint8_t>(format.bits), 1};
 }
 
 }  // namespace

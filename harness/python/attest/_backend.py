@@ -38,7 +38,7 @@ class Backend:
     name: str = ""  #: of verdicts and tables: [a-z][a-z0-9_]*; "": the class's own, in lower case
     library: str = ""  #: what it is, with its version; "": the name and Python's version
     device: str = "CPU"  #: what it runs on; with ``tensors="torch"`` torch's name of a device, as "cuda"
-    contract: int = 3  #: version of attest's contract that it was written for: options that came later are refused
+    contract: int = 4  #: version of attest's contract that it was written for: options that came later are refused
     tensors: Tensors = "numpy"  #: what attention() is given: "numpy", "torch", "dlpack", or a function from DLPack
     keywords: Mapping[str, str] = {}  #: attest's name of an option and the method's, where they differ
     refuses: Iterable[str] = ()  #: features that the arrays would show, or the keywords take, and that it can't do

@@ -78,6 +78,7 @@ OPTIONS: dict[str, Option] = {
         ("out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present"),
         lambda c: c.outputs if len(c.outputs) > 1 else None,
     ),
+    "output_types": Option(("mixed types",), lambda c: c.output_types if "mixed types" in c.features else None),
 }
 
 # What says a part of what these say as a whole.

@@ -82,7 +82,7 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
       } else if (idle_threads().left_by(name_)) {
         wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
       } else {
-        producer_ = {backend.arithmetic(case_.problem()), case_.problem().dtype};
+        producer_ = {backend.arithmetic(case_.problem()), {}};
       }
     });
     if (!wrong_.empty()) return;

@@ -81,13 +81,15 @@ void flip(TensorBytes& memory, Bits exponent, int low, Flips from, Flips to) {
 
 void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flips::Origin& to) {
   const Flips a(from), b(to);
-  switch (tensor.dtype()) {
-    case DType::f64: return flip<std::uint64_t>(tensor.memory(), 0x7ff0000000000000, 41, a, b);
-    case DType::f32: return flip<std::uint32_t>(tensor.memory(), 0x7f800000, 12, a, b);
-    case DType::f16: return flip<std::uint16_t>(tensor.memory(), 0x7c00, 3, a, b);
-    case DType::bf16: return flip<std::uint16_t>(tensor.memory(), 0x7f80, 2, a, b);
-    case DType::boolean:
-    case DType::i32: break;
+  const Format& format = format_of(tensor.dtype());
+  if (format.exponent_bits == 0) return;
+  const std::uint64_t exponent = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
+  // Of the mantissa all bits but the first dozen, or a third of them.
+  switch (format.bits) {
+    case 64: return flip<std::uint64_t>(tensor.memory(), exponent, 41, a, b);
+    case 32: return flip<std::uint32_t>(tensor.memory(), static_cast<std::uint32_t>(exponent), 12, a, b);
+    default:
+      return flip<std::uint16_t>(tensor.memory(), static_cast<std::uint16_t>(exponent), format.mantissa_bits / 3, a, b);
   }
 }
 

@@ -16,7 +16,7 @@ static const char* const known[] = {
   "dim=Dqk/Dv", "a size 0", "scale", "causal", "align=bottom-right", "window", "prefix", "prefix=causal", "lengths",
   "lengths of queries", "segments", "mask=bool", "mask=add", "mask.dtype", "blocks", "softcap", "alibi",
   "alibi per batch", "sinks", "dropout", "past", "past per batch", "paged", "layout=thd", "gap", "out=lse", "out=weights", "out=raw",
-  "out=capped", "out=biased", "out=present", "strides", "strides of other tensors"
+  "out=capped", "out=biased", "out=present", "strides", "strides of other tensors", "mixed types"
 };
 /* clang-format on */
 
@@ -168,7 +168,7 @@ static void attend(plan* p, int64_t b, int64_t h, int64_t i, double* scores) {
 
 static int identity(void* instance, attest_identity* identity, attest_text* message) {
   (void)instance, (void)message;
-  identity->contract = 3;
+  identity->contract = 4;
   identity->library = "plain C11 loops";
   identity->device = "CPU, 1 thread";
   return ATTEST_OK;

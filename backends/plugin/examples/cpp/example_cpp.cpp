@@ -73,7 +73,7 @@ class MyBackend : public Backend {
   explicit MyBackend(const Context&) {}
 
   Identity identity() const override { return {"example_cpp", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 3; }
+  int contract() const override { return 4; }
 
   std::optional<Refusal> refuse(const Call& call) const override {
     Call plain;  // sizes, types of storage and layouts as they come; of the options scale and causal

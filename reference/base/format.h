@@ -1,0 +1,137 @@
+// The formats of numbers: one row for each type that a tensor may have. Sizes, ranges, roundings and names in files
+// and interfaces follow from it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "reference/base/names.h"
+
+namespace attest {
+
+/// Floating types first; a boolean is a byte, 0 or 1.
+enum class DType : std::uint8_t { f64, f32, f16, bf16, boolean, i32 };
+
+/// What the codes of a floating format with the largest exponent mean.
+enum class TopCodes : std::uint8_t {
+  infinity_and_nan,  ///< as in IEEE 754: an infinity where the mantissa is 0, else a NaN
+};
+
+/// Codes of DLPack's types (DLDataTypeCode).
+enum class DlpackCode : std::uint8_t { integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6 };
+
+struct Format {
+  DType type;
+  std::string_view name;  ///< in case lines
+  int bits = 0;           ///< of an element
+  int exponent_bits = 0;  ///< 0 of what is no floating type
+  int mantissa_bits = 0;  ///< stored ones, without the leading bit
+  TopCodes top{};
+  std::string_view safetensors;  ///< in a file
+  std::string_view numpy;
+  DlpackCode dlpack{};
+  int since = 1;  ///< version of the contract that it came with (backends/backend.h)
+};
+
+// clang-format off
+inline constexpr std::array kFormats = {
+    Format{DType::f64, "f64", 64, 11, 52, TopCodes::infinity_and_nan, "F64", "float64", DlpackCode::floating},
+    Format{DType::f32, "f32", 32, 8, 23, TopCodes::infinity_and_nan, "F32", "float32", DlpackCode::floating},
+    Format{DType::f16, "f16", 16, 5, 10, TopCodes::infinity_and_nan, "F16", "float16", DlpackCode::floating},
+    Format{DType::bf16, "bf16", 16, 8, 7, TopCodes::infinity_and_nan, "BF16", "bfloat16", DlpackCode::bfloat},
+    Format{DType::boolean, "bool", 8, 0, 0, {}, "BOOL", "bool", DlpackCode::boolean},
+    Format{DType::i32, "i32", 32, 0, 0, {}, "I32", "int32", DlpackCode::integer},
+};
+// clang-format on
+
+namespace detail {
+
+/// The row of a type. A number that is no type gets the last one: the compiler can't see that there is none.
+constexpr std::size_t row_of(DType type) { return std::min(static_cast<std::size_t>(type), kFormats.size() - 1); }
+
+}  // namespace detail
+
+constexpr const Format& format_of(DType type) { return kFormats[detail::row_of(type)]; }
+constexpr bool is_floating(DType type) { return format_of(type).exponent_bits > 0; }
+/// Bytes of one element.
+constexpr std::size_t size_of(DType type) { return static_cast<std::size_t>(format_of(type).bits) / 8; }
+
+namespace detail {
+
+constexpr std::size_t count_floating() {
+  std::size_t count = 0;
+  for (const Format& format : kFormats) count += format.exponent_bits > 0 ? 1 : 0;
+  return count;
+}
+
+/// A list with what `get` takes out of the first N rows.
+template <std::size_t N, class Get>
+constexpr auto first_rows(const Get& get) {
+  std::array<decltype(get(kFormats[0])), N> list{};
+  for (std::size_t n = 0; n < N; ++n) list[n] = get(kFormats[n]);
+  return list;
+}
+
+constexpr bool formats_in_order() {
+  for (std::size_t n = 0; n < kFormats.size(); ++n) {
+    if (static_cast<std::size_t>(kFormats[n].type) != n) return false;
+    if ((kFormats[n].exponent_bits > 0) != (n < count_floating())) return false;
+  }
+  return true;
+}
+static_assert(formats_in_order(), "a row for each DType, in its order, floating types first");
+
+/// 2^exponent, exactly.
+constexpr double power_of_two(int exponent) {
+  double power = 1;
+  for (int n = 0; n < exponent; ++n) power *= 2;
+  for (int n = 0; n > exponent; --n) power /= 2;
+  return power;
+}
+
+}  // namespace detail
+
+template <>
+inline constexpr auto kNames<DType> = detail::first_rows<kFormats.size()>([](const Format& f) { return f.name; });
+inline constexpr auto kFloatingTypes =
+    detail::first_rows<detail::count_floating()>([](const Format& f) { return f.type; });
+inline constexpr auto kFloatingNames =
+    detail::first_rows<detail::count_floating()>([](const Format& f) { return f.name; });
+
+/// The exponent of the largest finite number of a floating type, and that of the smallest normal one.
+constexpr int largest_exponent(DType type) { return (1 << (format_of(type).exponent_bits - 1)) - 1; }
+constexpr int smallest_exponent(DType type) { return 1 - largest_exponent(type); }
+
+namespace detail {
+
+struct Limits {
+  double unit_roundoff = 1, smallest_normal = 1, smallest_subnormal = 1, largest = 1;
+};
+inline constexpr auto kLimits = first_rows<kFormats.size()>([](const Format& f) {
+  if (f.exponent_bits == 0)
+    return Limits{1, 1, 1, f.type == DType::boolean ? 1.0 : std::numeric_limits<std::int32_t>::max()};
+  const int top = largest_exponent(f.type), bottom = smallest_exponent(f.type);
+  const double unit = power_of_two(-f.mantissa_bits - 1);
+  return Limits{unit, power_of_two(bottom), power_of_two(bottom - f.mantissa_bits), power_of_two(top) * (2 - 2 * unit)};
+});
+constexpr const Limits& limits_of(DType type) { return kLimits[row_of(type)]; }
+
+}  // namespace detail
+
+/// Unit roundoff: half the distance from 1 to the next number. 1 of what is no floating type.
+constexpr double unit_roundoff(DType type) { return detail::limits_of(type).unit_roundoff; }
+constexpr double smallest_normal(DType type) { return detail::limits_of(type).smallest_normal; }
+constexpr double smallest_subnormal(DType type) { return detail::limits_of(type).smallest_subnormal; }
+/// Largest finite number of a type.
+constexpr double largest_of(DType type) { return detail::limits_of(type).largest; }
+
+static_assert(largest_of(DType::f64) == std::numeric_limits<double>::max());
+static_assert(largest_of(DType::f32) == static_cast<double>(std::numeric_limits<float>::max()));
+static_assert(largest_of(DType::f16) == 65504 && largest_of(DType::bf16) == 0x1.fep127);
+static_assert(smallest_subnormal(DType::f64) == 0x1p-1074 && smallest_subnormal(DType::f16) == 0x1p-24);
+
+}  // namespace attest
