@@ -34,13 +34,6 @@ inline std::vector<std::int64_t> list_of(const std::int64_t* numbers, std::int64
   return numbers ? std::vector<std::int64_t>(numbers, numbers + count) : std::vector<std::int64_t>{};
 }
 
-/// The row of the table of tensors with a name; nullptr where this library's has none.
-inline const TensorRow* row_named(std::string_view role) {
-  const auto rows = tensor_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const TensorRow& r) { return r.name == role; });
-  return row == rows.end() ? nullptr : &*row;
-}
-
 /// The call that the host was given, member by member.
 inline Call call_from(const attest_call& from) {
   Problem c;
@@ -203,30 +196,42 @@ inline int refuse(void* instance, const attest_call* call, attest_text* reason) 
   });
 }
 
+inline void put(const Arithmetic& a, attest_arithmetic* to) {
+  to->accumulator = static_cast<std::int32_t>(a.accumulator);
+  to->stored_weights = static_cast<std::int32_t>(a.stored_weights);
+  to->exp_ulps = a.exp_ulps;
+  to->log_ulps = a.log_ulps;
+  to->tanh_ulps = a.tanh_ulps;
+  to->base2 = a.base2;
+  to->scale = static_cast<std::int32_t>(a.scale);
+  to->division = static_cast<std::int32_t>(a.division);
+  to->normalised_before_storage = a.normalised_before_storage;
+  to->key_block = a.key_block;
+  to->lazy_threshold = a.lazy_threshold;
+  to->stored_scores = static_cast<std::int32_t>(a.stored_scores);
+  to->score_stores = a.score_stores;
+  to->sum_of_stored = a.sum_of_stored;
+  to->flush_to_zero = a.flush_to_zero;
+  to->state_chunk = a.state_chunk;
+  to->parts = a.parts;
+  to->stored_parts = static_cast<std::int32_t>(a.stored_parts);
+  to->fused_log2e = a.fused_log2e;
+  to->no_maximum = a.no_maximum;
+  to->weights_from_lse = a.weights_from_lse;
+}
+
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {
   return guarded(message, [&] {
-    const Arithmetic a = instance_of(instance).backend->arithmetic(call_from(*call));
-    to->accumulator = static_cast<std::int32_t>(a.accumulator);
-    to->stored_weights = static_cast<std::int32_t>(a.stored_weights);
-    to->exp_ulps = a.exp_ulps;
-    to->log_ulps = a.log_ulps;
-    to->tanh_ulps = a.tanh_ulps;
-    to->base2 = a.base2;
-    to->scale = static_cast<std::int32_t>(a.scale);
-    to->division = static_cast<std::int32_t>(a.division);
-    to->normalised_before_storage = a.normalised_before_storage;
-    to->key_block = a.key_block;
-    to->lazy_threshold = a.lazy_threshold;
-    to->stored_scores = static_cast<std::int32_t>(a.stored_scores);
-    to->score_stores = a.score_stores;
-    to->sum_of_stored = a.sum_of_stored;
-    to->flush_to_zero = a.flush_to_zero;
-    to->state_chunk = a.state_chunk;
-    to->parts = a.parts;
-    to->stored_parts = static_cast<std::int32_t>(a.stored_parts);
-    to->fused_log2e = a.fused_log2e;
-    to->no_maximum = a.no_maximum;
-    to->weights_from_lse = a.weights_from_lse;
+    put(instance_of(instance).backend->arithmetic(call_from(*call)), to);
+    return ATTEST_OK;
+  });
+}
+
+inline int arithmetic_of(void* instance, const attest_call* call, const char* result, attest_arithmetic* to,
+                         attest_text* message) {
+  return guarded(message, [&] {
+    const TensorRow* row = row_named(result);
+    if (row) put(instance_of(instance).backend->arithmetic(call_from(*call)).of(row->id), to);
     return ATTEST_OK;
   });
 }
@@ -303,7 +308,8 @@ class Table {
     for (const BackendEntry& entry : entries_) names_.emplace_back(entry.name);
     for (std::size_t n = 0; n < entries_.size(); ++n) {
       backends_.push_back({sizeof(attest_backend), names_[n].c_str(), &entries_[n], create, destroy, identity, refuse,
-                           arithmetic, conventions, prepare, drop, upload, run, download, workspace, device_time});
+                           arithmetic, conventions, prepare, drop, upload, run, download, workspace, device_time,
+                           arithmetic_of});
     }
     for (const attest_backend& backend : backends_) pointers_.push_back(&backend);
     table_ = ATTEST_PLUGIN_TABLE(pointers_.data(), static_cast<std::uint32_t>(pointers_.size()));

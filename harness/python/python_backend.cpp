@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/backends/plugin/arithmetic_rules.h"
@@ -70,10 +71,14 @@ Conventions conventions_from(const nb::dict& stated_ones) {
 
 }  // namespace
 
-Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
+namespace {
+
+/// A field, and what was stated of it.
+using Stated = std::vector<std::pair<std::string, nb::object>>;
+
+Arithmetic arithmetic_from(const Stated& stated, const Call& call) {
   Json fields = plain_arithmetic(call);
-  for (const auto& [key, value] : stated) {
-    const auto field = object_text(nb::borrow(key));
+  for (const auto& [field, value] : stated) {
     if (!fields.contains(field)) {
       std::vector<std::string> names;
       for (const auto& [name, value_of_it] : fields.items()) names.push_back(name);
@@ -92,6 +97,28 @@ Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
     throw UserError(std::string("arithmetic: ") + error.what());
   }
   if (const auto fault = fault_of(arithmetic)) throw UserError("arithmetic: " + *fault);
+  return arithmetic;
+}
+
+}  // namespace
+
+Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
+  Stated of_all;
+  std::map<TensorId, Stated> of_results;  // "lse.log_ulps"
+  for (const auto& [key, value] : stated) {
+    const auto field = object_text(nb::borrow(key));
+    const std::size_t dot = field.find('.');
+    const TensorRow* row = dot == std::string::npos ? nullptr : row_named(field.substr(0, dot));
+    if (row && is_output(row->id))
+      of_results[row->id].emplace_back(field.substr(dot + 1), nb::borrow(value));
+    else
+      of_all.emplace_back(field, nb::borrow(value));
+  }
+  Arithmetic arithmetic = arithmetic_from(of_all, call);
+  for (auto& [result, own] : of_results) {
+    own.insert(own.begin(), of_all.begin(), of_all.end());
+    arithmetic.of_results.push_back({result, arithmetic_from(own, call)});
+  }
   return arithmetic;
 }
 

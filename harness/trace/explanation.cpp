@@ -64,7 +64,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
   if (row.visible_count == 0) return;
 
   RowBound bound;
-  bound_row(head, row, i, {arithmetic, {}}, bound, e.column);
+  bound_row(head, row, i, {arithmetic.of(TensorId::out), {}}, bound, e.column);
   const RowBound::Terms& t = bound.terms;
   fmt::print(out, "  the bound, term by term\n");
   fmt::print(out, "    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n",

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "reference/base/names.h"
 #include "reference/base/types.h"
+#include "reference/call/call.h"
 
 namespace attest {
 
@@ -29,6 +31,8 @@ inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e
 /// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
 /// keys by the decay: Arithmetic::state_chunk.
 inline constexpr double kChunkNats = 32;
+
+struct ResultArithmetic;
 
 struct Arithmetic {
   DType accumulator = DType::f32;     ///< of every sum; f32 or f64
@@ -61,7 +65,27 @@ struct Arithmetic {
   bool no_maximum = false;        ///< weights are exp(s): nothing is subtracted. Not with key_block or parts
   bool weights_from_lse = false;  ///< weights as an output are exp(s - lse), whatever P is in P*V
 
-  bool operator==(const Arithmetic&) const = default;
+  /// Results that are rounded otherwise: what is said above holds for the others. These say nothing of further ones.
+  std::vector<ResultArithmetic> of_results{};
+
+  /// What holds for one result.
+  const Arithmetic& of(TensorId result) const;
+  bool operator==(const Arithmetic&) const;
 };
+
+struct ResultArithmetic {
+  TensorId result;
+  Arithmetic arithmetic;
+  bool operator==(const ResultArithmetic&) const = default;
+};
+
+inline bool Arithmetic::operator==(const Arithmetic&) const = default;
+
+inline const Arithmetic& Arithmetic::of(TensorId result) const {
+  for (const ResultArithmetic& one : of_results) {
+    if (one.result == result) return one.arithmetic;
+  }
+  return *this;
+}
 
 }  // namespace attest

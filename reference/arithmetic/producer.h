@@ -21,9 +21,10 @@ struct Producer {
   }
 };
 
-inline std::vector<Arithmetic> arithmetics_of(const std::vector<Producer>& producers) {
+/// How each makes one of the results.
+inline std::vector<Arithmetic> arithmetics_of(const std::vector<Producer>& producers, TensorId result) {
   std::vector<Arithmetic> list;
-  for (const Producer& producer : producers) list.push_back(producer.arithmetic);
+  for (const Producer& producer : producers) list.push_back(producer.arithmetic.of(result));
   return list;
 }
 

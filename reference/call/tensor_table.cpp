@@ -79,6 +79,11 @@ std::span<const TensorRow> tensor_rows() { return kRows; }
 
 const TensorRow& row_of(TensorId id) { return kRows[static_cast<std::size_t>(id)]; }
 
+const TensorRow* row_named(std::string_view name) {
+  const auto row = std::ranges::find(kRows, name, &TensorRow::name);
+  return row == std::end(kRows) ? nullptr : row;
+}
+
 DType type_of(const Call& c, TensorId id) { return c.tensor(id).dtype.value_or(default_type_of(c, id)); }
 
 DType default_type_of(const Call& c, TensorId id) {

@@ -62,6 +62,8 @@ struct TensorRow {
 /// In the order of TensorId.
 std::span<const TensorRow> tensor_rows();
 const TensorRow& row_of(TensorId id);
+/// The row of that name, or nullptr.
+const TensorRow* row_named(std::string_view name);
 
 /// How the elements of a result are numbered: by query rows, of which a sample may be checked, or as a whole.
 enum class IndexSpace : std::uint8_t { query_rows, whole };

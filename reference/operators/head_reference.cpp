@@ -14,7 +14,12 @@ class SoftmaxHead : public HeadReference {
   SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
               const std::vector<Producer>& producers)
       : head_(p, inputs, b, h), producers_(producers) {
-    for (const Producer& producer : producers) constants_.emplace_back(p, producer);
+    for (const Producer& producer : producers) {
+      constants_.emplace_back(p, producer);
+      std::vector<OwnConstants>& own = own_.emplace_back();
+      for (const ResultArithmetic& one : producer.arithmetic.of_results)
+        own.push_back({one.result, BoundConstants(p, {one.arithmetic, producer.stored})});
+    }
   }
 
   void attend(std::int64_t i, Row& row) override {
@@ -24,20 +29,48 @@ class SoftmaxHead : public HeadReference {
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
     bound_row(head_, row, sums_, i_, constants_[n], bound);
+    for (const OwnConstants& own : own_[n]) {
+      RowBound other;
+      bound_row(head_, row, sums_, i_, own.constants, other);
+      take(own.result, other, bound);
+    }
   }
   std::vector<std::vector<double>> deviations(const Row& row, std::span<const std::int64_t> columns) override {
     const RowDeviation deviation(head_, row, i_, columns);
     std::vector<std::vector<double>> lists;
-    for (const Producer& producer : producers_) lists.push_back(deviation.of(producer));
+    for (const Producer& producer : producers_)
+      lists.push_back(deviation.of({producer.arithmetic.of(TensorId::out), producer.stored}));
     return lists;
   }
 
  private:
+  /// Of a result that is rounded otherwise.
+  struct OwnConstants {
+    TensorId result;
+    BoundConstants constants;
+  };
+
+  static void take(TensorId result, RowBound& from, RowBound& to) {
+    switch (result) {
+      case TensorId::out:
+        to.output.swap(from.output);
+        to.terms = from.terms;
+        break;
+      case TensorId::lse: to.lse = from.lse; break;
+      case TensorId::raw: to.raw.swap(from.raw); break;
+      case TensorId::capped: to.capped.swap(from.capped); break;
+      case TensorId::biased: to.biased.swap(from.biased); break;
+      case TensorId::weights: to.weights.swap(from.weights); break;
+      default: break;  // copied, bit for bit
+    }
+  }
+
   Head head_;
   std::int64_t i_ = 0;
   RowSums sums_;
   std::vector<Producer> producers_;
-  std::vector<BoundConstants> constants_;  ///< one for each producer
+  std::vector<BoundConstants> constants_;       ///< one for each producer
+  std::vector<std::vector<OwnConstants>> own_;  ///< likewise
 };
 
 class LinearHead : public HeadReference {
@@ -45,7 +78,7 @@ class LinearHead : public HeadReference {
   LinearHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
              const std::vector<Producer>& producers)
       : call_(p),
-        state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers)),
+        state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of(producers, TensorId::out)),
         h_(h),
         producers_(producers) {}
 
@@ -57,7 +90,7 @@ class LinearHead : public HeadReference {
   }
   void bound(std::size_t n, const Row& row, RowBound& bound) override {
     state_.bound_read(n, h_, i_, bound.output);
-    const Storing storing(producers_[n].arithmetic, producers_[n].type_of(call_, TensorId::out));
+    const Storing storing(producers_[n].arithmetic.of(TensorId::out), producers_[n].type_of(call_, TensorId::out));
     for (std::size_t m = 0; m < row.output.size(); ++m) {
       bound.output[m] = storing.bound(std::fabs(row.output[m]), bound.output[m]);
     }

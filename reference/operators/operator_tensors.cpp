@@ -31,15 +31,16 @@ PresentValues expect_cache(const Call& p, const Inputs& inputs, TensorId output)
   return present;
 }
 
-PresentValues expect_state(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers) {
+PresentValues expect_state(const Call& p, const Inputs& inputs, TensorId output,
+                           const std::vector<Producer>& producers) {
   PresentValues present;
   present.bounds.resize(producers.size());
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.key_heads; ++h) {
-      LinearState state(p, inputs, b, h, arithmetics_of(producers));
+      LinearState state(p, inputs, b, h, arithmetics_of(producers, output));
       while (state.tokens() < p.query_length) state.step();
       for (std::size_t n = 0; n < producers.size(); ++n) {
-        const Storing storing(producers[n].arithmetic, producers[n].type_of(p, TensorId::present_state));
+        const Storing storing(producers[n].arithmetic.of(output), producers[n].type_of(p, output));
         const std::vector<double> errors = state.bounds(n);
         for (std::size_t at = 0; at < errors.size(); ++at) {
           present.bounds[n].push_back(storing.bound(std::fabs(state.values()[at]), errors[at]));
@@ -55,7 +56,7 @@ PresentValues expect_state(const Call& p, const Inputs& inputs, const std::vecto
 
 PresentValues expect_present(const Call& p, const Inputs& inputs, TensorId output,
                              const std::vector<Producer>& producers) {
-  if (!is_copied(output)) return expect_state(p, inputs, producers);
+  if (!is_copied(output)) return expect_state(p, inputs, output, producers);
   PresentValues present = expect_cache(p, inputs, output);
   present.bounds.assign(producers.size(), std::vector<double>(present.values.size()));
   return present;

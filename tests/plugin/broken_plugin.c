@@ -70,6 +70,14 @@ static int arithmetic(void* instance, const attest_call* call, attest_arithmetic
   return ATTEST_OK;
 }
 
+static int arithmetic_of(void* instance, const attest_call* call, const char* result, attest_arithmetic* to,
+                         attest_text* message) {
+  (void)call, (void)message;
+  if (is(instance, "lse_otherwise") && strcmp(result, "lse") == 0) to->log_ulps = 10;
+  if (is(instance, "lse_negative") && strcmp(result, "lse") == 0) to->log_ulps = -10;
+  return ATTEST_OK;
+}
+
 static int conventions(void* instance, attest_conventions* to, attest_text* message) {
   (void)message;
   if (is(instance, "convention_empty")) to->lse_base = "";
@@ -123,7 +131,7 @@ static int workspace(void* plan, uint64_t* bytes, attest_text* message) {
 #define BACKEND(text)                                                                                              \
   {                                                                                                                \
     sizeof(attest_backend), text, text, create, destroy, identity, refuse, arithmetic, conventions, prepare, drop, \
-        upload, run, download, workspace, NULL                                                                     \
+        upload, run, download, workspace, NULL, arithmetic_of                                                      \
   }
 
 #if defined BREAK_ANSWERS
@@ -136,6 +144,7 @@ static attest_backend list[] = {BACKEND("unavailable"),      BACKEND("unavailabl
                                 BACKEND("accumulator_f16"),  BACKEND("weights_77"),
                                 BACKEND("base2_5"),          BACKEND("folded"),
                                 BACKEND("block_negative"),   BACKEND("stores_99"),
+                                BACKEND("lse_otherwise"),    BACKEND("lse_negative"),
                                 BACKEND("convention_empty"), BACKEND("no_plan"),
                                 BACKEND("prepare_fails"),    BACKEND("prepare_fails_silently"),
                                 BACKEND("out_of_memory"),    BACKEND("unterminated"),

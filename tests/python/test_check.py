@@ -121,6 +121,9 @@ def test_an_exception_says_where(tmp_path):
 
 def test_statements_are_checked():
     for arithmetic, part in [
+        ({"lse.exp_ulp": 1}, "exp_ulps"),
+        ({"of_lse.exp_ulps": 1}, "there is no"),
+        ({"lse.accumulator": "f16"}, "accumulator must be f32 or f64"),
         ({"exp_ulps": -1}, "-1"),
         ({"exp_ulp": 1}, "exp_ulp"),
         ({"accumulator": "f31"}, "f31"),

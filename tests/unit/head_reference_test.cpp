@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/cases/inputs.h"
+#include "reference/operators/operator_tensors.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
@@ -54,6 +55,34 @@ TEST(HeadReference, EveryOperatorHasBoundsForEachProducer) {
       EXPECT_EQ(row.weights.empty(), !p.has_scores());
     }
   }
+}
+
+TEST(HeadReference, AResultMayBeRoundedOtherwise) {
+  Producer plain = producer(DType::f32), other = plain;
+  Arithmetic of_lse = plain.arithmetic;
+  of_lse.log_ulps = 1000;
+  other.arithmetic.of_results = {{TensorId::lse, of_lse}};
+  const Problem p = parse_case("seq=3x9 dim=4 out=o,lse,weights");
+  const CaseInputs inputs = make_inputs(p);
+  const Inputs views = inputs.views();
+  const auto head = make_head_reference(p, views, 0, 0, {plain, other});
+  Row row;
+  RowBound usual, own;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    head->attend(i, row);
+    head->bound(0, row, usual);
+    head->bound(1, row, own);
+    EXPECT_GT(own.lse, 50 * usual.lse);
+    EXPECT_EQ(own.output, usual.output);
+    EXPECT_EQ(own.weights, usual.weights);
+  }
+  const Problem linear = parse_case("op=linear seq=6 dim=2 out=o,present");
+  const CaseInputs tokens = make_inputs(linear);
+  Arithmetic of_state = plain.arithmetic;
+  of_state.accumulator = DType::f64;
+  other.arithmetic.of_results = {{TensorId::present_state, of_state}};
+  const PresentValues state = expect_present(linear, tokens.views(), TensorId::present_state, {plain, other});
+  for (std::size_t n = 0; n < state.values.size(); ++n) EXPECT_LT(state.bounds[1][n], state.bounds[0][n] / 1000);
 }
 
 TEST(HeadReference, LinearAttentionClaimsNoDeviation) {

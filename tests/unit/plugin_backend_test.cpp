@@ -77,6 +77,16 @@ TEST(PluginBackend, ArithmeticIsInRange) {
       << "what a plug-in leaves alone is the default";
 }
 
+TEST(PluginBackend, OneResultMayBeRoundedOtherwise) {
+  const Call with_lse = parse_case("seq=2 dim=2 out=o,lse");
+  const Arithmetic stated = answering("lse_otherwise")->arithmetic(with_lse);
+  EXPECT_EQ(stated.of(TensorId::lse).log_ulps, 10);
+  EXPECT_EQ(stated.of(TensorId::out).log_ulps, Arithmetic{}.log_ulps) << "the others as before";
+  EXPECT_EQ(answering("lse_otherwise")->arithmetic(kCall), Arithmetic{}) << "a call without that result";
+  EXPECT_EQ(complaint<BackendError>([&] { answering("lse_negative")->arithmetic(with_lse); }),
+            "breaks the plug-in interface: arithmetic: log_ulps is -10: it must be finite and not negative");
+}
+
 TEST(PluginBackend, PlansFailWithTheirSentence) {
   EXPECT_EQ(complaint<BackendError>([] { answering("no_plan")->prepare(kCall); }),
             "breaks the plug-in interface: prepare returned ATTEST_OK and no plan");

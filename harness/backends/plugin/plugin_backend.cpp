@@ -282,7 +282,16 @@ Arithmetic PluginBackend::arithmetic(const Call& call) const {
   set_defaults(*answer.get(), call);
   Message message;
   expect_ok("arithmetic", functions_.arithmetic(instance_, flat.get(), answer.get(), message.get()), message);
-  return checked(*answer.get());
+  Arithmetic stated = checked(*answer.get());
+  for (const TensorId result : functions_.arithmetic_of ? outputs_of(call) : std::vector<TensorId>{}) {
+    Sized<attest_arithmetic> own = answer;
+    expect_ok("arithmetic_of",
+              functions_.arithmetic_of(instance_, flat.get(), row_of(result).name.data(), own.get(), message.get()),
+              message);
+    if (const Arithmetic other = checked(*own.get()); other != stated.of(result))
+      stated.of_results.push_back({result, other});
+  }
+  return stated;
 }
 
 std::unique_ptr<Plan> PluginBackend::prepare(const Call& call) {
