@@ -32,6 +32,7 @@ constexpr Rule kRules[] = {
     {"past per batch|past_lengths.*",
      "out=weights|out=raw|out=capped|out=biased|out=present|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
      "stages and present need every key stored"},
+    {"past_k.dtype|past_v.dtype", "out=present|present_k.*|present_v.*", "present is cached and new ones in one type"},
     {"past_k.*|past_v.*", "paged=*|page_table.*", "pages hold the cached keys, too"},
     {"past_k.*|past_v.*|past_lengths.*|past per batch", "keys=0", "there is no key to keep"},
     {"paged=*|page_table.*|layout=thd|gap",

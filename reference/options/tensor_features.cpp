@@ -418,6 +418,13 @@ std::vector<Feature> type_features(TensorId tensor) {
           if (type != own && fits) others.push_back(type);
         }
         p.tensor(tensor).dtype = others[draw % others.size()];
+        // What is packed into one tensor has one type.
+        const bool of_kv = tensor == TensorId::k || tensor == TensorId::v;
+        const bool packed = p.layout == Layout::qkv ? of_kv || tensor == TensorId::q : p.layout == Layout::kv && of_kv;
+        for (const TensorId other : {TensorId::q, TensorId::k, TensorId::v}) {
+          if (packed && (other != TensorId::q || p.layout == Layout::qkv))
+            p.tensor(other).dtype = p.tensor(tensor).dtype;
+        }
       })};
 }
 
