@@ -21,6 +21,12 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
+std::vector<SignedBias> Comparison::biases() const {
+  std::vector<SignedBias> list;
+  for (const auto& [name, sums] : sums_) list.push_back(sums.bias(name));
+  return list;
+}
+
 std::vector<TensorId> results_of(const Call& call) {
   std::vector<TensorId> list = outputs_of(call);
   if (!call.wants(Output::o)) std::erase(list, TensorId::out);

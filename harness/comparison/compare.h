@@ -9,11 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/comparison/cause.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/comparison/signed_bias.h"
 #include "harness/comparison/worst_element.h"
 #include "reference/bounds/error_deviation.h"
 #include "reference/operators/operator_tensors.h"
@@ -42,6 +44,7 @@ class Comparison {
   /// One element; it fails unless error_in_bounds is at most 1.
   void element(std::string_view output, const Index4& index, double got, double expected, double bound) {
     ++compared_;
+    sums_of(output).add(got, expected);
     const double measured = error_in_bounds(got, expected, bound);
     if (!(measured <= 1)) count_failure(got, expected);
     if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
@@ -58,12 +61,20 @@ class Comparison {
   double error_over_bound() const { return worst_ratio_; }
   const std::optional<WorstElement>& worst() const { return worst_; }
   std::int64_t compared() const { return compared_; }
+  /// Of each result, in the order in which they came.
+  std::vector<SignedBias> biases() const;
   /// "3 of 64 elements are wrong; the worst: o[0,0,3,2] = 0.5, expected 0.25 +- 1e-7".
   std::string describe() const;
   /// The cause of the failure, with the output's name.
   FailureCause cause() const;
 
  private:
+  ErrorSums& sums_of(std::string_view output) {
+    for (auto& [name, sums] : sums_) {
+      if (name == output) return sums;
+    }
+    return sums_.emplace_back(output, ErrorSums()).second;
+  }
   void count_failure(double got, double expected) {
     ++failures_;
     if (std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;
@@ -72,6 +83,7 @@ class Comparison {
   std::int64_t compared_ = 0, failures_ = 0, vacuous_ = 0, not_finite_ = 0;
   double worst_ratio_ = 0;
   std::optional<WorstElement> worst_;
+  std::vector<std::pair<std::string, ErrorSums>> sums_;
 };
 
 /// The tensors that the call asks for: o, which every call writes, only where it does.

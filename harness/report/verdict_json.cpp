@@ -32,6 +32,13 @@ void each_field(MaybeConst<WorstElement> auto& worst, auto& field) {
   field("bound", worst.bound);
 }
 
+void each_field(MaybeConst<SignedBias> auto& bias, auto& field) {
+  field("output", bias.output);
+  field("elements", bias.elements);
+  field("up", bias.up);
+  field("outward", bias.outward);
+}
+
 void each_field(MaybeConst<StepSeconds> auto& seconds, auto& field) {
   field("prepare", seconds.prepare);
   field("upload", seconds.upload);
@@ -75,6 +82,7 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& field) {
   field("worst", verdict.worst, Absent::null);
   field("error_map", verdict.error_map, Absent::left_out);
   field("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
+  field("bias", verdict.bias, Absent::left_out);
   field("waiver", verdict.waiver, Absent::left_out);
   field("rows_checked", verdict.rows_checked);
   field("rows", verdict.rows);
@@ -101,7 +109,10 @@ class Writer {
   static bool is_empty(const std::string& text) { return text.empty(); }
   static bool is_empty(const FailureCause& cause) { return cause.empty(); }
   static bool is_empty(std::int64_t number) { return number == 0; }
-  static bool is_empty(const std::vector<std::string>& texts) { return texts.empty(); }
+  template <class T>
+  static bool is_empty(const std::vector<T>& list) {
+    return list.empty();
+  }
   template <class T>
   static bool is_empty(const std::optional<T>& value) {
     return !value;
@@ -118,6 +129,10 @@ class Writer {
   static void write(OrderedJson& json, const std::vector<std::string>& texts) { json = texts; }
   static void write(OrderedJson& json, Status status) { json = name_of(status); }
   static void write(OrderedJson& json, const FailureCause& cause) { json = cause.text(); }
+  static void write(OrderedJson& json, const std::vector<SignedBias>& list) {
+    for (const SignedBias& one : list)
+      write(json.emplace_back(), SignedBias{one.output, one.elements, rounded(one.up), rounded(one.outward)});
+  }
   /// Three digits are enough for a picture; null where nothing was compared.
   static void write(OrderedJson& json, const std::vector<std::vector<double>>& cells) {
     json = OrderedJson::array();
@@ -190,6 +205,11 @@ class Reader {
     if (!json.is_array()) return false;
     return std::all_of(json.begin(), json.end(),
                        [&](const OrderedJson& text) { return read(text, texts.emplace_back()); });
+  }
+  static bool read(const OrderedJson& json, std::vector<SignedBias>& list) {
+    if (!json.is_array()) return false;
+    return std::all_of(json.begin(), json.end(),
+                       [&](const OrderedJson& one) { return read(one, list.emplace_back()); });
   }
   static bool read(const OrderedJson& json, Status& status) {
     if (json == "mistrusted") {  // what version 0.1.0 called it

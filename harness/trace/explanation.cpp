@@ -132,6 +132,10 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements,
   }
   fmt::print(out, "{}\n{}\n", printable_line(source.label), printable_line(description(identity)));
   fmt::print(out, "{}{}{}\n", name_of(verdict.status), verdict.reason.empty() ? "" : ": ", printable(verdict.reason));
+  for (const SignedBias& bias : verdict.bias) {
+    fmt::print(out, "mean error of {} over that of independent roundings: {:.3g} up, {:.3g} away from zero\n",
+               bias.output, bias.up, bias.outward);
+  }
   if (is_failure(verdict)) {
     if (const auto right_if = wrong.right_if(backend, threads, kStatementSeconds)) {
       fmt::print(out, "this case would be right if {} states {}: {}\n", printable(identity.name), right_if->statement(),

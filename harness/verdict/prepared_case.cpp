@@ -167,6 +167,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
 
     const Comparison& comparison = judgement.comparison;
     if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
+    verdict.bias = comparison.biases();
     verdict.worst = comparison.worst();
     verdict.error_map = judgement.map;
     verdict.status = Status::pass;

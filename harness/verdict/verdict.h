@@ -9,6 +9,7 @@
 
 #include "harness/comparison/cause.h"
 #include "harness/comparison/error_map.h"
+#include "harness/comparison/signed_bias.h"
 #include "harness/comparison/worst_element.h"
 #include "reference/base/names.h"
 #include "reference/base/types.h"
@@ -61,6 +62,7 @@ struct Verdict {
   std::string waiver;                 ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
+  std::vector<SignedBias> bias;            ///< of each result that was compared
   std::optional<WorstElement> worst;       ///< in units of the bound, or of the standard deviation
   std::optional<ErrorMap> error_map;       ///< where elements are wrong, beside the backend's own outputs
   std::int64_t rows_checked = 0, rows = 0;

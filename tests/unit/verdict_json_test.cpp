@@ -57,10 +57,17 @@ bool same(const ErrorMap& a, const ErrorMap& b) {
   return output == b.output && same(rows, b.rows) && batch == b.batch && head == b.head && same(elements, b.elements);
 }
 
+bool same(const std::vector<SignedBias>& a, const std::vector<SignedBias>& b) {
+  return std::ranges::equal(a, b, [](const SignedBias& one, const SignedBias& other) {
+    const auto& [output, elements, up, outward] = one;
+    return output == other.output && elements == other.elements && up == other.up && outward == other.outward;
+  });
+}
+
 /// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
   const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, mistakes, after,
-               steps, waiver, error_over_bound, error_over_sigma, worst, error_map, rows_checked, rows, seconds,
+               steps, waiver, error_over_bound, error_over_sigma, bias, worst, error_map, rows_checked, rows, seconds,
                bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
@@ -79,6 +86,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"waiver", waiver == b.waiver},
       {"error_over_bound", same(error_over_bound, b.error_over_bound)},
       {"error_over_sigma", same(error_over_sigma, b.error_over_sigma)},
+      {"bias", same(bias, b.bias)},
       {"worst", worst.has_value() == b.worst.has_value() && (!worst || same(*worst, *b.worst))},
       {"error_map", error_map.has_value() == b.error_map.has_value() && (!error_map || same(*error_map, *b.error_map))},
       {"rows_checked", rows_checked == b.rows_checked},
@@ -93,7 +101,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
 }
 
 /// A verdict in which each optional member is there or not, by a bit of `set`; its numbers are `number` and near it.
-constexpr int kOptionalMembers = 13;
+constexpr int kOptionalMembers = 14;
 Verdict sample(Status status, unsigned set, double number) {
   const auto has = [set](unsigned bit) { return (set >> bit & 1) != 0; };
   Verdict v;
@@ -120,6 +128,7 @@ Verdict sample(Status status, unsigned set, double number) {
     v.error_map->rows.add(1, 2, 0.5);
     v.error_map->elements.add(2, 39, kInfinity);
   }
+  if (has(13)) v.bias = {{"o", 12, -0.25, 3.5}, {"lse", 3, 0, -1.75}};
   if (has(12)) v.mistakes = {"scale_left_out", "mean_of_values"};
   v.rows_checked = 7;
   v.rows = std::int64_t{1} << 53;
@@ -182,7 +191,7 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     other.erase(name);
     const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
                           name == "cause" || name == "error_map" || name == "number" || name == "mistakes" ||
-                          name == "after" || name == "steps";
+                          name == "after" || name == "steps" || name == "bias";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;

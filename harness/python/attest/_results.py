@@ -21,6 +21,8 @@ class Verdict:
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
     sigma: Optional[float] = None  #: the largest of the sampled ones, in standard deviations
+    #: by result: its mean errors, up and away from zero, over what independent roundings give (about 1)
+    bias: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     worst: Optional[Mapping[str, Any]] = None  #: the element with the largest error: index, got, expected, bound
     seconds: Mapping[str, float] = field(default_factory=dict)  #: of prepare, upload, run and download
     suite: str = ""
@@ -223,6 +225,7 @@ def verdict_from(line: Mapping[str, Any]) -> Verdict:
         cause=line.get("cause") or "",
         error=number(line.get("error_over_bound")),
         sigma=number(line.get("error_over_sigma")),
+        bias={one["output"]: (one["up"], one["outward"]) for one in line.get("bias") or ()},
         worst=line.get("worst"),
         seconds=line.get("seconds") or {},
         suite=line.get("suite") or "",
