@@ -192,7 +192,7 @@ class FileShrinker {
       const std::int64_t min = size == kPastKeys ? 0 : 1;
       for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
         for (std::int64_t first = 0; first < extent(size) && extent(size) > min;) {
-          if (take(without(now(), size, first, std::min(chunk, extent(size) - min))))
+          if (take(without(size, first, std::min(chunk, extent(size) - min))))
             any = true;
           else
             first += chunk;
@@ -200,6 +200,12 @@ class FileShrinker {
       }
     }
     return any;
+  }
+
+  std::int64_t extent(Size size) {
+    const auto& [name, axis] = kTelling[size];
+    const auto found = now().tensors.find(name);
+    return found == now().tensors.end() ? 0 : found->second.shape[axis];
   }
 
   /// The axes of the file's tensors that have this size.
@@ -213,16 +219,9 @@ class FileShrinker {
     return list;
   }
 
-  static std::int64_t extent(const TensorFile& file, Size size) {
-    const auto& [name, axis] = kTelling[size];
-    const auto found = file.tensors.find(name);
-    return found == file.tensors.end() ? 0 : found->second.shape[axis];
-  }
-  std::int64_t extent(Size size) const { return extent(result_.file, size); }
-
-  static TensorFile without(TensorFile file, Size size, std::int64_t first, std::int64_t count) {
-    const std::int64_t groups = extent(file, kHeads), heads = file.tensors.at("q").shape[1];
-    const std::int64_t past = extent(file, kPastKeys);
+  TensorFile without(Size size, std::int64_t first, std::int64_t count) {
+    TensorFile file = now();
+    const std::int64_t groups = extent(kHeads), heads = file.tensors.at("q").shape[1], past = extent(kPastKeys);
     for (const auto& [name, axis] : axes_of(size)) {
       const auto found = file.tensors.find(name);
       if (found == file.tensors.end()) continue;
@@ -244,16 +243,14 @@ class FileShrinker {
       file.tensors.erase("past_lengths");
     }
     const auto counts = file.tensors.find("past_lengths");
-    if (counts == file.tensors.end() || (size != kPastKeys && size != kBatch)) return file;
+    if (counts == file.tensors.end() || size != kPastKeys) return file;
     std::vector<std::int64_t> left;
     for (std::int64_t b = 0; b < counts->second.size(); ++b) {
       const auto before = static_cast<std::int64_t>(counts->second.at(b));
-      left.push_back(size == kBatch ? before : before - std::clamp<std::int64_t>(before - first, 0, count));
+      left.push_back(before - std::clamp<std::int64_t>(before - first, 0, count));
     }
     counts->second = counts_tensor(left);
-    // No more rows than the longest cache has.
-    const std::int64_t longest = std::ranges::max(left), rows = extent(file, kPastKeys);
-    return longest < rows ? without(std::move(file), kPastKeys, longest, rows - longest) : file;
+    return file;
   }
 
   bool drop_options() {
