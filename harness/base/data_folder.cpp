@@ -2,6 +2,7 @@
 
 #include "harness/base/installation.h"
 #include "harness/base/machine.h"
+#include "harness/base/user_error.h"
 
 namespace attest {
 
@@ -16,6 +17,14 @@ fs::path data_folder(const std::string& what) {
   const fs::path built = program.parent_path() / "share" / "attest" / what;
   std::error_code error;
   return !fs::is_directory(installed, error) && fs::is_directory(built, error) ? built : installed;
+}
+
+fs::path required_data_folder(const std::string& what) {
+  fs::path folder = data_folder(what);
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return folder;
+  throw UserError(folder.string() +
+                  " is missing: it belongs to attest; copy the whole installation, not the program alone");
 }
 
 fs::path seen_from_here(const fs::path& path) {

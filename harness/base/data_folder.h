@@ -11,6 +11,8 @@ namespace attest {
 /// in the build, whose share/attest leads to the sources. No folder of the machine that built it is known to the
 /// program.
 std::filesystem::path data_folder(const std::string& what);
+/// The same folder, which must be there. Throws UserError.
+std::filesystem::path required_data_folder(const std::string& what);
 
 /// A path as seen from the current folder, while there is one.
 std::filesystem::path seen_from_here(const std::filesystem::path& path);

@@ -49,13 +49,11 @@ std::vector<Suite> find_suites() {
 
 Suite find_suite(const std::string& name) {
   std::vector<std::string> names;
-  bool any_file = false;
   for (const Suite& suite : find_suites()) {
     if (suite.name == name) return suite;
     names.push_back(suite.name);
-    any_file = any_file || !suite.generated;
   }
-  if (!any_file) throw UserError("no suites found in " + data_folder("cases").string());
+  required_data_folder("cases");
   throw UserError("unknown suite \"" + name + "\"; nearest: " + nearest_name(name, names) +
                   "; `attest list suites` shows all");
 }

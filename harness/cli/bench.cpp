@@ -262,7 +262,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
                           "attest bench \"heads=8 seq=1024 dim=64\" --threads 2");
   sub->add_option("case", options->cases.arguments, "Case lines; - reads them from standard input")->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::any);
   add_plugin_options(*sub, options->backend);
   add_isolation_options(*sub, options->backend, options->isolation);
   add_require_option(*sub, options->backend);

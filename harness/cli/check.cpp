@@ -321,7 +321,7 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_option("--suite", options->cases.suites, "A committed suite by name; may be repeated")->type_name("SUITE");
   sub->add_option("--suite-file", options->cases.suite_files, "Anyone's file of case lines; may be repeated")
       ->type_name("FILE");
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::any);
   add_plugin_options(*sub, options->backend);
   add_require_option(*sub, options->backend);
   add_ranks_option(*sub, options->backend);

@@ -87,7 +87,9 @@ struct BackendOptions {
   /// Has printed commands repeat --threads, --device and --no-isolate where they are given.
   void repeat_in_printed_commands() const;
 };
-void add_backend_options(CLI::App& app, BackendOptions& options);
+/// How many backends a command takes.
+enum class BackendCount : std::uint8_t { one, any };
+void add_backend_options(CLI::App& app, BackendOptions& options, BackendCount count);
 /// --plugin, --python with what is said of its objects, and --no-isolate.
 void add_plugin_options(CLI::App& app, BackendOptions& options);
 /// The case that a command looks at. Throws UserError where the words are more than one.

@@ -36,7 +36,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   auto* sub = add_command(app, "explain", "The worst elements of a case: got, expected, and the bound term by term.",
                           "attest explain \"seq=64 dim=64\" --backend eigen");
   sub->add_option("case", options->what, "A case line or a .safetensors file")->type_name("CASE")->required();
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::one);
   add_plugin_options(*sub, options->backend);
   add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--elements", options->elements, "How many of the worst to show")->check(CLI::Range(1, 100));

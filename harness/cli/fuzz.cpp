@@ -179,7 +179,7 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
                   "Cases for classes of values not yet met, random ones, and neighbours of those closest to their "
                   "bound; failures made small.",
                   "attest fuzz --backend mine --time 60s --seed 1");
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::one);
   add_plugin_options(*sub, options->backend);
   add_ranks_option(*sub, options->backend);
   sub->add_option("--time", options->seconds, "For how long at most: 60s, 5m; default: 60s")

@@ -125,7 +125,7 @@ std::string text_of(const nlohmann::json& object, const std::string& key) {
 
 /// Markdown: the backends' statements beside what backends/field.json says of others, and the sources.
 int list_semantics(const ListOptions& options, std::span<const BackendEntry> registry) {
-  const std::filesystem::path path = data_folder("backends") / "field.json";
+  const std::filesystem::path path = required_data_folder("backends") / "field.json";
   std::ifstream file(path);
   const nlohmann::json field = nlohmann::json::parse(file, nullptr, false);
   if (!field.is_object()) throw UserError(path.string() + ": can't be read");

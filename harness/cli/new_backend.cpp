@@ -71,7 +71,6 @@ void copy_example(const fs::path& from, const fs::path& to, const Words& words) 
     const bool compiled = entry.path().parent_path().filename() == "__pycache__";  // by the installer
     if (entry.is_regular_file() && !compiled) files.push_back(entry.path());
   }
-  if (files.empty()) throw UserError("nothing to copy in " + from.string() + ": it comes with attest");
   if (fs::exists(to, error)) throw UserError(to.string() + " is there already: choose another name, or remove it");
   if (!fs::create_directories(to, error)) throw UserError(to.string() + ": can't be made: " + error.message());
   std::sort(files.begin(), files.end());
@@ -102,13 +101,13 @@ jobs:
 
 int run(const NewBackendOptions& options, std::span<const BackendEntry> registry) {
   check_name(options.name, registry);
-  const fs::path examples = data_folder("backends");
   if (options.in_tree) {
     if (!fs::exists("backends/backend.h")) {
       throw UserError("--in-tree: backends/backend.h is not here: go to the folder that attest's sources lie in");
     }
     const fs::path to = fs::path("backends") / options.name;
-    copy_example(examples / "example", to, {{"example", options.name}, {"Example", type_name(options.name)}});
+    copy_example(required_data_folder("backends/example"), to,
+                 {{"example", options.name}, {"Example", type_name(options.name)}});
     write(to / "ci.yml", fmt::format(kInTreeCi, options.name));
     fmt::print(
         "\ncmake -S . -B build -G Ninja\nninja -C build attest\nbuild/bin/attest check --suite smoke --backend {}\n",
@@ -116,11 +115,11 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
     return kOk;
   }
   if (options.python) {
-    copy_example(data_folder("python"), options.name, {{"example_py", options.name}});
+    copy_example(required_data_folder("python"), options.name, {{"example_py", options.name}});
     fmt::print("\ncd {0}\npython -m pytest\npython -m attest check --suite smoke --python {0}:Kernel\n", options.name);
     return kOk;
   }
-  copy_example(examples / "plugin" / "examples" / "c", options.name, {{"example_c", options.name}});
+  copy_example(required_data_folder("backends/plugin/examples/c"), options.name, {{"example_c", options.name}});
   fmt::print("\ncmake -S {0} -B {0}/build\ncmake --build {0}/build\nctest --test-dir {0}/build --output-on-failure\n",
              options.name);
   return kOk;

@@ -87,9 +87,11 @@ IsolationOptions BackendOptions::limits() const {
   return {std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
 }
 
-void add_backend_options(CLI::App& app, BackendOptions& options) {
+void add_backend_options(CLI::App& app, BackendOptions& options, BackendCount count) {
   app.add_option("--backend", options.names,
-                 "Names, comma separated; default: all that can be had, with --plugin all of the plug-in")
+                 count == BackendCount::one
+                     ? "Name of one backend; not needed where --plugin or --python brings just one"
+                     : "Names, comma separated; default: all that can be had, with --plugin all of the plug-in")
       ->type_name("BACKEND");
   app.add_option("--threads", options.threads, "Threads of each backend; default: every core")
       ->check(CLI::Range(1, 1024));

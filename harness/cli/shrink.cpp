@@ -92,7 +92,7 @@ void add_shrink(CLI::App& app, Invocation& invocation) {
       ->required();
   sub->add_option("--out", options->out, "Where the smallest case of a file goes, as a file")->type_name("FILE");
   add_steps_option(*sub, options->steps);
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::one);
   add_plugin_options(*sub, options->backend);
   add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--budget", options->budget_seconds, "Seconds after which to stop")->check(number_range(0.0, 3600.0));

@@ -28,7 +28,7 @@ struct TraceOptions {
 /// The name of a walkthrough, or what check takes.
 Case find_case(const std::string& what) {
   if (what.find('=') != std::string::npos || what.ends_with(".safetensors")) return case_from_argument(what);
-  const std::filesystem::path folder = data_folder("golden") / "walkthroughs";
+  const std::filesystem::path folder = required_data_folder("golden") / "walkthroughs";
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))

@@ -163,7 +163,7 @@ void add_tune(CLI::App& app, Invocation& invocation) {
   sub->add_option("case", options->cases.arguments, "Case lines to be fast on; default: four of usual shapes")
       ->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");
-  add_backend_options(*sub, options->backend);
+  add_backend_options(*sub, options->backend, BackendCount::one);
   add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_option("--cache", options->cache, "Keep the choice here; default: attest/tuned.json in the user's cache")
       ->type_name("FILE");

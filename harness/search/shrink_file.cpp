@@ -50,14 +50,41 @@ FileTensor dense(const ConstTensor& view) {
   });
 }
 
-/// Keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
-FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache) {
+enum class Rows : std::uint8_t { past, fresh };
+
+/// Rows of keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
+FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache, Rows which, std::int64_t rows) {
   const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
   const DType type = type_of(p, cache == Cache::keys ? TensorId::k : TensorId::v);
-  return filled(type, {p.batch, p.key_heads, p.key_length, dim},
-                [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-                  return j < p.key_count(b) ? load_cached(inputs, cache, b, h, j, d) : 0;
+  return filled(type, {p.batch, p.key_heads, rows, dim},
+                [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t d) {
+                  const std::int64_t past = p.past_length(b), j = which == Rows::past ? row : past + row;
+                  const bool there = j < p.key_count(b) && (which == Rows::fresh || j < past);
+                  return there ? load_cached(inputs, cache, b, h, j, d) : 0;
                 });
+}
+
+FileTensor counts_tensor(const std::vector<std::int64_t>& counts) {
+  FileTensor tensor{"I32", {static_cast<std::int64_t>(counts.size())}, {}};
+  tensor.bytes.resize(counts.size() * size_of(DType::i32));
+  for (std::size_t b = 0; b < counts.size(); ++b)
+    store(tensor.bytes.data(), DType::i32, static_cast<std::int64_t>(b), static_cast<double>(counts[b]));
+  return tensor;
+}
+
+/// A mask for more keys, which nobody sees.
+void add_keys(FileTensor& mask, std::int64_t keys) {
+  const std::size_t before = static_cast<std::size_t>(mask.shape[3]);
+  if (before <= 1 || mask.size() == 0) return;
+  const std::size_t row = mask.bytes.size() / static_cast<std::size_t>(mask.size()) * before;
+  const std::size_t more = row / before * static_cast<std::size_t>(keys);
+  std::vector<std::byte> bytes;
+  for (std::size_t at = 0; at < mask.bytes.size(); at += row) {
+    bytes.insert(bytes.end(), &mask.bytes[at], &mask.bytes[at] + row);
+    bytes.resize(bytes.size() + more);
+  }
+  mask.bytes = std::move(bytes);
+  mask.shape[3] += keys;
 }
 
 FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
@@ -214,13 +241,22 @@ class FileShrinker {
     if (size == kPastKeys && count == past) {
       file.tensors.erase("past_k");
       file.tensors.erase("past_v");
+      file.tensors.erase("past_lengths");
     }
+    const auto counts = file.tensors.find("past_lengths");
+    if (counts == file.tensors.end() || size != kPastKeys) return file;
+    std::vector<std::int64_t> left;
+    for (std::int64_t b = 0; b < counts->second.size(); ++b) {
+      const auto before = static_cast<std::int64_t>(counts->second.at(b));
+      left.push_back(before - std::clamp<std::int64_t>(before - first, 0, count));
+    }
+    counts->second = counts_tensor(left);
     return file;
   }
 
   bool drop_options() {
     bool any = false;
-    for (const char* name : {"mask", "keep"}) {
+    for (const char* name : {"mask", "keep", "past_lengths"}) {
       if (!now().tensors.contains(name)) continue;
       TensorFile file = now();
       file.tensors.erase(name);
@@ -290,20 +326,32 @@ class FileShrinker {
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
   if (p.op != Op::attention || p.blocks) return std::nullopt;
-  // Without storage of their own, cached keys are no longer told from new ones, and the diagonal is lost.
-  if (p.past > 0 && !p.stores_every_key()) return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
   const bool scattered = p.packed_sequences() || p.page_size;
   TensorFile file;
   file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q());
-  file.tensors["k"] = scattered ? dense_cached(inputs, p, Cache::keys) : dense(inputs.k());
-  file.tensors["v"] = scattered ? dense_cached(inputs, p, Cache::values) : dense(inputs.v());
-  if (p.past > 0 && !scattered) {
-    file.tensors["past_k"] = dense(inputs.past_k());
-    file.tensors["past_v"] = dense(inputs.past_v());
+  Problem plain = p;
+  std::int64_t fresh = p.key_length - p.past;
+  if (p.page_size && !p.past_lengths.empty()) {
+    // Pages say how many keys a sequence has; otherwise it has as many new ones as any.
+    if (!plain.lengths) plain.lengths.emplace();
+    plain.lengths->key.clear();
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      plain.lengths->key.push_back(p.key_count(b));
+      fresh = std::max(fresh, p.key_count(b) - p.past_length(b));
+    }
   }
+  for (const auto& [cache, name] : {std::pair{Cache::keys, "k"}, {Cache::values, "v"}}) {
+    const bool keys = cache == Cache::keys;
+    file.tensors[name] =
+        scattered ? dense_cached(inputs, p, cache, Rows::fresh, fresh) : dense(keys ? inputs.k() : inputs.v());
+    if (p.past == 0) continue;
+    file.tensors[std::string("past_") + name] = scattered ? dense_cached(inputs, p, cache, Rows::past, p.past)
+                                                          : dense(keys ? inputs.past_k() : inputs.past_v());
+  }
+  if (!p.past_lengths.empty()) file.tensors["past_lengths"] = counts_tensor(p.past_lengths);
   if (inputs.mask()) file.tensors["mask"] = dense(*inputs.mask());
   for (const TensorId id : inputs_of(p)) {
     if (!row_of(id).drawn) continue;
@@ -312,7 +360,9 @@ std::optional<TensorFile> plain_file(const Case& source) {
     file.tensors[std::string(row_of(id).name)] = dense(stored);
   }
   if (p.dropout > 0 || inputs.keep()) file.tensors["keep"] = decisions(inputs, p);
-  Problem plain = p;
+  for (const char* name : {"mask", "keep"}) {
+    if (file.tensors.contains(name)) add_keys(file.tensors.at(name), fresh - (p.key_length - p.past));
+  }
   plain.layout = Layout::bhld;
   plain.page_size.reset();
   plain.scale.reset();

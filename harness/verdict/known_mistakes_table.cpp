@@ -1,120 +1,18 @@
 // The table of known mistakes: what each changes of a call, its inputs or its results.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <optional>
 #include <utility>
 
 #include "harness/verdict/known_mistakes.h"
 #include "harness/verdict/mistaken_calls.h"
+#include "harness/verdict/mistaken_results.h"
 
 namespace attest {
 namespace {
 
 std::int64_t same(std::int64_t n) { return n; }
-
-/// Whether a band or a prefix hides keys.
-bool has_window(const Call& p) { return p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded; }
-
-bool scaled_by(MistakenCall& c, double scale) {
-  if (scale == c.problem.scale_value() || !std::isfinite(scale)) return false;
-  c.problem.scale = scale;
-  return true;
-}
-
-/// The causal diagonal moved by so many keys.
-bool causal_by(MistakenCall& c, std::int64_t keys) {
-  Problem& p = c.problem;
-  if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
-  p.causal = false;
-  p.window_right = std::min(p.window_right, keys);
-  return true;
-}
-
-bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
-  std::int64_t& width = c.problem.*side;
-  if (width == Call::kUnbounded) return false;
-  width += keys;
-  return true;
-}
-
-/// Slopes of every head, or of every batch and head.
-void give_slopes(MistakenCall& c, std::vector<double> slopes) {
-  c.slopes = std::move(slopes);
-  if (c.slopes.empty()) return;
-  const bool by_batch = c.slopes.size() > static_cast<std::size_t>(c.problem.query_heads);
-  c.inputs.set(TensorId::slopes, numbers_of_heads(c.slopes.data(), c.problem.batch, c.problem.query_heads, by_batch));
-}
-
-bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t)>& of) {
-  const std::vector<double> given = list_numbers(c.inputs.slopes());
-  std::vector<double> slopes;
-  for (std::size_t h = 0; h < given.size(); ++h) slopes.push_back(given[of(h)]);
-  const bool changes = given != slopes;
-  give_slopes(c, std::move(slopes));
-  return changes;
-}
-
-bool sinks_of(MistakenCall& c, const std::function<double(std::size_t)>& of) {
-  const std::vector<double> given = list_numbers(c.inputs.sinks());
-  for (std::size_t h = 0; h < given.size(); ++h) c.sinks.push_back(of(h));
-  if (given.empty()) return false;
-  c.inputs.set(TensorId::sinks, numbers_of_heads(c.sinks.data(), 1, c.problem.query_heads, false));
-  return given != c.sinks;
-}
-
-/// The sequence of (b, h, i) as a number, where all rows of a dense output are there; nothing where they aren't.
-bool all_rows_of_dense_output(const Call& p, const std::vector<RowIndex>& rows) {
-  const bool dense = p.layout == Layout::bhld || p.layout == Layout::blhd || p.layout == Layout::bld;
-  const TensorSpec& out = p.tensor(TensorId::out);
-  return dense && !out.layout && !out.strides && p.batch > 0 &&
-         static_cast<std::int64_t>(rows.size()) == p.batch * p.query_heads * p.query_length;
-}
-
-/// Rows of o as they come out when heads and positions are laid the other way round.
-bool transpose_rows(const Call& p, ResultValues& values, Bounds& bounds, Bounds& own,
-                    const std::vector<RowIndex>& rows) {
-  if (!all_rows_of_dense_output(p, rows) || p.query_heads < 2 || p.query_length < 2) return false;
-  const std::int64_t h = p.query_heads, l = p.query_length;
-  const auto columns = static_cast<std::size_t>(p.value_dim);
-  const bool by_head = p.layout == Layout::bhld;
-  for (ResultValues* one : {&values, &bounds, &own}) {
-    std::vector<double>& out = one->of(TensorId::out);
-    const std::vector<double> before = out;
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const RowIndex& at = rows[r];
-      const std::int64_t place = by_head ? at.h * l + at.i : at.i * h + at.h;
-      const std::int64_t head = by_head ? place % h : place / l, row = by_head ? place / h : place % l;
-      const std::size_t from = static_cast<std::size_t>((at.b * h + head) * l + row) * columns;
-      std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(from), columns,
-                  out.begin() + static_cast<std::ptrdiff_t>(r * columns));
-    }
-  }
-  return true;
-}
-
-bool scale_list(std::vector<double>& values, double factor) {
-  for (double& x : values) x *= factor;
-  return !values.empty();
-}
-
-/// o times a factor, the bound with it.
-bool scale_out(ResultValues& values, Bounds& bounds, Bounds& own, double factor) {
-  return scale_list(values.of(TensorId::out), factor) && scale_list(bounds.of(TensorId::out), std::max(factor, 1.0)) &&
-         scale_list(own.of(TensorId::out), std::max(factor, 1.0));
-}
-
-/// The lse of rows that see nothing, which have -inf.
-bool lse_of_empty_rows(const Call& p, ResultValues& values, double value) {
-  bool changes = false;
-  for (double& x : values.of(TensorId::lse)) {
-    if (!p.wants(Output::lse) || x != -kInfinity) continue;
-    x = value;
-    changes = true;
-  }
-  return changes;
-}
 
 using Rows = const std::vector<RowIndex>&;
 
@@ -245,10 +143,8 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_ignored", "the mask ignored",
      [](MistakenCall& c) {
-       const bool given = c.inputs.mask();
-       c.inputs.remove(TensorId::mask);
        c.problem.mask.reset();
-       return given;
+       return remove_input(c, TensorId::mask);
      }},
     {"mask_inverted", "the boolean mask turned round: true hides",
      [](MistakenCall& c) {
@@ -260,36 +156,28 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_before_scale", "the additive mask added before the scale, and scaled with the score",
      [](MistakenCall& c) {
-       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
        const double scale = c.problem.scale_value();
-       return score_pairs(c, [scale](double raw, double additive, double alibi) {
+       return score_masked_pairs(c, [scale](double raw, double additive, double alibi) {
          return raw + (additive == -kInfinity ? additive : scale * additive) + alibi;
        });
      }},
     {"mask_added_twice", "the additive mask added twice",
      [](MistakenCall& c) {
-       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
-       return score_pairs(c, [](double raw, double additive, double alibi) { return raw + 2 * additive + alibi; });
+       return score_masked_pairs(c,
+                                 [](double raw, double additive, double alibi) { return raw + 2 * additive + alibi; });
      }},
     {"mask_negated", "the additive mask subtracted",
      [](MistakenCall& c) {
-       if (!c.inputs.mask() || !is_additive(*c.inputs.mask()) || c.problem.softcap) return false;
-       return score_pairs(c, [](double raw, double additive, double alibi) {
+       return score_masked_pairs(c, [](double raw, double additive, double alibi) {
          return additive == -kInfinity ? additive : raw - additive + alibi;
        });
      }},
     {"mask_of_first_head", "the mask of the first head for every head",
-     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
-                             return Index4{x[0], 0, x[2], x[3]};
-                           }); }},
+     [](MistakenCall& c) { return read_first_mask(c, 1); }},
     {"mask_of_first_sequence", "the mask of the first sequence for the whole batch",
-     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
-                             return Index4{0, x[1], x[2], x[3]};
-                           }); }},
+     [](MistakenCall& c) { return read_first_mask(c, 0); }},
     {"mask_of_first_row", "the mask of the first query for every query",
-     [](MistakenCall& c) { return read_mask_at(c, [](const Index4& x) {
-                             return Index4{x[0], x[1], 0, x[3]};
-                           }); }},
+     [](MistakenCall& c) { return read_first_mask(c, 2); }},
     {"mask_by_key_head", "the mask read by key heads",
      [](MistakenCall& c) {
        const std::int64_t group = c.problem.heads_per_group();
@@ -303,44 +191,26 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"alibi_ignored", "ALiBi left out",
      [](MistakenCall& c) {
-       const bool given = c.inputs.slopes();
-       c.inputs.remove(TensorId::slopes);
        c.problem.alibi = false;
        c.problem.alibi_slopes.clear();
-       return given;
+       return remove_input(c, TensorId::slopes);
      }},
     {"alibi_reversed", "ALiBi slopes in reverse order of the heads",
-     [](MistakenCall& c) {
-       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
-       return slopes_of(c, [heads](std::size_t h) { return heads - 1 - h; });
-     }},
+     [](MistakenCall& c) { return slopes_of(c, [](std::size_t h, std::size_t heads) { return heads - 1 - h; }); }},
     {"alibi_of_next_head", "the ALiBi slope of the next head",
-     [](MistakenCall& c) {
-       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
-       return slopes_of(c, [heads](std::size_t h) { return (h + 1) % heads; });
-     }},
+     [](MistakenCall& c) { return slopes_of(c, [](std::size_t h, std::size_t heads) { return (h + 1) % heads; }); }},
     {"alibi_of_head_before", "the ALiBi slope of the head before",
      [](MistakenCall& c) {
-       const std::size_t heads = list_numbers(c.inputs.slopes()).size();
-       return slopes_of(c, [heads](std::size_t h) { return (h + heads - 1) % heads; });
+       return slopes_of(c, [](std::size_t h, std::size_t heads) { return (h + heads - 1) % heads; });
      }},
     {"alibi_of_first_head", "the ALiBi slope of the first head for every head",
-     [](MistakenCall& c) { return slopes_of(c, [](std::size_t) { return std::size_t{0}; }); }},
+     [](MistakenCall& c) { return slopes_of(c, [](std::size_t, std::size_t) { return std::size_t{0}; }); }},
     {"alibi_by_key_head", "ALiBi slopes read by key heads",
      [](MistakenCall& c) {
        const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
-       return slopes_of(c, [group](std::size_t h) { return h / group; });
+       return slopes_of(c, [group](std::size_t h, std::size_t) { return h / group; });
      }},
-    {"alibi_of_power_of_two", "ALiBi slopes 2^(-8h/H), whatever the number of heads",
-     [](MistakenCall& c) {
-       if (!c.inputs.slopes() || !c.problem.alibi_slopes.empty()) return false;
-       const auto heads = static_cast<double>(c.problem.query_heads);
-       std::vector<double> slopes;
-       for (std::int64_t h = 1; h <= c.problem.query_heads; ++h)
-         slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
-       give_slopes(c, std::move(slopes));
-       return true;
-     }},
+    {"alibi_of_power_of_two", "ALiBi slopes 2^(-8h/H), whatever the number of heads", give_power_slopes},
     {"alibi_negated", "ALiBi added and not subtracted",
      [](MistakenCall& c) {
        std::vector<double> slopes = list_numbers(c.inputs.slopes());
@@ -359,50 +229,37 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"sinks_ignored", "the sinks ignored",
      [](MistakenCall& c) {
-       const bool given = c.inputs.sinks();
-       c.inputs.remove(TensorId::sinks);
        c.problem.sinks = false;
        c.problem.sink_values.clear();
-       return given;
+       return remove_input(c, TensorId::sinks);
      }},
     {"sink_of_first_head", "the sink of the first head for every head",
-     [](MistakenCall& c) {
-       const std::vector<double> given = list_numbers(c.inputs.sinks());
-       return sinks_of(c, [given](std::size_t) { return given[0]; });
-     }},
+     [](MistakenCall& c) { return sinks_of(c, [](const auto& given, std::size_t) { return given[0]; }); }},
     {"sinks_reversed", "sinks in reverse order of the heads",
      [](MistakenCall& c) {
-       const std::vector<double> given = list_numbers(c.inputs.sinks());
-       return sinks_of(c, [given](std::size_t h) { return given[given.size() - 1 - h]; });
+       return sinks_of(c, [](const auto& given, std::size_t h) { return given[given.size() - 1 - h]; });
      }},
     {"sink_by_key_head", "sinks read by key heads",
      [](MistakenCall& c) {
-       const std::vector<double> given = list_numbers(c.inputs.sinks());
        const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
-       return sinks_of(c, [given, group](std::size_t h) { return given[h / group]; });
+       return sinks_of(c, [group](const auto& given, std::size_t h) { return given[h / group]; });
      }},
     {"sink_capped", "a sink that passes through the softcap",
      [](MistakenCall& c) {
-       const std::vector<double> given = list_numbers(c.inputs.sinks());
        if (!c.problem.softcap) return false;
        const double cap = *c.problem.softcap;
-       return sinks_of(c, [given, cap](std::size_t h) { return cap * std::tanh(given[h] / cap); });
+       return sinks_of(c, [cap](const auto& given, std::size_t h) { return cap * std::tanh(given[h] / cap); });
      }},
     {"key_lengths_ignored", "keys past the sequence's length seen",
      [](MistakenCall& c) {
-       Problem& p = c.problem;
-       if (!p.lengths || p.packed_sequences() || p.page_size || p.lengths->key.empty()) return false;
-       const std::vector<std::int64_t> before = p.lengths->key;
-       std::fill(p.lengths->key.begin(), p.lengths->key.end(), p.key_length);
-       return before != p.lengths->key;
+       return change_lengths(c, [](Problem& p) { std::ranges::fill(p.lengths->key, p.key_length); });
      }},
     {"lengths_ignored", "the sequences' lengths ignored",
      [](MistakenCall& c) {
-       Problem& p = c.problem;
        // Without lengths of queries these are the keys' alone.
-       if (!p.lengths || p.packed_sequences() || p.page_size || p.lengths->query.empty()) return false;
-       p.lengths.reset();
-       return true;
+       return change_lengths(c, [](Problem& p) {
+         if (!p.lengths->query.empty()) p.lengths.reset();
+       });
      }},
     {"query_lengths_ignored", "rows past the sequence's length attending like any other",
      [](MistakenCall& c) {
@@ -413,76 +270,35 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"lengths_of_first_sequence", "the first sequence's lengths for the whole batch",
      [](MistakenCall& c) {
-       Problem& p = c.problem;
-       if (!p.lengths || p.packed_sequences() || p.page_size) return false;
-       const LengthSpec before = *p.lengths;
-       for (auto* list : {&p.lengths->key, &p.lengths->query}) {
-         if (!list->empty()) std::fill(list->begin(), list->end(), list->front());
-       }
-       return !(before == *p.lengths);
+       return change_lengths(c, [](Problem& p) {
+         for (auto* list : {&p.lengths->key, &p.lengths->query})
+           std::ranges::fill(*list, list->empty() ? 0 : list->front());
+       });
      }},
     {"segments_ignored", "documents that see each other",
      [](MistakenCall& c) { return std::exchange(c.problem.segments, std::nullopt).has_value(); }},
     {"blocks_ignored", "the block mask ignored",
      [](MistakenCall& c) {
-       const bool given = c.inputs.blocks();
-       c.inputs.remove(TensorId::blocks);
        c.problem.blocks.reset();
-       return given;
+       return remove_input(c, TensorId::blocks);
      }},
-    {"blocks_of_first_head", "the first head's block mask for every head",
-     [](MistakenCall& c) {
-       if (!c.inputs.blocks()) return false;
-       const Inputs given = c.inputs;
-       const BlockSpec size = *c.problem.blocks;
-       c.inputs.remove(TensorId::blocks);
-       c.problem.blocks.reset();
-       return hide_pairs(c, [&](std::int64_t, std::int64_t, std::int64_t i,
-                                std::int64_t j) { return given.block(0, 0, i / size.rows, j / size.columns); }) &&
-              c.problem.batch * c.problem.query_heads > 1;
-     }},
+    {"blocks_of_first_head", "the first head's block mask for every head", read_first_blocks},
     {"dropout_ignored", "dropout ignored",
      [](MistakenCall& c) {
-       const bool given = c.problem.dropout > 0 || c.inputs.keep();
-       c.problem.dropout = 0;
-       c.inputs.remove(TensorId::keep);
-       return given;
+       const bool drawn = std::exchange(c.problem.dropout, 0) > 0;
+       return remove_input(c, TensorId::keep) || drawn;
      }},
     {"dropout_not_scaled", "kept weights not divided by 1 - p under dropout", nullptr,
      [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
        return p.dropout > 0 && scale_out(v, b, own, 1 - p.dropout);
      }},
-    {"dropout_scaled_alone", "weights divided by 1 - p under dropout, none dropped",
-     [](MistakenCall& c) {
-       const bool given = c.problem.dropout > 0;
-       c.keep.assign(given ? static_cast<std::size_t>(c.problem.batch * c.problem.query_heads * c.problem.query_length *
-                                                      c.problem.key_length)
-                           : 0,
-                     1);
-       const Index4 n = seen_shape(c.problem, TensorId::keep);
-       c.inputs.set(TensorId::keep, {c.keep.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
-       return given && c.keep.size() <= (std::size_t{1} << 24);
-     }},
+    {"dropout_scaled_alone", "weights divided by 1 - p under dropout, none dropped", keep_all},
     {"dropout_of_next_seed", "dropout drawn with the seed plus one",
      [](MistakenCall& c) {
        ++c.problem.dropout_seed;
        return c.problem.dropout > 0 && !c.inputs.keep();
      }},
-    {"pages_in_order", "the page table ignored: pages taken in their order",
-     [](MistakenCall& c) {
-       const ConstTensor* table = c.inputs.page_table();
-       if (!table) return false;
-       const auto pages = static_cast<std::int32_t>(c.inputs.k().shape[0]);
-       const std::int64_t columns = table->shape[3];
-       bool changes = false;
-       for (std::int64_t n = 0; pages > 0 && n < c.problem.batch * columns; ++n) {
-         const std::int64_t given = c.inputs.page(n / columns, n % columns);
-         c.pages.push_back(static_cast<std::int32_t>(n) % pages);
-         changes = changes || (given >= 0 && given != c.pages.back());
-       }
-       c.inputs.set(TensorId::page_table, {c.pages.data(), DType::i32, table->shape, {columns, 0, 0, 1}});
-       return changes;
-     }},
+    {"pages_in_order", "the page table ignored: pages taken in their order", read_pages_in_order},
     {"last_key_unseen", "the last key never seen",
      [](MistakenCall& c) {
        const Problem& p = c.problem;

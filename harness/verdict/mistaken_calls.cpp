@@ -1,6 +1,9 @@
 #include "harness/verdict/mistaken_calls.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "reference/softmax/attention.h"
 #include "reference/softmax/key_place.h"
@@ -187,6 +190,122 @@ bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& a
   });
   c.inputs.set(TensorId::mask, additive ? dense(c.mask, extents) : dense(c.visible, extents));
   return changes;
+}
+
+bool has_window(const Call& p) { return p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded; }
+
+bool scaled_by(MistakenCall& c, double scale) {
+  if (scale == c.problem.scale_value() || !std::isfinite(scale)) return false;
+  c.problem.scale = scale;
+  return true;
+}
+
+bool causal_by(MistakenCall& c, std::int64_t keys) {
+  Problem& p = c.problem;
+  if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
+  p.causal = false;
+  p.window_right = std::min(p.window_right, keys);
+  return true;
+}
+
+bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
+  std::int64_t& width = c.problem.*side;
+  if (width == Call::kUnbounded) return false;
+  width += keys;
+  return true;
+}
+
+void give_slopes(MistakenCall& c, std::vector<double> slopes) {
+  c.slopes = std::move(slopes);
+  if (c.slopes.empty()) return;
+  const bool by_batch = c.slopes.size() > static_cast<std::size_t>(c.problem.query_heads);
+  c.inputs.set(TensorId::slopes, numbers_of_heads(c.slopes.data(), c.problem.batch, c.problem.query_heads, by_batch));
+}
+
+bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t, std::size_t)>& of) {
+  const std::vector<double> given = list_numbers(c.inputs.slopes());
+  std::vector<double> slopes;
+  for (std::size_t h = 0; h < given.size(); ++h) slopes.push_back(given[of(h, given.size())]);
+  const bool changes = given != slopes;
+  give_slopes(c, std::move(slopes));
+  return changes;
+}
+
+bool sinks_of(MistakenCall& c, const std::function<double(const std::vector<double>&, std::size_t)>& of) {
+  const std::vector<double> given = list_numbers(c.inputs.sinks());
+  for (std::size_t h = 0; h < given.size(); ++h) c.sinks.push_back(of(given, h));
+  if (given.empty()) return false;
+  c.inputs.set(TensorId::sinks, numbers_of_heads(c.sinks.data(), 1, c.problem.query_heads, false));
+  return given != c.sinks;
+}
+
+bool give_power_slopes(MistakenCall& c) {
+  if (!c.inputs.slopes() || !c.problem.alibi_slopes.empty()) return false;
+  const auto heads = static_cast<double>(c.problem.query_heads);
+  std::vector<double> slopes;
+  for (std::int64_t h = 1; h <= c.problem.query_heads; ++h)
+    slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
+  give_slopes(c, std::move(slopes));
+  return true;
+}
+
+bool change_lengths(MistakenCall& c, const std::function<void(Problem&)>& change) {
+  Problem& p = c.problem;
+  if (!p.lengths || p.packed_sequences() || p.page_size) return false;
+  const std::optional<LengthSpec> before = p.lengths;
+  change(p);
+  return before != p.lengths;
+}
+
+bool remove_input(MistakenCall& c, TensorId id) {
+  const bool given = c.inputs.has(id);
+  c.inputs.remove(id);
+  return given;
+}
+
+bool keep_all(MistakenCall& c) {
+  const Index4 n = seen_shape(c.problem, TensorId::keep);
+  if (c.problem.dropout == 0 || too_large(n[0], n[1], n[2], n[3])) return false;
+  c.keep.assign(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]), 1);
+  c.inputs.set(TensorId::keep, dense(c.keep, n));
+  return true;
+}
+
+bool read_pages_in_order(MistakenCall& c) {
+  const ConstTensor* table = c.inputs.page_table();
+  if (!table) return false;
+  const auto pages = static_cast<std::int32_t>(c.inputs.k().shape[0]);
+  const std::int64_t columns = table->shape[3];
+  bool changes = false;
+  for (std::int64_t n = 0; pages > 0 && n < c.problem.batch * columns; ++n) {
+    const std::int64_t given = c.inputs.page(n / columns, n % columns);
+    c.pages.push_back(static_cast<std::int32_t>(n) % pages);
+    changes = changes || (given >= 0 && given != c.pages.back());
+  }
+  c.inputs.set(TensorId::page_table, {c.pages.data(), DType::i32, table->shape, {columns, 0, 0, 1}});
+  return changes;
+}
+
+bool read_first_blocks(MistakenCall& c) {
+  if (!c.inputs.blocks()) return false;
+  const Inputs given = c.inputs;
+  const BlockSpec size = *c.problem.blocks;
+  c.inputs.remove(TensorId::blocks);
+  c.problem.blocks.reset();
+  return hide_pairs(c, [&](std::int64_t, std::int64_t, std::int64_t i,
+                           std::int64_t j) { return given.block(0, 0, i / size.rows, j / size.columns); }) &&
+         c.problem.batch * c.problem.query_heads > 1;
+}
+
+bool score_masked_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score) {
+  return c.inputs.mask() && is_additive(*c.inputs.mask()) && !c.problem.softcap && score_pairs(c, score);
+}
+
+bool read_first_mask(MistakenCall& c, std::size_t axis) {
+  return read_mask_at(c, [axis](Index4 x) {
+    x[axis] = 0;
+    return x;
+  });
 }
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "harness/verdict/known_mistakes.h"
 
@@ -23,7 +24,37 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
 /// A pair is visible only where `shown(b, h, i, j)` is true as well.
 bool hide_pairs(MistakenCall& c,
                 const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& shown);
+/// The same of calls with an added mask and no cap.
+bool score_masked_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score);
 /// The mask of (b, h, i, j) is read at other places.
 bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& at);
+/// The mask is read at the first place of an axis.
+bool read_first_mask(MistakenCall& c, std::size_t axis);
+/// The block mask of the first head holds for every head.
+bool read_first_blocks(MistakenCall& c);
+/// Pages are taken in their order, whatever the table says.
+bool read_pages_in_order(MistakenCall& c);
+/// Dropout drops nothing.
+bool keep_all(MistakenCall& c);
+
+/// Whether a band hides keys.
+bool has_window(const Call& p);
+bool scaled_by(MistakenCall& c, double scale);
+/// The causal diagonal moved by so many keys.
+bool causal_by(MistakenCall& c, std::int64_t keys);
+/// A side of the window with so many keys more.
+bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys);
+/// Slopes of every head, or of every batch and head.
+void give_slopes(MistakenCall& c, std::vector<double> slopes);
+/// The slopes 2^(-8h/H).
+bool give_power_slopes(MistakenCall& c);
+/// The slope of h is that of `of(h, number of heads)`.
+bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t, std::size_t)>& of);
+/// The sink of h is `of(given sinks, h)`.
+bool sinks_of(MistakenCall& c, const std::function<double(const std::vector<double>&, std::size_t)>& of);
+/// Lengths of padded sequences.
+bool change_lengths(MistakenCall& c, const std::function<void(Problem&)>& change);
+/// Whether it was there.
+bool remove_input(MistakenCall& c, TensorId id);
 
 }  // namespace attest

@@ -333,3 +333,14 @@ def test_a_stated_convention_is_judged():
         attest.check(leaks, lines, refuses=["poison"])
     with pytest.raises(attest.UserError, match="stays out, leaks"):
         attest.check(leaks, lines, conventions={"hidden_nan": "leeks"})
+
+
+def test_a_class_states_by_dicts_what_holds_for_every_call():
+    class Mine(kernels.Exact):
+        arithmetic = {"stored_weights": "bf16"}
+        conventions = {"empty_row": "nan"}
+
+    assert [v.status for v in attest.check(Mine(), ["seq=4 dim=4", "seq=4 dim=4 causal"])] == ["pass", "pass"]
+    Mine.arithmetic = ["stored_weights"]
+    with pytest.raises(attest.UserError, match="arithmetic"):
+        attest.check(Mine(), "seq=4 dim=4")

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
 #include "harness/base/data_folder.h"
 #include "harness/cases/case_file.h"
+#include "harness/search/shrink_file.h"
 #include "tests/unit/complaint.h"
 
 namespace attest {
@@ -93,6 +96,21 @@ FileTensor floats(std::vector<std::int64_t> shape, const std::vector<float>& val
   return tensor;
 }
 
+std::vector<float> numbers(const FileTensor& tensor) {
+  std::vector<float> values;
+  for (std::int64_t n = 0; n < tensor.size(); ++n) values.push_back(static_cast<float>(tensor.at(n)));
+  return values;
+}
+
+/// The mean, and the sum of the squared distances from it.
+std::pair<float, float> mean_and_squares(const std::vector<float>& values) {
+  float total = 0, squares = 0;
+  for (const float value : values) total += value;
+  const float mean = total / static_cast<float>(values.size());
+  for (const float value : values) squares += (value - mean) * (value - mean);
+  return {mean, squares};
+}
+
 /// What is computed from the stages, in float32 as a model's code would: sums, variances, logsumexp and unscaled
 /// scores.
 TEST(Captures, WhatIsComputedFromStagesHasABoundToo) {
@@ -102,39 +120,79 @@ TEST(Captures, WhatIsComputedFromStagesHasABoundToo) {
   const auto at = [&](const FileTensor& tensor, std::int64_t r, std::int64_t j) {
     return static_cast<float>(tensor.at(r * keys + j));
   };
-  std::vector<float> row_sums, score_sums, column_sums(static_cast<std::size_t>(keys)), unscaled;
-  float total = 0;
+  std::vector<float> row_sums, score_sums, column_sums(static_cast<std::size_t>(keys)), unscaled, lse;
   for (std::int64_t r = 0; r < rows; ++r) {
-    float weight_sum = 0, score_sum = 0;
+    float weight_sum = 0, score_sum = 0, exp_sum = 0, max = -INFINITY;
+    const auto seen = [&](std::int64_t j) { return at(weights, r, j) > 0; };
+    for (std::int64_t j = 0; j < keys; ++j) max = seen(j) ? std::max(max, at(raw, r, j)) : max;
     for (std::int64_t j = 0; j < keys; ++j) {
       weight_sum += at(weights, r, j);
       score_sum += at(raw, r, j);
       column_sums[static_cast<std::size_t>(j)] += at(raw, r, j);
       unscaled.push_back(at(raw, r, j) / static_cast<float>(source.problem.scale_value()));
-      total += at(raw, r, j);
+      exp_sum += seen(j) ? std::exp(at(raw, r, j) - max) : 0;
     }
+    lse.push_back(max + std::log(exp_sum));
     row_sums.push_back(weight_sum);
     score_sums.push_back(score_sum);
   }
-  const float mean = total / static_cast<float>(rows * keys);
-  float squares = 0;
-  for (std::int64_t n = 0; n < rows * keys; ++n) {
-    const float distance = static_cast<float>(raw.at(n)) - mean;
-    squares += distance * distance;
-  }
   auto& stages = source.golden->stages;
+  stages["lse"] = floats({rows}, lse);
   stages["row_sums"] = floats({rows}, row_sums);
   stages["score_row_sums"] = floats({rows}, score_sums);
   stages["score_column_sums"] = floats({keys}, column_sums);
-  stages["variance_after"] = floats({1}, {squares / static_cast<float>(rows * keys - 1)});
+  stages["variance_after"] = floats({1}, {mean_and_squares(numbers(raw)).second / static_cast<float>(rows * keys - 1)});
+  stages["variance_before"] = floats({1}, {mean_and_squares(unscaled).second / static_cast<float>(rows * keys - 1)});
+  std::vector<float> statistics;
+  for (const ConstTensor& tensor :
+       {source.inputs->views().q(), source.inputs->views().k(), source.inputs->views().v()}) {
+    std::vector<float> values;
+    each_index(tensor.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      values.push_back(static_cast<float>(load(tensor.data, tensor.dtype, tensor.offset(b, h, l, d))));
+    });
+    const auto [mean, squares] = mean_and_squares(values);
+    const float variance = squares / static_cast<float>(values.size());
+    statistics.insert(statistics.end(), {mean, variance, std::sqrt(variance)});
+  }
+  stages["statistics"] = floats({9}, statistics);
   stages["raw_scores"] = floats(raw.shape, unscaled);
-  EXPECT_TRUE(holds(source));
+  for (const auto& [stage, tensor] : stages) {
+    Case alone = source;
+    alone.golden->stages = {{stage, tensor}};
+    EXPECT_TRUE(holds(alone)) << stage;
+  }
   for (const auto& [stage, by] :
        {std::pair{"row_sums", 1e-2f}, std::pair{"score_row_sums", 1.0f}, std::pair{"score_column_sums", 1.0f},
-        std::pair{"variance_after", 0.5f}, std::pair{"raw_scores", 1e-2f}}) {
+        std::pair{"variance_after", 0.5f}, std::pair{"raw_scores", 1e-2f}, std::pair{"lse", 1e-2f},
+        std::pair{"variance_before", 16.0f}, std::pair{"statistics", 1.0f}}) {
+    for (std::int64_t n = 0; n < std::min<std::int64_t>(stages.at(stage).size(), 9); ++n) {
+      Case changed = source;
+      change(changed.golden->stages.at(stage), n, by);
+      EXPECT_FALSE(holds(changed)) << stage << " " << n;
+    }
+  }
+}
+
+/// Slopes times distances, and a mask, added in float32.
+TEST(Captures, WhatIsAddedToScoresHasABoundToo) {
+  TensorFile file =
+      *plain_file(case_from_line("heads=2 seq=3x5 dim=2 mask=add:11QK:normal alibi=0.3,0.7 align=top-left"));
+  const FileTensor& mask = file.tensors.at("mask");
+  std::vector<float> added;
+  for (const float slope : {0.3f, 0.7f}) {
+    for (std::int64_t n = 0; n < 15; ++n) {
+      const std::int64_t distance = std::abs(n / 5 - n % 5);
+      added.push_back(static_cast<float>(mask.at(n)) - slope * static_cast<float>(distance));
+    }
+  }
+  file.tensors["added"] = floats({1, 2, 3, 5}, added);
+  file.metadata["producer"] = "float32 accumulation";
+  const Case source = case_from_tensors(file, "file");
+  EXPECT_TRUE(holds(source));
+  for (std::int64_t n = 0; n < 30; ++n) {
     Case changed = source;
-    change(changed.golden->stages.at(stage), 0, by);
-    EXPECT_FALSE(holds(changed)) << stage;
+    change(changed.golden->stages.at("added"), n, 1e-5f);
+    EXPECT_FALSE(holds(changed)) << n;
   }
 }
 

@@ -5,12 +5,27 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "harness/cases/inputs.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
 namespace {
+
+/// Inputs as they arrive at a worker.
+struct Arrived {
+  explicit Arrived(const Inputs& sent) {
+    const SerializedInputs serialized(sent, page_size());
+    file.reserve(serialized.regions().end());
+    serialized.copy_to(file);
+    area.emplace(file.descriptor(), regions_from(describe_regions(serialized.regions())), false);
+    unpacked.emplace(Json::parse(serialized.description().dump()), *area);
+  }
+  SharedFile file;
+  std::optional<GuardedArea> area;
+  std::optional<UnpackedInputs> unpacked;
+};
 
 /// Every input arrives with its numbers; what a case doesn't have stays absent.
 TEST(SerializedInputs, BringInputsOverUnchanged) {
@@ -22,16 +37,12 @@ TEST(SerializedInputs, BringInputsOverUnchanged) {
     const Problem problem = parse_case(line);
     const CaseInputs made = make_inputs(problem);
     const Inputs sent = made.views();
-    const SerializedInputs serialized(sent, page_size());
-    SharedFile file;
-    file.reserve(serialized.regions().end());
-    serialized.copy_to(file);
-    const GuardedArea area(file.descriptor(), regions_from(describe_regions(serialized.regions())), false);
-    const UnpackedInputs got(Json::parse(serialized.description().dump()), area);
+    const Arrived arrived(sent);
+    const Inputs& got = arrived.unpacked->inputs;
     for (const TensorRow& row : tensor_rows()) {
       if (is_output(row.id)) continue;
-      const ConstTensor &from = sent.at(row.id), &to = got.inputs.at(row.id);
-      ASSERT_EQ(sent.has(row.id), got.inputs.has(row.id)) << row.name;
+      const ConstTensor &from = sent.at(row.id), &to = got.at(row.id);
+      ASSERT_EQ(sent.has(row.id), got.has(row.id)) << row.name;
       if (!sent.has(row.id)) continue;
       EXPECT_EQ(from.shape, to.shape) << row.name;
       EXPECT_EQ(from.dtype, to.dtype) << row.name;
@@ -45,15 +56,11 @@ TEST(SerializedInputs, OneMemoryForTwoTensorsStaysOne) {
   for (const bool shared : {false, true}) {
     Inputs sent = made.views();
     if (shared) sent.set(TensorId::v, sent.k());
-    const SerializedInputs serialized(sent, page_size());
-    SharedFile file;
-    file.reserve(serialized.regions().end());
-    serialized.copy_to(file);
-    const GuardedArea area(file.descriptor(), regions_from(describe_regions(serialized.regions())), false);
-    const UnpackedInputs got(Json::parse(serialized.description().dump()), area);
-    EXPECT_EQ(got.inputs.k().data == got.inputs.v().data, shared);
-    EXPECT_NE(got.inputs.q().data, got.inputs.k().data);
-    EXPECT_EQ(std::memcmp(got.inputs.v().data, sent.v().data, span_bytes(sent.v())), 0);
+    const Arrived arrived(sent);
+    const Inputs& got = arrived.unpacked->inputs;
+    EXPECT_EQ(got.k().data == got.v().data, shared);
+    EXPECT_NE(got.q().data, got.k().data);
+    EXPECT_EQ(std::memcmp(got.v().data, sent.v().data, span_bytes(sent.v())), 0);
   }
 }
 

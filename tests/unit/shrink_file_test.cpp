@@ -20,6 +20,10 @@ TEST(ShrinkFile, AFileSaysWhatItsLineSaid) {
         "batch=2 heads=2 seq=3x7 dim=4 past=4 causal mask=bool:B1QK:random(0.7)",
         "heads=2 seq=4x6 dim=3 dropout=0.4 seed=8",
         "batch=2 heads=4/2 seq=2x9 dim=3 paged=4 lengths=5,9 causal align=bottom-right",
+        "batch=2 heads=4/2 seq=2x9 dim=3 paged=4 lengths=5,9 causal past=3",
+        "batch=3 heads=2 seq=4x9 dim=3 past=5,2,0 causal mask=bool:BHQK:random(0.7) lengths=9,3,4",
+        "batch=3 heads=4/2 seq=8x40 dim=16 causal past=32,9,0 lengths=q:8,1,3/k:40,10,3 paged=16 layout=thd",
+        "batch=2 heads=2 seq=2x9 dim=3 paged=4 past=5,1 lengths=8,9 mask=bool:BHQK:random(0.6) dropout=0.3",
         "batch=3 heads=2 seq=5x6 dim=3 layout=thd lengths=q:5,1,3/k:6,2,3 causal align=bottom-right"}) {
     const Case source = case_from_line(line), again = as_file(line);
     const Attention a = attention(source.problem, make_inputs(source.problem).views());
@@ -58,6 +62,17 @@ TEST(ShrinkFile, CachesAndDecisionsGoWhenTheyDontMatter) {
       *plain, [](const Case&) { return true; }, [] { return true; });
   EXPECT_EQ(print_case(case_from_tensors(without.file, "small").problem), "seq=1 dim=1");
   EXPECT_FALSE(without.file.tensors.contains("past_k") || without.file.tensors.contains("keep"));
+}
+
+TEST(ShrinkFile, CountsOfCachedKeysFollowTheRowsThatAreLeft) {
+  const auto plain = plain_file(case_from_line("batch=3 heads=2 seq=4x40 dim=3 past=9,32,0 causal paged=16"));
+  const auto small = [&](const std::function<bool(const Case&)>& fails) {
+    return print_case(case_from_tensors(shrink_file(*plain, fails, [] { return true; }).file, "small").problem);
+  };
+  EXPECT_EQ(small([](const Case& one) { return one.problem.past > 2; }), "seq=1x4 dim=1 past=3");
+  EXPECT_EQ(
+      small([](const Case& one) { return one.problem.past > 2 && one.problem.past_length(0) < one.problem.past; }),
+      "batch=2 seq=1x4 dim=1 past=0,3");
 }
 
 TEST(ShrinkFile, KeepsWhatMattersAndNothingElse) {

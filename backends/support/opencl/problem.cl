@@ -41,8 +41,8 @@ typedef struct {
 #define COMMON_VALUES                                                                                                   \
   problem, scale, softcap, kept, q, k, v, past_k, past_v, mask, rows, tables, small, blocks, keep, out, lse
 
-// tables: for each batch the element at which its queries, keys and values begin how many rows of queries and of
-// keys are stored, and how many of the keys are cached; then, when the cache is paged, its page numbers.
+// tables: for each batch the element at which its queries, keys and values begin, how many rows of queries and of keys
+// are stored, and how many of the keys are cached; then, when the cache is paged, its page numbers.
 #define TABLE_WIDTH 6
 
 // What a row sees before masks: the prefix, the band, and the key on its diagonal. Made by the host.

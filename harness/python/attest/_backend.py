@@ -87,6 +87,12 @@ class Backend:
         if device:
             made.device = device
         check_tensors(made.tensors)
+        for member in ("arithmetic", "conventions"):  # a method, or a dict that is the same for every call
+            stated = getattr(made, member)
+            if isinstance(stated, Mapping):
+                setattr(made, member, functools.partial(_given, dict(stated)))
+            elif not callable(stated):
+                raise UserError(f"{member} of {made.name} is neither a method nor a dict")
         function = made.function()
         names = keywords_of(function, dict(made.keywords))
         made._names = names
@@ -229,6 +235,10 @@ def backend_of(implementation: Any, **statements: Any) -> Backend:
     if not callable(implementation):
         raise TypeError(f"{implementation!r} is no callable and no attest.Backend")
     return FunctionBackend(implementation, **given)
+
+
+def _given(stated: dict[str, Any], *_call: Any) -> dict[str, Any]:
+    return stated
 
 
 def _name_from(title: str) -> str:
