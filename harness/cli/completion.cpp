@@ -1,4 +1,4 @@
-// attest completion: scripts for shells, and the words that they ask for.
+// attest completion: a script for bash, and the words that it asks for.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,10 +40,7 @@ int run(const CompletionOptions& options, const CLI::App& program, std::span<con
     return kOk;
   }
   if (options.shell.empty()) throw CLI::RequiredError("shell");
-  const ProgramDescription description = describe_program(program);
-  fmt::print("{}", options.shell == "bash"  ? bash_completion(description)
-                   : options.shell == "zsh" ? zsh_completion(description)
-                                            : fish_completion(description));
+  fmt::print("{}", bash_completion(describe_program(program)));
   return kOk;
 }
 
@@ -51,11 +48,10 @@ int run(const CompletionOptions& options, const CLI::App& program, std::span<con
 
 void add_completion(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<CompletionOptions>();
-  auto* sub =
-      add_command(app, "completion", "Print a script that lets a shell complete commands, options and case lines.",
-                  "attest completion bash > ~/.local/share/bash-completion/completions/attest");
-  sub->add_option("shell", options->shell, "Whose script")->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  sub->add_option("--words", options->words, "What scripts ask for")
+  auto* sub = add_command(app, "completion", "Print a script that lets bash complete commands, options and case lines.",
+                          "attest completion bash > ~/.local/share/bash-completion/completions/attest");
+  sub->add_option("shell", options->shell, "Whose script")->check(CLI::IsMember({"bash"}));
+  sub->add_option("--words", options->words, "What the script asks for")
       ->check(CLI::IsMember({"suites", "backends", "keys"}))
       ->group("");
   sub->callback([options, &app, &invocation] { invocation.exit_code = run(*options, app, invocation.registry); });
