@@ -108,7 +108,8 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
       throw UserError("--in-tree: backends/backend.h is not here: go to the folder that attest's sources lie in");
     }
     const fs::path to = fs::path("backends") / options.name;
-    copy_example(examples / "example", to, {{"example", options.name}, {"Example", type_name(options.name)}});
+    copy_example(examples / "example", to,
+                 {{"\"attest/", "\""}, {"example", options.name}, {"Example", type_name(options.name)}});
     write(to / "ci.yml", fmt::format(kInTreeCi, options.name));
     fmt::print(
         "\ncmake -S . -B build -G Ninja\nninja -C build attest\nbuild/bin/attest check --suite smoke --backend {}\n",

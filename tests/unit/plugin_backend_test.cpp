@@ -13,7 +13,7 @@
 #include "harness/cases/inputs.h"
 #include "harness/cases/suites.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/public/run_case.h"
+#include "harness/verdict/prepared_case.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
