@@ -82,6 +82,7 @@ class Results(Sequence[Verdict]):
         shrunk: Sequence[Shrunk] = (),
         right_if: Sequence[RightIf] = (),
         interrupted: bool = False,
+        answer: str = "",
         text: str = "",
     ) -> None:
         self.verdicts = tuple(verdicts)
@@ -89,6 +90,7 @@ class Results(Sequence[Verdict]):
         self.notes = tuple(notes)  #: what could not be made smaller, and why
         self.shrunk = tuple(shrunk)  #: the smallest cases of the first failures
         self.right_if = tuple(right_if)  #: what would make all failing cases of a backend right, where there is such
+        self.answer = answer  #: the command's, "wrong: mine; 3 pass, ..."
         self.text = text  #: what `attest check` prints of this run
         self.interrupted = interrupted  #: ended by Ctrl-C: there would be more
 
@@ -174,16 +176,10 @@ class Results(Sequence[Verdict]):
         problems = "".join(f"<li>{html.escape(str(one))}</li>" for one in (*self.right_if, *self.problems))
         causes = "".join(self._cause_html(*cause) for cause in self._causes())
         return (
-            f"<p>{html.escape(self._answer())}</p>"
+            f"<p>{html.escape(self.answer or self.summary())}</p>"
             + (f"<ul>{causes}</ul>{_table_of(shown)}" if shown else "")
             + (f"<ul>{problems}</ul>" if problems else "")
         )
-
-    def _answer(self) -> str:
-        """The command's answer, "wrong: mine; 3 pass, ...", or the counts."""
-        answers = ("right: ", "wrong: ", "nothing proved: ", "interrupted: ")
-        found = [line for line in self.text.splitlines() if line.startswith(answers)]
-        return found[-1] if found else self.summary()
 
     def _cause_html(self, cause: str, verdict: Verdict, number: int) -> str:
         """A way of failing: the smallest case that was found to fail so, and the command that repeats it."""
