@@ -23,6 +23,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/mpi/mpi_ranks.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/keeping.h"
 #include "tests/faulty/stateful.h"
@@ -67,10 +68,10 @@ enum class Attack {
 };
 
 /// The correct loops, with an attack before or after them.
-class HostilePlan : public Plan {
+class HostilePlan : public faulty::PlanAround {
  public:
   HostilePlan(std::unique_ptr<Plan> inner, Attack attack, int& calls)
-      : inner_(std::move(inner)), attack_(attack), calls_(calls) {}
+      : PlanAround(std::move(inner)), attack_(attack), calls_(calls) {}
 
   /// Between two cases at the earliest.
   ~HostilePlan() override {
@@ -177,20 +178,18 @@ class HostilePlan : public Plan {
     (void)sink;
   }
 
-  std::unique_ptr<Plan> inner_;
   Attack attack_;
   int& calls_;
   Inputs inputs_{};
 };
 
-class HostileBackend : public Backend {
+class HostileBackend : public faulty::BackendAround {
  public:
   HostileBackend(std::string name, Attack attack, const Context& context)
-      : name_(std::move(name)), attack_(attack), inner_(faulty::faulty_backends().front().make(context)) {}
+      : BackendAround({std::move(name), "an attack on the harness", "CPU"},
+                      faulty::faulty_backends().front().make(context)),
+        attack_(attack) {}
 
-  Identity identity() const override { return {name_, "an attack on the harness", "CPU"}; }
-  int contract() const override { return inner_->contract(); }
-  Arithmetic arithmetic(const Call& problem) const override { return inner_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);
     return inner_->refuse(problem);
@@ -211,9 +210,7 @@ class HostileBackend : public Backend {
   }
 
  private:
-  std::string name_;
   Attack attack_;
-  std::unique_ptr<Backend> inner_;
   int calls_ = 0;
   std::int64_t tile_ = 1;
 };
