@@ -143,30 +143,7 @@ class Results(Sequence[Verdict]):
         return [(cause, first[cause], number) for cause, number in count.most_common()]
 
     def __str__(self) -> str:
-        return self.text.strip("\n") or self._table()
-
-    def _table(self) -> str:
-        """Of verdicts that come from no run of this process."""
-        counted = {"pass": 5, "convention": 11, "fail": 5, "refused": 8, "inconclusive": 11}  # widths
-        if not self.count("convention"):
-            del counted["convention"]
-        heads = [f"{name:>{width}}" for name, width in counted.items()]
-        lines = [" ".join([f"{'backend':<12}", *heads, f"{'error/bound':>12}"])]
-        for name in dict.fromkeys(v.backend for v in self.verdicts):
-            own = [v for v in self.verdicts if v.backend == name]
-            errors = [v.error for v in own if v.passed and v.error is not None]
-            count = Counter("fail" if v.failed else v.status for v in own)
-            worst = f"{max(errors):.3g}" if errors else "-"
-            cells = [f"{count[status]:>{width}}" for status, width in counted.items()]
-            lines.append(" ".join([f"{name:<12}", *cells, f"{worst:>12}"]))
-        for cause, verdict, number in self._causes():
-            lines += ["", f"{number} x  {cause}", f"  {verdict.repro}", f"  {verdict.reason}"]
-            lines += [f"  smallest: {s.smallest}" for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
-        lines += [f"\n{one}" for one in self.right_if]
-        lines += [f"\nproblem: {problem}" for problem in self.problems]
-        if self.interrupted:
-            lines.append("\ninterrupted: results are those until then")
-        return "\n".join([*lines, "", self.summary()])
+        return self.text.strip("\n") or self.summary()
 
     def __repr__(self) -> str:
         return f"<attest.Results: {self.summary()}>"
