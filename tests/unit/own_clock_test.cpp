@@ -84,12 +84,10 @@ TEST(OwnClock, IsNotWhatABenchmarkGoesBy) {
 TEST(RawClock, GoesOnAsTimeDoes) {
   const Stopwatch watch;
   const double start = steady_seconds(), cpu = seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID);
-  const std::uint64_t ticks = processor_ticks();
   usleep(20'000);
   EXPECT_GE(steady_seconds() - start, 0.02);
   EXPECT_GE(watch.seconds(), 0.02);
   EXPECT_GE(seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID), cpu);
-  EXPECT_TRUE(ticks == 0 || processor_ticks() > ticks);
   EXPECT_GT(seconds_of_clock(process_clock(getpid())), 0);
   EXPECT_GT(seconds_of_clock(thread_clock(static_cast<int>(gettid()))), 0);
   EXPECT_LT(seconds_of_clock(12345), 0) << "no such clock";
