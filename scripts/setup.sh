@@ -10,7 +10,7 @@ attest_packages="cmake ninja-build g++ git libeigen3-dev libhwy-dev libxtensor-d
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
   libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
 attest_test_packages="libgtest-dev libgmock-dev libdlpack-dev clang-format clang-14 libclang-rt-14-dev libomp-14-dev"
-attest_all_test_packages="libmpfr-dev libopenmpi-dev openmpi-bin oclgrind ccache clang-tidy-14 zsh fish groff-base
+attest_all_test_packages="libmpfr-dev libopenmpi-dev openmpi-bin oclgrind ccache clang-tidy-14 groff-base
   chromium chromium-driver fonts-dejavu-core iproute2 python3-selenium python3-dev python3-pip python3-venv slurm-wlm w3m"
 
 # attest_progress WHAT COMMAND...: runs the command and shows how far it is, with the last line that it printed: on a

@@ -5,24 +5,7 @@
 
 #include <random>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
-
 namespace attest {
-namespace {
-
-bool has_steady_counter() {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
 
 long system_call(long number, long first, long second, long third, long fourth) {
 #if defined(__x86_64__)
@@ -62,19 +45,6 @@ std::uint64_t random_bits() {
   if (got == static_cast<long>(sizeof bits)) return bits;
   std::random_device device;  // a kernel before getrandom
   return (std::uint64_t{device()} << 32) | device();
-}
-
-std::uint64_t processor_ticks() {
-#if defined(__x86_64__)
-  static const bool steady = has_steady_counter();
-  return steady ? __rdtsc() : 0;
-#elif defined(__aarch64__)
-  std::uint64_t ticks = 0;
-  __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks));
-  return ticks;
-#else
-  return 0;
-#endif
 }
 
 }  // namespace attest

@@ -28,8 +28,4 @@ double steady_seconds();
 /// 64 bits that nobody can know before.
 std::uint64_t random_bits();
 
-/// A counter of the processor that goes on at the same rate at any frequency and in any state of sleep; nothing of the
-/// system's is asked. 0 where the processor has none.
-std::uint64_t processor_ticks();
-
 }  // namespace attest

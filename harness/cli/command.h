@@ -39,7 +39,6 @@ void add_to_footer(CLI::App& command, const std::string& text);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_check(CLI::App& app, Invocation& invocation);
 void add_compare(CLI::App& app, Invocation& invocation);
-void add_completion(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);

@@ -107,7 +107,7 @@ int run(const NewBackendOptions& options, std::span<const BackendEntry> registry
     }
     const fs::path to = fs::path("backends") / options.name;
     copy_example(required_data_folder("backends/example"), to,
-                 {{"example", options.name}, {"Example", type_name(options.name)}});
+                 {{"\"attest/", "\""}, {"example", options.name}, {"Example", type_name(options.name)}});
     write(to / "ci.yml", fmt::format(kInTreeCi, options.name));
     fmt::print(
         "\ncmake -S . -B build -G Ninja\nninja -C build attest\nbuild/bin/attest check --suite smoke --backend {}\n",

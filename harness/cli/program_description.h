@@ -1,4 +1,4 @@
-// The command line as data, read from the parser's own description: what completion scripts and the manual are made of.
+// The command line as data, read from the parser's own description: what the manual is made of.
 #pragma once
 
 #include <string>

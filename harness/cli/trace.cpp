@@ -22,7 +22,6 @@ struct TraceOptions {
   bool causal = false;
   int digits = 4;
   std::optional<std::int64_t> batch, head;
-  std::int64_t model = 0;
 };
 
 /// The name of a walkthrough, or what check takes.
@@ -61,7 +60,7 @@ class TraceFiles {
 int run(const TraceOptions& options) {
   Case source = find_case(options.what);
   if (source.from_file) source.label = seen_from_here(source.label).string();
-  const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head, options.model});
+  const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head});
   TraceFiles files(options);
   print_trace(trace, options.digits);
   files.write_svg(draw_heat_maps(trace.heat_maps));
@@ -81,7 +80,6 @@ void add_trace(CLI::App& app, Invocation& invocation) {
   sub->add_option("--batch", options->batch, "Only this batch");
   sub->add_option("--head", options->head, "Only this head");
   sub->add_option("--digits", options->digits, "Decimals to print")->check(CLI::Range(0, 20));
-  sub->add_option("--model", options->model, "A case line: start at drawn embeddings of this width, and project them");
   sub->add_option("--json", options->json, "Write every stage to this file")->type_name("FILE");
   sub->add_option("--svg", options->svg, "Draw the weights as heat maps, without and with the causal mask")
       ->type_name("FILE");

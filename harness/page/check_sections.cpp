@@ -64,13 +64,8 @@ struct FailureGroup {
   double worst = 0;
 };
 
-/// Older files have no causes: the verdict and the first words of the reason stand for them.
-std::string cause_of(const Verdict& v) {
-  if (!v.cause.empty()) return v.cause.text();
-  if (v.status != Status::fail) return std::string(name_of(v.status));
-  const std::string head = v.reason.substr(0, v.reason.find_first_of(":;"));
-  return head.find(" elements are wrong") != std::string::npos ? "elements are wrong" : head.substr(0, 60);
-}
+/// Older files have no causes: the verdict stands for them.
+std::string cause_of(const Verdict& v) { return v.cause.empty() ? std::string(name_of(v.status)) : v.cause.text(); }
 
 /// Of a cause the smallest case that fails by it. Older files don't say by which it does.
 const ShrunkFailure* shrunk_of(const std::vector<CheckResults>& checks, const std::vector<const Verdict*>& failures) {

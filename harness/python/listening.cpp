@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/base/interrupted.h"
+#include "harness/report/run_tally.h"
 #include "harness/report/verdict_json.h"
 
 namespace attest {
@@ -28,7 +29,10 @@ class ListeningReport : public Report {
     }
     listener_.tell("begin", text_of(json));
   }
-  void verdict(const Verdict& verdict) override { listener_.tell("verdict", verdict_text(verdict)); }
+  void verdict(const Verdict& verdict) override {
+    tally_.add(verdict);
+    listener_.tell("verdict", verdict_text(verdict));
+  }
   void shrunk(const Verdict& failure, const Verdict& small) override {
     const OrderedJson json = {{"case", failure.case_line},
                               {"backend", failure.backend},
@@ -41,10 +45,15 @@ class ListeningReport : public Report {
     const OrderedJson json = {{"backend", told.backend}, {"statement", told.statement}, {"code", told.code}};
     listener_.tell("right_if", text_of(json));
   }
-  void end(const Counts& /*counts*/, double /*seconds*/, const std::vector<std::string>& /*problems*/) override {}
+  void ending(const Ending& ending) override { ending_ = ending; }
+  void end(const Counts& /*counts*/, double /*seconds*/, const std::vector<std::string>& problems) override {
+    listener_.tell("answer", text_of(tally_.answer(ending_, problems.size()).text()));
+  }
 
  private:
   Listener& listener_;
+  RunTally tally_;
+  Ending ending_;
 };
 
 }  // namespace

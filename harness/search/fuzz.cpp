@@ -184,7 +184,6 @@ class Fuzzer {
   }
 
   void one(const Problem& problem) {
-    if (settings_.watch) settings_.watch(problem);
     const Case source = case_from_line(print_case(problem));
     Verdict verdict;
     count_new_edges();  // of what asked whether the backend accepts it

@@ -31,8 +31,7 @@ struct FuzzSettings {
   int threads = 1;
   std::uint64_t part = 0, parts = 1;  ///< aims at this part of the classes and pairs, from 0, with draws of its own
   double max_operations = 4e6;        ///< of the reference, for one case
-  std::function<void(const Problem&)> watch{};  ///< told each case before it runs
-  MakeFresh fresh{};                            ///< failures are run again in a fresh backend, if there is one
+  MakeFresh fresh{};                  ///< failures are run again in a fresh backend, if there is one
 };
 
 struct Finding {

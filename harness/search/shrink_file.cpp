@@ -55,7 +55,9 @@ enum class Rows : std::uint8_t { past, fresh };
 /// Rows of keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
 FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache, Rows which, std::int64_t rows) {
   const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
-  const DType type = type_of(p, cache == Cache::keys ? TensorId::k : TensorId::v);
+  const TensorId of_keys = which == Rows::past ? TensorId::past_k : TensorId::k;
+  const TensorId of_values = which == Rows::past ? TensorId::past_v : TensorId::v;
+  const DType type = type_of(p, cache == Cache::keys ? of_keys : of_values);
   return filled(type, {p.batch, p.key_heads, rows, dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t d) {
                   const std::int64_t past = p.past_length(b), j = which == Rows::past ? row : past + row;

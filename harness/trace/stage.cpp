@@ -117,16 +117,6 @@ nlohmann::ordered_json stage_json(const Stage& stage) {
   return json;
 }
 
-Stage stage_of(const std::string& name, const std::string& title, const Matrix& matrix,
-               const std::vector<std::string>& rows) {
-  Stage stage{name, title, rows, {}, {}};
-  for (std::int64_t i = 0; i < matrix.rows; ++i) {
-    std::vector<double>& row = stage.values.emplace_back();
-    for (std::int64_t c = 0; c < matrix.columns; ++c) row.push_back(matrix.at(i, c));
-  }
-  return stage;
-}
-
 std::vector<std::string> numbered(const std::string& what, std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t n = 0; n < count; ++n) names.push_back(what + " " + std::to_string(n));

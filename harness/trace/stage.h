@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "reference/operators/projection.h"
-
 namespace attest {
 
 struct Stage {
@@ -24,9 +22,6 @@ struct Stage {
 void print_stage(const Stage& stage, int digits);
 
 nlohmann::ordered_json stage_json(const Stage& stage);
-
-Stage stage_of(const std::string& name, const std::string& title, const Matrix& matrix,
-               const std::vector<std::string>& rows);
 
 /// "row 0", "row 1", ...
 std::vector<std::string> numbered(const std::string& what, std::size_t count);

@@ -11,7 +11,6 @@
 #include "harness/base/statistics.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/trace/drawn_projections.h"
 #include "harness/trace/reading.h"
 #include "harness/verdict/row_stages.h"
 #include "reference/base/nearest.h"
@@ -65,13 +64,7 @@ class Tracer {
     if (settings.causal) p_.causal = true;
     trace_.label = source.from_file ? source.label + (settings.causal ? " --causal" : "") : print_case(p_);
     if (source.golden) trace_.about = source.golden->about;
-    if (settings.model != 0) {
-      if (source.from_file) throw UserError("--model: a file brings its own q, k and v");
-      drawn_ = draw_projections(p_, settings.model);
-      own_inputs_ = drawn_->inputs;
-    } else {
-      own_inputs_ = source.inputs ? *source.inputs : make_inputs(p_);
-    }
+    own_inputs_ = source.inputs ? *source.inputs : make_inputs(p_);
     inputs_ = own_inputs_.views();
     names();
   }
@@ -115,47 +108,43 @@ class Tracer {
     trace_.stages.insert(trace_.stages.begin(), std::move(s));
   }
 
-  /// X and W_Q, W_K, W_V of the file, or drawn ones.
+  /// X and W_Q, W_K, W_V of the file.
   void projections() {
+    if (!source_.golden) return;
+    const auto& stages = source_.golden->stages;
+    if (const auto x = stages.find("X"); x != stages.end()) {
+      const std::vector<Matrix> all = matrices_of(x->second);
+      const bool fits = static_cast<std::int64_t>(all.size()) == p_.batch;
+      for (std::size_t b = 0; fits && b < all.size(); ++b) {
+        if (static_cast<std::int64_t>(all[b].size()) != p_.query_length) continue;
+        model_ = x->second.shape.back();
+        const std::string name = p_.batch > 1 ? fmt::format("X_{}", b) : "X";
+        const std::string of_batch = p_.batch > 1 ? fmt::format(" of batch {}", b) : "";
+        trace_.stages.push_back({name, "embeddings X" + of_batch, trace_.queries, {}, all[b]});
+      }
+    }
     Stage parameters{"parameters", "parameters of the projections", {}, {"inputs", "outputs", "numbers"}, {}, true};
     std::vector<Stage> matrices;
-    const auto weight = [&](const std::string& name, const Matrix& w) {
+    for (const std::string name : {"W_Q", "W_K", "W_V"}) {
+      const auto w = stages.find(name);
+      if (w == stages.end() || w->second.shape.size() != 2) continue;
       parameters.rows.push_back(name);
-      parameters.values.push_back(
-          {static_cast<double>(w.rows), static_cast<double>(w.columns), static_cast<double>(w.rows * w.columns)});
+      parameters.values.push_back({static_cast<double>(w->second.shape[0]), static_cast<double>(w->second.shape[1]),
+                                   static_cast<double>(w->second.size())});
       const std::string to(1, static_cast<char>(std::tolower(name.back())));
-      matrices.push_back(stage_of(name, fmt::format("projection {}; {} = X * {}", name, to, name), w,
-                                  numbered("row", static_cast<std::size_t>(w.rows))));
-    };
-    const auto embeddings = [&](std::size_t b, const Matrix& x) {
-      model_ = x.columns;
-      const std::string of_batch = p_.batch > 1 ? fmt::format(" of batch {}", b) : "";
-      trace_.stages.push_back(
-          stage_of(p_.batch > 1 ? fmt::format("X_{}", b) : "X", "embeddings X" + of_batch, x, trace_.queries));
-    };
-    if (drawn_) {
-      for (std::size_t b = 0; b < drawn_->embeddings.size(); ++b) embeddings(b, drawn_->embeddings[b]);
-      weight("W_Q", drawn_->w_q);
-      weight("W_K", drawn_->w_k);
-      weight("W_V", drawn_->w_v);
-    } else if (source_.golden) {
-      const auto& stages = source_.golden->stages;
-      if (const auto x = stages.find("X"); x != stages.end()) {
-        const std::vector<Matrix> all = matrices_of(x->second);
-        const bool fits = static_cast<std::int64_t>(all.size()) == p_.batch;
-        for (std::size_t b = 0; fits && b < all.size(); ++b) {
-          if (all[b].rows == p_.query_length) embeddings(b, all[b]);
-        }
-      }
-      for (const char* name : {"W_Q", "W_K", "W_V"}) {
-        const auto w = stages.find(name);
-        if (w != stages.end() && w->second.shape.size() == 2) weight(name, matrices_of(w->second).front());
-      }
+      const Matrix matrix = matrices_of(w->second).front();
+      matrices.push_back({name,
+                          fmt::format("projection {}; {} = X * {}", name, to, name),
+                          numbered("row", matrix.size()),
+                          {},
+                          matrix});
     }
     if (parameters.rows.empty()) return;
     trace_.stages.push_back(std::move(parameters));
     for (Stage& stage : matrices) trace_.stages.push_back(std::move(stage));
   }
+
+  using Matrix = std::vector<std::vector<double>>;
 
   /// The last two axes are rows and columns; the others count matrices.
   static std::vector<Matrix> matrices_of(const FileTensor& tensor) {
@@ -164,8 +153,9 @@ class Tracer {
     if (axes < 2) return result;
     const std::int64_t rows = tensor.shape[axes - 2], columns = tensor.shape[axes - 1];
     for (std::int64_t n = 0; n < tensor.size(); ++n) {
-      if (n % (rows * columns) == 0) result.push_back({rows, columns, {}});
-      result.back().values.push_back(tensor.at(n));
+      if (n % (rows * columns) == 0) result.emplace_back();
+      if (n % columns == 0) result.back().emplace_back();
+      result.back().back().push_back(tensor.at(n));
     }
     return result;
   }
@@ -321,7 +311,6 @@ class Tracer {
   const Case& source_;
   Problem p_;
   const TraceSettings& settings_;
-  std::optional<DrawnProjections> drawn_;
   CaseInputs own_inputs_;
   Inputs inputs_;
   std::int64_t model_ = 0;

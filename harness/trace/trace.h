@@ -16,7 +16,6 @@ struct TraceSettings {
   bool causal = false;                      ///< add the causal mask to the case
   std::string row;                          ///< the query to interpret, by number or name; empty: the least even one
   std::optional<std::int64_t> batch, head;  ///< only this one
-  std::int64_t model = 0;                   ///< > 0: start at drawn embeddings of this width
 };
 
 struct HeadTrace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "backends/refusal.h"
@@ -13,7 +14,6 @@
 #include "reference/call/tensor_place.h"
 #include "reference/operators/head_reference.h"
 #include "reference/operators/operator_tensors.h"
-#include "reference/operators/projection.h"
 
 namespace attest {
 namespace {
@@ -286,26 +286,32 @@ class ReferenceStages {
          {std::pair{"W_Q", &inputs_.q()}, std::pair{"W_K", &inputs_.k()}, std::pair{"W_V", &inputs_.v()}}) {
       const auto w = source_.golden->stages.find(weight);
       if (w == source_.golden->stages.end()) continue;
-      const Matrix left = matrix_of(x->second), right = matrix_of(w->second), projected = project(left, right);
-      for (std::int64_t i = 0; i < projected.rows; ++i) {
-        for (std::int64_t c = 0; c < projected.columns; ++c) {
+      const auto [rows, inner] = matrix_shape(x->second);
+      const auto [inputs, columns] = matrix_shape(w->second);
+      if (inner != inputs || rows != tensor->shape[2] || columns != tensor->shape[3]) {
+        throw UserError(fmt::format("{}: X {} * {} {} doesn't give its tensor", source_.label, x->second.shape_text(),
+                                    weight, w->second.shape_text()));
+      }
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t c = 0; c < columns; ++c) {
           std::vector<double> products;
-          for (std::int64_t k = 0; k < left.columns; ++k) products.push_back(left.at(i, k) * right.at(k, c));
+          for (std::int64_t k = 0; k < inner; ++k)
+            products.push_back(x->second.at(i * inner + k) * w->second.at(k * columns + c));
+          const double expected = sum(products);
           products.push_back(0);  // each product rounds once beside the additions
           const double held = load(tensor->data, tensor->dtype, tensor->offset(0, 0, i, c));
-          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, projected.at(i, c),
+          comparison_.element(std::string("X*") + weight, {0, 0, i, c}, held, expected,
                               tolerance(weight) + bounds_.of_sum(products));
         }
       }
     }
   }
 
-  static Matrix matrix_of(const FileTensor& tensor) {
+  /// Rows and columns of the last two axes.
+  static std::array<std::int64_t, 2> matrix_shape(const FileTensor& tensor) {
     const std::size_t axes = tensor.shape.size();
     if (axes < 2) throw UserError("a projection needs a matrix, not " + tensor.shape_text());
-    Matrix matrix{tensor.shape[axes - 2], tensor.shape[axes - 1], {}};
-    for (std::int64_t n = 0; n < matrix.rows * matrix.columns; ++n) matrix.values.push_back(tensor.at(n));
-    return matrix;
+    return {tensor.shape[axes - 2], tensor.shape[axes - 1]};
   }
 
   const Case& source_;

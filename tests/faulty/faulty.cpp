@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reference/call/tensor_table.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/stateful.h"
 #include "tests/faulty/tampered.h"
 
@@ -309,7 +310,7 @@ class FaultyPlan : public Plan {
 
 class FaultyBackend : public Backend {
  public:
-  explicit FaultyBackend(Fault fault) : fault_(fault) {}
+  FaultyBackend(Fault fault, const Context& /*context*/) : fault_(fault) {}
   Identity identity() const override {
     return {std::string(kDescriptions[static_cast<std::size_t>(fault_)].name), "deliberately wrong", "CPU"};
   }
@@ -339,21 +340,11 @@ class FaultyBackend : public Backend {
   std::vector<double> last_;
 };
 
-template <std::size_t... N>
-constexpr auto make_entries(std::index_sequence<N...>) {
-  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{
-      kDescriptions[N].name,
-      [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<FaultyBackend>(static_cast<Fault>(N)); },
-      ""}...};
-}
-
-const auto kLoops = make_entries(std::make_index_sequence<static_cast<std::size_t>(Fault::count)>());
-
 }  // namespace
 
 std::span<const BackendEntry> faulty_backends() {
   static const std::vector<BackendEntry> entries = [] {
-    std::vector<BackendEntry> list(kLoops.begin(), kLoops.end());
+    std::vector<BackendEntry> list = entries_of<FaultyBackend, Fault>(kDescriptions);
     list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
     list.insert(list.end(), stateful_backends().begin(), stateful_backends().end());
     return list;

@@ -23,6 +23,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/mpi/mpi_ranks.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/keeping.h"
 #include "tests/faulty/stateful.h"
@@ -31,46 +32,29 @@
 namespace attest {
 namespace {
 
-enum class Attack {
-  none,
-  segfault,
-  aborts,
-  hangs,
-  exits_with_0,
-  throws_an_int,
-  eats_memory,
-  rounds_up,
-  flushes_to_zero,
-  right_the_first_time,
-  reads_beyond_k,
-  reads_before_v,
-  writes_beyond_o,
-  writes_before_o,
-  changes_its_input,
-  writes_afterwards,
-  crashes_in_drop,
-  crashes_in_prepare,
-  crashes_in_refuse,
-  crashes_later,
-  minds_its_parameters,
-  cuts_shared_memory,
-  seals_shared_memory,
-  closes_descriptors,
-  replaces_descriptors,
-  writes_to_connection,
-  answers_by_itself,
-  leaves_a_child,
-  steals_requests,
-  fills_shared_memory,
-  leaks_memory,
-  leaks_shared_memory,
-};
+// clang-format off
+#define ATTEST_ATTACKS(attack) \
+  attack(none) attack(segfault) attack(aborts) attack(hangs) attack(exits_with_0) attack(throws_an_int) \
+  attack(eats_memory) attack(rounds_up) attack(flushes_to_zero) attack(right_the_first_time) attack(reads_beyond_k) \
+  attack(reads_before_v) attack(writes_beyond_o) attack(writes_before_o) attack(changes_its_input) \
+  attack(writes_afterwards) attack(crashes_in_drop) attack(crashes_in_prepare) attack(crashes_in_refuse) \
+  attack(crashes_later) attack(minds_its_parameters) attack(cuts_shared_memory) attack(seals_shared_memory) \
+  attack(closes_descriptors) attack(replaces_descriptors) attack(writes_to_connection) attack(answers_by_itself) \
+  attack(leaves_a_child) attack(steals_requests) attack(fills_shared_memory) attack(leaks_memory) \
+  attack(leaks_shared_memory)
+// clang-format on
+#define ATTEST_ATTACK(name) name,
+enum class Attack { ATTEST_ATTACKS(ATTEST_ATTACK) };
+#undef ATTEST_ATTACK
+#define ATTEST_ATTACK(name) {#name},
+constexpr struct { std::string_view name; } kAttacks[] = {ATTEST_ATTACKS(ATTEST_ATTACK)};
+#undef ATTEST_ATTACK
 
 /// The correct loops, with an attack before or after them.
-class HostilePlan : public Plan {
+class HostilePlan : public faulty::PlanAround {
  public:
   HostilePlan(std::unique_ptr<Plan> inner, Attack attack, int& calls)
-      : inner_(std::move(inner)), attack_(attack), calls_(calls) {}
+      : PlanAround(std::move(inner)), attack_(attack), calls_(calls) {}
 
   /// Between two cases at the earliest.
   ~HostilePlan() override {
@@ -177,20 +161,18 @@ class HostilePlan : public Plan {
     (void)sink;
   }
 
-  std::unique_ptr<Plan> inner_;
   Attack attack_;
   int& calls_;
   Inputs inputs_{};
 };
 
-class HostileBackend : public Backend {
+class HostileBackend : public faulty::BackendAround {
  public:
-  HostileBackend(std::string name, Attack attack, const Context& context)
-      : name_(std::move(name)), attack_(attack), inner_(faulty::faulty_backends().front().make(context)) {}
+  HostileBackend(Attack attack, const Context& context)
+      : BackendAround({std::string(kAttacks[static_cast<std::size_t>(attack)].name), "an attack on the harness", "CPU"},
+                      faulty::faulty_backends().front().make(context)),
+        attack_(attack) {}
 
-  Identity identity() const override { return {name_, "an attack on the harness", "CPU"}; }
-  int contract() const override { return inner_->contract(); }
-  Arithmetic arithmetic(const Call& problem) const override { return inner_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (attack_ == Attack::crashes_in_refuse) raise(SIGILL);
     return inner_->refuse(problem);
@@ -211,58 +193,16 @@ class HostileBackend : public Backend {
   }
 
  private:
-  std::string name_;
   Attack attack_;
-  std::unique_ptr<Backend> inner_;
   int calls_ = 0;
   std::int64_t tile_ = 1;
 };
-
-// A factory is a plain function, so each attack has one of its own; the name is the enumerator's.
-#define ATTEST_ATTACK(name)                                                        \
-  BackendEntry {                                                                   \
-#name, [](const Context& context) -> std::unique_ptr < Backend>                \
-    { return std::make_unique<HostileBackend>(#name, Attack::name, context); }, "" \
-  }
-const BackendEntry kHostile[] = {ATTEST_ATTACK(aborts),
-                                 ATTEST_ATTACK(answers_by_itself),
-                                 ATTEST_ATTACK(changes_its_input),
-                                 ATTEST_ATTACK(closes_descriptors),
-                                 ATTEST_ATTACK(crashes_in_drop),
-                                 ATTEST_ATTACK(crashes_in_prepare),
-                                 ATTEST_ATTACK(crashes_in_refuse),
-                                 ATTEST_ATTACK(crashes_later),
-                                 ATTEST_ATTACK(cuts_shared_memory),
-                                 ATTEST_ATTACK(eats_memory),
-                                 ATTEST_ATTACK(exits_with_0),
-                                 ATTEST_ATTACK(fills_shared_memory),
-                                 ATTEST_ATTACK(flushes_to_zero),
-                                 ATTEST_ATTACK(hangs),
-                                 ATTEST_ATTACK(leaks_memory),
-                                 ATTEST_ATTACK(leaks_shared_memory),
-                                 ATTEST_ATTACK(leaves_a_child),
-                                 ATTEST_ATTACK(minds_its_parameters),
-                                 ATTEST_ATTACK(none),
-                                 ATTEST_ATTACK(reads_before_v),
-                                 ATTEST_ATTACK(reads_beyond_k),
-                                 ATTEST_ATTACK(replaces_descriptors),
-                                 ATTEST_ATTACK(right_the_first_time),
-                                 ATTEST_ATTACK(rounds_up),
-                                 ATTEST_ATTACK(seals_shared_memory),
-                                 ATTEST_ATTACK(segfault),
-                                 ATTEST_ATTACK(steals_requests),
-                                 ATTEST_ATTACK(throws_an_int),
-                                 ATTEST_ATTACK(writes_afterwards),
-                                 ATTEST_ATTACK(writes_before_o),
-                                 ATTEST_ATTACK(writes_beyond_o),
-                                 ATTEST_ATTACK(writes_to_connection)};
-#undef ATTEST_ATTACK
 
 }  // namespace
 }  // namespace attest
 
 int main(int argc, char** argv) {
-  std::vector<attest::BackendEntry> backends(std::begin(attest::kHostile), std::end(attest::kHostile));
+  auto backends = attest::faulty::entries_of<attest::HostileBackend, attest::Attack>(attest::kAttacks);
   const auto stateful = attest::faulty::stateful_backends();
   backends.insert(backends.end(), stateful.begin(), stateful.end());
   const auto keeping = attest::faulty::keeping_backends();

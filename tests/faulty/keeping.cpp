@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/registry.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
+#include "tests/faulty/around.h"
 
 namespace attest::faulty {
 namespace {
@@ -31,10 +31,22 @@ enum class Keeping {
   count
 };
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(Keeping::count)> kNamesOfKeeping = {
-    "honest_keeper",         "name_without_strides", "name_without_type", "name_without_mask",
-    "name_of_element_count", "ring_of_results",      "pool_of_buffers",   "third_run",
-    "sample_of_values",      "pack_by_address",      "index_of_32_bits",  "whole_vectors"};
+struct Name {
+  std::string_view name;
+};
+
+constexpr std::array<Name, static_cast<std::size_t>(Keeping::count)> kNames = {{{"honest_keeper"},
+                                                                                {"name_without_strides"},
+                                                                                {"name_without_type"},
+                                                                                {"name_without_mask"},
+                                                                                {"name_of_element_count"},
+                                                                                {"ring_of_results"},
+                                                                                {"pool_of_buffers"},
+                                                                                {"third_run"},
+                                                                                {"sample_of_values"},
+                                                                                {"pack_by_address"},
+                                                                                {"index_of_32_bits"},
+                                                                                {"whole_vectors"}}};
 
 /// What plans of one backend have in common and shouldn't.
 struct Common {
@@ -64,10 +76,10 @@ std::string what_matters(Keeping keeping, const Call& call) {
   return print_case(problem_of(call));
 }
 
-class KeepingPlan : public Plan {
+class KeepingPlan : public PlanAround {
  public:
   KeepingPlan(Keeping keeping, std::unique_ptr<Plan> plan, bool mistaken, Common& common)
-      : keeping_(keeping), plan_(std::move(plan)), mistaken_(mistaken), common_(common) {}
+      : PlanAround(std::move(plan)), keeping_(keeping), mistaken_(mistaken), common_(common) {}
   ~KeepingPlan() override { ++common_.destroyed; }
 
   void upload(const Inputs& inputs) override {
@@ -84,18 +96,18 @@ class KeepingPlan : public Plan {
     }
     far_ = is_far(inputs.q()) || is_far(inputs.k()) || is_far(inputs.v()) || (inputs.mask() && is_far(*inputs.mask()));
     shared_ = inputs.k().data == inputs.v().data && inputs.k().shape[2] > 0;
-    plan_->upload(now);
+    inner_->upload(now);
   }
 
   void run() override {
-    plan_->run();
+    inner_->run();
     ++runs_here_;
     my_run_ = ++common_.runs;
     destroyed_before_ = common_.destroyed;
   }
 
   void download(const Outputs& outputs) override {
-    plan_->download(outputs);
+    inner_->download(outputs);
     const MutableTensor& o = outputs.out();
     if (keeping_ == Keeping::whole_vectors) write_whole_vectors(o);
     if (!is_wrong() && !(keeping_ == Keeping::index_of_32_bits && is_far(o))) return;
@@ -137,7 +149,6 @@ class KeepingPlan : public Plan {
   }
 
   const Keeping keeping_;
-  std::unique_ptr<Plan> plan_;
   const bool mistaken_;
   Common& common_;
   std::vector<std::byte> packed_;
@@ -146,46 +157,29 @@ class KeepingPlan : public Plan {
   int runs_here_ = 0, my_run_ = 0, destroyed_before_ = 0;
 };
 
-class KeepingBackend : public Backend {
+class KeepingBackend : public BackendAround {
  public:
-  explicit KeepingBackend(Keeping keeping) : keeping_(keeping) {
-    for (const BackendEntry& entry : registered_backends()) {
-      if (entry.name == "example") example_ = entry.make({1, ""});
-    }
-    if (!example_) throw BackendUnavailable("example was not built");
-  }
-  Identity identity() const override {
-    return {std::string(kNamesOfKeeping[static_cast<std::size_t>(keeping_)]), "deliberately wrong", "CPU"};
-  }
-  int contract() const override { return example_->contract(); }
-  Arithmetic arithmetic(const Call& call) const override { return example_->arithmetic(call); }
+  KeepingBackend(Keeping keeping, const Context& /*context*/)
+      : BackendAround({std::string(kNames[static_cast<std::size_t>(keeping)].name), "deliberately wrong", "CPU"},
+                      make_example()),
+        keeping_(keeping) {}
   std::unique_ptr<Plan> prepare(const Call& call) override {
     const std::string matters = what_matters(keeping_, call);
     const bool by_name = keeping_ >= Keeping::name_without_strides && keeping_ <= Keeping::name_of_element_count;
     const bool mistaken =
         by_name && common_.first.try_emplace(name_of_call(keeping_, call), matters).first->second != matters;
-    return std::make_unique<KeepingPlan>(keeping_, example_->prepare(call), mistaken, common_);
+    return std::make_unique<KeepingPlan>(keeping_, inner_->prepare(call), mistaken, common_);
   }
 
  private:
   const Keeping keeping_;
-  std::unique_ptr<Backend> example_;
   Common common_;
 };
-
-template <std::size_t... N>
-std::array<BackendEntry, sizeof...(N)> make_entries(std::index_sequence<N...>) {
-  return {BackendEntry{kNamesOfKeeping[N],
-                       [](const Context&) -> std::unique_ptr<Backend> {
-                         return std::make_unique<KeepingBackend>(static_cast<Keeping>(N));
-                       },
-                       ""}...};
-}
 
 }  // namespace
 
 std::span<const BackendEntry> keeping_backends() {
-  static const auto entries = make_entries(std::make_index_sequence<kNamesOfKeeping.size()>());
+  static const auto entries = entries_of<KeepingBackend, Keeping>(kNames);
   return entries;
 }
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "backends/registry.h"
 #include "reference/operators/work.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
+#include "tests/faulty/around.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -107,10 +107,10 @@ struct Shared {
   const void *last_made = nullptr, *last_run = nullptr;
 };
 
-class StatefulPlan : public Plan {
+class StatefulPlan : public PlanAround {
  public:
   StatefulPlan(Kept kept, const Call& call, std::unique_ptr<Plan> plan, Shared& shared, int threads)
-      : kept_(kept), call_(call), plan_(std::move(plan)), shared_(shared), threads_(threads) {
+      : PlanAround(std::move(plan)), kept_(kept), call_(call), shared_(shared), threads_(threads) {
     shared_.last_made = this;
     if (kept_ == Kept::thread_of_prepare) prepared_here_ = true;
     if (kept_ == Kept::zeros_of_new_memory) workspace_.reset(take_zeros());
@@ -135,7 +135,7 @@ class StatefulPlan : public Plan {
       const bool by_batch = static_cast<std::int64_t>(known->second.size()) > call_.query_heads;
       now.set(TensorId::slopes, numbers_of_heads(known->second.data(), call_.batch, call_.query_heads, by_batch));
     }
-    plan_->upload(now);
+    inner_->upload(now);
   }
 
   /// The tensor as it was when the plan saw it first.
@@ -146,7 +146,7 @@ class StatefulPlan : public Plan {
   }
 
   void run() override {
-    plan_->run();
+    inner_->run();
     ++runs_;
     downloads_ = 0;
     shared_.last_run = this;
@@ -159,7 +159,7 @@ class StatefulPlan : public Plan {
       before.push_back(x);
       return x;
     });
-    plan_->download(outputs);
+    inner_->download(outputs);
     ++downloads_;
     each_output(outputs.out(), [&](double x, std::size_t n) { return handed_out(x, n, before); });
   }
@@ -208,7 +208,6 @@ class StatefulPlan : public Plan {
 
   const Kept kept_;
   const Call call_;
-  std::unique_ptr<Plan> plan_;
   Shared& shared_;
   const int threads_;
   std::map<const void*, std::vector<std::byte>> keys_;
@@ -222,21 +221,15 @@ class StatefulPlan : public Plan {
 
 thread_local bool StatefulPlan::prepared_here_ = false;
 
-class StatefulBackend : public Backend {
+class StatefulBackend : public BackendAround {
  public:
-  StatefulBackend(Kept kept, const Context& context) : kept_(kept), threads_(context.threads) {
-    for (const BackendEntry& entry : registered_backends()) {
-      if (entry.name == "example") honest_ = entry.make({1, ""});
-    }
-    if (!honest_) throw BackendUnavailable("example was not built");
-  }
-  Identity identity() const override {
-    return {std::string(kDescriptions[static_cast<std::size_t>(kept_)].name), "deliberately wrong", "CPU"};
-  }
-  int contract() const override { return honest_->contract(); }
-  Arithmetic arithmetic(const Call& call) const override { return honest_->arithmetic(call); }
+  StatefulBackend(Kept kept, const Context& context)
+      : BackendAround({std::string(kDescriptions[static_cast<std::size_t>(kept)].name), "deliberately wrong", "CPU"},
+                      make_example()),
+        kept_(kept),
+        threads_(context.threads) {}
   std::unique_ptr<Plan> prepare(const Call& call) override {
-    return std::make_unique<StatefulPlan>(kept_, call, honest_->prepare(remembered(call)), shared_, threads_);
+    return std::make_unique<StatefulPlan>(kept_, call, inner_->prepare(remembered(call)), shared_, threads_);
   }
 
  private:
@@ -252,27 +245,19 @@ class StatefulBackend : public Backend {
 
   const Kept kept_;
   const int threads_;
-  std::unique_ptr<Backend> honest_;
   Shared shared_;
 };
 
-template <std::size_t... N>
-constexpr auto make_entries(std::index_sequence<N...>) {
-  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{kDescriptions[N].name,
-                                                             [](const Context& context) -> std::unique_ptr<Backend> {
-                                                               return std::make_unique<StatefulBackend>(
-                                                                   static_cast<Kept>(N), context);
-                                                             },
-                                                             ""}...};
+const std::vector<BackendEntry>& entries() {
+  static const auto all = entries_of<StatefulBackend, Kept>(kDescriptions);
+  return all;
 }
-
-const auto kEntries = make_entries(std::make_index_sequence<kDescriptions.size()>());
 
 }  // namespace
 
-std::span<const BackendEntry> stateful_backends() { return std::span(kEntries).first(kEntries.size() - 1); }
+std::span<const BackendEntry> stateful_backends() { return std::span(entries()).first(entries().size() - 1); }
 
-const BackendEntry& oversubscribed_backend() { return kEntries.back(); }
+const BackendEntry& oversubscribed_backend() { return entries().back(); }
 
 std::string_view stateful_description(std::string_view name) {
   const auto found =

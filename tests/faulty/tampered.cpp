@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "backends/registry.h"
+#include "tests/faulty/around.h"
 
 namespace attest::faulty {
 namespace {
@@ -400,22 +400,21 @@ constexpr std::array kMistakes = {
     Mistake{"row_of_the_run_before", "the first row is that of the run before", nullptr, nullptr, keep_first_row},
 };
 
-class TamperedPlan : public Plan {
+class TamperedPlan : public PlanAround {
  public:
   TamperedPlan(const Mistake& mistake, const Call& asked, std::unique_ptr<Plan> plan)
-      : mistake_(mistake), asked_(asked), plan_(std::move(plan)) {}
+      : PlanAround(std::move(plan)), mistake_(mistake), asked_(asked) {}
 
   void upload(const Inputs& inputs) override {
     changed_ = {};
     changed_.inputs = inputs;
     if (mistake_.change_inputs) mistake_.change_inputs(asked_, changed_);
-    plan_->upload(changed_.inputs);
+    inner_->upload(changed_.inputs);
   }
-  void run() override { plan_->run(); }
   void download(const Outputs& outputs) override {
     Outputs changed = outputs;
     if (mistake_.change_views) mistake_.change_views(changed);
-    plan_->download(changed);
+    inner_->download(changed);
     if (mistake_.change_outputs) mistake_.change_outputs(asked_, outputs);
   }
 
@@ -423,65 +422,44 @@ class TamperedPlan : public Plan {
   const Mistake& mistake_;
   const Call asked_;
   ChangedInputs changed_;
-  std::unique_ptr<Plan> plan_;
 };
 
-std::unique_ptr<Backend> example() {
-  for (const BackendEntry& entry : registered_backends()) {
-    if (entry.name == "example") return entry.make({1, ""});
-  }
-  throw BackendUnavailable("example was not built");
-}
-
-class TamperedBackend : public Backend {
+class TamperedBackend : public BackendAround {
  public:
-  explicit TamperedBackend(const Mistake& mistake) : mistake_(mistake), honest_(example()) {}
-  Identity identity() const override { return {std::string(mistake_.name), "deliberately wrong", "CPU"}; }
-  int contract() const override { return honest_->contract(); }
-  Arithmetic arithmetic(const Call& p) const override { return honest_->arithmetic(p); }
+  TamperedBackend(std::size_t mistake, const Context& /*context*/)
+      : BackendAround({std::string(kMistakes[mistake].name), "deliberately wrong", "CPU"}, make_example()),
+        mistake_(kMistakes[mistake]) {}
   std::unique_ptr<Plan> prepare(const Call& p) override {
     Call changed = p;
     if (mistake_.change_problem) mistake_.change_problem(changed);
-    return std::make_unique<TamperedPlan>(mistake_, p, honest_->prepare(changed));
+    return std::make_unique<TamperedPlan>(mistake_, p, inner_->prepare(changed));
   }
 
  private:
   const Mistake& mistake_;
-  std::unique_ptr<Backend> honest_;
 };
 
-class WrongWhere : public Backend {
+class WrongWhere : public BackendAround {
  public:
   explicit WrongWhere(std::function<bool(const Call&)> such)
-      : such_(std::move(such)), right_(example()), wrong_(mistake_named("last_row_left_out")) {}
-  Identity identity() const override { return {"wrong_where", "deliberately wrong", "CPU"}; }
-  int contract() const override { return right_->contract(); }
-  Arithmetic arithmetic(const Call& p) const override { return right_->arithmetic(p); }
-  std::unique_ptr<Plan> prepare(const Call& p) override { return such_(p) ? wrong_.prepare(p) : right_->prepare(p); }
+      : BackendAround({"wrong_where", "deliberately wrong", "CPU"}, make_example()), such_(std::move(such)) {
+    for (const BackendEntry& entry : tampered_backends()) {
+      if (entry.name == "last_row_left_out") wrong_ = entry.make({1, ""});
+    }
+  }
+  std::unique_ptr<Plan> prepare(const Call& p) override { return (such_(p) ? wrong_ : inner_)->prepare(p); }
 
  private:
-  static const Mistake& mistake_named(std::string_view name) {
-    return *std::find_if(kMistakes.begin(), kMistakes.end(), [&](const Mistake& m) { return m.name == name; });
-  }
-
   std::function<bool(const Call&)> such_;
-  std::unique_ptr<Backend> right_;
-  TamperedBackend wrong_;
+  std::unique_ptr<Backend> wrong_;
 };
-
-template <std::size_t... N>
-constexpr auto make_entries(std::index_sequence<N...>) {
-  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{
-      kMistakes[N].name,
-      [](const Context&) -> std::unique_ptr<Backend> { return std::make_unique<TamperedBackend>(kMistakes[N]); },
-      ""}...};
-}
-
-const auto kEntries = make_entries(std::make_index_sequence<kMistakes.size()>());
 
 }  // namespace
 
-std::span<const BackendEntry> tampered_backends() { return kEntries; }
+std::span<const BackendEntry> tampered_backends() {
+  static const auto entries = entries_of<TamperedBackend, std::size_t>(kMistakes);
+  return entries;
+}
 
 std::unique_ptr<Backend> wrong_where(std::function<bool(const Call&)> such) {
   return std::make_unique<WrongWhere>(std::move(such));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns walkthroughs.json and solved.json into the .safetensors cases beside them. Standard library only.
 
-Run in this folder after changing walkthroughs.json (solve_walkthroughs.py first); the result is committed, so that no
+Run in this folder after changing walkthroughs.json; the result is committed, so that no
 test needs Python. Where an example's print-out breaks off, the missing numbers of a stage are those of the solution.
 """
 import json

@@ -71,12 +71,6 @@ Mistakes::Mistakes() {
     backends_[std::string(entry.name)] = entry.make({1, ""});
 }
 
-std::vector<std::string> Mistakes::names() const {
-  std::vector<std::string> list;
-  for (const auto& [name, backend] : backends_) list.push_back(name);
-  return list;
-}
-
 std::vector<std::string> Mistakes::candidates(const Predicate& predicate) const {
   std::vector<std::string> names;
   for (const Condition& c : predicate.conditions) {

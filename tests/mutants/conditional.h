@@ -18,7 +18,6 @@ namespace attest::mutants {
 class Mistakes {
  public:
   Mistakes();
-  std::vector<std::string> names() const;
   /// Those that may matter where these options are set: the options themselves ignored, and what is wrong everywhere.
   std::vector<std::string> candidates(const Predicate& predicate) const;
   /// Those of `asked` that are caught on this case, made always.

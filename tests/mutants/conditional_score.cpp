@@ -6,12 +6,8 @@
 
 #include "harness/base/stopwatch.h"
 #include "harness/base/terminal.h"
-#include "harness/base/user_error.h"
 #include "harness/cases/suites.h"
-#include "harness/search/fuzz.h"
-#include "reference/options/case_line.h"
 #include "tests/mutants/conditional.h"
-#include "tests/mutants/mutant.h"
 
 namespace attest::mutants {
 namespace {
@@ -49,23 +45,6 @@ void print_row(const std::string& name, std::size_t cases, const std::vector<Mut
   std::fflush(stdout);
 }
 
-/// The fuzzer on the correct kernel: until a mutant shows it answers as that kernel does, so the cases are those that
-/// the fuzzer would have tried on the mutant.
-void fuzz_all(const ConditionalSettings& settings, const std::vector<MutantSet>& sets, Mistakes& mistakes) {
-  std::vector<Problem> tried;
-  FuzzSettings fuzzing;
-  fuzzing.seconds = settings.fuzz_seconds;
-  fuzzing.seed = 1;
-  fuzzing.watch = [&](const Problem& problem) { tried.push_back(problem); };
-  const auto example = example_entry().make({1, ""});
-  fuzz(*example, fuzzing, [](const FuzzResult&) {});
-  Judge judge = judge_of(sets, mistakes);
-  const double seconds = timed([&] {
-    for (const Problem& problem : tried) judge.look_at(case_from_line(print_case(problem)));
-  });
-  print_row(fmt::format("fuzz {:.0f} s", settings.fuzz_seconds), tried.size(), sets, judge, seconds);
-}
-
 }  // namespace
 
 void score_conditional(const ConditionalSettings& settings) {
@@ -81,10 +60,6 @@ void score_conditional(const ConditionalSettings& settings) {
   fmt::print("\n{:<14} {:>7}", "caught by", "cases");
   for (const MutantSet& set : sets) fmt::print(" {:>23}", set.name);
   fmt::print(" {:>8}\n", "seconds");
-  if (settings.fuzz_seconds > 0) {
-    fuzz_all(settings, sets, mistakes);
-    return;
-  }
   Judge judge = judge_of(sets, mistakes);
   for (const std::string& suite : settings.suites) {
     const std::vector<Case> cases = load_suite(find_suite(suite));

@@ -1,4 +1,4 @@
-// attest mutants --conditional: how many conditional mutants each suite catches, or the fuzzer.
+// attest mutants --conditional: how many conditional mutants each suite catches.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,6 @@ struct ConditionalSettings {
   std::vector<std::string> suites = {"matrix", "large"};
   std::size_t sample = 1000;     ///< mutants of each set
   std::uint64_t seed = 7777777;  ///< of the random ones; no generator of suites ever saw it
-  double fuzz_seconds = 0;       ///< above 0: the fuzzer instead of suites
   bool verbose = false;          ///< what survived
 };
 

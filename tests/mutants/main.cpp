@@ -22,7 +22,6 @@
 #include "harness/page/kill_table.h"
 #include "tests/faulty/faulty.h"
 #include "tests/mutants/conditional_score.h"
-#include "tests/mutants/distinguishing.h"
 #include "tests/mutants/equivalent.h"
 #include "tests/mutants/kill_table.h"
 #include "tests/mutants/mutants.h"
@@ -200,19 +199,12 @@ int run(int argc, char** argv) {
   app.add_option("--tolerances", by_tolerance, "suites (a,b) to compare the bound with the tolerances of others on");
   ConditionalSettings conditions;
   bool conditional = false;
-  std::string distinguishing, known;
   std::string suites = "matrix,large";
   app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
   app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
-  app.add_option("--distinguishing", distinguishing,
-                 "lines for the classes or pairs in which --suites show some mistake nowhere")
-      ->check(CLI::IsMember({"singles", "pairs"}));
-  app.add_option("--known", known, "with --distinguishing: a file that keeps what cases show for the next run");
   app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", conditions.seed, "with --conditional: of the random conditions");
-  app.add_option("--fuzz", conditions.fuzz_seconds,
-                 "with --conditional: the fuzzer for so many seconds, and no suites");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -224,10 +216,6 @@ int run(int argc, char** argv) {
   }
   if (!by_tolerance.empty()) {
     tolerances(by_tolerance);
-    return 0;
-  }
-  if (!distinguishing.empty()) {
-    print_distinguishing(distinguishing == "pairs", split_names(suites), conditions.seed + 1, known);
     return 0;
   }
   if (conditional) {

@@ -37,6 +37,7 @@ ninja -C "$work/around/build" -t commands check_mine >"$work/log"  # compiling a
 grep -qE 'ATTEST_INSTALLED_DATA=.*/around/build/attest/share/attest.* -c .*/installed_data.cpp' "$work/log" &&
   grep -qE 'undefined=attest_installed_data.* -o check_mine' "$work/log" || { echo "a project around attest is not told where its data lie" >&2; exit 1; }
 [ -f "$work/around/build/attest/share/attest/cases/smoke.cases" ]
+ninja -C "$work/around/build" --quiet CMakeFiles/check_mine.dir/check_mine.cpp.o
 
 rm -rf "$work/around"
 mv "$work/built" "$work/prefix"
@@ -61,12 +62,14 @@ mv "$work/prefix/elsewhere" "$work/prefix/share"
 # A kernel of somebody else's, and every public header by itself.
 cp -r "$here/consumer" "$work/consumer"
 cd "$work/consumer"
-cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DATTEST_DOCUMENTS="$work/prefix/share/doc/attest" \
+  -DCMAKE_BUILD_TYPE=Release >/dev/null
 ninja -C build --quiet
 build/check_mine check "seq=33x65 dim=40" "seq=64 dim=64 fill=spread(88)"
 build/check_mine check --suite smoke --filter 'mine seq=[1-9][0-9x]* dim=[0-9]+$'
 build/check_through_library check --suite smoke --filter 'mine seq=[1-9][0-9x]* dim=[0-9]+$'
-cmake -S . -B build_renamed -G Ninja -DCMAKE_PREFIX_PATH="$work/renamed" -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake -S . -B build_renamed -G Ninja -DCMAKE_PREFIX_PATH="$work/renamed" -DATTEST_DOCUMENTS="$work/renamed/data/doc/attest" \
+  -DCMAKE_BUILD_TYPE=Release >/dev/null
 ninja -C build_renamed --quiet check_mine
 build_renamed/check_mine list suites | grep '^smoke '
 headers=$(grep -c '^| `harness/[a-z_/]*\.h` |' "$1/harness/README.md")

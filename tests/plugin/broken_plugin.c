@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attest_plugin.h"
+#include <attest/attest_plugin.h>
 
 #if defined BREAK_MISSING_SYMBOL
 void nobody_has_this(void);

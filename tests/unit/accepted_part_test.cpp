@@ -4,6 +4,7 @@
 #include "harness/cases/random_case.h"
 #include "harness/search/fuzz.h"
 #include "reference/options/options.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -34,28 +35,20 @@ TEST(AcceptedPart, SizesGiveWayToUsualOnes) {
 }
 
 /// The correct kernel, for f32 without a mask, a window or other operators alone.
-class Little : public Backend {
+class Little : public faulty::BackendAround {
  public:
-  explicit Little(Backend& whole) : whole_(whole) {}
-  Identity identity() const override { return whole_.identity(); }
-  int contract() const override { return 3; }
+  using BackendAround::BackendAround;
   std::optional<Refusal> refuse(const Call& call) const override {
     if (const auto other = refuse_other_operators(call)) return other;
     if (call.dtype != DType::f32) return Refusal{"f32 alone"};
     if (call.key_dim % 8 != 0) return Refusal{"dim: whole vectors alone"};
     if (call.mask || call.blocks || call.lengths || call.page_size) return Refusal{"no masks"};
-    return whole_.refuse(call);
+    return BackendAround::refuse(call);
   }
-  Arithmetic arithmetic(const Call& call) const override { return whole_.arithmetic(call); }
-  std::unique_ptr<Plan> prepare(const Call& call) override { return whole_.prepare(call); }
-
- private:
-  Backend& whole_;
 };
 
 TEST(AcceptedPart, AFuzzerOfALittleBackendIsHardlyEverRefused) {
-  const BackendSet backends(faulty::faulty_backends(), {"correct"}, {1, ""});
-  Little little(*backends.all().front());
+  Little little(faulty::faulty_backends().front().make({1, ""}));
   FuzzSettings settings;
   settings.seconds = 60;
   settings.count = 200;

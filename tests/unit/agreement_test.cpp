@@ -6,19 +6,11 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "tests/unit/complaint.h"
 #include "tests/unit/thread_ranks.h"
 
 namespace attest {
 namespace {
-
-std::string message_of(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const CommonError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Agreement, AStepOfOneProcessIsTheStepAlone) {
   int taken = 0;
@@ -30,7 +22,7 @@ TEST(Agreement, AStepOfOneProcessIsTheStepAlone) {
 TEST(Agreement, WhatFailsOnOneRankFailsOnAll) {
   std::atomic<int> told{0};
   on_ranks(3, [&](Ranks& ranks) {
-    const std::string message = message_of([&] {
+    const std::string message = complaint<CommonError>([&] {
       take_together(&ranks, [&] {
         if (ranks.rank() == 2) throw UserError("a.cases: can't be read");
       });
@@ -44,14 +36,15 @@ TEST(Agreement, WhatFailsOnOneRankFailsOnAll) {
 
 TEST(Agreement, WhatFailsOnRank0IsItsOwnMessage) {
   on_ranks(2, [](Ranks& ranks) {
-    EXPECT_EQ(message_of([&] { take_together(&ranks, [] { throw UserError("a\xff.cases"); }); }), "a\xff.cases");
+    EXPECT_EQ(complaint<CommonError>([&] { take_together(&ranks, [] { throw UserError("a\xff.cases"); }); }),
+              "a\xff.cases");
   });
 }
 
 TEST(Agreement, FactsMustBeTheSame) {
   on_ranks(2, [](Ranks& ranks) {
-    EXPECT_EQ(message_of([&] { require_same(ranks, {{"cases", "1"}, {"words", "2"}}, {}); }), "");
-    const std::string message = message_of([&] {
+    EXPECT_EQ(complaint<CommonError>([&] { require_same(ranks, {{"cases", "1"}, {"words", "2"}}, {}); }), "");
+    const std::string message = complaint<CommonError>([&] {
       require_same(ranks, {{"cases", "1"}, {"words", std::to_string(ranks.rank())}}, {{"words", "say the same"}});
     });
     EXPECT_NE(message.find("(1, 0)"), std::string::npos) << "the values: " << message;

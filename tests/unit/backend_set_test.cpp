@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -26,15 +27,6 @@ std::unique_ptr<Backend> no_device(const Context&) { throw BackendUnavailable("n
 
 const BackendEntry kRegistry[] = {
     {"here", make_nothing, ""}, {"deviceless", no_device, ""}, {"unbuilt", nullptr, "its library is missing"}};
-
-std::string complaint(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(BackendSet, WithoutNamesTakesThoseThatCanBeHad) {
   const BackendSet set(kRegistry, {}, {1, ""});

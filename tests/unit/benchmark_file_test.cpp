@@ -9,6 +9,7 @@
 
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/scratch_folder.h"
 
 namespace attest {
@@ -19,14 +20,9 @@ Samples samples_of(const std::string& benchmarks) {
   return read_samples(file, "file");
 }
 
-std::string complaint(const std::string& text) {
+std::string complaint_about(const std::string& text) {
   std::istringstream file(text);
-  try {
-    read_samples(file, "file");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { read_samples(file, "file"); });
 }
 
 TEST(BenchmarkFile, TimesAreMilliseconds) {
@@ -42,11 +38,11 @@ TEST(BenchmarkFile, TimesAreMilliseconds) {
 }
 
 TEST(BenchmarkFile, OfSomethingElseIsRefusedInOneSentence) {
-  EXPECT_EQ(complaint("{}"), "file: no benchmark file; `attest bench --json FILE` writes one");
-  EXPECT_EQ(complaint("nonsense"), "file: no benchmark file; `attest bench --json FILE` writes one");
-  EXPECT_EQ(complaint(R"({"benchmarks":[]})"), "file: no samples in it");
-  EXPECT_NE(complaint(R"({"benchmarks":[{"name":"eigen","real_time":0}]})"), "");
-  EXPECT_TRUE(complaint(R"({"benchmarks":[{"name":"eigen"}]})").starts_with("file: "));
+  EXPECT_EQ(complaint_about("{}"), "file: no benchmark file; `attest bench --json FILE` writes one");
+  EXPECT_EQ(complaint_about("nonsense"), "file: no benchmark file; `attest bench --json FILE` writes one");
+  EXPECT_EQ(complaint_about(R"({"benchmarks":[]})"), "file: no samples in it");
+  EXPECT_NE(complaint_about(R"({"benchmarks":[{"name":"eigen","real_time":0}]})"), "");
+  EXPECT_TRUE(complaint_about(R"({"benchmarks":[{"name":"eigen"}]})").starts_with("file: "));
   EXPECT_THROW(read_samples(std::filesystem::path("missing.json")), UserError);
 }
 
@@ -128,12 +124,8 @@ TEST(BenchmarkFile, ASchemaThatIsNoneIsNotCalledNewer) {
 }
 
 TEST(BenchmarkFile, ANewerSchemaIsRefusedInOneLine) {
-  try {
-    read(R"("schema":"5")", {R"("real_time":2)"});
-    ADD_FAILURE() << "accepted";
-  } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "a file: schema 5 of a newer attest; this one reads up to 4");
-  }
+  EXPECT_EQ(complaint([] { read(R"("schema":"5")", {R"("real_time":2)"}); }),
+            "a file: schema 5 of a newer attest; this one reads up to 4");
 }
 
 }  // namespace

@@ -4,32 +4,28 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/faulty/around.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
 
 /// The example backend, one element of whose result moves by a rounding when `moves` says so.
-class Wavering : public Backend {
+class Wavering : public faulty::BackendAround {
  public:
   explicit Wavering(std::function<bool(const Call&)> moves)
-      : set_(registered_backends(), {"example"}, {1, ""}), moves_(std::move(moves)) {}
-  Identity identity() const override { return honest().identity(); }
-  int contract() const override { return honest().contract(); }
-  Arithmetic arithmetic(const Call& p) const override { return honest().arithmetic(p); }
+      : BackendAround(faulty::make_example()), moves_(std::move(moves)) {}
   std::unique_ptr<Plan> prepare(const Call& p) override {
-    return std::make_unique<WaveringPlan>(honest().prepare(p), [this, p] { return moves_(p); });
+    return std::make_unique<WaveringPlan>(inner_->prepare(p), [this, p] { return moves_(p); });
   }
 
  private:
-  class WaveringPlan : public Plan {
+  class WaveringPlan : public faulty::PlanAround {
    public:
     WaveringPlan(std::unique_ptr<Plan> plan, std::function<bool()> moves)
-        : plan_(std::move(plan)), moves_(std::move(moves)) {}
-    void upload(const Inputs& inputs) override { plan_->upload(inputs); }
-    void run() override { plan_->run(); }
+        : PlanAround(std::move(plan)), moves_(std::move(moves)) {}
     void download(const Outputs& outputs) override {
-      plan_->download(outputs);
+      PlanAround::download(outputs);
       if (!moves_()) return;
       const MutableTensor& o = outputs.out();
       const std::int64_t last = o.offset(o.shape[0] - 1, 0, 0, 0);
@@ -37,11 +33,8 @@ class Wavering : public Backend {
     }
 
    private:
-    std::unique_ptr<Plan> plan_;
     std::function<bool()> moves_;
   };
-  Backend& honest() const { return *set_.all().front(); }
-  BackendSet set_;
   std::function<bool(const Call&)> moves_;
 };
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/operators/head_reference.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -64,13 +65,8 @@ std::vector<float> numbers(std::int64_t count, int salt) {
   return list;
 }
 
-std::string complaint(const FileWriter& file) {
-  try {
-    case_from_file(file.write());
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string complaint_about(const FileWriter& file) {
+  return complaint([&] { case_from_file(file.write()); });
 }
 
 /// Two sequences of 2 and 3 queries, 4 and 1 keys; 2 heads over 1, dim 2.
@@ -114,14 +110,14 @@ TEST(FileCases, PackedSequencesAreTheirParts) {
 }
 
 TEST(FileCases, CumulativeLengthsAreChecked) {
-  EXPECT_NE(complaint(packed({0, 3, 2, 5}, {0, 4, 5, 5})).find("cu_seqlens_q"), std::string::npos);
-  EXPECT_NE(complaint(packed({0, 2, 5}, {0, 4, 6})).find("cu_seqlens_k"), std::string::npos);
-  EXPECT_NE(complaint(packed({0, 2, 4}, {0, 4, 5})), "");
-  EXPECT_NE(complaint(packed({1, 2, 5}, {0, 4, 5})), "");
-  EXPECT_NE(complaint(packed({0, 5}, {0, 4, 5})).find("cu_seqlens_q [2]"), std::string::npos);
+  EXPECT_NE(complaint_about(packed({0, 3, 2, 5}, {0, 4, 5, 5})).find("cu_seqlens_q"), std::string::npos);
+  EXPECT_NE(complaint_about(packed({0, 2, 5}, {0, 4, 6})).find("cu_seqlens_k"), std::string::npos);
+  EXPECT_NE(complaint_about(packed({0, 2, 4}, {0, 4, 5})), "");
+  EXPECT_NE(complaint_about(packed({1, 2, 5}, {0, 4, 5})), "");
+  EXPECT_NE(complaint_about(packed({0, 5}, {0, 4, 5})).find("cu_seqlens_q [2]"), std::string::npos);
   FileWriter without = packed({0, 2, 5}, {0, 4, 5});
   without.metadata("options", "lengths=1,1");
-  EXPECT_NE(complaint(without), "");
+  EXPECT_NE(complaint_about(without), "");
 }
 
 /// Three pages of 2 rows; sequence 0 has 3 keys in pages 2 and 0, sequence 1 has 2 keys in page 2.
@@ -155,12 +151,12 @@ TEST(FileCases, PagesAreReadThroughTheTable) {
 }
 
 TEST(FileCases, PageTablesAreChecked) {
-  EXPECT_NE(complaint(paged({2, 3, 2, 0}, "")).find("page_table[0,1] = 3"), std::string::npos);
-  EXPECT_NE(complaint(paged({2, 0, -1, 0}, "lengths=3,2")).find("page_table[1,0] = -1"), std::string::npos);
-  EXPECT_NE(complaint(paged({2, 0, 2, 0}, "paged=1")), "");
+  EXPECT_NE(complaint_about(paged({2, 3, 2, 0}, "")).find("page_table[0,1] = 3"), std::string::npos);
+  EXPECT_NE(complaint_about(paged({2, 0, -1, 0}, "lengths=3,2")).find("page_table[1,0] = -1"), std::string::npos);
+  EXPECT_NE(complaint_about(paged({2, 0, 2, 0}, "paged=1")), "");
   FileWriter file = paged({2, 0, 2, 0}, "");
   file.add("page_table", {1, 4}, std::vector<std::int32_t>{0, 1, 2, 0});
-  EXPECT_NE(complaint(file), "");
+  EXPECT_NE(complaint_about(file), "");
 }
 
 /// Two sequences with 2 and 1 cached keys and a new one each.
@@ -196,11 +192,12 @@ TEST(FileCases, EachSequenceHasItsOwnCachedKeys) {
 }
 
 TEST(FileCases, CachedLengthsAreChecked) {
-  EXPECT_NE(complaint(cached({2, 3})).find("past_lengths[1] = 3"), std::string::npos) << complaint(cached({2, 3}));
-  EXPECT_NE(complaint(cached({2, -1})).find("past_lengths[1] = -1"), std::string::npos);
-  EXPECT_NE(complaint(cached({1, 1})).find("cut past_k"), std::string::npos);
-  EXPECT_NE(complaint(cached({2, 1, 0})).find("past_lengths [3]"), std::string::npos);
-  EXPECT_EQ(complaint(cached({2, 2})), "");
+  EXPECT_NE(complaint_about(cached({2, 3})).find("past_lengths[1] = 3"), std::string::npos)
+      << complaint_about(cached({2, 3}));
+  EXPECT_NE(complaint_about(cached({2, -1})).find("past_lengths[1] = -1"), std::string::npos);
+  EXPECT_NE(complaint_about(cached({1, 1})).find("cut past_k"), std::string::npos);
+  EXPECT_NE(complaint_about(cached({2, 1, 0})).find("past_lengths [3]"), std::string::npos);
+  EXPECT_EQ(complaint_about(cached({2, 2})), "");
 }
 
 TEST(FileCases, TensorsKeepTheTypesThatTheyHave) {
@@ -226,12 +223,12 @@ TEST(FileCases, StatesAndDecaysMustFit) {
   file.add("k", {1, 1, 2, 2}, numbers(4, 2));
   file.add("v", {1, 1, 2, 3}, numbers(6, 3));
   file.metadata("options", "op=gated state");
-  EXPECT_NE(complaint(file).find("decay"), std::string::npos) << complaint(file);
+  EXPECT_NE(complaint_about(file).find("decay"), std::string::npos) << complaint_about(file);
   file.add("decay", {1, 1, 2, 2}, numbers(4, 4));
   file.add("past_state", {1, 1, 3, 2}, numbers(6, 5));
-  EXPECT_NE(complaint(file).find("past_state [1,1,3,2]"), std::string::npos) << complaint(file);
+  EXPECT_NE(complaint_about(file).find("past_state [1,1,3,2]"), std::string::npos) << complaint_about(file);
   file.add("past_state", {1, 1, 2, 3}, numbers(6, 5));
-  EXPECT_EQ(complaint(file), "");
+  EXPECT_EQ(complaint_about(file), "");
 }
 
 TEST(FileCases, WhatAFileSaysOfItselfHoldsNoControlCharacters) {

@@ -7,17 +7,13 @@
 
 #include "harness/base/data_folder.h"
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
 
-std::string complaint(const std::string& line, const std::string& where) {
-  try {
-    case_from_line(line, where);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string complaint_about(const std::string& line, const std::string& where) {
+  return complaint([&] { case_from_line(line, where); });
 }
 
 TEST(Case, OfALineIsItsCanonicalForm) {
@@ -30,9 +26,10 @@ TEST(Case, OfALineIsItsCanonicalForm) {
 }
 
 TEST(Case, AMistakeIsMarkedAtItsColumn) {
-  EXPECT_EQ(complaint("seq=4 dim=0", "").find("case line, column 11: "), 0u) << complaint("seq=4 dim=0", "");
-  EXPECT_NE(complaint("seq=4 dim=0", "").find("(\"seq=4 dim= >>0\")"), std::string::npos);
-  EXPECT_EQ(complaint("seq=4", "mine.cases:3").find("mine.cases:3: case line, column "), 0u);
+  EXPECT_EQ(complaint_about("seq=4 dim=0", "").find("case line, column 11: "), 0u)
+      << complaint_about("seq=4 dim=0", "");
+  EXPECT_NE(complaint_about("seq=4 dim=0", "").find("(\"seq=4 dim= >>0\")"), std::string::npos);
+  EXPECT_EQ(complaint_about("seq=4", "mine.cases:3").find("mine.cases:3: case line, column "), 0u);
 }
 
 TEST(Case, AnArgumentIsALineOrAFile) {

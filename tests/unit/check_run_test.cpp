@@ -6,6 +6,7 @@
 
 #include "harness/base/machine.h"
 #include "harness/report/verdict_json.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/scratch_folder.h"
@@ -111,21 +112,14 @@ TEST(CheckRun, AFilterSeesBackendAndLine) {
 
 /// The example, which says that it adds up in float64. Of every type but f64 this is false; in bf16, which rounds the
 /// result more than the sums, no case of `smoke` fails for it.
-class SaysWide : public Backend {
+class SaysWide : public faulty::BackendAround {
  public:
-  Identity identity() const override { return {"says_wide", "a test", "CPU, 1 thread"}; }
-  int contract() const override { return own().contract(); }
-  std::optional<Refusal> refuse(const Call& call) const override { return own().refuse(call); }
+  SaysWide() : BackendAround({"says_wide", "a test", "CPU, 1 thread"}, faulty::make_example()) {}
   Arithmetic arithmetic(const Call& call) const override {
-    Arithmetic a = own().arithmetic(call);
+    Arithmetic a = BackendAround::arithmetic(call);
     a.accumulator = a.stored_weights = a.stored_scores = DType::f64;
     return a;
   }
-  std::unique_ptr<Plan> prepare(const Call& call) override { return own().prepare(call); }
-
- private:
-  Backend& own() const { return *set_.all().front(); }
-  BackendSet set_ = example();
 };
 
 TEST(CheckRun, SaysNothingOfStatementsOfABackendWithFailingCases) {

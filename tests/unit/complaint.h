@@ -8,10 +8,11 @@
 namespace attest {
 
 /// What call() says against what it was given; "" where it takes it.
+template <class Error = UserError>
 std::string complaint(const auto& call) {
   try {
     call();
-  } catch (const UserError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "";

@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
-#include "harness/cases/random_case.h"
+#include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/probe/probe.h"
 #include "tests/emulator/accusations.h"
 #include "tests/emulator/declarations.h"
@@ -64,20 +63,6 @@ TEST(Emulator, IsNeverAccusedByAProbeWithAnyStatementAlone) {
   }
 }
 
-// 2,000 lines are the test `emulator`, 50,000 are for `emulate 50000 7`.
-TEST(Emulator, IsNeverAccusedOnRandomLines) {
-  Random random(2024);
-  int lines = 0;
-  for (int n = 0; lines < (kSanitized ? 50 : 300); ++n) {
-    const Problem problem = random_softmax_case(random);
-    if (random_case_cost(problem) > kLineCost / 4) continue;
-    ++lines;
-    const Emulated emulated = random_declaration(random, problem.dtype);
-    const Accusations found = accuse(emulated, print_case(problem), n % 60 == 0);
-    EXPECT_TRUE(found.list.empty()) << joined_lines(found.list);
-  }
-}
-
 std::vector<double> results(const Emulated& emulated, const std::string& line) {
   EmulatorBackend backend(emulated);
   const Problem problem = parse_case(line);
@@ -103,89 +88,52 @@ TEST(Emulator, EveryStatementChangesItsBits) {
 /// One statement that is true of the emulator and missing from, or added to, what it declares.
 struct Untruth {
   const char* name;
-  std::function<void(Arithmetic&)> truth;  ///< what it does
-  std::function<void(Arithmetic&)> said;   ///< changes that to what it declares
+  const char* truth;  ///< what it does, as fields of JSON
+  const char* said;   ///< what it declares otherwise
 };
+
+Arithmetic with(const Arithmetic& arithmetic, const char* fields) {
+  Json json = arithmetic;
+  json.merge_patch(Json::parse(fields));
+  return json.get<Arithmetic>();
+}
 
 Emulated emulated_with(const Untruth& untruth, std::uint64_t seed) {
   Emulated e;
-  e.does = plain_arithmetic(DType::f32);
-  untruth.truth(e.does);
-  e.says = e.does;
-  untruth.said(e.says);
+  e.does = with(plain_arithmetic(DType::f32), untruth.truth);
+  e.says = with(e.does, untruth.said);
   e.seed = seed;
   return e;
 }
 
-const std::vector<Untruth>& left_out() {
-  static const auto nothing = [](Arithmetic&) {};
-  static const std::vector<Untruth> list = {
-      {"accumulator", nothing, [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; }},
-      {"stored_weights f16", [](Arithmetic& a) { a.stored_weights = DType::f16; },
-       [](Arithmetic& a) { a.stored_weights = DType::f32; }},
-      {"stored_weights bf16", [](Arithmetic& a) { a.stored_weights = DType::bf16; },
-       [](Arithmetic& a) { a.stored_weights = DType::f16; }},
-      {"exp_ulps", [](Arithmetic& a) { a.exp_ulps = 20; }, [](Arithmetic& a) { a.exp_ulps = 2; }},
-      {"log_ulps", [](Arithmetic& a) { a.log_ulps = 20; }, [](Arithmetic& a) { a.log_ulps = 2; }},
-      {"tanh_ulps", [](Arithmetic& a) { a.tanh_ulps = 20; }, [](Arithmetic& a) { a.tanh_ulps = 2; }},
-      {"base2", [](Arithmetic& a) { a.base2 = true; }, [](Arithmetic& a) { a.base2 = false; }},
-      {"scale folded",
-       [](Arithmetic& a) {
-         a.base2 = true;
-         a.scale = ScalePlacement::folded_log2e;
-       },
-       [](Arithmetic& a) { a.scale = ScalePlacement::score; }},
-      {"scale split", [](Arithmetic& a) { a.scale = ScalePlacement::split_root; },
-       [](Arithmetic& a) { a.scale = ScalePlacement::score; }},
-      {"division reciprocal", [](Arithmetic& a) { a.division = Division::reciprocal; },
-       [](Arithmetic& a) { a.division = Division::ieee; }},
-      {"division opencl", [](Arithmetic& a) { a.division = Division::opencl_division; },
-       [](Arithmetic& a) { a.division = Division::reciprocal; }},
-      {"key_block", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.key_block = 0; }},
-      {"key_block, smaller", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.key_block = 64; }},
-      {"lazy_threshold",
-       [](Arithmetic& a) {
-         a.key_block = 16;
-         a.lazy_threshold = 5.545;
-       },
-       [](Arithmetic& a) { a.lazy_threshold = 0; }},
-      {"normalised_before_storage", [](Arithmetic& a) { a.normalised_before_storage = true; },
-       [](Arithmetic& a) { a.normalised_before_storage = false; }},
-      {"stored_scores f16",
-       [](Arithmetic& a) {
-         a.stored_scores = DType::f16;
-         a.score_stores = 1;
-       },
-       [](Arithmetic& a) { a.score_stores = 0; }},
-      {"stored_scores bf16",
-       [](Arithmetic& a) {
-         a.stored_scores = DType::bf16;
-         a.score_stores = 1;
-       },
-       [](Arithmetic& a) { a.stored_scores = DType::f16; }},
-      {"score_stores",
-       [](Arithmetic& a) {
-         a.stored_scores = DType::f16;
-         a.score_stores = 2;
-       },
-       [](Arithmetic& a) { a.score_stores = 1; }},
-      {"sum_of_stored",
-       [](Arithmetic& a) {
-         a.stored_weights = DType::f16;
-         a.sum_of_stored = true;
-       },
-       [](Arithmetic& a) { a.sum_of_stored = false; }},
-      {"flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; }, [](Arithmetic& a) { a.flush_to_zero = false; }},
-      {"fused_log2e", [](Arithmetic& a) { a.fused_log2e = true; }, [](Arithmetic& a) { a.fused_log2e = false; }},
-      {"no_maximum", [](Arithmetic& a) { a.no_maximum = true; }, [](Arithmetic& a) { a.no_maximum = false; }},
-      {"weights_from_lse", [](Arithmetic& a) { a.weights_from_lse = true; },
-       [](Arithmetic& a) { a.weights_from_lse = false; }},
-  };
-  return list;
-}
+constexpr Untruth kLeftOut[] = {
+    {"accumulator", R"({})", R"({"accumulator":"f64","stored_weights":"f64","stored_scores":"f64"})"},
+    {"stored_weights f16", R"({"stored_weights":"f16"})", R"({"stored_weights":"f32"})"},
+    {"stored_weights bf16", R"({"stored_weights":"bf16"})", R"({"stored_weights":"f16"})"},
+    {"exp_ulps", R"({"exp_ulps":20})", R"({"exp_ulps":2})"},
+    {"log_ulps", R"({"log_ulps":20})", R"({"log_ulps":2})"},
+    {"tanh_ulps", R"({"tanh_ulps":20})", R"({"tanh_ulps":2})"},
+    {"base2", R"({"base2":true})", R"({"base2":false})"},
+    {"scale folded", R"({"base2":true,"scale":"folded_log2e"})", R"({"scale":"score"})"},
+    {"scale split", R"({"scale":"split_root"})", R"({"scale":"score"})"},
+    {"division reciprocal", R"({"division":"reciprocal"})", R"({"division":"ieee"})"},
+    {"division opencl", R"({"division":"opencl_division"})", R"({"division":"reciprocal"})"},
+    {"key_block", R"({"key_block":16})", R"({"key_block":0})"},
+    {"key_block, smaller", R"({"key_block":16})", R"({"key_block":64})"},
+    {"lazy_threshold", R"({"key_block":16,"lazy_threshold":5.545})", R"({"lazy_threshold":0})"},
+    {"normalised_before_storage", R"({"normalised_before_storage":true})", R"({"normalised_before_storage":false})"},
+    {"stored_scores f16", R"({"stored_scores":"f16","score_stores":1})", R"({"score_stores":0})"},
+    {"stored_scores bf16", R"({"stored_scores":"bf16","score_stores":1})", R"({"stored_scores":"f16"})"},
+    {"score_stores", R"({"stored_scores":"f16","score_stores":2})", R"({"score_stores":1})"},
+    {"sum_of_stored", R"({"stored_weights":"f16","sum_of_stored":true})", R"({"sum_of_stored":false})"},
+    {"flush_to_zero", R"({"flush_to_zero":true})", R"({"flush_to_zero":false})"},
+    {"fused_log2e", R"({"fused_log2e":true})", R"({"fused_log2e":false})"},
+    {"no_maximum", R"({"no_maximum":true})", R"({"no_maximum":false})"},
+    {"weights_from_lse", R"({"weights_from_lse":true})", R"({"weights_from_lse":false})"},
+};
 
 TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {
-  for (const Untruth& untruth : left_out()) {
+  for (const Untruth& untruth : kLeftOut) {
     const Emulated e = emulated_with(untruth, 4);
     std::vector<std::string> accusations = accused_by_probes(e);
     if (accusations.empty()) accusations = accusations_on_lines(e, DType::f32);
@@ -193,44 +141,30 @@ TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {
   }
 }
 
-const std::vector<Untruth>& too_wide() {
-  static const auto nothing = [](Arithmetic&) {};
-  static const std::vector<Untruth> list = {
-      {"accumulator", [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f64; },
-       [](Arithmetic& a) { a.accumulator = a.stored_weights = a.stored_scores = DType::f32; }},
-      {"stored_weights", nothing, [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
-      {"stored_weights", [](Arithmetic& a) { a.stored_weights = DType::f16; },
-       [](Arithmetic& a) { a.stored_weights = DType::bf16; }},
-      {"exp_ulps", nothing, [](Arithmetic& a) { a.exp_ulps = 20; }},
-      {"log_ulps", nothing, [](Arithmetic& a) { a.log_ulps = 20; }},
-      {"tanh_ulps", nothing, [](Arithmetic& a) { a.tanh_ulps = 20; }},
-      {"base2", nothing, [](Arithmetic& a) { a.base2 = true; }},
-      {"scale", nothing, [](Arithmetic& a) { a.scale = ScalePlacement::split_root; }},
-      {"division", nothing, [](Arithmetic& a) { a.division = Division::reciprocal; }},
-      {"key_block", nothing, [](Arithmetic& a) { a.key_block = 16; }},
-      {"key_block", [](Arithmetic& a) { a.key_block = 64; }, [](Arithmetic& a) { a.key_block = 8; }},
-      {"lazy_threshold", [](Arithmetic& a) { a.key_block = 16; }, [](Arithmetic& a) { a.lazy_threshold = 8; }},
-      {"normalised_before_storage", nothing, [](Arithmetic& a) { a.normalised_before_storage = true; }},
-      {"fused_log2e", nothing, [](Arithmetic& a) { a.fused_log2e = true; }},
-      {"no_maximum", nothing, [](Arithmetic& a) { a.no_maximum = true; }},
-      {"weights_from_lse", nothing, [](Arithmetic& a) { a.weights_from_lse = true; }},
-      {"stored_scores", nothing,
-       [](Arithmetic& a) {
-         a.stored_scores = DType::f16;
-         a.score_stores = 1;
-       }},
-      {"stored_scores",
-       [](Arithmetic& a) {
-         a.stored_scores = DType::f16;
-         a.score_stores = 1;
-       },
-       [](Arithmetic& a) { a.score_stores = 9; }},
-  };
-  return list;
-}
+constexpr Untruth kTooWide[] = {
+    {"accumulator", R"({"accumulator":"f64","stored_weights":"f64","stored_scores":"f64"})",
+     R"({"accumulator":"f32","stored_weights":"f32","stored_scores":"f32"})"},
+    {"stored_weights", R"({})", R"({"stored_weights":"bf16"})"},
+    {"stored_weights", R"({"stored_weights":"f16"})", R"({"stored_weights":"bf16"})"},
+    {"exp_ulps", R"({})", R"({"exp_ulps":20})"},
+    {"log_ulps", R"({})", R"({"log_ulps":20})"},
+    {"tanh_ulps", R"({})", R"({"tanh_ulps":20})"},
+    {"base2", R"({})", R"({"base2":true})"},
+    {"scale", R"({})", R"({"scale":"split_root"})"},
+    {"division", R"({})", R"({"division":"reciprocal"})"},
+    {"key_block", R"({})", R"({"key_block":16})"},
+    {"key_block", R"({"key_block":64})", R"({"key_block":8})"},
+    {"lazy_threshold", R"({"key_block":16})", R"({"lazy_threshold":8})"},
+    {"normalised_before_storage", R"({})", R"({"normalised_before_storage":true})"},
+    {"fused_log2e", R"({})", R"({"fused_log2e":true})"},
+    {"no_maximum", R"({})", R"({"no_maximum":true})"},
+    {"weights_from_lse", R"({})", R"({"weights_from_lse":true})"},
+    {"stored_scores", R"({})", R"({"stored_scores":"f16","score_stores":1})"},
+    {"stored_scores", R"({"stored_scores":"f16","score_stores":1})", R"({"score_stores":9})"},
+};
 
 TEST(Emulator, AnyStatementThatIsTooWideIsFoundOut) {
-  for (const Untruth& untruth : too_wide()) {
+  for (const Untruth& untruth : kTooWide) {
     EmulatorBackend backend(emulated_with(untruth, 4));
     bool found = false;
     for (const ProbedStatement& statement : probe_arithmetic(backend)) {
@@ -314,25 +248,11 @@ TEST(Emulator, MayLoseWhatALaggingMaximumShrinks) {
 
 TEST(Emulator, IsToldWhichStatementsTogetherWouldBeTrue) {
   const std::vector<std::pair<Untruth, std::string>> list = {
-      {{"P divided and stored",
-        [](Arithmetic& a) {
-          a.stored_weights = DType::bf16;
-          a.normalised_before_storage = true;
-        },
-        [](Arithmetic& a) {
-          a.stored_weights = DType::f32;
-          a.normalised_before_storage = false;
-        }},
+      {{"P divided and stored", R"({"stored_weights":"bf16","normalised_before_storage":true})",
+        R"({"stored_weights":"f32","normalised_before_storage":false})"},
        "stored_weights and normalised_before_storage, f32: f32, false; bf16, true"},
-      {{"stored twice",
-        [](Arithmetic& a) {
-          a.stored_weights = DType::f16;
-          a.sum_of_stored = true;
-        },
-        [](Arithmetic& a) {
-          a.stored_weights = DType::f32;
-          a.sum_of_stored = false;
-        }},
+      {{"stored twice", R"({"stored_weights":"f16","sum_of_stored":true})",
+        R"({"stored_weights":"f32","sum_of_stored":false})"},
        "stored_weights and sum_of_stored, f32: f32, false; f16, true"},
   };
   for (const auto& [untruth, told] : list) {
@@ -346,7 +266,7 @@ TEST(Emulator, IsToldWhichStatementsTogetherWouldBeTrue) {
 }
 
 TEST(Emulator, MayDeclareAFlushThatNeverHappens) {
-  const Untruth never = {"flush", [](Arithmetic&) {}, [](Arithmetic& a) { a.flush_to_zero = true; }};
+  const Untruth never = {"flush", "{}", R"({"flush_to_zero":true})"};
   EXPECT_TRUE(accused_by_probes(emulated_with(never, 4)).empty());
 }
 

@@ -9,17 +9,13 @@
 
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
 
 std::string message_of(const std::string& line) {
-  try {
-    parse_case(line);
-  } catch (const CaseError& error) {
-    return error.what();
-  }
-  return "";
+  return complaint<CaseError>([&] { parse_case(line); });
 }
 
 /// The tokens with what a case needs besides.

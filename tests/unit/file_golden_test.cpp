@@ -6,6 +6,7 @@
 #include <string>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -22,13 +23,8 @@ std::optional<Golden> golden_of(const std::map<std::string, std::string>& metada
   return read_golden(with_metadata(metadata), "file", {"q"});
 }
 
-std::string complaint(const std::map<std::string, std::string>& metadata) {
-  try {
-    golden_of(metadata);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string complaint_about(const std::map<std::string, std::string>& metadata) {
+  return complaint([&] { golden_of(metadata); });
 }
 
 TEST(FileGolden, IsWhatIsNoInput) {
@@ -53,13 +49,13 @@ TEST(FileGolden, OfAProducerHasItsArithmetic) {
 }
 
 TEST(FileGolden, WithoutASayingHowExactIsNone) {
-  EXPECT_NE(complaint({}), "");
-  EXPECT_NE(complaint({{"tolerance", "-1"}}), "");
-  EXPECT_NE(complaint({{"tolerance", "1e999"}}), "");
-  EXPECT_NE(complaint({{"tolerance", "1 "}}), "");
-  EXPECT_NE(complaint({{"producer", "by hand"}}), "");
-  EXPECT_NE(complaint({{"producer", "float32 accumulation, exp within -1 ulps"}}), "");
-  for (const char* key : {"tolerance", "producer"}) EXPECT_TRUE(complaint({{key, "?"}}).starts_with("file: "));
+  EXPECT_NE(complaint_about({}), "");
+  EXPECT_NE(complaint_about({{"tolerance", "-1"}}), "");
+  EXPECT_NE(complaint_about({{"tolerance", "1e999"}}), "");
+  EXPECT_NE(complaint_about({{"tolerance", "1 "}}), "");
+  EXPECT_NE(complaint_about({{"producer", "by hand"}}), "");
+  EXPECT_NE(complaint_about({{"producer", "float32 accumulation, exp within -1 ulps"}}), "");
+  for (const char* key : {"tolerance", "producer"}) EXPECT_TRUE(complaint_about({{key, "?"}}).starts_with("file: "));
 }
 
 }  // namespace

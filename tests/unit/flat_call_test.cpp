@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/plugin/attest_plugin.hpp"
+#include "backends/plugin/attest/attest_plugin.hpp"
 #include "harness/cases/suites.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "backends/plugin/attest_plugin.hpp"
+#include "backends/plugin/attest/attest_plugin.hpp"
 #include "harness/backends/plugin/flat_call.h"
 #include "harness/cases/inputs.h"
 #include "harness/comparison/guarded_outputs.h"

@@ -5,25 +5,17 @@
 #include <utility>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
-
-std::string complaint_of(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
 
 constexpr const char* kNoPython =
     "there is no Python in this program; install attest for Python and say `python -m attest` in place of `attest`";
 
 TEST(ForeignBackends, AProgramWithoutAnInterpreterSaysSo) {
-  EXPECT_EQ(complaint_of([] { backends_in("python:mine:attention"); }), kNoPython);
-  EXPECT_EQ(complaint_of([] { make_foreign_backend("python:mine:attention", "attention", {}); }), kNoPython);
+  EXPECT_EQ(complaint([] { backends_in("python:mine:attention"); }), kNoPython);
+  EXPECT_EQ(complaint([] { make_foreign_backend("python:mine:attention", "attention", {}); }), kNoPython);
 }
 
 TEST(ForeignBackends, AnInterpreterIsGivenTheObjectWithoutItsPrefix) {
@@ -45,7 +37,7 @@ TEST(ForeignBackends, AnInterpreterIsGivenTheObjectWithoutItsPrefix) {
 }
 
 TEST(ForeignBackends, WhatIsNoObjectIsALibrary) {
-  EXPECT_NE(complaint_of([] { backends_in("/nowhere/libmine.so"); }), "");
+  EXPECT_NE(complaint([] { backends_in("/nowhere/libmine.so"); }), "");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "harness/base/interrupted.h"
 #include "harness/speed/timing/bench.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -18,12 +19,9 @@ namespace attest {
 namespace {
 
 /// Right until somebody says otherwise.
-class TiringBackend : public Backend {
+class TiringBackend : public faulty::BackendAround {
  public:
-  TiringBackend() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
-  Identity identity() const override { return {"tiring", "wrong after a while", "CPU"}; }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  TiringBackend() : BackendAround({"tiring", "", "CPU"}, faulty::faulty_backends().front().make({1, ""})) {}
   std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<TiringPlan>(inner_->prepare(p), tired);
   }
@@ -31,21 +29,17 @@ class TiringBackend : public Backend {
   std::atomic<bool> tired{false};
 
  private:
-  class TiringPlan : public Plan {
+  class TiringPlan : public faulty::PlanAround {
    public:
-    TiringPlan(std::unique_ptr<Plan> inner, const std::atomic<bool>& tired) : inner_(std::move(inner)), tired_(tired) {}
-    void upload(const Inputs& inputs) override { inner_->upload(inputs); }
+    TiringPlan(std::unique_ptr<Plan> inner, const std::atomic<bool>& tired)
+        : PlanAround(std::move(inner)), tired_(tired) {}
     void run() override {
       if (!tired_) inner_->run();
     }
-    void download(const Outputs& outputs) override { inner_->download(outputs); }
 
    private:
-    std::unique_ptr<Plan> inner_;
     const std::atomic<bool>& tired_;
   };
-
-  std::unique_ptr<Backend> inner_;
 };
 
 /// Does `at_fourth` before the fourth sample of six.

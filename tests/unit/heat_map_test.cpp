@@ -69,14 +69,6 @@ std::vector<std::string> fills_of(const pugi::xml_document& document, std::size_
   return fills;
 }
 
-TEST(HeatMaps, DarkerIsMoreAndHatchedIsNoValue) {
-  const auto document = read(draw_heat_maps({{{"one", {"a"}, {"b", "c", "d"}, {{0.1, 0.9, 0.5}}, {{0, 0, 1}}}}}));
-  const std::vector<std::string> fills = fills_of(document, 3);
-  const auto red = [](const std::string& fill) { return std::stoi(fill.substr(4)); };
-  EXPECT_GT(red(fills[0]), red(fills[1]));
-  EXPECT_EQ(fills[2], "url(#hidden)");
-}
-
 TEST(HeatMaps, WhatIsBeyondALimitIsCrossedAndWarm) {
   HeatMap map{"errors", {"0"}, {"0", "1", "2", "3"}, {{0.5, 1, 1.5, kInfinity}}, {{0, 0, 0, 0}}};
   map.limit = 1;

@@ -1,4 +1,4 @@
-// Dependencies point one way: every #include of the project against the tables of harness/README.md.
+// Dependencies point one way: every #include and import of the project against the tables of harness/README.md.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFolders[] = {"reference", "backends", "harness", "tests", "scripts"};
 
 /// A row of a table: where it stands for, and what sources there may include besides their own place.
 struct Row {
@@ -141,6 +144,52 @@ std::vector<std::string> includes_of(const fs::path& path) {
   return names;
 }
 
+/// The folders that Python finds modules in: those of its sources, and above packages.
+std::set<fs::path> module_folders(const fs::path& root) {
+  std::set<fs::path> folders;
+  for (const char* top : kFolders) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      if (entry.path().extension() != ".py") continue;
+      fs::path folder = entry.path().parent_path();
+      while (fs::exists(folder / "__init__.py")) folder = folder.parent_path();
+      folders.insert(folder);
+    }
+  }
+  return folders;
+}
+
+/// The project's files that a Python source imports. Modules of others lie in no folder of the project; of two of one
+/// name the one beside the source is meant.
+std::vector<std::string> imports_of(const fs::path& root, const fs::path& path, const std::set<fs::path>& folders) {
+  std::vector<fs::path> places = {path.parent_path()};
+  places.insert(places.end(), folders.begin(), folders.end());
+  std::vector<std::string> files;
+  const auto add = [&](std::string module) {
+    std::replace(module.begin(), module.end(), '.', '/');
+    for (const fs::path& place : places) {
+      for (const fs::path& file : {place / (module + ".py"), place / module / "__init__.py"}) {
+        if (!fs::exists(file)) continue;
+        files.push_back(fs::relative(file, root).generic_string());
+        return;
+      }
+    }
+  };
+  static const std::regex import_line(R"(^\s*import ([\w., ]+))"),
+      from_line(R"(^\s*from (\.*)([\w.]*) import \(?([\w, ]+))"), word(R"([\w.]+)");
+  for (const std::string& line : lines_of(path)) {
+    std::smatch found;
+    const bool whole = std::regex_search(line, found, import_line);
+    if (!whole && !std::regex_search(line, found, from_line)) continue;
+    const std::string names = found[whole ? 1 : 3], package = whole ? "" : found[2].str();
+    if (!package.empty()) add(package);
+    for (std::sregex_iterator name(names.begin(), names.end(), word), end; name != end; ++name) {
+      add(package.empty() ? name->str() : package + "." + name->str());  // "as other" names nothing that is there
+    }
+  }
+  return files;
+}
+
 /// A circle of a graph as "a -> b -> a"; empty when there is none.
 std::string circle_in(const std::map<std::string, std::set<std::string>>& graph) {
   std::set<std::string> done;
@@ -178,7 +227,8 @@ std::vector<std::string> layering_faults(const fs::path& root) {
   }
   std::set<std::string> unnamed;
   std::map<std::string, std::set<std::string>> places, headers;
-  for (const char* top : {"reference", "backends", "harness", "tests"}) {
+  const std::set<fs::path> folders = module_folders(root);
+  for (const char* top : kFolders) {
     if (!fs::exists(root / top)) continue;
     for (auto entries = fs::recursive_directory_iterator(root / top); entries != fs::end(entries); ++entries) {
       const fs::directory_entry& entry = *entries;
@@ -192,7 +242,9 @@ std::vector<std::string> layering_faults(const fs::path& root) {
           holds_modules(table, fs::path(path).parent_path().generic_string() + "/")) {
         faults.push_back(path + "/ has no row");
       }
-      if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+      const fs::path extension = entry.path().extension();
+      const bool python = extension == ".py";
+      if (extension != ".h" && extension != ".cpp" && !python) continue;
       const auto place = place_of(table, path);
       if (!place) {
         faults.push_back(path + " lies in no place that has a row");
@@ -200,7 +252,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
       }
       const auto& [own, row] = *place;
       if (holds_modules(table, own)) faults.push_back(path + " lies in no module");
-      for (const std::string& name : includes_of(entry.path())) {
+      for (const std::string& name : python ? imports_of(root, entry.path(), folders) : includes_of(entry.path())) {
         const fs::path beside = fs::path(path).parent_path() / name;
         const std::string to = fs::exists(root / name) ? name : beside.lexically_normal().generic_string();
         if (!fs::exists(root / to)) {
@@ -211,7 +263,7 @@ std::vector<std::string> layering_faults(const fs::path& root) {
         }
         const bool allowed = covers(own, to) || std::any_of(row->allowed.begin(), row->allowed.end(),
                                                             [&](const auto& a) { return covers(a, to); });
-        if (!allowed) faults.push_back(path + " includes " + to);
+        if (!allowed) faults.push_back(path + (python ? " imports " : " includes ") + to);
         if (const auto target = place_of(table, to); target && target->first != own) places[own].insert(target->first);
         if (path.ends_with(".h")) headers[path].insert(to);
       }
@@ -310,6 +362,23 @@ TEST_F(SmallProject, TheFourFoldersPointOneWay) {
         "harness/cases/d.cpp includes tests/helper.h\n"}) {
     EXPECT_NE(found.find(fault), std::string::npos) << fault << "was not found in:\n" << found;
   }
+}
+
+TEST_F(SmallProject, ImportsFollowTheTablesToo) {
+  write("harness/cli/attest/__init__.py", "import json\nfrom attest import _load\n");
+  write("harness/cli/attest/_load.py", "");
+  write("tests/python/kernels.py", "import attest\n");
+  write("backends/one/peer.py", "import two\n");
+  EXPECT_EQ(faults(), "");
+  write("harness/cli/attest/_load.py", "def load():\n    import json, kernels\n");
+  write("backends/one/peer.py", "from attest._load import load\n");
+  write("backends/two/two.py", "");
+  write("backends/one/other.py", "from two import (attention,\n");
+  EXPECT_EQ(faults(),
+            "backends/one/other.py imports backends/two/two.py\n"
+            "backends/one/peer.py imports harness/cli/attest/_load.py\n"
+            "circle: harness/cli/ -> tests/ -> harness/cli/\n"
+            "harness/cli/attest/_load.py imports tests/python/kernels.py\n");
 }
 
 TEST_F(SmallProject, ARoomWithoutARowAndARowWithoutARoomAreFound) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/speed/timing/timed_plan.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -11,21 +12,18 @@ namespace attest {
 namespace {
 
 /// Right; and keeps in mind which of its runs were followed by a download.
-class Watching : public Backend {
+class Watching : public faulty::BackendAround {
  public:
-  Watching() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
-  Identity identity() const override { return {"watching", "sees who looks", "CPU"}; }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  Watching() : BackendAround(faulty::faulty_backends().front().make({1, ""})) {}
   std::unique_ptr<Plan> prepare(const Call& p) override { return std::make_unique<Watch>(*this, inner_->prepare(p)); }
 
   int runs = 0;
   std::vector<int> looked;
 
  private:
-  class Watch : public Plan {
+  class Watch : public faulty::PlanAround {
    public:
-    Watch(Watching& owner, std::unique_ptr<Plan> inner) : owner_(owner), inner_(std::move(inner)) {}
+    Watch(Watching& owner, std::unique_ptr<Plan> inner) : PlanAround(std::move(inner)), owner_(owner) {}
     void upload(const Inputs& inputs) override {
       inner_->upload(inputs);
       due_ = false;
@@ -43,11 +41,8 @@ class Watching : public Backend {
 
    private:
     Watching& owner_;
-    std::unique_ptr<Plan> inner_;
     bool due_ = false;
   };
-
-  std::unique_ptr<Backend> inner_;
 };
 
 constexpr int kSamples = 12, kRuns = 20;

@@ -7,6 +7,7 @@
 
 #include "harness/comparison/compare.h"
 #include "reference/bounds/error_bound.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -180,22 +181,18 @@ TEST(NonFinite, NaNOfAMaskReachesOutputLseAndWeights) {
 }
 
 /// The correct kernel, whose infinities become NaN on the way out: 0 times infinity somewhere.
-class LosesInfinities : public Backend {
+class LosesInfinities : public faulty::BackendAround {
  public:
-  explicit LosesInfinities(Backend& whole) : whole_(whole) {}
-  Identity identity() const override { return whole_.identity(); }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& call) const override { return whole_.arithmetic(call); }
-  std::unique_ptr<Plan> prepare(const Call& call) override { return std::make_unique<Lossy>(whole_.prepare(call)); }
+  using BackendAround::BackendAround;
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    return std::make_unique<Lossy>(BackendAround::prepare(call));
+  }
 
  private:
-  class Lossy : public Plan {
-   public:
-    explicit Lossy(std::unique_ptr<Plan> whole) : whole_(std::move(whole)) {}
-    void upload(const Inputs& inputs) override { whole_->upload(inputs); }
-    void run() override { whole_->run(); }
+  struct Lossy : faulty::PlanAround {
+    using PlanAround::PlanAround;
     void download(const Outputs& outputs) override {
-      whole_->download(outputs);
+      PlanAround::download(outputs);
       const MutableTensor& out = outputs.out();
       for (std::int64_t i = 0; i < out.shape[2]; ++i) {
         for (std::int64_t c = 0; c < out.shape[3]; ++c) {
@@ -204,17 +201,13 @@ class LosesInfinities : public Backend {
         }
       }
     }
-
-   private:
-    std::unique_ptr<Plan> whole_;
   };
-  Backend& whole_;
 };
 
 TEST(NonFinite, AKernelThatLosesAVisibleInfinityFails) {
   const BackendSet backends(faulty::faulty_backends(), {"correct"}, {1, ""});
   Backend& correct = *backends.all().front();
-  LosesInfinities lossy(correct);
+  LosesInfinities lossy(faulty::faulty_backends().front().make({1, ""}));
   const Case one = case_from_line("seq=9x40 dim=8 v.fill=infinite(0.01)");
   const PreparedCase prepared(one, {&correct}, 1);
   EXPECT_EQ(prepared.check(correct).status, Status::pass);

@@ -11,6 +11,7 @@
 #include "harness/base/raw_clock.h"
 #include "harness/base/stopwatch.h"
 #include "harness/speed/timing/bench.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -42,12 +43,9 @@ long nanoseconds() {
 }
 
 /// Right, and nine tenths of what its runs take happen in no time.
-class ClockBackend : public Backend {
+class ClockBackend : public faulty::BackendAround {
  public:
-  ClockBackend() : inner_(faulty::faulty_backends().front().make({1, ""})) {}
-  Identity identity() const override { return {"own_clock", "brings a clock", "CPU"}; }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  ClockBackend() : BackendAround({"own_clock", "", "CPU"}, faulty::faulty_backends().front().make({1, ""})) {}
   std::unique_ptr<Plan> prepare(const Call& p) override {
     return std::make_unique<ClockPlan>(*this, inner_->prepare(p));
   }
@@ -55,10 +53,9 @@ class ClockBackend : public Backend {
   double shortest = std::numeric_limits<double>::infinity();
 
  private:
-  class ClockPlan : public Plan {
+  class ClockPlan : public faulty::PlanAround {
    public:
-    ClockPlan(ClockBackend& owner, std::unique_ptr<Plan> inner) : owner_(owner), inner_(std::move(inner)) {}
-    void upload(const Inputs& inputs) override { inner_->upload(inputs); }
+    ClockPlan(ClockBackend& owner, std::unique_ptr<Plan> inner) : PlanAround(std::move(inner)), owner_(owner) {}
     void run() override {
       const long start = nanoseconds();
       inner_->run();
@@ -66,14 +63,10 @@ class ClockBackend : public Backend {
       owner_.shortest = std::min(owner_.shortest, 1e-9 * static_cast<double>(took));
       hidden_time += took - took / 10;
     }
-    void download(const Outputs& outputs) override { inner_->download(outputs); }
 
    private:
     ClockBackend& owner_;
-    std::unique_ptr<Plan> inner_;
   };
-
-  std::unique_ptr<Backend> inner_;
 };
 
 TEST(OwnClock, IsNotWhatABenchmarkGoesBy) {
@@ -91,12 +84,10 @@ TEST(OwnClock, IsNotWhatABenchmarkGoesBy) {
 TEST(RawClock, GoesOnAsTimeDoes) {
   const Stopwatch watch;
   const double start = steady_seconds(), cpu = seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID);
-  const std::uint64_t ticks = processor_ticks();
   usleep(20'000);
   EXPECT_GE(steady_seconds() - start, 0.02);
   EXPECT_GE(watch.seconds(), 0.02);
   EXPECT_GE(seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID), cpu);
-  EXPECT_TRUE(ticks == 0 || processor_ticks() > ticks);
   EXPECT_GT(seconds_of_clock(process_clock(getpid())), 0);
   EXPECT_GT(seconds_of_clock(thread_clock(static_cast<int>(gettid()))), 0);
   EXPECT_LT(seconds_of_clock(12345), 0) << "no such clock";

@@ -13,8 +13,9 @@
 #include "harness/cases/inputs.h"
 #include "harness/cases/suites.h"
 #include "harness/comparison/guarded_outputs.h"
-#include "harness/public/run_case.h"
+#include "harness/verdict/prepared_case.h"
 #include "reference/options/case_line.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -23,16 +24,6 @@ const std::string kFolder = ATTEST_PLUGIN_FOLDER;
 
 std::unique_ptr<Backend> answering(const std::string& name) {
   return make_plugin_backend(load_plugin(kFolder + "/libbroken_answers.so"), name, {1, ""});
-}
-
-template <class Error, class Step>
-std::string complaint(const Step& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no complaint";
 }
 
 const Call kCall = parse_case("seq=2 dim=2");

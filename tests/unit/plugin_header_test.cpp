@@ -1,4 +1,4 @@
-// The lists in backends/plugin/attest_plugin.h are attest's own: features, roles of tensors, enumerations.
+// The lists in backends/plugin/attest/attest_plugin.h are attest's own: features, roles of tensors, enumerations.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/plugin/attest_plugin.h"
+#include "backends/plugin/attest/attest_plugin.h"
 #include "harness/backends/plugin/feature_words.h"
 #include "reference/arithmetic/arithmetic.h"
 #include "reference/call/tensor_table.h"
@@ -19,7 +19,7 @@ namespace attest {
 namespace {
 
 std::string text_of_header() {
-  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/backends/plugin/attest_plugin.h");
+  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/backends/plugin/attest/attest_plugin.h");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -5,6 +5,7 @@
 #include <cfenv>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -12,12 +13,7 @@ namespace {
 const std::string kFolder = ATTEST_PLUGIN_FOLDER;
 
 std::string complaint_about(const std::string& library) {
-  try {
-    load_plugin(library);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { load_plugin(library); });
 }
 
 TEST(PluginLibrary, SaysWhyOneCantBeUsed) {

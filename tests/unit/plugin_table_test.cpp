@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/complaint.h"
 
 namespace attest {
 namespace {
@@ -30,12 +31,7 @@ struct Right {
 };
 
 std::string complaint_about(const Right& table) {
-  try {
-    read_plugin_table(&table.plugin);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { read_plugin_table(&table.plugin); });
 }
 
 #define EXPECT_COMPLAINT(table, text) \

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -13,24 +14,17 @@ namespace attest {
 namespace {
 
 /// A backend of the registry that says something else of itself.
-class Liar : public Backend {
+class Liar : public faulty::BackendAround {
  public:
   Liar(const char* name, std::function<void(Arithmetic&)> lie)
-      : set_(registered_backends(), {name}, {1, ""}), lie_(std::move(lie)) {}
-  Identity identity() const override { return honest().identity(); }
-  int contract() const override { return honest().contract(); }
-  std::optional<Refusal> refuse(const Call& p) const override { return honest().refuse(p); }
+      : BackendAround(faulty::make_named(registered_backends(), name)), lie_(std::move(lie)) {}
   Arithmetic arithmetic(const Call& p) const override {
-    Arithmetic a = honest().arithmetic(p);
+    Arithmetic a = BackendAround::arithmetic(p);
     lie_(a);
     return a;
   }
-  Conventions conventions() const override { return honest().conventions(); }
-  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
 
  private:
-  Backend& honest() const { return *set_.all().front(); }
-  BackendSet set_;
   std::function<void(Arithmetic&)> lie_;
 };
 
@@ -113,22 +107,16 @@ TEST(ProbeArithmetic, NamesTheOutputThatShowsIt) {
 }
 
 /// Has one storage type, and no answer for calls in others.
-class OneType : public Backend {
+class OneType : public faulty::BackendAround {
  public:
-  Identity identity() const override { return honest().identity(); }
-  int contract() const override { return honest().contract(); }
+  OneType() : BackendAround(faulty::make_example()) {}
   std::optional<Refusal> refuse(const Call& p) const override {
-    return p.dtype == DType::f64 ? honest().refuse(p) : Refusal{"float64 alone"};
+    return p.dtype == DType::f64 ? BackendAround::refuse(p) : Refusal{"float64 alone"};
   }
   Arithmetic arithmetic(const Call& p) const override {
     if (p.dtype != DType::f64) throw BackendError("asked of what is refused");
-    return honest().arithmetic(p);
+    return BackendAround::arithmetic(p);
   }
-  std::unique_ptr<Plan> prepare(const Call& p) override { return honest().prepare(p); }
-
- private:
-  Backend& honest() const { return *set_.all().front(); }
-  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
 };
 
 TEST(ProbeArithmetic, ToldOnceForAllTypesThatShowIt) {

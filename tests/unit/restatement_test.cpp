@@ -73,7 +73,7 @@ TEST(Restatement, EveryMemberStandsInTheTableOfTheDocument) {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("| `")) rows.insert(line.substr(3, line.find('`', 3) - 3));
   }
-  std::ifstream header(std::string(ATTEST_SOURCE_DIR) + "/backends/plugin/attest_plugin.h");
+  std::ifstream header(std::string(ATTEST_SOURCE_DIR) + "/backends/plugin/attest/attest_plugin.h");
   std::ostringstream text;
   text << header.rdbuf();
   for (const StatedField& field : stated_fields(Arithmetic())) {

@@ -51,18 +51,6 @@ std::multiset<std::pair<double, double>> marks_of(const pugi::xml_document& docu
   return marks;
 }
 
-TEST(SpeedCharts, RooflineHasItsCornerWhereTheRoofsMeet) {
-  PageContext page;
-  const BenchmarkFile file = a_file();
-  const auto document = read(roofline_chart(timings_of(file), file, false, page));
-  const auto marks = marks_of(document);
-  EXPECT_EQ(marks.size(), 6u);
-  EXPECT_EQ(marks.count({15, 30}), 3u) << "30 GFLOP/s at 2 GB/s";
-  EXPECT_EQ(marks.count({5, 10}), 3u);
-  EXPECT_FALSE(document.select_node("//path[@stroke-dasharray]").node().empty());
-  EXPECT_EQ(roofline_chart(timings_of(file), file, true, page), "") << "nothing in f64";
-}
-
 TEST(SpeedCharts, SpeedStandsAgainstEachLength) {
   PageContext page;
   const auto marks =

@@ -17,6 +17,7 @@
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/state_check.h"
 #include "reference/options/find_fault.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/stateful.h"
 #include "tests/unit/helpers.h"
@@ -216,35 +217,29 @@ constexpr std::int64_t kQueries = 3;
 
 /// The example, which hands out the number that lies before its queries; where there are `kQueries`, as in the case and
 /// not in a plan beside it, something is there.
-class ReadsBeside : public Backend {
+class ReadsBeside : public faulty::BackendAround {
  public:
-  Identity identity() const override { return honest().identity(); }
-  int contract() const override { return honest().contract(); }
-  Arithmetic arithmetic(const Call& call) const override { return honest().arithmetic(call); }
+  ReadsBeside() : BackendAround(faulty::make_example()) {}
   std::unique_ptr<Plan> prepare(const Call& call) override {
-    return std::make_unique<ReadingPlan>(honest().prepare(call), call.query_length == kQueries);
+    return std::make_unique<ReadingPlan>(inner_->prepare(call), call.query_length == kQueries);
   }
 
  private:
-  struct ReadingPlan : Plan {
-    ReadingPlan(std::unique_ptr<Plan> inner, bool has_padding) : plan(std::move(inner)), padded(has_padding) {}
+  struct ReadingPlan : faulty::PlanAround {
+    ReadingPlan(std::unique_ptr<Plan> inner, bool has_padding) : PlanAround(std::move(inner)), padded(has_padding) {}
     void upload(const Inputs& inputs) override {
       q = inputs.q();
-      plan->upload(inputs);
+      PlanAround::upload(inputs);
     }
-    void run() override { plan->run(); }
     void download(const Outputs& outputs) override {
-      plan->download(outputs);
+      PlanAround::download(outputs);
       if (!padded) return;
       const std::size_t size = size_of(q.dtype);
       std::memcpy(outputs.out().data, static_cast<const std::byte*>(q.data) - size, size);
     }
-    std::unique_ptr<Plan> plan;
     ConstTensor q;
     bool padded;
   };
-  Backend& honest() const { return *set_.all().front(); }
-  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
 };
 
 TEST(Padding, ReadBesideAnInputIsNoOutputLeftUnwritten) {
@@ -293,31 +288,23 @@ TEST(Threads, MoreThanCoresAreTried) {
 }
 
 /// The example, one element of whose result is moved by `move` when a sequence is alone.
-class OtherAlone : public Backend {
+class OtherAlone : public faulty::BackendAround {
  public:
-  explicit OtherAlone(double (*move)(double)) : move_(move) {}
-  Identity identity() const override { return honest().identity(); }
-  int contract() const override { return honest().contract(); }
-  Arithmetic arithmetic(const Call& call) const override { return honest().arithmetic(call); }
+  explicit OtherAlone(double (*move)(double)) : BackendAround(faulty::make_example()), move_(move) {}
   std::unique_ptr<Plan> prepare(const Call& call) override {
-    return std::make_unique<MovingPlan>(honest().prepare(call), call.batch == 1 ? move_ : nullptr);
+    return std::make_unique<MovingPlan>(inner_->prepare(call), call.batch == 1 ? move_ : nullptr);
   }
 
  private:
-  struct MovingPlan : Plan {
-    MovingPlan(std::unique_ptr<Plan> inner, double (*by)(double)) : plan(std::move(inner)), move(by) {}
-    void upload(const Inputs& inputs) override { plan->upload(inputs); }
-    void run() override { plan->run(); }
+  struct MovingPlan : faulty::PlanAround {
+    MovingPlan(std::unique_ptr<Plan> inner, double (*by)(double)) : PlanAround(std::move(inner)), move(by) {}
     void download(const Outputs& outputs) override {
-      plan->download(outputs);
+      PlanAround::download(outputs);
       const MutableTensor& o = outputs.out();
       if (move) store(o.data, o.dtype, 0, move(load(o.data, o.dtype, 0)));
     }
-    std::unique_ptr<Plan> plan;
     double (*move)(double);
   };
-  Backend& honest() const { return *set_.all().front(); }
-  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
   double (*move_)(double);
 };
 

@@ -5,6 +5,7 @@
 
 #include "harness/run/check_run.h"
 #include "harness/search/shrink_case.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 
@@ -12,24 +13,17 @@ namespace attest {
 namespace {
 
 /// A deliberately wrong backend that states what it does.
-class Says : public Backend {
+class Says : public faulty::BackendAround {
  public:
   Says(const std::string& name, std::vector<std::pair<std::string Conventions::*, std::string>> stated)
-      : set_(faulty::faulty_backends(), {name}, {1, ""}), stated_(std::move(stated)) {}
-  Identity identity() const override { return own().identity(); }
-  int contract() const override { return own().contract(); }
-  std::optional<Refusal> refuse(const Call& p) const override { return own().refuse(p); }
-  Arithmetic arithmetic(const Call& p) const override { return own().arithmetic(p); }
+      : BackendAround(faulty::make_named(faulty::faulty_backends(), name)), stated_(std::move(stated)) {}
   Conventions conventions() const override {
     Conventions c;
     for (const auto& [field, value] : stated_) c.*field = value;
     return c;
   }
-  std::unique_ptr<Plan> prepare(const Call& p) override { return own().prepare(p); }
 
  private:
-  Backend& own() const { return *set_.all().front(); }
-  BackendSet set_;
   std::vector<std::pair<std::string Conventions::*, std::string>> stated_;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reference/operators/work.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -116,12 +117,7 @@ TEST(Suites, EveryCommittedLineIsCanonicalAndUnique) {
 }
 
 TEST(Suites, UnknownNamesSuggestTheNearest) {
-  try {
-    find_suite("smoek");
-    ADD_FAILURE();
-  } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("smoke"), std::string::npos);
-  }
+  EXPECT_NE(complaint([] { find_suite("smoek"); }).find("smoke"), std::string::npos);
 }
 
 }  // namespace

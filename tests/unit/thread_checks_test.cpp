@@ -8,6 +8,7 @@
 
 #include "backends/side_by_side.h"
 #include "harness/run/check_run.h"
+#include "tests/faulty/around.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -20,22 +21,21 @@ struct Scratch {
   std::atomic<int> inside{0}, together{0};
 };
 
-class MistakenPlan : public Plan {
+class MistakenPlan : public faulty::PlanAround {
  public:
   MistakenPlan(Mistake mistake, std::unique_ptr<Plan> plan, int threads, Scratch& scratch)
-      : mistake_(mistake), plan_(std::move(plan)), threads_(threads), scratch_(scratch) {}
-  void upload(const Inputs& inputs) override { plan_->upload(inputs); }
+      : PlanAround(std::move(plan)), mistake_(mistake), threads_(threads), scratch_(scratch) {}
   void run() override {
     wrong_ = ++scratch_.inside > 1;
     std::this_thread::sleep_for(std::chrono::microseconds(300));
-    plan_->run();
+    inner_->run();
     wrong_ = wrong_ || scratch_.inside > 1;
     --scratch_.inside;
     scratch_.together += wrong_;
     ++runs_;
   }
   void download(const Outputs& outputs) override {
-    plan_->download(outputs);
+    inner_->download(outputs);
     const bool few = mistake_ == Mistake::few_threads && threads_ > 64;
     const bool rare = mistake_ == Mistake::rare && runs_ % 60 == 59;
     const bool shared = mistake_ == Mistake::shared_scratch && wrong_;
@@ -44,7 +44,6 @@ class MistakenPlan : public Plan {
 
  private:
   const Mistake mistake_;
-  std::unique_ptr<Plan> plan_;
   const int threads_;
   Scratch& scratch_;
   bool wrong_ = false;
@@ -53,20 +52,16 @@ class MistakenPlan : public Plan {
 
 Scratch scratch;
 
-class MistakenBackend : public Backend, public SideBySide {
+class MistakenBackend : public faulty::BackendAround, public SideBySide {
  public:
-  MistakenBackend(Mistake mistake, const Context& context) : mistake_(mistake), threads_(context.threads) {}
-  Identity identity() const override { return {"mistaken", "", "CPU"}; }
-  int contract() const override { return example().contract(); }
+  MistakenBackend(Mistake mistake, const Context& context)
+      : BackendAround({"mistaken", "", "CPU"}, faulty::make_example()), mistake_(mistake), threads_(context.threads) {}
   bool runs_side_by_side() const override { return mistake_ != Mistake::shared_and_declined; }
-  Arithmetic arithmetic(const Call& call) const override { return example().arithmetic(call); }
   std::unique_ptr<Plan> prepare(const Call& call) override {
-    return std::make_unique<MistakenPlan>(mistake_, example().prepare(call), threads_, scratch);
+    return std::make_unique<MistakenPlan>(mistake_, inner_->prepare(call), threads_, scratch);
   }
 
  private:
-  Backend& example() const { return *set_.all().front(); }
-  BackendSet set_{registered_backends(), {"example"}, {1, ""}};
   Mistake mistake_;
   int threads_;
 };

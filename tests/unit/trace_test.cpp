@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "harness/base/data_folder.h"
 #include "harness/cases/case_file.h"
@@ -51,7 +50,7 @@ TEST(Trace, EveryHeadOfEveryBatch) {
       EXPECT_EQ(stage(trace.heads[n], "output").values[i], computed.row(3 * n + i).output);
     }
   }
-  const Trace one = trace_line(line, {false, "", 1, 2, 0});
+  const Trace one = trace_line(line, {false, "", 1, 2});
   ASSERT_EQ(one.heads.size(), 1u);
   EXPECT_EQ(stage(one.heads[0], "weights").values, stage(trace.heads[6], "weights").values);
 }
@@ -71,7 +70,7 @@ TEST(Trace, CachedAndPagedKeysAreTheOnesThatAreRead) {
 }
 
 TEST(Trace, AxesHaveTheirOwnNames) {
-  const Trace trace = trace_line("seq=2x3 dim=4", {true, "", {}, {}, 0});
+  const Trace trace = trace_line("seq=2x3 dim=4", {true, "", {}, {}});
   EXPECT_EQ(trace.queries, (std::vector<std::string>{"query 0", "query 1"}));
   EXPECT_EQ(trace.keys, (std::vector<std::string>{"key 0", "key 1", "key 2"}));
   EXPECT_EQ(trace_case(walkthrough("the_cat_sat_on_mat"), {}).keys.back(), "mat");
@@ -79,12 +78,12 @@ TEST(Trace, AxesHaveTheirOwnNames) {
 
 /// -1e9 hides a key as well as -inf does: the count of keys and the list of positions say so.
 TEST(Trace, AnAdditiveMaskHidesKeys) {
-  const Trace trace = trace_case(walkthrough("three_tokens"), {false, "0", {}, {}, 0});
+  const Trace trace = trace_case(walkthrough("three_tokens"), {false, "0", {}, {}});
   const HeadTrace& head = trace.heads[0];
   EXPECT_EQ(stage(head, "hidden").values, (std::vector<std::vector<double>>{{0, 1, 1}, {0, 0, 1}, {0, 0, 0}}));
   EXPECT_EQ(stage(head, "seen_keys").values, (std::vector<std::vector<double>>{{0}, {0, 1}, {0, 1, 2}}));
   EXPECT_NE(head.reading.find("\"key 0\""), std::string::npos) << head.reading;
-  const Trace second = trace_case(walkthrough("three_tokens"), {false, "query 1", {}, {}, 0});
+  const Trace second = trace_case(walkthrough("three_tokens"), {false, "query 1", {}, {}});
   EXPECT_NE(second.heads[0].reading.find("50.0%"), std::string::npos);
   // A constant added to a whole row hides nothing, however low.
   Case low = walkthrough("three_tokens");
@@ -127,47 +126,37 @@ TEST(Trace, SumsAndStatistics) {
   EXPECT_EQ(stage(head, "statistics").values[2][1], 1.3269897497216636);
 }
 
-TEST(Trace, StartsAtEmbeddingsOfAnyWidth) {
-  const Trace trace = trace_line("dtype=f64 batch=2 heads=2/1 seq=3 dim=4/5", {false, "", {}, {}, 7});
-  const auto find = [&](const std::string& name) -> const Stage& {
-    const auto found =
-        std::find_if(trace.stages.begin(), trace.stages.end(), [&](const Stage& one) { return one.name == name; });
-    EXPECT_NE(found, trace.stages.end()) << name;
-    return *found;
+/// A file's embeddings and projections are shown; that they give its q, k and v is checked with its results.
+TEST(Trace, ShowsEmbeddingsAndProjectionsOfAFile) {
+  Case source = case_from_line("dtype=f64 seq=3 dim=4/5");
+  source.golden.emplace();
+  const auto tensor = [](std::int64_t rows, std::int64_t columns) {
+    return FileTensor{"F64", {rows, columns}, std::vector<std::byte>(static_cast<std::size_t>(rows * columns) * 8)};
   };
-  EXPECT_EQ(find("shapes").rows, (std::vector<std::string>{"X", "q", "k", "v", "scores", "weights", "output"}));
-  EXPECT_EQ(find("shapes").values,
-            (std::vector<std::vector<double>>{
-                {2, 1, 3, 7}, {2, 2, 3, 4}, {2, 1, 3, 4}, {2, 1, 3, 5}, {2, 2, 3, 3}, {2, 2, 3, 3}, {2, 2, 3, 5}}));
-  EXPECT_EQ(find("parameters").values, (std::vector<std::vector<double>>{{7, 8, 56}, {7, 4, 28}, {7, 5, 35}}));
-  const Stage &x = find("X_1"), &w = find("W_Q"), &q = stage(trace.heads[3], "q");  // batch 1, head 1
-  for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t d = 0; d < 4; ++d) {
-      double sum = 0;
-      for (std::size_t t = 0; t < 7; ++t) sum += x.values[i][t] * w.values[t][4 + d];
-      EXPECT_NEAR(q.values[i][d], sum, 1e-14);
-    }
-  }
-  EXPECT_NE(complaint([] { trace_line("seq=3x4 dim=4", {false, "", {}, {}, 7}); }), "");
+  source.golden->stages = {{"X", tensor(3, 7)}, {"W_Q", tensor(7, 4)}, {"W_V", tensor(7, 5)}};
+  const Trace trace = trace_case(source, {});
+  std::vector<std::string> names;
+  for (const Stage& one : trace.stages) names.push_back(one.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"shapes", "X", "parameters", "W_Q", "W_V"}));
+  EXPECT_EQ(trace.stages[0].values[0], (std::vector<double>{1, 1, 3, 7}));
+  EXPECT_EQ(trace.stages[1].values, (std::vector<std::vector<double>>(3, std::vector<double>(7))));
+  EXPECT_EQ(trace.stages[2].values, (std::vector<std::vector<double>>{{7, 4, 28}, {7, 5, 35}}));
 }
 
 TEST(Trace, WrongRequestsAreNamed) {
   const Case cat = walkthrough("the_cat_sat_on_mat");
-  const auto row = [&](const std::string& name) {
-    return complaint([&] { trace_case(cat, {false, name, {}, {}, 0}); });
-  };
+  const auto row = [&](const std::string& name) { return complaint([&] { trace_case(cat, {false, name, {}, {}}); }); };
   EXPECT_EQ(row("5"), "--row 5: this case has queries 0 to 4");
   EXPECT_EQ(row("99999999999999999999999"), "--row 99999999999999999999999: this case has queries 0 to 4");
   EXPECT_EQ(row("-1"), "--row -1: this case has queries 0 to 4");
   EXPECT_EQ(row("cta"), "--row \"cta\": no query has this name; nearest: cat");
   EXPECT_EQ(row("mat"), "");
-  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", 1, {}, 0}); }), "--batch 1: this case has 0 to 0");
-  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", {}, -1, 0}); }), "--head -1: this case has 0 to 0");
+  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", 1, {}}); }), "--batch 1: this case has 0 to 0");
+  EXPECT_EQ(complaint([&] { trace_case(cat, {false, "", {}, -1}); }), "--head -1: this case has 0 to 0");
 }
 
 TEST(Trace, JsonHoldsEveryStageThatIsPrinted) {
-  const Trace trace =
-      trace_line("batch=2 seq=3 dim=4 heads=2 causal softcap=5 sinks dropout=0.2 alibi", {false, "", {}, {}, 6});
+  const Trace trace = trace_line("batch=2 seq=3 dim=4 heads=2 causal softcap=5 sinks dropout=0.2 alibi");
   const std::string text = printed([&] { print_trace(trace, 4); });
   const nlohmann::json json = nlohmann::json::parse(trace_json(trace));
   std::size_t stages = json["stages"].size(), titles = 0;
@@ -176,47 +165,6 @@ TEST(Trace, JsonHoldsEveryStageThatIsPrinted) {
   EXPECT_EQ(stages, titles);
   EXPECT_GT(stages, 60u);
   EXPECT_EQ(json["heads"][3]["reading"], trace.heads[3].reading);
-}
-
-/// The next of NumPy's legacy normal numbers: Marsaglia's polar method on 53-bit uniforms, two at a time.
-class LegacyNormal {
- public:
-  explicit LegacyNormal(std::uint32_t seed) : generator_(seed) {}
-  double next() {
-    if (has_other_) {
-      has_other_ = false;
-      return other_;
-    }
-    for (;;) {
-      const double a = 2 * uniform() - 1, b = 2 * uniform() - 1, square = a * a + b * b;
-      if (square >= 1 || square == 0) continue;
-      const double factor = std::sqrt(-2 * std::log(square) / square);
-      other_ = factor * a;
-      has_other_ = true;
-      return factor * b;
-    }
-  }
-
- private:
-  double uniform() {
-    const auto high = generator_() >> 5, low = generator_() >> 6;
-    return (static_cast<double>(high) * 67108864 + static_cast<double>(low)) / 9007199254740992;
-  }
-  std::mt19937 generator_;
-  bool has_other_ = false;
-  double other_ = 0;
-};
-
-TEST(Walkthroughs, SeedFortyTwoIsThatSeed) {
-  LegacyNormal normal(42);
-  const Trace trace = trace_case(walkthrough("seed_42"), {});
-  for (const char* name : {"q", "k", "v"}) {
-    for (const HeadTrace& head : trace.heads) {
-      for (const std::vector<double>& row : stage(head, name).values) {
-        for (double value : row) EXPECT_NEAR(value, normal.next(), 1e-14) << name;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -9,25 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "backends/backend.h"
-#include "backends/registry.h"
+#include "tests/faulty/around.h"
 
 namespace attest {
 
-class TunableBackend : public Backend {
+class TunableBackend : public faulty::BackendAround {
  public:
-  TunableBackend() {
-    for (const BackendEntry& entry : registered_backends()) {
-      if (entry.name == "example") inner_ = entry.make({1, ""});
-    }
-  }
+  TunableBackend() : BackendAround({"tunable", "a library 1.0", "a device"}, faulty::make_example()) {}
 
   /// `wait`: microseconds that a run takes longer. `wrong`: 1 doubles the scale, and takes no time at all.
   static constexpr std::int64_t kWait = 2000;
 
-  Identity identity() const override { return {"tunable", "a library 1.0", "a device"}; }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& call) const override { return inner_->arithmetic(call); }
   std::optional<Refusal> refuse(const Call& call) const override {
     return call.op == Op::attention ? std::nullopt : std::optional(Refusal{"softmax alone"});
   }
@@ -47,24 +39,20 @@ class TunableBackend : public Backend {
   int version = 1;
 
  private:
-  class SlowPlan : public Plan {
+  class SlowPlan : public faulty::PlanAround {
    public:
-    SlowPlan(std::unique_ptr<Plan> plan, std::int64_t wait) : plan_(std::move(plan)), wait_(wait) {}
-    void upload(const Inputs& inputs) override { plan_->upload(inputs); }
+    SlowPlan(std::unique_ptr<Plan> plan, std::int64_t wait) : PlanAround(std::move(plan)), wait_(wait) {}
     void run() override {
       const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(wait_);
-      plan_->run();
+      inner_->run();
       while (std::chrono::steady_clock::now() < end) {
       }
     }
-    void download(const Outputs& outputs) override { plan_->download(outputs); }
 
    private:
-    std::unique_ptr<Plan> plan_;
     std::int64_t wait_;
   };
 
-  std::unique_ptr<Backend> inner_;
   std::int64_t wait_ = kWait, wrong_ = 0;
 };
 

@@ -2,7 +2,7 @@
 //
 // They are Eigen's inside. Its public product, `c.noalias() += a * b`, packs both operands in each call, which costs a
 // block of queries as much as a tenth to four tenths of its time; here keys and values are packed once for all blocks
-// of a tile. tests/tools/eigen_products.cpp measures both.
+// of a tile.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,4 @@
-// A call as plug-ins are told it: the struct of backends/plugin/attest_plugin.h with what its pointers lead to.
+// A call as plug-ins are told it: the struct of backends/plugin/attest/attest_plugin.h with what its pointers lead to.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/plugin/attest_plugin.h"
+#include "backends/plugin/attest/attest_plugin.h"
 #include "harness/backends/plugin/sized.h"
 #include "reference/call/call.h"
 

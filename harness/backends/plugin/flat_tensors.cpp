@@ -29,7 +29,7 @@ const attest_tensors* FlatTensors::set(const Tensors<Void>& views) {
       to.shape = {1, view.shape[1], view.starts[view.shape[0]], view.shape[3]};
       (row.axes[2] == Axis::queries ? flat.query_starts : flat.key_starts) = view.starts;
     }
-    // DLPack has no const; backends/plugin/attest_plugin.h says that inputs are read only.
+    // DLPack has no const; backends/plugin/attest/attest_plugin.h says that inputs are read only.
     to.tensor = {const_cast<void*>(view.data),
                  {ATTEST_DEVICE_CPU, 0},
                  4,

@@ -1,10 +1,10 @@
-// What a call reads and writes as plug-ins are given it: structs of backends/plugin/attest_plugin.h around views.
+// What a call reads and writes as plug-ins are given it: structs of backends/plugin/attest/attest_plugin.h around views.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "backends/plugin/attest_plugin.h"
+#include "backends/plugin/attest/attest_plugin.h"
 #include "harness/backends/plugin/sized.h"
 #include "reference/call/tensors.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/plugin/attest_plugin.h"
+#include "backends/plugin/attest/attest_plugin.h"
 
 namespace attest {
 

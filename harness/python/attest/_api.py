@@ -130,15 +130,17 @@ def check(
     shrunk: list[Shrunk] = []
     right_if: list[RightIf] = []
     show = _progress.wanted(progress)
-    total = 0
+    total, answer = 0, ""
 
     def listen(kind: str, text: str) -> None:
-        nonlocal total
+        nonlocal total, answer
         told = json_lines.loads(text)
         if kind == "begin":
             total = told["cases"] * len(told["backends"])
         elif kind == "shrunk":
             shrunk.append(Shrunk(told["case"], told["backend"], told["smallest"], told["reason"], told["repro"]))
+        elif kind == "answer":
+            answer = told
         elif kind == "right_if":
             right_if.append(RightIf(told["backend"], told["statement"], told["code"]))
         else:
@@ -155,6 +157,7 @@ def check(
         shrunk=shrunk,
         right_if=right_if,
         interrupted=outcome["interrupted"],
+        answer=answer,
         text=outcome["text"],
     )
     if results.interrupted:

@@ -84,6 +84,7 @@ class Results(Sequence[Verdict]):
         shrunk: Sequence[Shrunk] = (),
         right_if: Sequence[RightIf] = (),
         interrupted: bool = False,
+        answer: str = "",
         text: str = "",
     ) -> None:
         self.verdicts = tuple(verdicts)
@@ -91,6 +92,7 @@ class Results(Sequence[Verdict]):
         self.notes = tuple(notes)  #: what could not be made smaller, and why
         self.shrunk = tuple(shrunk)  #: the smallest cases of the first failures
         self.right_if = tuple(right_if)  #: what would make all failing cases of a backend right, where there is such
+        self.answer = answer  #: the command's, "wrong: mine; 3 pass, ..."
         self.text = text  #: what `attest check` prints of this run
         self.interrupted = interrupted  #: ended by Ctrl-C: there would be more
 
@@ -143,30 +145,7 @@ class Results(Sequence[Verdict]):
         return [(cause, first[cause], number) for cause, number in count.most_common()]
 
     def __str__(self) -> str:
-        return self.text.strip("\n") or self._table()
-
-    def _table(self) -> str:
-        """Of verdicts that come from no run of this process."""
-        counted = {"pass": 5, "convention": 11, "fail": 5, "refused": 8, "inconclusive": 11}  # widths
-        if not self.count("convention"):
-            del counted["convention"]
-        heads = [f"{name:>{width}}" for name, width in counted.items()]
-        lines = [" ".join([f"{'backend':<12}", *heads, f"{'error/bound':>12}"])]
-        for name in dict.fromkeys(v.backend for v in self.verdicts):
-            own = [v for v in self.verdicts if v.backend == name]
-            errors = [v.error for v in own if v.passed and v.error is not None]
-            count = Counter("fail" if v.failed else v.status for v in own)
-            worst = f"{max(errors):.3g}" if errors else "-"
-            cells = [f"{count[status]:>{width}}" for status, width in counted.items()]
-            lines.append(" ".join([f"{name:<12}", *cells, f"{worst:>12}"]))
-        for cause, verdict, number in self._causes():
-            lines += ["", f"{number} x  {cause}", f"  {verdict.repro}", f"  {verdict.reason}"]
-            lines += [f"  smallest: {s.smallest}" for s in self.shrunk if (s.case, s.backend) == (verdict.case, verdict.backend)]
-        lines += [f"\n{one}" for one in self.right_if]
-        lines += [f"\nproblem: {problem}" for problem in self.problems]
-        if self.interrupted:
-            lines.append("\ninterrupted: results are those until then")
-        return "\n".join([*lines, "", self.summary()])
+        return self.text.strip("\n") or self.summary()
 
     def __repr__(self) -> str:
         return f"<attest.Results: {self.summary()}>"
@@ -176,16 +155,10 @@ class Results(Sequence[Verdict]):
         problems = "".join(f"<li>{html.escape(str(one))}</li>" for one in (*self.right_if, *self.problems))
         causes = "".join(self._cause_html(*cause) for cause in self._causes())
         return (
-            f"<p>{html.escape(self._answer())}</p>"
+            f"<p>{html.escape(self.answer or self.summary())}</p>"
             + (f"<ul>{causes}</ul>{_table_of(shown)}" if shown else "")
             + (f"<ul>{problems}</ul>" if problems else "")
         )
-
-    def _answer(self) -> str:
-        """The command's answer, "wrong: mine; 3 pass, ...", or the counts."""
-        answers = ("right: ", "wrong: ", "nothing proved: ", "interrupted: ")
-        found = [line for line in self.text.splitlines() if line.startswith(answers)]
-        return found[-1] if found else self.summary()
 
     def _cause_html(self, cause: str, verdict: Verdict, number: int) -> str:
         """A way of failing: the smallest case that was found to fail so, and the command that repeats it."""

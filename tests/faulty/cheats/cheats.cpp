@@ -20,6 +20,7 @@
 
 #include "harness/cases/inputs.h"
 #include "reference/softmax/attention.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 
 namespace attest::faulty {
@@ -106,10 +107,10 @@ struct Result {
   }
 };
 
-class CheatingPlan : public Plan {
+class CheatingPlan : public PlanAround {
  public:
   CheatingPlan(const Call& call, Cheat cheat, std::unique_ptr<Plan> inner)
-      : call_(call), cheat_(cheat), inner_(std::move(inner)), result_(elements()), published_(elements()) {
+      : PlanAround(std::move(inner)), call_(call), cheat_(cheat), result_(elements()), published_(elements()) {
     if (cheat_ == Cheat::works_in_prepare) {
       // The call has no data; but the data of a case line without fills and seed are known to everyone.
       Problem guess;
@@ -283,7 +284,6 @@ class CheatingPlan : public Plan {
 
   const Call call_;
   Cheat cheat_;
-  std::unique_ptr<Plan> inner_;
   CaseInputs guessed_;
   Inputs inputs_{};
   Result result_, published_;
@@ -296,17 +296,13 @@ class CheatingPlan : public Plan {
   std::vector<std::jthread> helpers_;  ///< ended first: they look at what stands above
 };
 
-class CheatingBackend : public Backend {
+class CheatingBackend : public BackendAround {
  public:
   CheatingBackend(Cheat cheat, const Context& context)
-      : cheat_(cheat), inner_(faulty_backends().front().make(context)) {}
-  Identity identity() const override {
-    const bool unknown = cheat_ == Cheat::works_in_upload_for_an_unknown_device;
-    return {std::string(kDescriptions[static_cast<std::size_t>(cheat_)].name), "a cheat",
-            unknown ? "GPU of mine" : "CPU"};
-  }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+      : BackendAround({std::string(kDescriptions[static_cast<std::size_t>(cheat)].name), "a cheat",
+                       cheat == Cheat::works_in_upload_for_an_unknown_device ? "GPU of mine" : "CPU"},
+                      faulty_backends().front().make(context)),
+        cheat_(cheat) {}
   std::optional<Refusal> refuse(const Call& p) const override {
     if (p.dtype != DType::f32 || p.outputs != std::vector<Output>{Output::o}) return Refusal{"beyond this cheat"};
     return inner_->refuse(p);
@@ -317,24 +313,14 @@ class CheatingBackend : public Backend {
 
  private:
   Cheat cheat_;
-  std::unique_ptr<Backend> inner_;
 };
-
-template <std::size_t... N>
-constexpr auto make_entries(std::index_sequence<N...>) {
-  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{kDescriptions[N].name,
-                                                             [](const Context& context) -> std::unique_ptr<Backend> {
-                                                               return std::make_unique<CheatingBackend>(
-                                                                   static_cast<Cheat>(N), context);
-                                                             },
-                                                             ""}...};
-}
-
-const auto kCheats = make_entries(std::make_index_sequence<static_cast<std::size_t>(Cheat::count)>());
 
 }  // namespace
 
-std::span<const BackendEntry> cheating_backends() { return kCheats; }
+std::span<const BackendEntry> cheating_backends() {
+  static const auto entries = entries_of<CheatingBackend, Cheat>(kDescriptions);
+  return entries;
+}
 
 NoSpeed reason_for_cheat(std::string_view name) {
   for (const Description& d : kDescriptions) {

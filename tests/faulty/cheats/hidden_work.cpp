@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 
 namespace attest::faulty {
@@ -144,10 +145,10 @@ class Child {
   pid_t child_ = 0;
 };
 
-class HidingPlan : public Plan {
+class HidingPlan : public PlanAround {
  public:
   HidingPlan(const Call& call, Trick trick, std::unique_ptr<Plan> inner)
-      : call_(call), trick_(trick), inner_(std::move(inner)), computed_(elements()), published_(elements()) {
+      : PlanAround(std::move(inner)), call_(call), trick_(trick), computed_(elements()), published_(elements()) {
     const bool has_child = trick_ == Trick::child_beside || trick_ == Trick::child_of_nobody ||
                            trick_ == Trick::child_in_turn || trick_ == Trick::idle_child;
     if (trick_ == Trick::child_each_run) seconds_ = make_shared_memory<std::atomic<double>>();
@@ -266,7 +267,6 @@ class HidingPlan : public Plan {
 
   const Call call_;
   Trick trick_;
-  std::unique_ptr<Plan> inner_;
   std::unique_ptr<Child> child_;
   Inputs inputs_{};
   std::vector<float> computed_, published_;
@@ -275,17 +275,10 @@ class HidingPlan : public Plan {
   bool due_ = false;
 };
 
-class HidingBackend : public Backend {
+class HidingBackend : public BackendAround {
  public:
-  HidingBackend(Trick trick, const Context& context) : trick_(trick), inner_(faulty_backends().front().make(context)) {}
-  Identity identity() const override {
-    const bool device = trick_ == Trick::claims_a_device || trick_ == Trick::claims_a_device_in_downloads;
-    const Description& description = kDescriptions[static_cast<std::size_t>(trick_)];
-    return {std::string(description.name), description.honest ? "an honest twin" : "a cheat",
-            device ? "NVIDIA H200 (GPU kernel)" : "CPU"};
-  }
-  int contract() const override { return 3; }
-  Arithmetic arithmetic(const Call& p) const override { return inner_->arithmetic(p); }
+  HidingBackend(Trick trick, const Context& context)
+      : BackendAround(identity_of(trick), faulty_backends().front().make(context)), trick_(trick) {}
   std::optional<Refusal> refuse(const Call& p) const override {
     if (p.dtype != DType::f32 || p.outputs != std::vector<Output>{Output::o}) return Refusal{"beyond this cheat"};
     return inner_->refuse(p);
@@ -295,25 +288,22 @@ class HidingBackend : public Backend {
   }
 
  private:
+  static Identity identity_of(Trick trick) {
+    const bool device = trick == Trick::claims_a_device || trick == Trick::claims_a_device_in_downloads;
+    const Description& description = kDescriptions[static_cast<std::size_t>(trick)];
+    return {std::string(description.name), description.honest ? "an honest twin" : "a cheat",
+            device ? "NVIDIA H200 (GPU kernel)" : "CPU"};
+  }
+
   Trick trick_;
-  std::unique_ptr<Backend> inner_;
 };
-
-template <std::size_t... N>
-constexpr auto make_entries(std::index_sequence<N...>) {
-  return std::array<BackendEntry, sizeof...(N)>{BackendEntry{kDescriptions[N].name,
-                                                             [](const Context& context) -> std::unique_ptr<Backend> {
-                                                               return std::make_unique<HidingBackend>(
-                                                                   static_cast<Trick>(N), context);
-                                                             },
-                                                             ""}...};
-}
-
-const auto kEntries = make_entries(std::make_index_sequence<static_cast<std::size_t>(Trick::count)>());
 
 }  // namespace
 
-std::span<const BackendEntry> hidden_work_backends() { return kEntries; }
+std::span<const BackendEntry> hidden_work_backends() {
+  static const auto entries = entries_of<HidingBackend, Trick>(kDescriptions);
+  return entries;
+}
 
 bool is_honest_twin(std::string_view name) {
   return std::any_of(kDescriptions.begin(), kDescriptions.end(),

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "harness/cli/cli.h"
+#include <attest/harness/cli/cli.h>
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "attest_plugin.h"
-#include "attest_plugin_tensor.h"
+#include <attest/attest_plugin.h>
+#include <attest/attest_plugin_tensor.h>
 
 /* What this backend knows; calls with anything else are refused by attest_refuse_others, options of the future too. */
 /* clang-format off */

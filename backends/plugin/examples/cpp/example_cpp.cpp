@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "attest_plugin.hpp"
+#include <attest/attest_plugin.hpp>
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "attest_plugin.h"
 #include "backends/backend.h"
-#include "backends/plugin/attest_plugin.h"
 #include "backends/side_by_side.h"
 #include "reference/call/tensor_place.h"
 #include "reference/options/options.h"

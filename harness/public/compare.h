@@ -1,4 +1,0 @@
-// Public: outputs compared with the expectation.
-#pragma once
-
-#include "harness/comparison/compare.h"

@@ -1,0 +1,25 @@
+# Writes to OUTPUT what programs of others include, and the example that they copy, from the sources in SOURCE: there
+# every include of attest begins with attest/, so that one folder of includes serves, and no name meets another's.
+file(REMOVE_RECURSE ${OUTPUT})
+file(GLOB_RECURSE modules RELATIVE ${SOURCE} ${SOURCE}/reference/*.h ${SOURCE}/harness/*.h)
+list(FILTER modules EXCLUDE REGEX "^harness/python/")
+file(GLOB contract RELATIVE ${SOURCE} ${SOURCE}/backends/*.h)
+file(GLOB plugin RELATIVE ${SOURCE}/backends/plugin ${SOURCE}/backends/plugin/attest/*)
+
+function(write from to)
+  file(READ ${SOURCE}/${from} text)
+  string(REGEX REPLACE "(#include )\"(reference|backends|harness)/" "\\1\"attest/\\2/" text "${text}")
+  string(REPLACE "\"attest/backends/example/" "\"backends/example/" text "${text}")
+  file(WRITE ${OUTPUT}/${to} "${text}")
+endfunction()
+
+foreach(header IN LISTS modules contract ITEMS backends/support/host_results.h backends/support/key_place.h)
+  write(${header} include/attest/${header})
+endforeach()
+foreach(header IN LISTS plugin)
+  write(backends/plugin/${header} include/${header})
+endforeach()
+foreach(source IN ITEMS example.cpp linear.h CMakeLists.txt)
+  write(backends/example/${source} share/backends/example/${source})
+endforeach()
+write(harness/public/installed_data.cpp share/installed_data.cpp)

@@ -1,4 +1,0 @@
-// Public: processor, memory and system.
-#pragma once
-
-#include "harness/base/machine.h"

@@ -1,4 +1,0 @@
-// Public: files that are complete or absent.
-#pragma once
-
-#include "harness/base/output_file.h"

@@ -1,4 +1,0 @@
-// Public: tests of a backend's statements.
-#pragma once
-
-#include "harness/probe/probe.h"

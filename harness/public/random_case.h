@@ -1,4 +1,0 @@
-// Public: random case lines.
-#pragma once
-
-#include "harness/cases/random_case.h"

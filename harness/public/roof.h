@@ -1,4 +1,0 @@
-// Public: peak of multiply-adds and bandwidth.
-#pragma once
-
-#include "harness/speed/machine/roof.h"

@@ -1,4 +1,0 @@
-// Public: tensor files.
-#pragma once
-
-#include "harness/cases/safetensors.h"

@@ -1,4 +1,0 @@
-// Public: the smallest case that still fails.
-#pragma once
-
-#include "harness/search/shrink_case.h"

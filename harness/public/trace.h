@@ -1,4 +1,0 @@
-// Public: one case stage by stage.
-#pragma once
-
-#include "harness/trace/trace.h"

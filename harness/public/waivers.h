@@ -1,4 +1,0 @@
-// Public: suspect cases that are right.
-#pragma once
-
-#include "harness/verdict/committed_lists.h"
