@@ -1,13 +1,138 @@
-// The growth of the bound of linear attention.
+// Linear attention: values known by hand, relations that any implementation keeps, and the growth of its bound.
 #include "reference/linear/linear_attention.h"
 
 #include <cmath>
 
 #include "reference/operators/head_reference.h"
+#include "reference/operators/operator_tensors.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
+
+std::vector<double> outputs_of(const Problem& problem, const Inputs& inputs) {
+  std::vector<double> values;
+  for (const Row& row : reference_rows(problem, inputs)) {
+    values.insert(values.end(), row.output.begin(), row.output.end());
+  }
+  return values;
+}
+
+/// Rows [from, from + count) of a tensor.
+ConstTensor rows_of(ConstTensor t, std::int64_t from, std::int64_t count) {
+  t.data = static_cast<const std::byte*>(t.data) + static_cast<std::size_t>(from * t.strides[2]) * size_of(t.dtype);
+  t.shape[2] = count;
+  return t;
+}
+
+ConstTensor dense(const std::vector<double>& values, const Index4& n) {
+  return {values.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
+}
+
+Inputs of_three(const ConstTensor& q, const ConstTensor& k, const ConstTensor& v) {
+  Inputs inputs;
+  inputs.set(TensorId::q, q);
+  inputs.set(TensorId::k, k);
+  inputs.set(TensorId::v, v);
+  return inputs;
+}
+
+TEST(LinearAttention, OneDimensionByHand) {
+  const std::vector<double> q = {1, 2, 3}, k = {2, 1, 4}, v = {5, 3, 1}, decay = {0, std::log(0.5), 0},
+                            beta = {1, 0.5, 1};
+  const Index4 n = {1, 1, 3, 1};
+  const auto run = [&](const std::string& op) {
+    const Problem p = parse_case("op=" + op + " dtype=f64 seq=3 dim=1");
+    Inputs inputs = of_three(dense(q, n), dense(k, n), dense(v, n));
+    inputs.set(TensorId::decay, dense(decay, n));
+    inputs.set(TensorId::beta, dense(beta, n));
+    return outputs_of(p, inputs);
+  };
+  // State: 10, then 10 + 3, then 13 + 4.
+  EXPECT_EQ(run("linear"), (std::vector<double>{10, 26, 51}));
+  // 10, 10/2 + 3 = 8, 8 + 4.
+  EXPECT_EQ(run("gated"), (std::vector<double>{10, 16, 36}));
+  // 2*5 = 10; 10 + 1*0.5*(3 - 10) = 6.5; 6.5 + 4*(1 - 4*6.5) = -93.5.
+  EXPECT_EQ(run("delta"), (std::vector<double>{10, 13, -280.5}));
+  // 10; 5 + 0.5*(3 - 5) = 4; 4 + 4*(1 - 16) = -56.
+  EXPECT_EQ(run("gated_delta"), (std::vector<double>{10, 8, -168}));
+}
+
+/// Without decay and delta, output i is the sum of raw causal scores times values: the other operator's first stage.
+TEST(LinearAttention, PlainRuleIsCausalAttentionWithoutSoftmax) {
+  const std::string sizes = "dtype=f64 batch=2 heads=4/2 seq=17 dim=8/5 seed=3";
+  const Problem p = parse_case("op=linear " + sizes);
+  const CaseInputs inputs = make_inputs(p);
+  const std::vector<double> got = outputs_of(p, inputs.views());
+  const Problem softmax = parse_case(sizes + " causal");
+  std::size_t at = 0;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    for (std::int64_t h = 0; h < 4; ++h) {
+      const Inputs views = inputs.views();
+      const Head head(softmax, views, b, h);
+      Row row;
+      for (std::int64_t i = 0; i < 17; ++i) {
+        head.attend(i, row);
+        for (std::int64_t c = 0; c < 5; ++c, ++at) {
+          double sum = 0;
+          for (std::int64_t j = 0; j <= i; ++j) sum += row.raw[static_cast<std::size_t>(j)] * head.value_row(j)[c];
+          EXPECT_NEAR(got[at], sum, 1e-12);
+        }
+      }
+    }
+  }
+}
+
+/// With unit vectors as keys and beta = 1, the delta rule is a table: reading a key gives what was written last.
+TEST(LinearAttention, DeltaRuleOverwritesWhatAKeyHeld) {
+  const Problem p = parse_case("op=delta dtype=f64 seq=3 dim=2 scale=1");
+  const std::vector<double> k = {1, 0, 0, 1, 1, 0}, v = {7, -2, 5, 5, 3, 4}, q = {1, 0, 0, 1, 1, 0}, beta = {1, 1, 1};
+  const Index4 n = {1, 1, 3, 2};
+  Inputs inputs = of_three(dense(q, n), dense(k, n), dense(v, n));
+  inputs.set(TensorId::beta, dense(beta, {1, 1, 3, 1}));
+  EXPECT_EQ(outputs_of(p, inputs), v);
+}
+
+class LinearRules : public testing::TestWithParam<std::string> {};
+
+/// The state after the first part, given to the second, makes the whole: for the reference and each backend.
+TEST_P(LinearRules, AStateCarriesOn) {
+  const std::string line = "op=" + GetParam() + " dtype=f64 heads=4/2 seq=LENGTH dim=6/5 out=o,present seed=9";
+  const auto with = [&](const std::string& length, const std::string& more) {
+    std::string text = line;
+    return parse_case(text.replace(text.find("LENGTH"), 6, length) + more);
+  };
+  const Problem whole = with("12", ""), first = with("7", ""), second = with("5", " state");
+  const CaseInputs made = make_inputs(whole);
+  const Inputs all = made.views();
+  const auto part = [&](std::int64_t from, std::int64_t count) {
+    Inputs inputs = all;
+    for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::decay, TensorId::beta}) {
+      if (inputs.has(id)) inputs.set(id, rows_of(inputs.at(id), from, count));
+    }
+    return inputs;
+  };
+  const std::vector<double> expected = outputs_of(whole, all);
+  const std::vector<double> state = expect_present(first, part(0, 7), present_outputs(first)[0], {}).values;
+  Inputs rest = part(7, 5);
+  rest.set(TensorId::state, dense(state, {1, 2, 6, 5}));
+  const std::vector<double> tail = outputs_of(second, rest);
+  for (std::int64_t h = 0; h < 4; ++h) {
+    for (std::int64_t i = 0; i < 5 * 5; ++i) {
+      EXPECT_NEAR(tail[static_cast<std::size_t>(h * 25 + i)], expected[static_cast<std::size_t>(h * 60 + 35 + i)],
+                  1e-12);
+    }
+  }
+  const BackendSet backends(registered_backends(), {}, {2, ""});
+  for (Backend* backend : backends.all()) {
+    if (backend->refuse(second)) continue;
+    EXPECT_EQ(run_backend(*backend, second, rest).size(), tail.size());
+    const std::vector<double> got = run_backend(*backend, second, rest);
+    for (std::size_t n = 0; n < tail.size(); ++n) EXPECT_NEAR(got[n], tail[n], 1e-12) << backend->identity().name;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Each, LinearRules, testing::Values("linear", "gated", "delta", "gated_delta"),
+                         [](const auto& one) { return one.param; });
 
 /// Magnitudes alone double with every token under the delta rule; the norm does not.
 TEST(LinearBound, OfTheDeltaRuleStaysUseful) {
