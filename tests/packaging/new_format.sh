@@ -7,7 +7,7 @@ add_format() {
   sed -i 's/^enum class DType .*{ f64, f32, f16, bf16, /&m16, /' reference/base/format.h
   put reference/base/format.h 'Format{DType::boolean' \
     "    Format{DType::m16, \"m16\", 16, 6, 9, TopCodes::infinity_and_nan, \"M16\", \"m16\", DlpackCode::floating, $1},"
-  sed -i 's/"dtype=f16", "dtype=bf16",/& "dtype=m16",/' backends/plugin/attest_plugin.h
+  sed -i 's/"dtype=f16", "dtype=bf16",/& "dtype=m16",/' backends/plugin/attest/attest_plugin.h
 }
 
 # check_format OLD_BACKEND PLUGIN: a backend of the version before, and the source of a plug-in of this version that knows f16.
