@@ -32,7 +32,7 @@ format() {
 }
 style() {
   local wrong=0
-  tests/tools/every_test_asserts.sh || wrong=1
+  tests/tools/every_test_asserts.py || wrong=1
   tests/tools/every_source_has_a_test.sh || wrong=1
   tests/docs/definition.sh || wrong=1
   tests/docs/counts.sh || wrong=1

@@ -148,7 +148,6 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   const auto alone = static_cast<std::size_t>(std::count_if(result.classes.begin(), result.classes.end(),
                                                             [](const auto& met) { return met.first == met.second; }));
   fmt::print("classes of the table met: {}, and {} pairs of them\n", alone, result.classes.size() - alone);
-  if (result.edges > 0) fmt::print("edges of the backend's code met: {}\n", result.edges);
   if (result.closest > 0) fmt::print("closest to its bound: {:.3g} at {}\n", result.closest, result.closest_case);
   fmt::print("seed {}: {} cases, {} refused, {} inconclusive\n", options.seed, result.cases, result.refused,
              result.inconclusive);

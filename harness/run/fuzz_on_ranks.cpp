@@ -36,12 +36,17 @@ OrderedJson to_json(const FuzzResult& result) {
                         {"count", one.count}});
   }
   for (const auto& [pair, count] : result.pairs) pairs.push_back({pair.first, pair.second, count});
-  return {{"cases", result.cases},     {"pass", result.pass},
-          {"refused", result.refused}, {"failed", result.failed},
-          {"findings", findings},      {"inconclusive", result.inconclusive},
-          {"options", result.options}, {"pairs", pairs},
-          {"classes", result.classes}, {"edges", result.edges},
-          {"closest", result.closest}, {"closest_case", result.closest_case}};
+  return {{"cases", result.cases},
+          {"pass", result.pass},
+          {"refused", result.refused},
+          {"failed", result.failed},
+          {"findings", findings},
+          {"inconclusive", result.inconclusive},
+          {"options", result.options},
+          {"pairs", pairs},
+          {"classes", result.classes},
+          {"closest", result.closest},
+          {"closest_case", result.closest_case}};
 }
 
 Verdict verdict_in(const OrderedJson& json) {
@@ -69,7 +74,6 @@ FuzzResult from_json(const OrderedJson& json) {
   for (const OrderedJson& one : json.at("pairs"))
     result.pairs[{one.at(0).get<std::string>(), one.at(1).get<std::string>()}] = one.at(2).get<std::uint64_t>();
   json.at("classes").get_to(result.classes);
-  json.at("edges").get_to(result.edges);
   json.at("closest").get_to(result.closest);
   json.at("closest_case").get_to(result.closest_case);
   return result;
@@ -128,7 +132,6 @@ void add_part(FuzzResult& all, FuzzResult part) {
   all.options.merge(part.options);
   for (const auto& [pair, count] : part.pairs) all.pairs[pair] += count;
   all.classes.merge(part.classes);
-  all.edges = std::max(all.edges, part.edges);
   if (part.closest > all.closest) {
     all.closest = part.closest;
     all.closest_case = part.closest_case;

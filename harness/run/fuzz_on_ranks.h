@@ -20,7 +20,7 @@ struct SharedFuzz {
 SharedFuzz fuzz_on_ranks(Ranks& ranks, Backend& backend, FuzzSettings settings,
                          const std::function<void(const FuzzResult&)>& progress);
 
-/// What two parts have found, together. Edges are met in the same code: the more of the two.
+/// What two parts have found, together.
 void add_part(FuzzResult& all, FuzzResult part);
 
 }  // namespace attest

@@ -15,7 +15,6 @@
 #include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
 #include "harness/search/accepted_part.h"
-#include "harness/search/edges.h"
 #include "harness/search/shrink.h"
 #include "harness/verdict/long_repro.h"
 #include "harness/verdict/prepared_case.h"
@@ -153,8 +152,7 @@ class Fuzzer {
       if (std::optional<Problem> p = for_target()) return *p;
     }
     if (way == 3 && !pool_.empty()) {
-      const bool of_new_edges = !new_ways_.empty() && random_.below(2) == 0;
-      const Problem& from = of_new_edges ? random_.pick(new_ways_) : random_.pick(pool_).second;
+      const Problem& from = random_.pick(pool_).second;
       // Where the neighbour is no case: something new instead.
       std::optional<Problem> near =
           random_.below(2) == 0 ? beyond_threshold(from, limits_, random_) : canonical(neighbour(from, random_));
@@ -186,7 +184,6 @@ class Fuzzer {
   void one(const Problem& problem) {
     const Case source = case_from_line(print_case(problem));
     Verdict verdict;
-    count_new_edges();  // of what asked whether the backend accepts it
     try {
       verdict = check_line(source, backend_, settings_.threads);
     } catch (const UnusableBackend&) {
@@ -202,11 +199,6 @@ class Fuzzer {
     }
     meet(problem);
     met_.meet(problem);
-    if (const std::size_t edges = count_new_edges(); edges > 0) {
-      result_.edges += edges;
-      if (new_ways_.size() == kPool) new_ways_.erase(new_ways_.begin());
-      new_ways_.push_back(problem);
-    }
     if (is_failure(verdict)) {
       ++result_.failed;
       found(source, std::move(verdict));
@@ -300,7 +292,6 @@ class Fuzzer {
   FuzzResult result_;
   std::set<std::string> seen_;
   std::vector<std::pair<double, Problem>> pool_;
-  std::vector<Problem> new_ways_;  ///< the last cases that ran through edges that none before had
   std::map<std::string, int> causes_;
   int pairs_ = 0;               ///< of cases, made small
   std::deque<Case> met_cases_;  ///< the last ones that the backend has met

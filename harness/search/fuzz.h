@@ -2,10 +2,9 @@
 //
 // Half of the cases are made for classes of values, and pairs of them, that no case has met yet
 // (harness/cases/coverage.h); a quarter is drawn anew; the others are neighbours of those that came closest to their
-// bound, what storage explains aside, or that ran through code that none before had (edges.h): a size one larger or
-// smaller or beyond the next threshold, another fill, an option less. A case may cost 2, 4, ... 32 times the usual,
-// each half as often as the one before: every size gets the same share of the work. The sequence is a function of the
-// seed and of what the backend answers.
+// bound, what storage explains aside: a size one larger or smaller or beyond the next threshold, another fill, an
+// option less. A case may cost 2, 4, ... 32 times the usual, each half as often as the one before: every size gets the
+// same share of the work. The sequence is a function of the seed and of what the backend answers.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +45,6 @@ struct FuzzResult {
   std::set<std::string> options;                                       ///< met at all
   std::map<std::pair<std::string, std::string>, std::uint64_t> pairs;  ///< met together, and how often
   std::set<ClassPair> classes;  ///< of the table of options, met; one with itself: alone
-  std::size_t edges = 0;        ///< of the backend's code that were met (edges.h)
   double closest = 0;           ///< largest error/bound of a passing case
   std::string closest_case;
 };

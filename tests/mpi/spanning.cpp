@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "backends/group.h"
-#include "backends/registry.h"
 #include "backends/support/group/members.h"
+#include "tests/faulty/around.h"
 
 namespace attest {
 namespace {
@@ -21,39 +21,29 @@ int count_ranks(const Group& group) {
   return all;
 }
 
-class SpanningPlan : public Plan {
+class SpanningPlan : public faulty::PlanAround {
  public:
-  SpanningPlan(std::unique_ptr<Plan> inner, support::Members& members) : inner_(std::move(inner)), members_(members) {}
+  SpanningPlan(std::unique_ptr<Plan> inner, support::Members& members)
+      : PlanAround(std::move(inner)), members_(members) {}
 
-  void upload(const Inputs& inputs) override { inner_->upload(inputs); }
   void run() override {
     members_.together({}, [&] {
       inner_->run();
       if (count_ranks(members_.group()) != members_.group().size) throw BackendError("a rank did not come");
     });
   }
-  void download(const Outputs& outputs) override { inner_->download(outputs); }
 
  private:
-  std::unique_ptr<Plan> inner_;
   support::Members& members_;
 };
 
-class SpanningBackend : public Backend, public GroupMember {
+class SpanningBackend : public faulty::BackendAround, public GroupMember {
  public:
-  explicit SpanningBackend(const Context& context) : context_(context) {
+  explicit SpanningBackend(const Context& context)
+      : BackendAround({"spans", "correct loops", "a group of ranks"}, faulty::make_example()), context_(context) {
     if (!context.group || context.group->rank == 0) members_.emplace(context, "spans");
-    for (const BackendEntry& entry : registered_backends()) {
-      if (entry.name == "example") inner_ = entry.make({context.threads, context.device});
-    }
-    if (!inner_) throw BackendUnavailable("the example backend was not built");
   }
 
-  Identity identity() const override { return {"spans", "correct loops", "a group of ranks"}; }
-  int contract() const override { return inner_->contract(); }
-  std::optional<Refusal> refuse(const Call& call) const override { return inner_->refuse(call); }
-  Arithmetic arithmetic(const Call& call) const override { return inner_->arithmetic(call); }
-  Conventions conventions() const override { return inner_->conventions(); }
   std::unique_ptr<Plan> prepare(const Call& call) override {
     return std::make_unique<SpanningPlan>(inner_->prepare(call), *members_);
   }
@@ -62,7 +52,6 @@ class SpanningBackend : public Backend, public GroupMember {
  private:
   Context context_;
   std::optional<support::Members> members_;
-  std::unique_ptr<Backend> inner_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <set>
 
-#include "harness/cases/option_values.h"
 #include "harness/cases/random_case.h"
 #include "reference/options/case_line.h"
 
@@ -51,35 +50,10 @@ TEST(Options, AreDrawnPrintedReadDroppedAndCovered) {
   }
 }
 
-TEST(Options, SimplerValuesAreOtherValues) {
-  for (const Option& option : options()) {
-    if (!is_drawn(option)) continue;
-    const std::optional<Problem> drawn = some_case_with(option);
-    ASSERT_TRUE(drawn.has_value()) << option.key;
-    for (const std::string& value : simpler_values(option, *drawn)) {
-      EXPECT_NE(value, option.print(*drawn)) << option.key;
-    }
-  }
-}
-
 TEST(Options, OfOtherOperatorsAreFaults) {
   EXPECT_THROW(parse_case("op=linear seq=4 dim=4 softcap=1"), CaseError);
   EXPECT_THROW(parse_case("seq=4 dim=4 decay=head"), CaseError);
   EXPECT_NO_THROW(parse_case("op=gated seq=4 dim=4 decay=head"));
-}
-
-TEST(Options, ThatDependOnSizesFollowThem) {
-  Problem p = parse_case("heads=4 seq=4x8 dim=4 past=7 prefix=6 alibi=1,2,3,4 sinks=1,2,3,4 lengths=8");
-  p.query_heads = p.key_heads = 2;
-  p.key_length = 5;
-  fit_to_sizes(p);
-  EXPECT_EQ(print_case(p), "heads=2 seq=4x5 dim=4 prefix=5 lengths=5 alibi=1,2 sinks=1,2 past=5");
-}
-
-TEST(Options, StepsEndAtTheSmallest) {
-  EXPECT_EQ(steps_towards(1, 9), (std::vector<std::int64_t>{1, 2, 5, 8}));
-  EXPECT_EQ(steps_towards(0, 1), (std::vector<std::int64_t>{0}));
-  EXPECT_TRUE(steps_towards(3, 3).empty());
 }
 
 }  // namespace
