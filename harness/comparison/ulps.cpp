@@ -40,8 +40,9 @@ std::optional<UlpErrors> ulp_errors(const Call& call, const Expectation& expecta
                                     const GuardedOutputs& outputs) {
   std::vector<double> errors;
   each_result(call, expectation, bounds, outputs,
-              [&](std::string_view output, const Index4&, double got, double expected, double bound) {
-                if (output != "o" || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected)) return;
+              [&](const TensorRow& output, const Index4&, double got, double expected, double bound) {
+                if (output.id != TensorId::out || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected))
+                  return;
                 errors.push_back(std::fabs(got - expected) / unit_in_last_place(expected, call.dtype));
               });
   if (errors.empty()) return std::nullopt;

@@ -288,7 +288,7 @@ class FileShrinker {
 
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
-  if (p.op != Op::attention || p.blocks) return std::nullopt;
+  if (!p.has_scores() || p.blocks) return std::nullopt;
   // Without storage of their own, cached keys are no longer told from new ones, and the diagonal is lost.
   if (p.past > 0 && !p.stores_every_key()) return std::nullopt;
   std::optional<CaseInputs> made;

@@ -49,8 +49,8 @@ Option& Option::tried(std::initializer_list<const char*> list) {
   return *this;
 }
 
-Option& Option::only(std::function<bool(Op)> operators) {
-  has = std::move(operators);
+Option& Option::only(OperatorTrait trait) {
+  of = trait;
   return *this;
 }
 
@@ -59,9 +59,8 @@ Option& Option::version(int contract) {
   return *this;
 }
 
-Option& Option::grown(int contract, bool (*later)(const Problem&)) {
-  grown_since = contract;
-  is_grown = later;
+Option& Option::grown(int (*contract)(const Problem&)) {
+  value_since = contract;
   return *this;
 }
 

@@ -52,10 +52,9 @@ struct Option {
   std::size_t default_choice = 0;    ///< the one of a call that doesn't say it
   std::optional<TensorId> input;     ///< of a tensor
   InFiles in_files = InFiles::said;
-  int since = 1;        ///< version of the contract that it came with (backends/backend.h); 0: every call has it
-  int grown_since = 1;  ///< version that brought some of its values
-  bool (*is_grown)(const Problem&) = nullptr;             ///< whether a case has one of those
-  std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
+  int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
+  int (*value_since)(const Problem&) = nullptr;  ///< the version that its value came with, where some came later
+  OperatorTrait of = nullptr;                    ///< whose operators have it; nullptr: all
 
   /// Sets it from its value; a flag gets an empty text. Throws CaseError.
   std::function<void(Problem&, const OptionText&)> parse;
@@ -71,9 +70,10 @@ struct Option {
   std::function<void(Problem& to, const Problem& from)> copy;
 
   /// The version of the contract that a backend needs for what the case says here.
-  int version_for(const Problem& problem) const {
-    return is_grown && is_grown(problem) ? std::max(since, grown_since) : since;
-  }
+  int version_for(const Problem& problem) const { return value_since ? std::max(since, value_since(problem)) : since; }
+  bool has(Op op) const { return has_trait(op, of); }
+  /// Whether there is another value than the default.
+  bool varies() const { return choices.size() != 1; }
   bool takes_value() const { return !value.empty(); }
   bool is_set(const Problem& problem) const { return print(problem).has_value(); }
   void drop(Problem& problem) const { copy(problem, Problem{}); }
@@ -82,10 +82,10 @@ struct Option {
   // Said in rows of the table, one after the other.
   Option& values(std::string how, std::string few_words);
   Option& tried(std::initializer_list<const char*> list);
-  Option& only(std::function<bool(Op)> operators);
+  Option& only(OperatorTrait trait);
   Option& version(int contract);
-  /// Some values came later.
-  Option& grown(int contract, bool (*later)(const Problem&));
+  /// Some values came later: the version of the one that a case has.
+  Option& grown(int (*contract)(const Problem&));
   Option& files(InFiles how);
   Option& up_to(Axis size);
   Option& often(int once_in);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 

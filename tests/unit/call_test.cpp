@@ -62,9 +62,18 @@ TEST(Call, OutputsThatAreScores) {
 
 TEST(Call, RulesHaveTheInputsThatTheyRead) {
   for (const Op op : values_of<Op>()) {
-    EXPECT_EQ(Call::rule_has_decay(op), op == Op::gated || op == Op::gated_delta) << name_of(op);
-    EXPECT_EQ(Call::rule_has_beta(op), op == Op::delta || op == Op::gated_delta) << name_of(op);
+    EXPECT_EQ(traits_of(op).decay, op == Op::gated || op == Op::gated_delta) << name_of(op);
+    EXPECT_EQ(traits_of(op).beta, op == Op::delta || op == Op::gated_delta) << name_of(op);
+    EXPECT_NE(traits_of(op).scores, traits_of(op).state) << name_of(op);
   }
+}
+
+TEST(Call, AnOperatorWithoutATraitIsTheOneThatHasTheOthers) {
+  EXPECT_EQ(operator_without(Op::gated_delta, &OperatorTraits::decay), Op::delta);
+  EXPECT_EQ(operator_without(Op::gated_delta, &OperatorTraits::beta), Op::gated);
+  EXPECT_EQ(operator_without(Op::gated, &OperatorTraits::decay), Op::linear);
+  EXPECT_EQ(operator_without(Op::delta, &OperatorTraits::decay), std::nullopt);
+  EXPECT_EQ(operator_without(Op::attention, &OperatorTraits::scores), std::nullopt);
 }
 
 TEST(Call, PagesAndBlocksAreCountedUp) {

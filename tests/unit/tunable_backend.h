@@ -29,7 +29,7 @@ class TunableBackend : public Backend {
   int contract() const override { return 3; }
   Arithmetic arithmetic(const Call& call) const override { return inner_->arithmetic(call); }
   std::optional<Refusal> refuse(const Call& call) const override {
-    return call.op == Op::attention ? std::nullopt : std::optional(Refusal{"softmax alone"});
+    return call.has_scores() ? std::nullopt : std::optional(Refusal{"softmax alone"});
   }
   Tuning tuning() const override {
     return {version, {{"wait", wait_, kWait, {0, 500, kWait, 4000}}, {"wrong", wrong_, 0, {0, 1}}}};
