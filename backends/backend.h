@@ -141,7 +141,7 @@ class Backend {
 
 /// A refusal of linear attention, for `refuse` of backends that compute softmax attention only.
 inline std::optional<Refusal> refuse_other_operators(const Call& call) {
-  if (call.op == Op::attention) return std::nullopt;
+  if (call.has_scores()) return std::nullopt;
   return Refusal{"op=" + std::string(name_of(call.op)) + ": softmax attention alone"};
 }
 

@@ -34,7 +34,7 @@ class EigenBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
-    if (problem.op != Op::attention) {
+    if (problem.has_state()) {
       if (problem.dtype == DType::f64) return std::make_unique<EigenLinearPlan<double>>(problem, threads_);
       return std::make_unique<EigenLinearPlan<float>>(problem, threads_);
     }

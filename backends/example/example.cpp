@@ -234,7 +234,7 @@ class ExampleBackend : public Backend, public SideBySide {
   }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
-    if (problem.op != Op::attention) {
+    if (problem.has_state()) {
       if (problem.dtype == DType::f64) return std::make_unique<example::LinearPlan<double>>(problem);
       return std::make_unique<example::LinearPlan<float>>(problem);
     }

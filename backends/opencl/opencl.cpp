@@ -256,7 +256,7 @@ class OpenClBackend : public Backend {
 
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (auto refusal = support::refuse_on_device(problem, device_)) return refusal;
-    if (!gpu_ && problem.op == Op::attention && !tile_of(problem)) {
+    if (!gpu_ && problem.has_scores() && !tile_of(problem)) {
       return Refusal{"the head dimension is too large for the device's " + std::to_string(device_.local_bytes()) +
                      " bytes of local memory"};
     }
@@ -285,7 +285,7 @@ class OpenClBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     const std::size_t element = size_of(accumulator_of(problem.dtype));
-    if (problem.op != Op::attention) {
+    if (problem.has_state()) {
       const int lanes = gpu_ ? kGpuLanes : cpu_choice_.lanes(element);
       const cl::Program& program = built(kLinearSource, build_options(problem, device_, lanes));
       return checked([&] { return std::make_unique<OpenClLinearPlan>(problem, device_, program, lanes); });

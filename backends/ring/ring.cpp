@@ -92,7 +92,7 @@ class RingBackend : public Backend, public GroupMember {
 
   Arithmetic arithmetic(const Call& call) const override {
     Arithmetic a = support::packet_kernel_arithmetic(accumulator_of(call.dtype), support::kPacketTile);
-    if (call.op == Op::attention) a.parts = merged_runs(scheme_, call, group_.size);
+    if (call.has_scores()) a.parts = merged_runs(scheme_, call, group_.size);
     a.stored_parts = a.accumulator;
     return a;
   }

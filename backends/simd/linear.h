@@ -16,7 +16,7 @@
 #include "backends/support/host_threads.h"
 #include "backends/support/tiles.h"
 #include "backends/support/transpose.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 
 namespace attest::simd {
 

@@ -19,7 +19,7 @@
 #include "backends/support/host_threads.h"
 #include "backends/support/score_options.h"
 #include "backends/support/score_stages.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 
 namespace attest::simd {
 

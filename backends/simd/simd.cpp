@@ -49,7 +49,7 @@ class SimdBackend : public Backend {
     a.key_block = simd::kTileKeys;
     a.lazy_threshold = simd::kLag;
     a.flush_to_zero = true;  // exp gives 0 where the result would be subnormal
-    if (call.op == Op::linear || call.op == Op::gated) a.state_chunk = simd::kStateChunk;
+    if (call.has_state() && !call.has_beta()) a.state_chunk = simd::kStateChunk;
     return a;
   }
 
@@ -60,7 +60,7 @@ class SimdBackend : public Backend {
  private:
   template <class Real>
   std::unique_ptr<Plan> plan(const Call& call, const simd::Kernels<Real>& kernels) const {
-    if (call.op == Op::attention) return std::make_unique<simd::SimdPlan<Real>>(call, kernels, threads_);
+    if (call.has_scores()) return std::make_unique<simd::SimdPlan<Real>>(call, kernels, threads_);
     return std::make_unique<simd::LinearPlan<Real>>(call, kernels, threads_);
   }
 

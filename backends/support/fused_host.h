@@ -11,7 +11,7 @@
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
 #include "backends/support/score_stages.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 
 namespace attest::support {
 

@@ -310,7 +310,7 @@ class XtensorBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     openblas_set_num_threads(1);
-    if (problem.op != Op::attention) {
+    if (problem.has_state()) {
       if (problem.dtype == DType::f64) return std::make_unique<XtensorLinearPlan<double>>(problem, threads_);
       return std::make_unique<XtensorLinearPlan<float>>(problem, threads_);
     }

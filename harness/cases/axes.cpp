@@ -83,11 +83,11 @@ std::vector<WalkedAxis> axes_of_table() {
   return axes;
 }
 
-Op operator_of(const Option& option) {
+Op first_operator_with(const Option& option) {
   for (Op op : values_of<Op>()) {
     if (option.has(op)) return op;
   }
-  return Op::attention;
+  return Call{}.op;
 }
 
 /// The case in which every feature of the axis is `n`; nullopt where there is none, or none that can be read.
@@ -97,10 +97,10 @@ std::optional<Problem> case_at(const WalkedAxis& axis, std::int64_t n, DType typ
       std::find_if(std::begin(kSettings), std::end(kSettings), [&](const Setting& s) { return s.axis == first.name; });
   const Setting setting = found == std::end(kSettings) ? Setting{first.name, "", 1, 0, kNumber, 2} : *found;
   Problem p;
-  p.op = operator_of(*axis.option);
+  p.op = first_operator_with(*axis.option);
   p.query_length = setting.queries == kNumber ? n + setting.more_queries : setting.queries;
   p.key_length = setting.keys == kNumber ? n + setting.more_keys : setting.keys;
-  if (p.op != Op::attention) p.query_length = p.key_length;
+  if (p.has_state()) p.query_length = p.key_length;
   // Token by token: what a whole line must have besides comes with the number.
   for (const OptionText& token : OptionText{setting.options}.split(' ')) {
     if (token.text.empty()) continue;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/cases/long_case.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -28,9 +28,9 @@ double cost_of(const Call& call) {
   const double keys =
       static_cast<double>(call.batch) * static_cast<double>(call.key_heads) * static_cast<double>(call.key_length);
   const double dims = static_cast<double>(call.key_dim + call.value_dim);
-  const double compared =
-      std::min(rows, std::max(kFewestRows, kComparedMultiplyAdds / std::max(row_operations(call), 1.0)));
-  const double pairs = call.op == Op::attention ? compared * static_cast<double>(call.key_length) : 0;
+  const double compared = std::min(
+      rows, std::max(kFewestRows, kComparedMultiplyAdds / std::max(operator_of(call).row_operations(call), 1.0)));
+  const double pairs = call.has_scores() ? compared * static_cast<double>(call.key_length) : 0;
   const auto stages = std::count_if(std::begin(kScoreOutputs), std::end(kScoreOutputs),
                                     [&](Output stage) { return call.wants(stage); });
   const double pair = kPerPair + (call.softcap ? kPerCappedPair : 0) + kPerStagePair * static_cast<double>(stages);

@@ -22,7 +22,7 @@ bool is_in(const Problem& p, std::span<const std::size_t> wanted) {
 
 std::uint64_t draw(Random& random) { return random.below(std::size_t{1} << 40); }
 
-/// An operator that has the options of all these classes; softmax attention where it does.
+/// An operator that has the options of all these classes; mostly the one that no line has to say.
 std::optional<Op> operator_for(std::span<const std::size_t> wanted, Random& random) {
   const auto& table = classes_of_table();
   std::vector<Op> ops;
@@ -34,7 +34,7 @@ std::optional<Op> operator_for(std::span<const std::size_t> wanted, Random& rand
     if (fits) ops.push_back(op);
   }
   if (ops.empty()) return std::nullopt;
-  return ops.front() == Op::attention && random.below(8) != 0 ? Op::attention : random.pick(ops);
+  return ops.front() == Call{}.op && random.below(8) != 0 ? ops.front() : random.pick(ops);
 }
 
 /// Sizes that let most options matter, larger with each round of tries: an option may need more keys than a few.
@@ -56,7 +56,7 @@ Problem start(Op op, int round, Random& random) {
   p.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
   p.query_heads = p.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
   p.query_length = length();
-  p.key_length = op != Op::attention || random.below(3) == 0 ? p.query_length : length();
+  p.key_length = p.has_state() || random.below(3) == 0 ? p.query_length : length();
   p.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
   p.value_dim = random.below(2) == 0 ? p.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
   return p;
@@ -109,7 +109,7 @@ std::optional<Problem> as_case(Problem p) {
 
 bool is_within(const Problem& p, const CaseLimits& limits) {
   double bytes = storage_bytes(p);
-  if (p.op != Op::attention) {  // every backend keeps its states, asked for or not
+  if (p.has_state()) {  // every backend keeps its states, asked for or not
     bytes += 8 * static_cast<double>(p.batch * p.key_heads) * static_cast<double>(p.key_dim * p.value_dim);
   }
   return random_case_cost(p) <= limits.multiply_adds && bytes <= limits.bytes && !beyond_walking(p);

@@ -17,10 +17,14 @@ constexpr int kTries = 12;  ///< for one set of classes: the next set is as good
 /// Classes of two to five options that can stand together.
 std::vector<std::size_t> classes_together(Random& random) {
   const auto& table = classes_of_table();
+  std::vector<const Option*> varied;
+  for (const Option& option : options()) {
+    if (option.varies()) varied.push_back(&option);
+  }
   std::vector<std::size_t> chosen;
   const std::size_t wanted = 2 + random.below(4);
   for (int tries = 0; chosen.size() < wanted && tries < 60; ++tries) {
-    const Option& option = random.pick(options());
+    const Option& option = *random.pick(varied);
     const Feature& feature = random.pick(option.features);
     const auto of_feature = classes_of_feature(feature.name);
     const std::size_t one = random.pick(of_feature);

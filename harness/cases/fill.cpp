@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/call/tensor_place.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/operators/operator.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

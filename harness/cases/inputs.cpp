@@ -5,7 +5,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
 #include "reference/call/tensor_place.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/key_place.h"
 
@@ -56,7 +56,7 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
   const TensorFill fill(p, id);
   const bool values = id == TensorId::v;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
-  const double divisor = values ? 1 : key_divisor(p);
+  const double divisor = values ? 1 : operator_of(p).key_divisor(p);
   const Inputs views = inputs.views();
   for (int pass = seen ? 0 : 1; pass < 2; ++pass) {
     for (std::int64_t b = 0; b < p.batch; ++b) {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "harness/base/text.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 
@@ -15,7 +15,7 @@ constexpr double kPlainLoopsPerSecond = 1e9;  ///< multiply-adds of one core, in
 
 double multiply_adds_of(const Call& call) {
   return static_cast<double>(call.batch) * static_cast<double>(call.query_heads) *
-         static_cast<double>(call.query_length) * row_operations(call);
+         static_cast<double>(call.query_length) * operator_of(call).row_operations(call);
 }
 
 std::string long_case_words(const std::string& label, double multiply_adds) {

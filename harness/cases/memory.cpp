@@ -28,7 +28,7 @@ double bytes_used(const TensorPlace& place, std::size_t element_size) {
 double storage_bytes(const Call& p) {
   double bytes = 0;
   for (const TensorRow& row : tensor_rows()) {
-    if (row.in(p)) bytes += bytes_used(place_of(p, row.id), size_of(type_of(p, row.id)));
+    if (has_tensor(p, row.id)) bytes += bytes_used(place_of(p, row.id), size_of(type_of(p, row.id)));
   }
   return bytes;
 }

@@ -135,7 +135,7 @@ void fit_to_sizes(Problem& p) {
   }
   if (!p.mask) p.data.mask_fill = {};
   for (const TensorRow& row : tensor_rows()) {
-    if (!row.in(p)) p.tensor(row.id) = {};
+    if (!has_tensor(p, row.id)) p.tensor(row.id) = {};
   }
   if (!p.blocks) p.data.block_fill = {};
   if (!p.initial_state) p.data.state_fill.reset();

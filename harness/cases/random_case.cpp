@@ -8,7 +8,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
 #include "reference/call/tensor_place.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -51,7 +51,7 @@ constexpr int kFirstVersion = 2;
 Problem with_random_options(Problem problem, Random& random) {
   std::vector<const Option*> first, later;
   for (const Option& option : options()) {
-    if (option.has(problem.op)) (option.since <= kFirstVersion ? first : later).push_back(&option);
+    if (option.varies() && option.has(problem.op)) (option.since <= kFirstVersion ? first : later).push_back(&option);
   }
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
@@ -197,8 +197,7 @@ Problem random_case(Random& random) {
 
 double random_case_cost(const Problem& p) {
   const double elements = storage_bytes(p) / static_cast<double>(size_of(p.dtype));
-  if (p.op == Op::attention) return std::max(dense_multiply_adds(p), elements);
-  return std::max(row_operations(p) * static_cast<double>(p.batch * p.query_heads * p.query_length), elements);
+  return std::max(operator_of(p).multiply_adds(p), elements);
 }
 
 }  // namespace attest

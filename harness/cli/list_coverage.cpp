@@ -71,6 +71,7 @@ void print_coverage(const std::vector<std::string>& suites, bool pairs) {
   Tally lengths;
   for (std::size_t o = 0; o < options().size(); ++o) {
     const Option& option = options()[o];
+    if (!option.varies()) continue;
     for (std::size_t c : length_classes()) {
       lengths.count(coverage.option_met(o, c), why_impossible_option(option, c), option.key, table[c].name());
     }

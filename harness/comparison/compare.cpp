@@ -6,6 +6,17 @@
 
 namespace attest {
 
+std::string_view row_word(std::string_view output) {
+  const TensorRow* row = find_row(output);
+  if (!row || index_space(row->id) == IndexSpace::query_rows) return "query";
+  return index_space(row->id) == IndexSpace::key_rows ? "key" : "row";
+}
+
+std::string place_text(std::string_view output, const Index4& i) {
+  const std::string_view word = row_word(output) == "key" ? "key " : "";
+  return fmt::format("{}[{},{},{}{},{}]", output, i[0], i[1], word, i[2], i[3]);
+}
+
 FailureCause Comparison::cause() const {
   if (!failed()) return {};
   if (std::isnan(worst_->expected)) return {Cause::nan_lost, worst_->output};
@@ -15,9 +26,8 @@ FailureCause Comparison::cause() const {
 
 std::string Comparison::describe() const {
   if (!worst_) return "nothing was compared";
-  const auto& i = worst_->index;
-  return fmt::format("{} of {} elements are wrong; the worst: {}[{},{},{},{}] = {:.9g}, expected {:.9g} within {:.3g}",
-                     failures_, compared_, worst_->output, i[0], i[1], i[2], i[3], worst_->got, worst_->expected,
+  return fmt::format("{} of {} elements are wrong; the worst: {} = {:.9g}, expected {:.9g} within {:.3g}", failures_,
+                     compared_, place_text(worst_->output, worst_->index), worst_->got, worst_->expected,
                      worst_->bound);
 }
 
@@ -31,6 +41,19 @@ std::vector<TensorId> results_of(const Call& call) {
   std::vector<TensorId> list = outputs_of(call);
   if (!call.wants(Output::o)) std::erase(list, TensorId::out);
   return list;
+}
+
+double error_in_row(const Call& call, const GuardedOutputs& outputs, const RowIndex& at, const ResultValues& row,
+                    const ResultValues& own, const ResultValues& bound) {
+  double largest = 0;
+  for (const Output output : {Output::o, Output::lse}) {
+    const TensorId id = output == Output::o ? TensorId::out : TensorId::lse;
+    for (std::size_t n = 0; call.wants(output) && n < row.of(id).size(); ++n) {
+      const double got = outputs.at(id, at.b, at.h, at.i, static_cast<std::int64_t>(n));
+      largest = std::max(largest, error_in_bounds(got, row.of(id)[n], bound.of(id)[n] + own.of(id)[n]));
+    }
+  }
+  return largest;
 }
 
 std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t producer, const GuardedOutputs& outputs) {
@@ -57,8 +80,8 @@ Comparison compare_outputs(const Call& call, const Expectation& expectation, con
                            const GuardedOutputs& outputs) {
   Comparison comparison;
   each_result(call, expectation, bounds, outputs,
-              [&](std::string_view output, const Index4& index, double got, double expected, double bound) {
-                comparison.element(output, index, got, expected, bound);
+              [&](const TensorRow& output, const Index4& index, double got, double expected, double bound) {
+                comparison.element(output.name, index, got, expected, bound);
               });
   return comparison;
 }

@@ -17,8 +17,7 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/comparison/signed_bias.h"
 #include "harness/comparison/worst_element.h"
-#include "reference/bounds/error_deviation.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/softmax/bounds/error_deviation.h"
 
 namespace attest {
 
@@ -89,7 +88,7 @@ class Comparison {
 /// The tensors that the call asks for: o, which every call writes, only where it does.
 std::vector<TensorId> results_of(const Call& call);
 
-/// Calls visit(output's name, index, got, expected, bound) for every element that the call asks for and the
+/// Calls visit(row of the output, index, got, expected, bound) for every element that the call asks for and the
 /// expectation covers: the results of query rows row by row, then the others.
 template <class Visit>
 void each_result(const Call& p, const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs,
@@ -107,18 +106,23 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
       outputs.read_row(id, b, h, i, std::span(got).first(columns));
       for (std::size_t c = 0; c < columns; ++c) {
         const std::size_t at = r * columns + c;
-        visit(row_of(id).name, Index4{b, h, i, static_cast<std::int64_t>(c)}, got[c], e.of(id)[at], sum(id, at));
+        visit(row_of(id), Index4{b, h, i, static_cast<std::int64_t>(c)}, got[c], e.of(id)[at], sum(id, at));
       }
     }
   }
   for (const TensorId id : of_other) {
     std::size_t at = 0;
     each_index(seen_shape(p, id), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      visit(row_of(id).name, Index4{b, h, l, d}, outputs.at(id, b, h, l, d), e.of(id)[at], sum(id, at));
+      visit(row_of(id), Index4{b, h, l, d}, outputs.at(id, b, h, l, d), e.of(id)[at], sum(id, at));
       ++at;
     });
   }
 }
+
+/// The largest error over bound of o and lse in one query row, as far as the call asks for them. `bound` and `own`, the
+/// reference's, add up.
+double error_in_row(const Call& call, const GuardedOutputs& outputs, const RowIndex& at, const ResultValues& row,
+                    const ResultValues& own, const ResultValues& bound);
 
 /// The sampled output that lies furthest off in standard deviations; nothing where none is claimed.
 struct Deviation {

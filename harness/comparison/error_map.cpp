@@ -10,14 +10,6 @@ std::size_t cells_for(std::int64_t things) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(things, 0, kMostCells));
 }
 
-/// The extents of an output as each_result numbers its elements.
-Index4 shape_of(const Call& call, const std::string& output) {
-  for (const TensorId id : outputs_of(call)) {
-    if (row_of(id).name == output) return seen_shape(call, id);
-  }
-  return {};
-}
-
 }  // namespace
 
 ErrorGrid::ErrorGrid(std::int64_t height_, std::int64_t width_)
@@ -33,12 +25,13 @@ void ErrorGrid::add(std::int64_t row, std::int64_t column, double error_over_bou
 
 ErrorMap map_errors(const Call& call, const Expectation& expectation, const Bounds& bounds,
                     const GuardedOutputs& outputs, const WorstElement& worst) {
-  const Index4 shape = shape_of(call, worst.output);
+  const TensorRow* row = find_row(worst.output);
+  const Index4 shape = row ? seen_shape(call, row->id) : Index4{};
   ErrorMap map{worst.output, ErrorGrid(shape[0] * shape[1], shape[2]), worst.index[0], worst.index[1],
                ErrorGrid(shape[2], shape[3])};
   each_result(call, expectation, bounds, outputs,
-              [&](std::string_view output, const Index4& at, double got, double expected, double bound) {
-                if (output != worst.output) return;
+              [&](const TensorRow& output, const Index4& at, double got, double expected, double bound) {
+                if (output.name != worst.output) return;
                 const double error = error_in_bounds(got, expected, bound);
                 map.rows.add(at[0] * shape[1] + at[1], at[2], error);
                 if (at[0] == map.batch && at[1] == map.head) map.elements.add(at[2], at[3], error);

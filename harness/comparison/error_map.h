@@ -26,9 +26,9 @@ inline constexpr std::int64_t kMostCells = 32;
 
 struct ErrorMap {
   std::string output;                ///< that of the worst element
-  ErrorGrid rows;                    ///< every head of the batch, one after another, by query
+  ErrorGrid rows;                    ///< every head of the batch, one after another, by row_word()
   std::int64_t batch = 0, head = 0;  ///< those of the worst element
-  ErrorGrid elements;                ///< of that head: query by the output's last axis
+  ErrorGrid elements;                ///< of that head: rows by the output's last axis
 };
 
 /// Of the output in which `worst` lies. Only rows that the expectation covers are there.

@@ -8,9 +8,7 @@
 
 #include "harness/base/parallel.h"
 #include "harness/cases/fill.h"
-#include "reference/operators/head_reference.h"
-#include "reference/operators/operator_tensors.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -36,25 +34,21 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_
   return spans;
 }
 
-/// Room for every row; stages only where asked for.
+/// Room for what HeadReference::attend gives of every row.
 void resize(ResultValues& values, const Problem& p, std::size_t rows) {
-  values.of(TensorId::out).resize(rows * static_cast<std::size_t>(p.value_dim));
-  values.of(TensorId::lse).resize(rows);
-  for (const TensorId stage : kScoreStages) {
-    if (has_tensor(p, stage)) values.of(stage).resize(rows * static_cast<std::size_t>(p.key_length));
+  for (const TensorRow& result : tensor_rows()) {
+    if (!is_output(result.id) || index_space(result.id) != IndexSpace::query_rows) continue;
+    const bool is_given = has_tensor(p, result.id) || (result.id == TensorId::lse && p.has_scores());
+    if (is_given) values.of(result.id).resize(rows * static_cast<std::size_t>(seen_shape(p, result.id)[3]));
   }
 }
 
-/// Row r of each list becomes what `out`, `lse` and the four stages hold.
-void set_row(ResultValues& values, std::size_t r, const std::vector<double>& out, double lse,
-             const std::array<const std::vector<double>*, 4>& stages) {
-  const auto copy = [r](const std::vector<double>& row, std::vector<double>& list) {
-    std::copy(row.begin(), row.end(), list.begin() + static_cast<std::ptrdiff_t>(r * row.size()));
-  };
-  copy(out, values.of(TensorId::out));
-  values.of(TensorId::lse)[r] = lse;
-  for (std::size_t n = 0; n < stages.size(); ++n) {
-    if (!values.of(kScoreStages[n]).empty()) copy(*stages[n], values.of(kScoreStages[n]));
+/// Row r of each list becomes that of `row`.
+void set_row(ResultValues& values, std::size_t r, const ResultValues& row) {
+  for (const TensorRow& result : tensor_rows()) {
+    if (!is_output(result.id)) continue;
+    const std::vector<double>& from = row.of(result.id);
+    std::copy(from.begin(), from.end(), values.of(result.id).begin() + static_cast<std::ptrdiff_t>(r * from.size()));
   }
 }
 
@@ -67,14 +61,6 @@ std::vector<std::int64_t> sampled_columns(std::size_t r, std::int64_t columns) {
   }
   if (columns < count) std::iota(list.begin(), list.end(), 0);
   return list;
-}
-
-/// biased as it is handed out: -inf where hidden.
-const std::vector<double>& hide(Row& row) {
-  for (std::size_t j = 0; j < row.seen.size(); ++j) {
-    if (!row.seen[j]) row.biased[j] = -kInfinity;
-  }
-  return row.biased;
 }
 
 /// The rows before, at and after each power of two of an extent, at the end of the others: where counters, grids and
@@ -98,7 +84,7 @@ std::vector<RowIndex> rows_at_powers_of_two(const Problem& p) {
 std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
   const double total =
       static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
-  const double per_row = std::max(row_operations(p), kLeastRowCost);
+  const double per_row = std::max(operator_of(p).row_operations(p), kLeastRowCost);
   std::vector<RowIndex> rows;
   if (total * per_row <= budget) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -140,6 +126,7 @@ std::size_t Expectation::index_of(const Producer& producer) const {
 
 Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
                    double budget) {
+  const Operator& reference = operator_of(p);
   Expectation e;
   e.rows = rows_to_check(p, budget);
   for (const Producer& producer : producers) {
@@ -156,11 +143,10 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   all.insert(all.end(), e.producers.begin(), e.producers.end());
   const auto bounds_of = [&](std::size_t n) -> Bounds& { return n == 0 ? e.own : e.bounds[n - 1]; };
   const double work =
-      static_cast<double>(e.rows.size()) * row_operations(p) * static_cast<double>(2 + e.producers.size());
+      static_cast<double>(e.rows.size()) * reference.row_operations(p) * static_cast<double>(2 + e.producers.size());
   if (work < kWorthThreads) threads = 1;
   const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
   const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
-  std::vector<double> visible_pairs(spans.size());
   // Sampled rows lie evenly among the checked ones, the first and the last with them.
   const std::size_t sampled = p.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
   std::vector<std::size_t> sample_rows(sampled);
@@ -171,25 +157,22 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
 
   parallel_for(spans.size(), threads, [&](std::size_t s) {
     const Span span = spans[s];
-    const auto head = make_head_reference(p, inputs, e.rows[span.first].b, e.rows[span.first].h, all);
-    Row row;
-    RowBound bound;
+    const auto head = reference.head(p, inputs, e.rows[span.first].b, e.rows[span.first].h, all);
+    ResultValues row;
     for (std::size_t r = span.first; r < span.last; ++r) {
       head->attend(e.rows[r].i, row);
-      visible_pairs[s] += static_cast<double>(row.visible_count);
+      set_row(e, r, row);
       for (std::size_t n = 0; n < all.size(); ++n) {
-        head->bound(n, row, bound);
-        set_row(bounds_of(n), r, bound.output, bound.lse, {&bound.raw, &bound.capped, &bound.biased, &bound.weights});
+        head->bound(n, row);
+        set_row(bounds_of(n), r, row);
       }
       if (const auto found = std::lower_bound(sample_rows.begin(), sample_rows.end(), r);
           found != sample_rows.end() && *found == r) {
         deviations[static_cast<std::size_t>(found - sample_rows.begin())] =
-            head->deviations(row, sampled_columns(r, p.value_dim));
+            head->deviations(sampled_columns(r, p.value_dim));
       }
-      set_row(e, r, row.output, row.lse, {&row.raw, &row.capped, &hide(row), &row.weights});
     }
   });
-  for (double pairs : visible_pairs) e.visible_pairs += pairs;
   e.deviations.resize(e.producers.size());
   for (std::size_t n = 0; n < sampled; ++n) {
     const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.value_dim);
@@ -201,10 +184,11 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       }
     }
   }
-  for (const TensorId output : present_outputs(p)) {
-    PresentValues present = expect_present(p, inputs, output, all);
-    e.of(output) = std::move(present.values);
-    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(output) = std::move(present.bounds[n]);
+  for (const TensorId result : outputs_of(p)) {
+    if (index_space(result) == IndexSpace::query_rows) continue;
+    WholeResult whole = reference.whole(p, inputs, result, all);
+    e.of(result) = std::move(whole.values);
+    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(result) = std::move(whole.bounds[n]);
   }
   return e;
 }

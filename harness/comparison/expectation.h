@@ -7,8 +7,8 @@
 
 #include "reference/arithmetic/producer.h"
 #include "reference/call/problem.h"
+#include "reference/call/result_values.h"
 #include "reference/call/tensor_table.h"
-#include "reference/operators/operator_tensors.h"
 
 namespace attest {
 
@@ -37,17 +37,6 @@ inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId
 
 /// One number for each checked element of each result. A result of query rows has them row after row of those that are
 /// checked, any other one in the order of its axes; what was not asked for is empty, but for o and lse.
-class ResultValues {
- public:
-  std::vector<double>& of(TensorId result) { return lists_[index(result)]; }
-  const std::vector<double>& of(TensorId result) const { return lists_[index(result)]; }
-
- private:
-  static constexpr std::size_t kFirst = static_cast<std::size_t>(TensorId::out);
-  static constexpr std::size_t index(TensorId result) { return static_cast<std::size_t>(result) - kFirst; }
-
-  std::array<std::vector<double>, kTensorCount - kFirst> lists_;
-};
 using Bounds = ResultValues;
 
 /// An output element whose error is also compared with its standard deviation.
@@ -63,7 +52,6 @@ struct Expectation : ResultValues {
   std::vector<Bounds> bounds;  ///< one for each producer
   std::vector<SampledOutput> sampled;
   std::vector<std::vector<double>> deviations;  ///< of the sampled outputs, a list for each producer
-  double visible_pairs = 0;                     ///< over the checked rows
 
   /// The place of a producer in `producers`. It must be one of those asked for.
   std::size_t index_of(const Producer& producer) const;

@@ -25,8 +25,8 @@ std::optional<UlpErrors> ulp_errors(const Call& call, const Expectation& expecta
   std::vector<double> errors;
   each_result(
       call, expectation, bounds, outputs,
-      [&](std::string_view output, const Index4&, double got, double expected, double bound) {
-        if (output != "o" || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected)) return;
+      [&](const TensorRow& output, const Index4&, double got, double expected, double bound) {
+        if (output.id != TensorId::out || bound == kInfinity || !std::isfinite(got) || !std::isfinite(expected)) return;
         errors.push_back(std::fabs(got - expected) / unit_in_last_place(expected, type_of(call, TensorId::out)));
       });
   if (errors.empty()) return std::nullopt;

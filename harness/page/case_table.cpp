@@ -46,7 +46,9 @@ std::string repro_json(const Verdict& v, Strings& strings) {
 std::string worst_json(const Verdict& v, Strings& strings) {
   if (!v.worst) return "null";
   const WorstElement& w = *v.worst;
-  return fmt::format("[{},{},{},{},{},{},{},{}]", strings.of(w.output), w.index[0], w.index[1], w.index[2], w.index[3],
+  std::string place = std::to_string(w.index[2]);
+  if (row_word(w.output) == "key") place = "\"key " + place + "\"";
+  return fmt::format("[{},{},{},{},{},{},{},{}]", strings.of(w.output), w.index[0], w.index[1], place, w.index[3],
                      number_json(w.got, 7), number_json(w.expected, 7), number_json(w.bound, 3));
 }
 

@@ -52,9 +52,10 @@ HeatMap map_of(const ErrorGrid& grid, const std::string& title, const std::strin
 
 std::string error_map_svg(const Verdict& failure, PageContext& page) {
   const ErrorMap& map = *failure.error_map;
+  const std::string rows(row_word(map.output));
   return draw_heat_maps(
-      {{map_of(map.rows, map.output + ": every head", "head", "query"),
-        map_of(map.elements, fmt::format("{}[{},{}]: the worst head", map.output, map.batch, map.head), "query",
+      {{map_of(map.rows, map.output + ": every head", "head", rows),
+        map_of(map.elements, fmt::format("{}[{},{}]: the worst head", map.output, map.batch, map.head), rows,
                "column")}},
       page.ids.next(), "Error over bound of " + failure.case_line + " on " + failure.backend);
 }

@@ -249,7 +249,7 @@ std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::ve
     if (auto plain = stated_in(backend, dtype, {})) target.push_back(*plain);
     const auto is_new = [&](const Arithmetic& a) { return std::find(target.begin(), target.end(), a) == target.end(); };
     for (const Call& call : calls) {
-      if (call.dtype != dtype || call.op != Op::attention) continue;
+      if (call.dtype != dtype || !call.has_scores()) continue;
       const std::optional<Arithmetic> stated = stated_for(backend, call);
       if (!stated || !is_new(*stated)) continue;
       for (const ProbeSizes& sizes : sizes_like(call)) {

@@ -12,8 +12,7 @@
 #include "harness/probe/probe.h"
 #include "harness/probe/restated.h"
 #include "harness/verdict/judgement.h"
-#include "reference/operators/head_reference.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -73,14 +72,14 @@ std::vector<RowIndex> worst_rows(const WrongResult& result, const Inputs& inputs
   const Expectation e = expect(p, inputs, {{result.stated, {}}}, threads);
   std::map<RowIndex, double> ratios;
   each_result(p, e, e.bounds.front(), *result.outputs,
-              [&](std::string_view, const Index4& at, double got, double expected, double bound) {
+              [&](const TensorRow& output, const Index4& at, double got, double expected, double bound) {
+                if (index_space(output.id) != IndexSpace::query_rows) return;
                 double& ratio = ratios[{at[0], at[1], at[2]}];
                 ratio = std::max(ratio, error_in_bounds(got, expected, bound));
               });
   std::vector<RowIndex> rows;
   for (const auto& [row, ratio] : ratios) rows.push_back(row);
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return ratios[a] > ratios[b]; });
-  std::erase_if(rows, [&](const RowIndex& row) { return row.h >= p.query_heads || row.i >= p.stored_queries(row.b); });
   rows.resize(std::min(rows.size(), kWorstRows));
   return rows;
 }
@@ -91,23 +90,14 @@ void keep_right_in_row(const WrongResult& result, const Inputs& inputs, const Ro
   const Problem& p = result.source->problem;
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
   for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), {}});
-  const auto head = make_head_reference(p, inputs, at.b, at.h, producers);
-  Row row;
-  for (std::int64_t i = p.op == Op::attention ? at.i : 0; i <= at.i; ++i) head->attend(i, row);
-  RowBound own, bound;
-  head->bound(0, row, own);
+  const auto head = operator_of(p).head(p, inputs, at.b, at.h, producers);
+  ResultValues row, own, bound;
+  head->attend(at.i, row);
+  head->bound(0, own);
   std::size_t kept = 0;
   for (std::size_t n = 0; n < candidates.size(); ++n) {
-    head->bound(n + 1, row, bound);
-    double ratio = 0;
-    for (std::size_t c = 0; p.wants(Output::o) && c < row.output.size(); ++c) {
-      const double got = result.outputs->out(at.b, at.h, at.i, static_cast<std::int64_t>(c));
-      ratio = std::max(ratio, error_in_bounds(got, row.output[c], bound.output[c] + own.output[c]));
-    }
-    if (p.wants(Output::lse)) {
-      const double got = result.outputs->lse(at.b, at.h, at.i);
-      ratio = std::max(ratio, error_in_bounds(got, row.lse, bound.lse + own.lse));
-    }
+    head->bound(n + 1, bound);
+    const double ratio = error_in_row(p, *result.outputs, at, row, own, bound);
     if (!(ratio <= 1)) continue;
     candidates[n].tightness = std::max(candidates[n].tightness, ratio);
     if (kept != n) candidates[kept] = std::move(candidates[n]);

@@ -63,13 +63,10 @@ nb::dict shown_inputs(const Inputs& in) {
 
 nb::dict results_by_name(const Call& c, ResultValues values) {
   nb::dict all;
-  const std::vector<std::int64_t> rows = {c.batch, c.query_heads, c.query_length};
-  const auto shaped = [&](std::vector<double> list, std::int64_t last) {
-    return numbers(std::move(list), {rows[0], rows[1], rows[2], last});
-  };
   for (const TensorId id : values_of<TensorId>()) {
-    if (!is_output(id) || index_space(id) != IndexSpace::query_rows || values.of(id).empty()) continue;
-    all[std::string(row_of(id).name).c_str()] = shaped(std::move(values.of(id)), seen_shape(c, id)[3]);
+    if (!is_output(id) || values.of(id).empty()) continue;
+    const Index4 n = seen_shape(c, id);
+    all[std::string(row_of(id).name).c_str()] = numbers(std::move(values.of(id)), {n[0], n[1], n[2], n[3]});
   }
   return all;
 }

@@ -108,7 +108,7 @@ Arithmetic arithmetic_from(const nb::dict& stated, const Call& call) {
   for (const auto& [key, value] : stated) {
     const auto field = object_text(nb::borrow(key));
     const std::size_t dot = field.find('.');
-    const TensorRow* row = dot == std::string::npos ? nullptr : row_named(field.substr(0, dot));
+    const TensorRow* row = dot == std::string::npos ? nullptr : find_row(field.substr(0, dot));
     if (row && is_output(row->id))
       of_results[row->id].emplace_back(field.substr(dot + 1), nb::borrow(value));
     else

@@ -10,7 +10,7 @@
 
 #include "harness/backends/plugin/feature_words.h"
 #include "harness/backends/plugin/flat_call.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 
@@ -43,9 +43,10 @@ nb::tuple output_names(const Call& call) {
   nb::list names;
   names.append("o");
   for (const Output output : call.outputs) {
-    if (output != Output::present && output != Output::o) names.append(text_of(output));
+    for (const TensorId id : outputs_of(call)) {
+      if (id != TensorId::out && row_of(id).result == output) names.append(text_of(id));
+    }
   }
-  for (const TensorId present : present_outputs(call)) names.append(std::string(name_of(present)));
   return nb::tuple(names);
 }
 
@@ -78,6 +79,8 @@ void define_call(nb::module_& module) {
       .def_prop_ro("features", &feature_names, "What it uses, in words of the case language.")
       .def_prop_ro(
           "op", [](const Call& c) { return text_of(c.op); }, "\"attention\", or a rule of linear attention.")
+      .def_prop_ro(
+          "pass_", [](const Call& c) { return text_of(c.pass); }, "\"forward\".")
       .def_prop_ro(
           "dtype", [](const Call& c) { return text_of(c.dtype); }, "Storage of q, k, v and the output.")
       .def_ro("batch", &Call::batch, "Sequences.")

@@ -15,7 +15,7 @@
 #include "harness/cases/random.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/state_check.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 
 namespace attest {
 namespace {

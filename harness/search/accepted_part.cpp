@@ -62,9 +62,9 @@ std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& acc
 
 std::optional<Problem> accepted_part(const Problem& problem, const Accepts& accepts) {
   std::optional<Problem> part = accepted_sizes(problem, accepts);
-  if (!part && problem.op != Op::attention) {
+  if (const Option& op = *find_option("op"); !part && op.is_set(problem)) {
     Problem softmax = problem;
-    softmax.op = Op::attention;
+    op.drop(softmax);
     part = accepted_sizes(softmax, accepts);
   }
   if (!part) return std::nullopt;

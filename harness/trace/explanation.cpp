@@ -18,8 +18,8 @@
 #include "harness/tuning/parameters.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
-#include "reference/bounds/error_bound.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/error_bound.h"
 
 namespace attest {
 namespace {

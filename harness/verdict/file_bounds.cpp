@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "reference/arithmetic/rounding.h"
-#include "reference/bounds/error_bound.h"
+#include "reference/operators/operator.h"
+#include "reference/softmax/bounds/error_bound.h"
 
 namespace attest {
 namespace {
@@ -71,7 +72,7 @@ std::vector<double> FileBounds::of_rows(const std::string& name) const {
 std::vector<double> FileBounds::of_present(TensorId output) const {
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
   if (producer_) producers.push_back(*producer_);
-  const PresentValues values = expect_present(problem_, inputs_, output, producers);
+  const WholeResult values = operator_of(problem_).whole(problem_, inputs_, output, producers);
   return producer_ ? both(values.bounds[1], values.bounds[0]) : values.bounds[0];
 }
 

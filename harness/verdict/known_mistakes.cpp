@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "harness/comparison/compare.h"
-#include "reference/bounds/error_bound.h"
-#include "reference/operators/head_reference.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -21,18 +19,12 @@ bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) { return !mi
 /// Whether o and lse of the worst row are what the mistake gives, as far as one row tells.
 bool fits_worst_row(const MistakenCall& c, const Producer& producer, const GuardedOutputs& outputs, const Index4& at) {
   const Problem& p = c.problem;
-  if (p.op != Op::attention) return true;
-  const auto head = make_head_reference(p, c.inputs, at[0], at[1], {{reference_arithmetic(), DType::f64}, producer});
-  Row row;
+  const auto head = operator_of(p).head(p, c.inputs, at[0], at[1], {{reference_arithmetic(), DType::f64}, producer});
+  ResultValues row, own, bound;
   head->attend(at[2], row);
-  RowBound own, bound;
-  head->bound(0, row, own);
-  head->bound(1, row, bound);
-  for (std::size_t n = 0; p.wants(Output::o) && n < row.output.size(); ++n) {
-    const double got = outputs.out(at[0], at[1], at[2], static_cast<std::int64_t>(n));
-    if (!(error_in_bounds(got, row.output[n], bound.output[n] + own.output[n]) <= 1)) return false;
-  }
-  return !p.wants(Output::lse) || error_in_bounds(outputs.lse(at[0], at[1], at[2]), row.lse, bound.lse + own.lse) <= 1;
+  head->bound(0, own);
+  head->bound(1, bound);
+  return error_in_row(p, outputs, {at[0], at[1], at[2]}, row, own, bound) <= 1;
 }
 
 Expectation expect_of(const KnownMistake& mistake, const MistakenCall& c, const Call& call, const Producer& producer,

@@ -332,7 +332,7 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) {
        const Problem& p = c.problem;
        std::swap(c.inputs.change(TensorId::q), c.inputs.change(TensorId::k));
-       return p.op == Op::attention && p.query_length == p.key_length && p.query_heads == p.key_heads && p.past == 0 &&
+       return p.has_scores() && p.query_length == p.key_length && p.query_heads == p.key_heads && p.past == 0 &&
               !p.page_size && !p.wants(Output::present) && !p.lengths && !p.packed_sequences();
      }},
     {"base_2_of_scores", "exp2 of scores that were not multiplied by log2(e)",
@@ -367,19 +367,13 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"decay_ignored", "linear attention without its decay",
      [](MistakenCall& c) {
-       Op& op = c.problem.op;
-       const Op before = op;
-       op = op == Op::gated ? Op::linear : op == Op::gated_delta ? Op::delta : op;
        c.problem.decay_per_head = false;
-       return op != before;
+       return drop_trait(c, &OperatorTraits::decay);
      }},
     {"delta_ignored", "linear attention that adds where it should overwrite",
      [](MistakenCall& c) {
-       Op& op = c.problem.op;
-       const Op before = op;
-       op = op == Op::delta ? Op::linear : op == Op::gated_delta ? Op::gated : op;
        c.problem.beta_shared = false;
-       return op != before;
+       return drop_trait(c, &OperatorTraits::beta);
      }},
     {"state_ignored", "linear attention that starts from zeros",
      [](MistakenCall& c) {

@@ -33,7 +33,7 @@ bool rewrite_keys(
     MistakenCall& c, std::int64_t heads, std::int64_t keys,
     const std::function<std::array<std::int64_t, 3>(Cache, std::int64_t, std::int64_t, std::int64_t)>& of) {
   const Problem p = c.problem;
-  if (p.op != Op::attention || p.wants(Output::present) || too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
+  if (!p.has_scores() || p.wants(Output::present) || too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
     return false;
   for (const Cache cache : {Cache::keys, Cache::values}) {
     const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
@@ -104,7 +104,7 @@ bool pad_keys(MistakenCall& c, std::int64_t tile) {
 
 bool score_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score) {
   const Problem& p = c.problem;
-  if (p.op != Op::attention || p.wants_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length))
+  if (!p.has_scores() || p.wants_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length))
     return false;
   c.mask.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
   // Whether a mask shows a pair is part of the score here; what else hides stays.
@@ -143,7 +143,7 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
 bool hide_pairs(MistakenCall& c,
                 const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& shown) {
   const Problem& p = c.problem;
-  if (p.op != Op::attention || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
+  if (!p.has_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
   const auto before_at = [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     return !p.blocks || c.inputs.block(b, h, i / p.blocks->rows, j / p.blocks->columns);
   };
@@ -198,6 +198,12 @@ bool scaled_by(MistakenCall& c, double scale) {
   if (scale == c.problem.scale_value() || !std::isfinite(scale)) return false;
   c.problem.scale = scale;
   return true;
+}
+
+bool drop_trait(MistakenCall& c, OperatorTrait trait) {
+  const std::optional<Op> without = operator_without(c.problem.op, trait);
+  if (without) c.problem.op = *without;
+  return without.has_value();
 }
 
 bool causal_by(MistakenCall& c, std::int64_t keys) {

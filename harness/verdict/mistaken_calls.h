@@ -42,6 +42,8 @@ bool has_window(const Call& p);
 bool scaled_by(MistakenCall& c, double scale);
 /// The causal diagonal moved by so many keys.
 bool causal_by(MistakenCall& c, std::int64_t keys);
+/// The operator that has everything but this.
+bool drop_trait(MistakenCall& c, OperatorTrait trait);
 /// A side of the window with so many keys more.
 bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys);
 /// Slopes of every head, or of every batch and head.

@@ -12,7 +12,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cases/other_data.h"
 #include "harness/verdict/interleaved_plans.h"
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

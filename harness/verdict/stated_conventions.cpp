@@ -37,17 +37,15 @@ class StatedJudge {
     bool right = true;
     std::map<RowIndex, bool> empty;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
-      empty[e.rows[r]] = e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
+      empty[e.rows[r]] = problem_.has_scores() && e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
     }
     each_result(problem_, e, bounds, outputs,
-                [&](std::string_view output, const Index4& at, double got, double expected, double bound) {
+                [&](const TensorRow& output, const Index4& at, double got, double expected, double bound) {
                   proved_ = proved_ || std::isfinite(expected);
                   if (!right || error_in_bounds(got, expected, bound) <= 1) return;
-                  const RowIndex row{at[0], at[1], at[2]};
-                  const auto found = empty.find(row);
-                  const std::string by = found == empty.end()
-                                             ? std::string()
-                                             : statement_for(output, at, got, expected, bound, found->second);
+                  std::string by;
+                  if (index_space(output.id) == IndexSpace::query_rows)
+                    by = statement_for(output.id, at, got, expected, bound, empty.at({at[0], at[1], at[2]}));
                   if (by.empty())
                     right = false;
                   else
@@ -58,7 +56,6 @@ class StatedJudge {
 
  private:
   bool sees_nothing(const RowIndex& row) const {
-    if (problem_.op != Op::attention) return false;
     for (std::int64_t j = 0; j < problem_.key_length; ++j) {
       if (visible(problem_, inputs_, row.b, row.h, row.i, j)) return false;
     }
@@ -106,10 +103,10 @@ class StatedJudge {
   }
 
   /// The statement by which a wrong element is right; empty where there is none.
-  std::string statement_for(std::string_view output, const Index4& at, double got, double expected, double bound,
+  std::string statement_for(TensorId output, const Index4& at, double got, double expected, double bound,
                             bool empty_row) {
-    const bool is_o = output == "o", is_lse = output == "lse", is_weight = output == "weights";
-    const bool of_row = is_o || is_lse || is_weight || output == "raw" || output == "capped" || output == "biased";
+    const bool is_o = output == TensorId::out, is_lse = output == TensorId::lse,
+               is_weight = output == TensorId::weights;
     if (empty_row && (is_o || is_weight)) {
       const std::string statement = "empty_row=" + stated_.empty_row;
       const bool mean_stated = says(stated_.empty_row, "mean of v");
@@ -126,7 +123,7 @@ class StatedJudge {
       const double off = 2 * bound + 4 * unit_roundoff(producer_.type_of(problem_, TensorId::lse)) * std::fabs(size);
       if (error_in_bounds(got, size, off) <= 1) return "lse_base=2";
     }
-    if (of_row && stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
+    if (stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
       return "hidden_nan=leaks";
     return "";
   }
@@ -216,7 +213,7 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
   MistakenCall call{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   apply(stated, call, used);
   Producer made = who;
-  if (stated.softmax_f64 == "f32" && problem.dtype == DType::f64 && problem.op == Op::attention) {
+  if (stated.softmax_f64 == "f32" && problem.dtype == DType::f64 && problem.has_scores()) {
     made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
     used.insert("softmax_f64=f32");
   }

@@ -28,4 +28,13 @@ inline std::vector<Arithmetic> arithmetics_of(const std::vector<Producer>& produ
   return list;
 }
 
+/// The arithmetic of reference/ itself, whose own error is added to every comparison.
+inline Arithmetic reference_arithmetic() {
+  Arithmetic a;
+  a.accumulator = a.stored_weights = DType::f64;
+  a.exp_ulps = a.log_ulps = 1;
+  a.normalised_before_storage = true;
+  return a;
+}
+
 }  // namespace attest

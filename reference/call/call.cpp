@@ -5,6 +5,16 @@
 
 namespace attest {
 
+std::optional<Op> operator_without(Op op, OperatorTrait trait) {
+  OperatorTraits wanted = traits_of(op);
+  if (!(wanted.*trait)) return std::nullopt;
+  wanted.*trait = false;
+  for (const Op other : values_of<Op>()) {
+    if (traits_of(other) == wanted) return other;
+  }
+  return std::nullopt;
+}
+
 bool Call::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
 
 double Call::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
@@ -50,6 +60,11 @@ std::vector<double> published_alibi_slopes(std::int64_t heads) {
   const std::vector<double> finer = power < heads ? of_power(2 * power) : std::vector<double>{};
   for (std::size_t n = 0; static_cast<std::int64_t>(slopes.size()) < heads; n += 2) slopes.push_back(finer[n]);
   return slopes;
+}
+
+double dense_multiply_adds(const Call& p) {
+  return static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length) *
+         static_cast<double>(p.key_length) * static_cast<double>(p.key_dim + p.value_dim);
 }
 
 std::int64_t page_count(const Call& p, std::int64_t b) { return (p.key_count(b) + *p.page_size - 1) / *p.page_size; }

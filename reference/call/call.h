@@ -44,6 +44,8 @@ enum class TensorId : std::uint8_t {
 };
 /// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
+/// The direction in which an operator is computed.
+enum class Pass : std::uint8_t { forward };
 enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
 
 template <>
@@ -58,7 +60,34 @@ inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>
+inline constexpr auto kNames<Pass> = name_table("forward");
+template <>
 inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present");
+
+/// What an operator has. Options, tensors and results belong to the operators that have one of these.
+struct OperatorTraits {
+  bool scores = false;               ///< of each query and key: with them masks, cached keys, stages and lse
+  bool state = false;                ///< of each key head, which tokens write one by one
+  bool decay = false, beta = false;  ///< inputs of the state's rule
+  int since = 1;                     ///< version of the contract that it came with (backends/backend.h)
+  bool operator==(const OperatorTraits&) const = default;
+};
+using OperatorTrait = bool OperatorTraits::*;
+
+/// A row for each Op.
+inline constexpr OperatorTraits kOperatorTraits[] = {
+    {.scores = true},
+    {.state = true},
+    {.state = true, .decay = true},
+    {.state = true, .beta = true},
+    {.state = true, .decay = true, .beta = true},
+};
+static_assert(std::size(kOperatorTraits) == kNames<Op>.size());
+constexpr const OperatorTraits& traits_of(Op op) { return kOperatorTraits[static_cast<std::size_t>(op)]; }
+/// Whether the operator has it; every operator has nullptr.
+constexpr bool has_trait(Op op, OperatorTrait trait) { return !trait || traits_of(op).*trait; }
+/// The operator that differs from this one in this trait alone, which it lacks.
+std::optional<Op> operator_without(Op op, OperatorTrait trait);
 
 struct MaskSpec {
   bool additive = false;
@@ -91,6 +120,7 @@ struct Call {
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
   Op op = Op::attention;
+  Pass pass = Pass::forward;
   /// Storage of q, k, v and out, and of other tensors, unless one has a type of its own. Its accumulator is the call's.
   DType dtype = DType::f32;
   std::int64_t batch = 1;
@@ -152,13 +182,10 @@ struct Call {
   bool slopes_per_batch() const { return static_cast<std::int64_t>(alibi_slopes.size()) > query_heads; }
   /// Any of raw, capped, biased, weights.
   bool wants_scores() const;
-  /// Whether the operator has a score for each query and key.
-  bool has_scores() const { return op == Op::attention; }
-  /// Which inputs the rule of linear attention has; both false for softmax attention.
-  bool has_decay() const { return rule_has_decay(op); }
-  bool has_beta() const { return rule_has_beta(op); }
-  static bool rule_has_decay(Op op) { return op == Op::gated || op == Op::gated_delta; }
-  static bool rule_has_beta(Op op) { return op == Op::delta || op == Op::gated_delta; }
+  bool has_scores() const { return traits_of(op).scores; }
+  bool has_state() const { return traits_of(op).state; }
+  bool has_decay() const { return traits_of(op).decay; }
+  bool has_beta() const { return traits_of(op).beta; }
   /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
   bool uses_diagonal() const;
 };
@@ -166,6 +193,9 @@ struct Call {
 /// The published ALiBi slopes for `heads` heads (Press, Smith and Lewis 2022, and their code for counts that are no
 /// power of two), in double, by square roots and products alone.
 std::vector<double> published_alibi_slopes(std::int64_t heads);
+
+/// The multiply-adds of q*k and p*v over all pairs, visible or not.
+double dense_multiply_adds(const Call& call);
 
 /// Pages of a paged cache: of batch b, and in all.
 std::int64_t page_count(const Call& call, std::int64_t b);

@@ -7,12 +7,10 @@ namespace {
 
 using enum Axis;
 
+constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state;
+
 constexpr auto kAlways = [](const Call&) { return true; };
 constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
-template <Output output>
-constexpr auto kWanted = [](const Call& c) { return c.wants(output); };
-constexpr auto kPresentKeys = [](const Call& c) { return c.op == Op::attention && c.wants(Output::present); };
-constexpr auto kPresentState = [](const Call& c) { return c.op != Op::attention && c.wants(Output::present); };
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
 
 // clang-format off
@@ -20,28 +18,28 @@ constexpr TensorRow kRows[] = {
     {TensorId::q, "q", {batch, query_heads, queries, key_dim}, TypeRule::storage, kAlways},
     {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways},
     {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways},
-    {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }},
-    {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast},
-    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, kHasPast},
-    {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }},
-    {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }},
-    {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }},
-    {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }},
-    {TensorId::sinks, "sinks", {one, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.sinks; }},
+    {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
+    {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
+    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, kHasPast, kScores},
+    {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }, kScores},
+    {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }, kScores},
+    {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }, kScores},
+    {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }, kScores},
+    {TensorId::sinks, "sinks", {one, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.sinks; }, kScores},
     {TensorId::keep, "keep", {batch, query_heads, queries, keys}, TypeRule::boolean, kNever},
-    {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, [](const Call& c) { return c.has_decay(); }, DrawnNumbers{-1, 0}},
-    {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, [](const Call& c) { return c.has_beta(); }, DrawnNumbers{0, 1}},
-    {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, DrawnNumbers{-1, 1}},
+    {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAlways, &OperatorTraits::decay, DrawnNumbers{-1, 0}},
+    {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, kAlways, &OperatorTraits::beta, DrawnNumbers{0, 1}},
+    {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, kState, DrawnNumbers{-1, 1}},
 
-    {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kAlways},
-    {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kWanted<Output::lse>},
-    {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::raw>},
-    {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::capped>},
-    {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::biased>},
-    {TensorId::weights, "weights", {batch, query_heads, queries, keys}, TypeRule::storage, kWanted<Output::weights>},
-    {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, kPresentKeys},
-    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, kPresentKeys},
-    {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, kPresentState},
+    {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kAlways, nullptr, {}, Output::o},
+    {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::lse},
+    {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::raw},
+    {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::capped},
+    {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::biased},
+    {TensorId::weights, "weights", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::weights},
+    {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
+    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
+    {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
 };
 // clang-format on
 
@@ -79,9 +77,9 @@ std::span<const TensorRow> tensor_rows() { return kRows; }
 
 const TensorRow& row_of(TensorId id) { return kRows[static_cast<std::size_t>(id)]; }
 
-const TensorRow* row_named(std::string_view name) {
-  const auto row = std::ranges::find(kRows, name, &TensorRow::name);
-  return row == std::end(kRows) ? nullptr : row;
+const TensorRow* find_row(std::string_view name) {
+  const auto* const found = std::ranges::find(kRows, name, &TensorRow::name);
+  return found == std::end(kRows) ? nullptr : found;
 }
 
 DType type_of(const Call& c, TensorId id) { return c.tensor(id).dtype.value_or(default_type_of(c, id)); }
@@ -142,26 +140,29 @@ Index4 stored_shape(const Call& c, TensorId id) {
 
 IndexSpace index_space(TensorId result) {
   const std::array<Axis, 4>& axes = row_of(result).axes;
-  return axes[1] == query_heads && axes[2] == queries ? IndexSpace::query_rows : IndexSpace::whole;
+  if (axes[1] == query_heads && axes[2] == queries) return IndexSpace::query_rows;
+  return axes[1] == key_heads && axes[2] == keys ? IndexSpace::key_rows : IndexSpace::other;
 }
 
-TensorId tensor_of(Output output) {
-  switch (output) {
-    case Output::o: return TensorId::out;
-    case Output::lse: return TensorId::lse;
-    case Output::weights: return TensorId::weights;
-    case Output::raw: return TensorId::raw;
-    case Output::capped: return TensorId::capped;
-    case Output::biased: return TensorId::biased;
-    case Output::present: return TensorId::present_k;
+bool has_tensor(const Call& c, TensorId id) {
+  const TensorRow& row = row_of(id);
+  return has_trait(c.op, row.of) && (row.in ? row.in(c) : c.wants(*row.result));
+}
+
+std::vector<Output> outputs_of(Op op) {
+  std::vector<Output> list;
+  for (const TensorRow& row : kRows) {
+    if (row.result && has_trait(op, row.of)) list.push_back(*row.result);
   }
-  return TensorId::out;
+  std::ranges::sort(list);
+  list.erase(std::ranges::unique(list).begin(), list.end());
+  return list;
 }
 
 std::vector<TensorId> inputs_of(const Call& c) {
   std::vector<TensorId> list;
   for (const TensorRow& row : kRows) {
-    if (!is_output(row.id) && row.in(c)) list.push_back(row.id);
+    if (!is_output(row.id) && has_tensor(c, row.id)) list.push_back(row.id);
   }
   return list;
 }
@@ -169,7 +170,7 @@ std::vector<TensorId> inputs_of(const Call& c) {
 std::vector<TensorId> outputs_of(const Call& c) {
   std::vector<TensorId> list;
   for (const TensorRow& row : kRows) {
-    if (is_output(row.id) && row.in(c)) list.push_back(row.id);
+    if (is_output(row.id) && has_tensor(c, row.id)) list.push_back(row.id);
   }
   return list;
 }

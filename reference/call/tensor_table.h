@@ -55,25 +55,27 @@ struct TensorRow {
   std::string_view name;     ///< in files and messages
   std::array<Axis, 4> axes;  ///< as a kernel sees them
   TypeRule type;
-  bool (*in)(const Call& call);         ///< whether the call has it
+  bool (*in)(const Call& call);         ///< whether the call has it; nullptr: where it asks for the result
+  OperatorTrait of = nullptr;           ///< whose operators have it; nullptr: all
   std::optional<DrawnNumbers> drawn{};  ///< for inputs that hold plain numbers
+  std::optional<Output> result{};       ///< for outputs: the one that `out=` names
 };
 
 /// In the order of TensorId.
 std::span<const TensorRow> tensor_rows();
 const TensorRow& row_of(TensorId id);
-/// The row of that name, or nullptr.
-const TensorRow* row_named(std::string_view name);
+/// nullptr where no tensor has the name.
+const TensorRow* find_row(std::string_view name);
 
-/// How the elements of a result are numbered: by query rows, of which a sample may be checked, or as a whole.
-enum class IndexSpace : std::uint8_t { query_rows, whole };
+/// How the elements of a result are numbered: by query rows, of which a sample may be checked, by key rows, or
+/// otherwise.
+enum class IndexSpace : std::uint8_t { query_rows, key_rows, other };
 IndexSpace index_space(TensorId result);
 
-/// The tensor of a result that `out=` names; for `present`, the first of its tensors.
-TensorId tensor_of(Output output);
-
 constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
-inline bool has_tensor(const Call& call, TensorId id) { return row_of(id).in(call); }
+bool has_tensor(const Call& call, TensorId id);
+/// Whether the output repeats inputs bit for bit.
+constexpr bool is_copied(TensorId id) { return id == TensorId::present_k || id == TensorId::present_v; }
 DType type_of(const Call& call, TensorId id);
 /// The type where the call doesn't say one.
 DType default_type_of(const Call& call, TensorId id);
@@ -91,5 +93,8 @@ Index4 stored_shape(const Call& call, TensorId id);
 /// The tensors of this call, in the order of the table.
 std::vector<TensorId> inputs_of(const Call& call);
 std::vector<TensorId> outputs_of(const Call& call);
+
+/// The results that an operator can give, in order.
+std::vector<Output> outputs_of(Op op);
 
 }  // namespace attest

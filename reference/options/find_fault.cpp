@@ -87,12 +87,14 @@ std::optional<Fault> check_combinations(const Call& p) {
   } else if (p.gap > 0) {
     return Fault{"gap", "rows between packed sequences; add layout=thd"};
   }
-  if (p.wants_scores() && !p.stores_every_key()) {
-    return Fault{"out", "stages of the scores need every key stored: neither layout=thd nor paged nor past=n,..."};
-  }
   if (p.wants(Output::present) && !p.stores_every_key()) {
     return Fault{"out",
                  "present belongs to past, the same of all batches: neither layout=thd nor paged nor past=n,..."};
+  }
+  for (const TensorId id : outputs_of(p)) {
+    if (std::ranges::find(row_of(id).axes, Axis::keys) == row_of(id).axes.end() || p.stores_every_key()) continue;
+    return Fault{"out",
+                 std::string(name_of(id)) + " needs every key stored: neither layout=thd nor paged nor past=n,..."};
   }
   if (p.segments && p.past > 0) return Fault{"segments", "segments and past exclude each other"};
   return std::nullopt;
@@ -110,22 +112,26 @@ std::string operators_with(const Option& option) {
 
 /// Options that the operator doesn't have.
 std::optional<Fault> check_operator(const Problem& p) {
-  const std::string op(name_of(p.op));
-  if (p.op != Op::attention && p.past != 0) {
-    return Fault{"past", "op=" + op + " keeps a state instead of cached keys; say state"};
+  const std::string op = token_of(*find_option("op"), p);  // empty: softmax attention
+  if (p.has_state() && p.past != 0) {
+    return Fault{"past", op + " keeps a state instead of cached keys; say state"};
   }
   for (const Option* option : set_options(p)) {
     if (option->has(p.op)) continue;
-    if (p.op == Op::attention) {
+    if (op.empty()) {
       return Fault{option->key, "softmax attention has no " + option->key + "; choose " + operators_with(*option)};
     }
-    return Fault{option->key, "op=" + op + " has no such option; leave it out"};
+    return Fault{option->key, op + " has no such option; leave it out"};
   }
-  if (p.op == Op::attention) return std::nullopt;
   if (p.data.state_fill && !p.initial_state) return Fault{"state.fill", "there is no state to fill; say state"};
-  // Linear attention has no scores.
-  if (p.wants(Output::lse) || p.wants_scores()) return Fault{"out", "op=" + op + " gives o and present alone"};
-  if (p.query_length != p.key_length) return Fault{"seq", "op=" + op + " needs as many keys as queries"};
+  const std::vector<Output> given = outputs_of(p.op);
+  for (const Output output : p.outputs) {
+    if (std::ranges::find(given, output) != given.end()) continue;
+    const std::string names = joined(
+        given, [](Output one) { return std::string(name_of(one)); }, " and ");
+    return Fault{"out", op + " gives " + names + " alone"};
+  }
+  if (p.has_state() && p.query_length != p.key_length) return Fault{"seq", op + " needs as many keys as queries"};
   return std::nullopt;
 }
 
@@ -162,7 +168,7 @@ std::optional<Fault> check_storage(const Call& p) {
     const TensorId id = row.id;
     const std::string name(name_of(id));
     const TensorSpec& spec = p.tensor(id);
-    if (!row.in(p)) {
+    if (!has_tensor(p, id)) {
       if (spec.strides) return Fault{name + ".strides", "there is no " + name + " to lay out"};
       if (spec.offset != 0) return Fault{name + ".offset", "there is no " + name + " to lay out"};
       continue;

@@ -54,8 +54,8 @@ Option& Option::tried(std::vector<std::string> list) {
   return *this;
 }
 
-Option& Option::only(std::function<bool(Op)> operators) {
-  has = std::move(operators);
+Option& Option::only(OperatorTrait trait) {
+  of = trait;
   return *this;
 }
 

@@ -53,9 +53,9 @@ struct Option {
   std::optional<TensorId> input;     ///< of a tensor
   InFiles in_files = InFiles::said;
   int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
-  /// The version that brought the value which a case has; unset, or 0: that of the option.
+  /// The version of the contract that brought the value which a case has; unset, or 0: that of the option.
   std::function<int(const Problem&)> value_since{};
-  std::function<bool(Op)> has = [](Op) { return true; };  ///< which operators have it
+  OperatorTrait of = nullptr;  ///< whose operators have it; nullptr: all
 
   /// Sets it from its value; a flag gets an empty text. Throws CaseError.
   std::function<void(Problem&, const OptionText&)> parse;
@@ -72,6 +72,9 @@ struct Option {
 
   /// The version of the contract that a backend needs for what the case says here.
   int version_for(const Problem& problem) const { return value_since ? std::max(since, value_since(problem)) : since; }
+  bool has(Op op) const { return has_trait(op, of); }
+  /// Whether there is another value than the default.
+  bool varies() const { return choices.size() != 1; }
   bool takes_value() const { return !value.empty(); }
   bool is_set(const Problem& problem) const { return print(problem).has_value(); }
   void drop(Problem& problem) const { copy(problem, Problem{}); }
@@ -81,9 +84,9 @@ struct Option {
   Option& values(std::string how, std::string few_words);
   Option& tried(std::initializer_list<const char*> list);
   Option& tried(std::vector<std::string> list);
-  Option& only(std::function<bool(Op)> operators);
+  Option& only(OperatorTrait trait);
   Option& version(int contract);
-  /// Some values came later.
+  /// Some values came later: the version of the one that a case has.
   Option& grown(std::function<int(const Problem&)> version_of_value);
   Option& files(InFiles how);
   Option& up_to(Axis size);

@@ -38,12 +38,12 @@ std::optional<std::size_t> place_in(const std::vector<T>& list, const T& wanted)
 
 void set_queries(Problem& p, std::int64_t n) {
   p.query_length = n;
-  if (p.op != Op::attention || p.layout == Layout::qkv) p.key_length = n;
+  if (p.has_state() || p.layout == Layout::qkv) p.key_length = n;
 }
 
 void set_keys(Problem& p, std::int64_t n) {
   p.key_length = n;
-  if (p.op != Op::attention || p.layout == Layout::qkv) p.query_length = n;
+  if (p.has_state() || p.layout == Layout::qkv) p.query_length = n;
 }
 
 void set_key_dim(Problem& p, std::int64_t n) {
@@ -117,12 +117,13 @@ std::vector<Feature> features_by_kind(const Option& option) {
       // Where the row is not printed the first name holds, which is the default; other operators don't have it.
       const std::vector<std::string> names = option.choices.empty() ? option.samples : option.choices;
       const bool has_default = !option.choices.empty();
+      if (!option.varies()) return {};
       return {named_feature(
           option.key, names,
-          [=, print = option.print, has = option.has](const Problem& p) -> Index {
+          [=, print = option.print, of = option.of](const Problem& p) -> Index {
             const auto text = print(p);
             if (text) return place_in(names, *text);
-            return has_default && has(p.op) ? place_in(names, names[option.default_choice]) : std::nullopt;
+            return has_default && has_trait(p.op, of) ? place_in(names, names[option.default_choice]) : std::nullopt;
           },
           [=](Problem& p, std::size_t which, std::uint64_t) { set_to(p, names[which]); })};
     }

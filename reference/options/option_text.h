@@ -73,9 +73,9 @@ E parse_enum(const OptionText& value, const std::string& what) {
 // Printers, the inverse.
 
 template <class List, class Print>
-std::string joined(const List& list, const Print& print) {
+std::string joined(const List& list, const Print& print, const char* separator = ",") {
   std::string text;
-  for (const auto& item : list) text += (text.empty() ? "" : ",") + print(item);
+  for (const auto& item : list) text += (text.empty() ? "" : separator) + print(item);
   return text;
 }
 std::string integer_text(std::int64_t value);

@@ -8,10 +8,17 @@
 namespace attest {
 namespace {
 
-bool is_softmax(Op op) { return op == Op::attention; }
-bool is_linear(Op op) { return op != Op::attention; }
-bool any_operator(Op) { return true; }
+constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
+                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
+
 bool any_number(double) { return true; }
+
+/// "a|b|c", the names of E's values.
+template <NamedEnum E>
+std::string alternatives() {
+  return joined(
+      values_of<E>(), [](E value) { return std::string(name_of(value)); }, "|");
+}
 
 /// "f64|f32|f16|bf16"
 std::string type_names() {
@@ -156,7 +163,10 @@ Option blocks() {
 // -- results and storage
 
 Option out() {
-  Option option = composite("out", "o,lse,...", "results: o lse weights raw capped biased present");
+  Option option =
+      composite("out", "o,lse,...",
+                "results: " + joined(
+                                  values_of<Output>(), [](Output o) { return std::string(name_of(o)); }, " "));
   option.parse = [](Problem& p, const OptionText& v) {
     std::array<bool, kNames<Output>.size()> wanted{};
     for (const OptionText& part : v.split(',')) {
@@ -304,7 +314,7 @@ Option poison() {
   option.copy = [](Problem& to, const Problem& from) { to.data.poison = from.data.poison; };
   option.kind = OptionKind::name;
   option.droppable = true;
-  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v"}).only(is_softmax);
+  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v"}).only(kScores);
 }
 
 Option prefix() {
@@ -367,7 +377,8 @@ Option seed() {
 std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
-    name_option("op", &Call::op, kNames<Op>, "operator").values("attention|linear|gated|delta|gated_delta", "softmax attention, or a rule of linear attention").kept(),
+    name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Problem& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
+    name_option("pass", &Call::pass, kNames<Pass>, "pass").values(alternatives<Pass>(), "direction of the computation").kept(),
     name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Problem& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
@@ -375,55 +386,54 @@ std::vector<Option> make_table() {
     sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered).cut(dim_features()),
     number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}).cut(scale_features()),
 
-    flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(is_softmax),
-    align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(is_softmax),
-    window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(is_softmax),
-    prefix().tried({"1", "5", "40"}).up_to(Axis::keys).also_cut(causal_prefix_features()).only(is_softmax),
-    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(is_softmax),
-    lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(is_softmax),
-    mask().often(2).covers(mask_covered).cut(mask_features()).only(is_softmax),
-    type_of_tensor(TensorId::mask).tried({"f64", "f32"}).cut(mask_type_features()).only(is_softmax),
-    blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(is_softmax),
+    flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(kScores),
+    align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(kScores),
+    window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(kScores),
+    prefix().tried({"1", "5", "40"}).up_to(Axis::keys).also_cut(causal_prefix_features()).only(kScores),
+    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(kScores),
+    lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(kScores),
+    mask().often(2).covers(mask_covered).cut(mask_features()).only(kScores),
+    type_of_tensor(TensorId::mask).tried({"f64", "f32"}).cut(mask_type_features()).only(kScores),
+    blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(kScores),
 
-    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(is_softmax),
-    numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(is_softmax),
-    numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(is_softmax),
-    number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(is_softmax),
-    past().grown([](const Problem& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(is_softmax),
-    integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Problem& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(is_softmax),
-    name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(Call::rule_has_decay),
-    name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(Call::rule_has_beta),
-    tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(is_linear),
+    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(kScores),
+    numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(kScores),
+    numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(kScores),
+    number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(kScores),
+    past().grown([](const Problem& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(kScores),
+    integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Problem& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
+    name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
+    name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
+    tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
 
     out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
-    name_option("layout", &Call::layout, kNames<Layout>, "layout").values("bhld|blhd|bld|qkv|kv|thd", "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
-    integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(is_softmax),
+    name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
+    integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
   };
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
   for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
   const std::initializer_list<TensorId> placed = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
-  // Those that came later, by the operators that have them; dropout's decisions come with a file and never with a line.
-  const std::initializer_list<std::pair<TensorId, bool (*)(Op)>> others = {
-      {TensorId::past_k, is_softmax}, {TensorId::past_v, is_softmax}, {TensorId::past_lengths, is_softmax}, {TensorId::page_table, is_softmax}, {TensorId::blocks, is_softmax},
-      {TensorId::slopes, is_softmax}, {TensorId::sinks, is_softmax}, {TensorId::decay, Call::rule_has_decay}, {TensorId::beta, Call::rule_has_beta},
-      {TensorId::state, is_linear}, {TensorId::lse, is_softmax}, {TensorId::raw, is_softmax}, {TensorId::capped, is_softmax},
-      {TensorId::biased, is_softmax}, {TensorId::weights, is_softmax}, {TensorId::present_k, is_softmax}, {TensorId::present_v, is_softmax},
-      {TensorId::present_state, is_linear}};
   for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
   for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
-  for (const auto& [id, operators] : others) rows.push_back(strides_of(id).version(3).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "strides")).only(operators));
-  for (const auto& [id, operators] : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(id == TensorId::past_lengths ? 2 : operators == &is_softmax ? 16 : 3).cut(placement_features(id, "offset")).only(operators));
-  const std::initializer_list<std::pair<TensorId, bool (*)(Op)>> always = {{TensorId::q, any_operator}, {TensorId::k, any_operator}, {TensorId::v, any_operator}, {TensorId::out, any_operator}};
-  for (const auto& list : {always, others}) {
-    for (const auto& [id, operators] : list) {
-      if (has_own_type(id)) rows.push_back(type_of_tensor(id).version(4).tried(types_of_tensors()).often(operators == &is_linear ? 6 : 24).cut(type_features(id)).only(operators));
-    }
+  // Those that came later; dropout's decisions come with a file and never with a line.
+  std::vector<TensorId> others;
+  for (TensorId id : values_of<TensorId>()) {
+    if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
+  }
+  const auto rarely = [](TensorId id) { return id == TensorId::past_lengths ? 2 : row_of(id).of == kScores ? 16 : 3; };
+  for (TensorId id : others) rows.push_back(strides_of(id).version(3).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
+  for (TensorId id : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
+  const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(4).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
+  for (TensorId id : without_mask) rows.push_back(typed(id));
+  for (TensorId id : others) {
+    if (has_type(id)) rows.push_back(typed(id));
   }
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
-  rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(Call::rule_has_decay));
-  rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(Call::rule_has_beta));
-  rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(is_linear));
+  rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(kDecay));
+  rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(kBeta));
+  rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(kState));
   rows.push_back(poison());
   rows.push_back(seed().cut(seed_features()));
   for (Option& row : rows) {

@@ -283,8 +283,9 @@ std::vector<Feature> output_features() {
   features.push_back(flag_feature(
       "out without o", [](const Problem& p) { return !p.wants(Output::o); },
       [](Problem& p, std::uint64_t) {
-        if (p.outputs.size() < 2) p.outputs = {p.op == Op::attention ? Output::lse : Output::present};
-        std::erase(p.outputs, Output::o);
+        const std::vector<Output> all = outputs_of(p.op);
+        if (p.outputs.size() < 2 && all.size() > 1) p.outputs = {all[1]};
+        if (p.outputs.size() > 1) std::erase(p.outputs, Output::o);
       }));
   return features;
 }
@@ -365,10 +366,7 @@ void give_tensor(Problem& p, TensorId tensor) {
     case TensorId::decay: p.op = Op::gated; break;
     case TensorId::beta: p.op = Op::delta; break;
     default:
-      for (const Output output : values_of<Output>()) {
-        const bool present = output == Output::present && tensor >= TensorId::present_k;
-        if ((present || tensor_of(output) == tensor) && !p.wants(output)) p.outputs.push_back(output);
-      }
+      if (const auto output = row_of(tensor).result; output && !p.wants(*output)) p.outputs.push_back(*output);
       std::ranges::sort(p.outputs);
   }
 }

@@ -18,7 +18,7 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_execution.h"
 #include "reference/linear/linear_attention.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
 #include "tests/audit/big_float.h"
 #include "tests/emulator/declarations.h"
@@ -99,7 +99,7 @@ class Audit {
   void line(const Case& source) {
     const Problem& p = source.problem;
     const double rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
-    if (!p.data.poison.empty() || rows * row_operations(p) > kMaxOperations) return;
+    if (!p.data.poison.empty() || rows * operator_of(p).row_operations(p) > kMaxOperations) return;
     CaseInputs made;
     try {
       made = make_inputs(p);
@@ -140,7 +140,7 @@ class Audit {
     std::unique_ptr<LinearState> state;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      const ExactRow exact = p.op == Op::attention ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
+      const ExactRow exact = p.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
       for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
         const bool ran = n < takers.size();
         for (std::size_t c = 0; c < columns && p.wants(Output::o); ++c) {

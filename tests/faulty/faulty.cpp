@@ -323,7 +323,7 @@ class FaultyBackend : public Backend {
   }
   /// These loops know the textbook and softcap; tampered.cpp has the rest.
   std::optional<Refusal> refuse(const Call& p) const override {
-    if (p.op != Op::attention || size_of(p.dtype) == 2 || (p.mask && size_of(type_of(p, TensorId::mask)) == 2) ||
+    if (!p.has_scores() || size_of(p.dtype) == 2 || (p.mask && size_of(type_of(p, TensorId::mask)) == 2) ||
         p.prefix != 0 || p.lengths || p.segments || p.blocks || p.alibi || p.sinks || p.dropout != 0 || p.past != 0 ||
         p.page_size || p.wants_scores() || p.wants(Output::present)) {
       return Refusal{"beyond these loops"};

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/operators/work.h"
+#include "reference/call/call.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 #include "tests/faulty/around.h"

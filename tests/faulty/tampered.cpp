@@ -130,7 +130,7 @@ void zero_last_feature(const Call& p, const Outputs& o) {
 /// The last key of each sequence is hidden from every row, by blocks of one key; what the call's own blocks hide stays
 /// so.
 void hide_last_key(const Call& p, ChangedInputs& c) {
-  if (p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
+  if (!p.has_scores() || p.key_length == 0 || p.query_length == 0) return;
   const bool given = c.inputs.blocks() != nullptr;
   const std::int64_t rows = given ? c.inputs.blocks()->shape[2] : 1, columns = given ? p.blocks->columns : 1;
   c.blocks.resize(static_cast<std::size_t>(p.batch * p.query_heads * rows * p.key_length));
@@ -148,7 +148,7 @@ void hide_last_key(const Call& p, ChangedInputs& c) {
 
 /// Blocks as large as hide_last_key gives them.
 void split_blocks(Call& p) {
-  if (p.op != Op::attention || p.key_length == 0 || p.query_length == 0) return;
+  if (!p.has_scores() || p.key_length == 0 || p.query_length == 0) return;
   p.blocks = BlockSpec{p.blocks ? p.blocks->rows : p.query_length, 1};
 }
 
@@ -162,12 +162,12 @@ constexpr std::array kMistakes = {
             [](Call& p) { p.scale = p.scale_value() * (1 + 1e-5); }},
     Mistake{"decay_dropped", "linear attention without its decay",
             [](Call& p) {
-              p.op = p.op == Op::gated ? Op::linear : p.op == Op::gated_delta ? Op::delta : p.op;
+              p.op = operator_without(p.op, &OperatorTraits::decay).value_or(p.op);
               p.decay_per_head = false;
             }},
     Mistake{"delta_dropped", "linear attention that adds where it should overwrite",
             [](Call& p) {
-              p.op = p.op == Op::delta ? Op::linear : p.op == Op::gated_delta ? Op::gated : p.op;
+              p.op = operator_without(p.op, &OperatorTraits::beta).value_or(p.op);
               p.beta_shared = false;
             }},
     Mistake{"state_dropped", "linear attention that always starts from zeros",

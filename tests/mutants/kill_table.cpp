@@ -29,9 +29,9 @@ std::map<std::string, Tensor> results_of(const PreparedCase& prepared, Backend& 
   std::map<std::string, Tensor> tensors;
   const Bounds& bounds = prepared.expectation().bounds_for({backend.arithmetic(p), {}});
   each_result(p, prepared.expectation(), bounds, outputs,
-              [&](std::string_view name, const Index4&, double got, double expected, double) {
-                Tensor& tensor = tensors[std::string(name)];
-                tensor.dtype = type_of(p, value_named<TensorId>(name == "o" ? "out" : name).value_or(TensorId::out));
+              [&](const TensorRow& output, const Index4&, double got, double expected, double) {
+                Tensor& tensor = tensors[std::string(output.name)];
+                tensor.dtype = type_of(p, output.id);
                 tensor.got.push_back(got);
                 tensor.expected.push_back(expected);
               });

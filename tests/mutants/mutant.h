@@ -27,7 +27,7 @@ class MutantBackend : public Backend {
   Arithmetic arithmetic(const Call& problem) const override { return original_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (problem.dtype == DType::f64) return Refusal{"mutants accumulate in f32"};
-    if ((problem.op != Op::attention) != linear_) return Refusal{"the mutated kernel is the other operator's"};
+    if (problem.has_state() != linear_) return Refusal{"the mutated kernel is the other operator's"};
     return original_->refuse(problem);
   }
   std::unique_ptr<Plan> prepare(const Call& problem) override { return std::make_unique<MutatedPlan>(problem); }

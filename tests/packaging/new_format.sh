@@ -32,7 +32,7 @@ check_format() {
   grep -q 'dtype=m16' "$work/lines" || fail "no random line has the format"
   # A file: q, k and v of 1, 2, 1.5 and -1.
   local data='\x00\x3e\x00\x40' header
-  header='{"q":{"dtype":"M16","shape":[1,2],"data_offsets":[0,4]},"k":{"dtype":"M16","shape":[1,2],"data_offsets":[4,8]},"v":{"dtype":"M16","shape":[1,2],"data_offsets":[8,12]},"output":{"dtype":"F32","shape":[1,2],"data_offsets":[12,20]}}'
+  header='{"__metadata__":{"tolerance":"1e-6"},"q":{"dtype":"M16","shape":[1,2],"data_offsets":[0,4]},"k":{"dtype":"M16","shape":[1,2],"data_offsets":[4,8]},"v":{"dtype":"M16","shape":[1,2],"data_offsets":[8,12]},"output":{"dtype":"F32","shape":[1,2],"data_offsets":[12,20]}}'
   {
     printf "\\x$(printf %02x $((${#header} % 256)))\\x$(printf %02x $((${#header} / 256)))\\0\\0\\0\\0\\0\\0%s" "$header"
     printf "$data$data$data"'\0\0\x80\x3f\0\0\0\x40'

@@ -1,13 +1,13 @@
 // Constants of a bound are those of its arithmetic and call, and bounds that share them are those found alone.
-#include "reference/bounds/bound_constants.h"
+#include "reference/softmax/bounds/bound_constants.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "harness/cases/inputs.h"
-#include "reference/bounds/error_bound.h"
 #include "reference/options/case_line.h"
+#include "reference/softmax/bounds/error_bound.h"
 
 namespace attest {
 namespace {

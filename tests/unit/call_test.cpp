@@ -13,7 +13,7 @@ namespace attest {
 namespace {
 
 /// "column: message" of a line that is no call.
-std::string complaint(const std::string& line) {
+std::string complaint_of(const std::string& line) {
   try {
     parse_case(line);
   } catch (const CaseError& error) {
@@ -73,9 +73,18 @@ TEST(Call, OutputsThatAreScores) {
 
 TEST(Call, RulesHaveTheInputsThatTheyRead) {
   for (const Op op : values_of<Op>()) {
-    EXPECT_EQ(Call::rule_has_decay(op), op == Op::gated || op == Op::gated_delta) << name_of(op);
-    EXPECT_EQ(Call::rule_has_beta(op), op == Op::delta || op == Op::gated_delta) << name_of(op);
+    EXPECT_EQ(traits_of(op).decay, op == Op::gated || op == Op::gated_delta) << name_of(op);
+    EXPECT_EQ(traits_of(op).beta, op == Op::delta || op == Op::gated_delta) << name_of(op);
+    EXPECT_NE(traits_of(op).scores, traits_of(op).state) << name_of(op);
   }
+}
+
+TEST(Call, AnOperatorWithoutATraitIsTheOneThatHasTheOthers) {
+  EXPECT_EQ(operator_without(Op::gated_delta, &OperatorTraits::decay), Op::delta);
+  EXPECT_EQ(operator_without(Op::gated_delta, &OperatorTraits::beta), Op::gated);
+  EXPECT_EQ(operator_without(Op::gated, &OperatorTraits::decay), Op::linear);
+  EXPECT_EQ(operator_without(Op::delta, &OperatorTraits::decay), std::nullopt);
+  EXPECT_EQ(operator_without(Op::attention, &OperatorTraits::scores), std::nullopt);
 }
 
 TEST(Call, PagesAndBlocksAreCountedUp) {
@@ -104,14 +113,14 @@ TEST(Call, TensorsHaveTheCallsTypeOrTheirOwn) {
 }
 
 TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
-  EXPECT_EQ(complaint("seq=2 dim=2 k.dtype=f64"),
+  EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=f64"),
             "13: k.dtype: a call in f32 adds in f32, which can't hold inputs in f64; say dtype=f64");
-  EXPECT_EQ(complaint("seq=2 dim=2 lse.dtype=f16"), "13: lse.dtype: there is no lse");
-  EXPECT_EQ(complaint("seq=2 dim=2 layout=kv v.dtype=f16"),
+  EXPECT_EQ(complaint_of("seq=2 dim=2 lse.dtype=f16"), "13: lse.dtype: there is no lse");
+  EXPECT_EQ(complaint_of("seq=2 dim=2 layout=kv v.dtype=f16"),
             "13: layout: one packed tensor has one type; leave out q.dtype, k.dtype and v.dtype");
-  EXPECT_EQ(complaint("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
+  EXPECT_EQ(complaint_of("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
             "37: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
-  EXPECT_EQ(complaint("seq=2 dim=2 k.dtype=int8"), "21: \"int8\" is no type; f64, f32, f16 or bf16");
+  EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"), "21: \"int8\" is no type; f64, f32, f16 or bf16");
   EXPECT_NO_THROW(parse_case("dtype=f64 seq=2 dim=2 k.dtype=f16 out.dtype=bf16"));
 }
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reference/operators/head_reference.h"
+#include "reference/softmax/attention.h"
 #include "tests/unit/complaint.h"
 #include "tests/unit/helpers.h"
 
@@ -87,7 +87,7 @@ TEST(FileCases, PackedSequencesAreTheirParts) {
   EXPECT_EQ(whole.problem.batch, 2);
   EXPECT_EQ(print_case(whole.problem),
             "batch=2 heads=2/1 seq=3x4 dim=2 causal align=bottom-right lengths=q:2,3/k:4,1 layout=thd");
-  const std::vector<Row> rows = reference_rows(whole.problem, whole.inputs->views());
+  const std::vector<Row> rows = attention(whole.problem, whole.inputs->views()).rows;
   ASSERT_EQ(rows.size(), 10u);
   // The second sequence alone, heads side by side as in the file.
   FileWriter second;
@@ -100,7 +100,7 @@ TEST(FileCases, PackedSequencesAreTheirParts) {
   second.metadata("kv_heads", "1");
   second.metadata("options", "causal align=bottom-right");
   const Case part = case_from_file(second.write());
-  const std::vector<Row> alone = reference_rows(part.problem, part.inputs->views());
+  const std::vector<Row> alone = attention(part.problem, part.inputs->views()).rows;
   ASSERT_EQ(alone.size(), 6u);
   for (std::size_t r = 0; r < 6; ++r) EXPECT_EQ(rows[4 + r].output, alone[r].output);
   // Every backend agrees.
@@ -133,7 +133,7 @@ FileWriter paged(const std::vector<std::int32_t>& table, const std::string& opti
 
 TEST(FileCases, PagesAreReadThroughTheTable) {
   const Case source = case_from_file(paged({2, 0, 2, -1}, "lengths=3,2").write());
-  const std::vector<Row> rows = reference_rows(source.problem, source.inputs->views());
+  const std::vector<Row> rows = attention(source.problem, source.inputs->views()).rows;
   const std::vector<float> k = numbers(12, 6), q = numbers(4, 5);
   const auto score = [&](std::size_t row, std::size_t key) {
     return (static_cast<double>(q[2 * row]) * static_cast<double>(k[2 * key]) +
@@ -174,7 +174,7 @@ FileWriter cached(const std::vector<std::int32_t>& counts) {
 TEST(FileCases, EachSequenceHasItsOwnCachedKeys) {
   const Case source = case_from_file(cached({2, 1}).write());
   EXPECT_EQ(source.problem.past_lengths, (std::vector<std::int64_t>{2, 1}));
-  const std::vector<Row> rows = reference_rows(source.problem, source.inputs->views());
+  const std::vector<Row> rows = attention(source.problem, source.inputs->views()).rows;
   const std::vector<float> q = numbers(4, 5), k = numbers(4, 6), past = numbers(8, 8);
   const auto score = [&](std::size_t b, const std::vector<float>& keys, std::size_t row) {
     return (static_cast<double>(q[2 * b]) * static_cast<double>(keys[2 * row]) +
@@ -214,7 +214,7 @@ TEST(FileCases, TensorsKeepTheTypesThatTheyHave) {
   EXPECT_EQ(inputs.k().dtype, DType::f16);
   EXPECT_EQ(load(inputs.k().data, DType::f16, inputs.k().offset(0, 0, 1, 0)), -2);
   file.metadata("options", "k.dtype=f32");
-  EXPECT_NE(complaint(file).find("k.dtype comes from the tensors"), std::string::npos) << complaint(file);
+  EXPECT_NE(complaint_about(file).find("k.dtype comes from the tensors"), std::string::npos) << complaint_about(file);
 }
 
 TEST(FileCases, StatesAndDecaysMustFit) {

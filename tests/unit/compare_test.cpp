@@ -33,5 +33,16 @@ TEST(Compare, BoundsThatProveNothingAreInconclusive) {
   EXPECT_FALSE(compare_one(0, 0, 0).inconclusive());
 }
 
+TEST(Compare, AResultThatKeysNumberNamesItsKey) {
+  Comparison comparison;
+  comparison.element("present_k", {0, 1, 5, 2}, 1, 2, 0.5);
+  EXPECT_NE(comparison.describe().find("present_k[0,1,key 5,2] = 1"), std::string::npos) << comparison.describe();
+  EXPECT_EQ(place_text("lse", {0, 1, 5, 0}), "lse[0,1,5,0]");
+  EXPECT_EQ(place_text("a stage", {0, 1, 5, 0}), "a stage[0,1,5,0]");
+  EXPECT_EQ(row_word("o"), "query");
+  EXPECT_EQ(row_word("present_v"), "key");
+  EXPECT_EQ(row_word("present_state"), "row");
+}
+
 }  // namespace
 }  // namespace attest

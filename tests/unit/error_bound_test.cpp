@@ -1,5 +1,5 @@
 // The worst-case bound where a formula once fell short: each of these rows is one that a correct kernel produces.
-#include "reference/bounds/error_bound.h"
+#include "reference/softmax/bounds/error_bound.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // The second tier: standard deviations of what independent roundings do, suspects, waivers.
-#include "reference/bounds/error_deviation.h"
+#include "reference/softmax/bounds/error_deviation.h"
 
 #include <cmath>
 #include <numeric>

@@ -8,7 +8,7 @@
 #include "harness/comparison/compare.h"
 #include "harness/run/case_lists.h"
 #include "harness/search/shrink_case.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

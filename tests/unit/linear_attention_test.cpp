@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "reference/operators/head_reference.h"
-#include "reference/operators/operator_tensors.h"
+#include "reference/operators/operator.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -12,8 +11,8 @@ namespace {
 
 std::vector<double> outputs_of(const Problem& problem, const Inputs& inputs) {
   std::vector<double> values;
-  for (const Row& row : reference_rows(problem, inputs)) {
-    values.insert(values.end(), row.output.begin(), row.output.end());
+  for (const ResultValues& row : reference_rows(problem, inputs)) {
+    values.insert(values.end(), row.of(TensorId::out).begin(), row.of(TensorId::out).end());
   }
   return values;
 }
@@ -113,7 +112,7 @@ TEST_P(LinearRules, AStateCarriesOn) {
     return inputs;
   };
   const std::vector<double> expected = outputs_of(whole, all);
-  const std::vector<double> state = expect_present(first, part(0, 7), present_outputs(first)[0], {}).values;
+  const std::vector<double> state = operator_of(first).whole(first, part(0, 7), TensorId::present_state, {}).values;
   Inputs rest = part(7, 5);
   rest.set(TensorId::state, dense(state, {1, 2, 6, 5}));
   const std::vector<double> tail = outputs_of(second, rest);
@@ -139,12 +138,12 @@ TEST(LinearBound, OfTheDeltaRuleStaysUseful) {
   const Problem p = parse_case("op=delta seq=512 dim=32");
   const CaseInputs inputs = make_inputs(p);
   const Inputs views = inputs.views();
-  const auto head = make_head_reference(p, views, 0, 0, {{Arithmetic{}, DType::f32}});
-  Row row;
-  RowBound bound;
+  const auto head = operator_of(p).head(p, views, 0, 0, {{Arithmetic{}, DType::f32}});
+  ResultValues row;
+  ResultValues bound;
   head->attend(511, row);
-  head->bound(0, row, bound);
-  for (double b : bound.output) {
+  head->bound(0, bound);
+  for (double b : bound.of(TensorId::out)) {
     EXPECT_GT(b, 0);
     EXPECT_LT(b, 0.02);
   }
@@ -156,12 +155,12 @@ TEST(LinearBound, GrowsWithTheArithmetic) {
   const Inputs views = inputs.views();
   const auto bound_of = [&](const Arithmetic& a, DType stored) {
     const std::vector<Producer> producers = {{a, stored}};
-    const auto head = make_head_reference(p, views, 0, 0, producers);
-    Row row;
-    RowBound bound;
+    const auto head = operator_of(p).head(p, views, 0, 0, producers);
+    ResultValues row;
+    ResultValues bound;
     head->attend(15, row);
-    head->bound(0, row, bound);
-    return bound.output[0];
+    head->bound(0, bound);
+    return bound.of(TensorId::out)[0];
   };
   Arithmetic a;
   const double plain = bound_of(a, DType::f32);
@@ -178,12 +177,12 @@ TEST(LinearBound, OverflowProvesNothing) {
   const CaseInputs inputs = make_inputs(p);
   const Inputs views = inputs.views();
   const std::vector<Producer> producers = {{Arithmetic{}, DType::f32}};
-  const auto head = make_head_reference(p, views, 0, 0, producers);
-  Row row;
-  RowBound bound;
+  const auto head = operator_of(p).head(p, views, 0, 0, producers);
+  ResultValues row;
+  ResultValues bound;
   head->attend(0, row);
-  head->bound(0, row, bound);
-  EXPECT_EQ(bound.output[0], kInfinity);
+  head->bound(0, bound);
+  EXPECT_EQ(bound.of(TensorId::out)[0], kInfinity);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "reference/arithmetic/rounding.h"
 #include "reference/linear/linear_attention.h"
-#include "reference/operators/head_reference.h"
+#include "reference/operators/operator.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {

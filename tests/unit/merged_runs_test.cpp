@@ -10,8 +10,8 @@
 
 #include "backends/support/parts/partition.h"
 #include "backends/support/parts/row_merge.h"
-#include "reference/bounds/error_bound.h"
-#include "reference/bounds/error_deviation.h"
+#include "reference/softmax/bounds/error_bound.h"
+#include "reference/softmax/bounds/error_deviation.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/parts_of_keys.h"
 

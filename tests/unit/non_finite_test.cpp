@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "harness/comparison/compare.h"
-#include "reference/bounds/error_bound.h"
+#include "reference/softmax/bounds/error_bound.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"

@@ -1,5 +1,5 @@
 // Merging parts: the exact result, merges as backends do them within their bound, and wrong merges beyond it.
-#include "reference/bounds/part_bound.h"
+#include "reference/softmax/bounds/part_bound.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "harness/cases/suites.h"
 #include "harness/search/shrink_case.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
 

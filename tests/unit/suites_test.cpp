@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 #include "tests/unit/complaint.h"
 #include "tests/unit/helpers.h"
 

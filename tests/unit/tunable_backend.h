@@ -21,7 +21,7 @@ class TunableBackend : public faulty::BackendAround {
   static constexpr std::int64_t kWait = 2000;
 
   std::optional<Refusal> refuse(const Call& call) const override {
-    return call.op == Op::attention ? std::nullopt : std::optional(Refusal{"softmax alone"});
+    return call.has_scores() ? std::nullopt : std::optional(Refusal{"softmax alone"});
   }
   Tuning tuning() const override {
     return {version, {{"wait", wait_, kWait, {0, 500, kWait, 4000}}, {"wrong", wrong_, 0, {0, 1}}}};

@@ -88,7 +88,7 @@ inline Call call_from(const attest_call& from) {
   c.gap = from.gap;
   for (std::uint64_t n = 0; n < from.placement_count; ++n) {
     const attest_placement& place = from.placements[n];
-    const TensorRow* row = row_named(place.role);
+    const TensorRow* row = find_row(place.role);
     if (!row) continue;
     TensorSpec& spec = c.tensor(row->id);
     if (place.layout >= 0) spec.layout = static_cast<Layout>(place.layout);
@@ -112,7 +112,7 @@ Views views_of(const attest_tensors& from, const Call& call) {
   Views to;
   for (std::uint64_t n = 0; n < from.count; ++n) {
     const attest_tensor& tensor = *from.list[n].tensor;
-    const TensorRow* row = row_named(from.list[n].role);
+    const TensorRow* row = find_row(from.list[n].role);
     if (!row) continue;
     typename Views::View view{};
     if (tensor.data) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
@@ -230,7 +230,7 @@ inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic
 inline int arithmetic_of(void* instance, const attest_call* call, const char* result, attest_arithmetic* to,
                          attest_text* message) {
   return guarded(message, [&] {
-    const TensorRow* row = row_named(result);
+    const TensorRow* row = find_row(result);
     if (row) put(instance_of(instance).backend->arithmetic(call_from(*call)).of(row->id), to);
     return ATTEST_OK;
   });

@@ -38,6 +38,7 @@ std::vector<FeatureWord> make_words() {
   const auto add = [&](std::initializer_list<FeatureWord> more) { words.insert(words.end(), more); };
   add_names(words, "dtype", kFloatingTypes, [](const Call& c, DType type) { return c.dtype == type; });
   add_names(words, "op", values_of<Op>(), [](const Call& c, Op op) { return c.op == op; });
+  add_names(words, "pass", values_of<Pass>(), [](const Call& c, Pass pass) { return c.pass == pass; });
   add({{"batch", [](const Call& c) { return c.batch != 1; }},
        {"heads", [](const Call& c) { return c.query_heads != 1; }},
        {"grouped heads", [](const Call& c) { return c.query_heads != c.key_heads; }},
@@ -69,7 +70,8 @@ std::vector<FeatureWord> make_words() {
       add({{option.key, [&option](const Call& c) { return option.is_set(problem_of(c)); }}});
   }
   add_names(words, "out", values_of<Output>(), [](const Call& c, Output o) { return c.wants(o); });
-  std::erase_if(words, [](const FeatureWord& one) { return one.word == "out=o"; });  // always there
+  // What a call has that says nothing else.
+  std::erase_if(words, [](const FeatureWord& one) { return one.word == "out=o" || one.word == "pass=forward"; });
   add({{"strides", is_strided},
        {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
        {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},

@@ -12,12 +12,12 @@
 namespace attest {
 namespace {
 
-/// Keys of the table of options that attest_call has members for (`seed` is that of dropout); those of one tensor end
-/// alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 27> kSupported = {
-    "op",      "dtype",  "batch",   "heads",    "seq",  "dim",    "scale",   "causal", "align",
-    "window",  "prefix", "lengths", "segments", "mask", "blocks", "softcap", "alibi",  "sinks",
-    "dropout", "past",   "paged",   "decay",    "beta", "out",    "seed",    "layout", "gap"};
+/// Keys of the table of options that attest_call has members for (`seed` is that of dropout), or a word; those of one
+/// tensor end alike for each, and an option that is a tensor is told by its role.
+constexpr std::array<std::string_view, 28> kSupported = {
+    "op",     "pass",   "dtype",   "batch",    "heads", "seq",    "dim",     "scale", "causal", "align",
+    "window", "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi", "sinks",  "dropout",
+    "past",   "paged",  "decay",   "beta",     "out",   "seed",   "layout",  "gap"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 bool is_told(const std::string& key) {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "harness/base/user_error.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
@@ -28,7 +28,9 @@ std::optional<Case> with_half(const Case& source, std::int64_t Problem::*size) {
 /// Q K^T and P V together as a share of the whole, at most.
 constexpr double kMostProducts = 1.1;
 
-double operations_of(const Case& one) { return useful_operations(one.problem, make_inputs(one.problem).views()); }
+double operations_of(const Case& one) {
+  return operator_of(one.problem).useful_operations(one.problem, make_inputs(one.problem).views());
+}
 
 const BenchLine* line_of(const BenchCase& result, const std::string& backend) {
   for (const BenchLine& line : result.lines) {

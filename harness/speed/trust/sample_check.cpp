@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "harness/cases/fill.h"
-#include "reference/operators/work.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -14,7 +14,7 @@ constexpr double kRows = 16;
 Expectation expect_rows(const Problem& problem, const Inputs& inputs, const Producer& producer, std::uint64_t draw) {
   Problem drawn = problem;
   drawn.data.seed = draw;  // of the rows that are chosen: the data are there already
-  return expect(drawn, inputs, {producer}, 1, kRows * row_operations(problem));
+  return expect(drawn, inputs, {producer}, 1, kRows * operator_of(problem).row_operations(problem));
 }
 
 }  // namespace

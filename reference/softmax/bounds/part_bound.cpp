@@ -1,4 +1,4 @@
-#include "reference/bounds/part_bound.h"
+#include "reference/softmax/bounds/part_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "reference/bounds/row_scores.h"
+#include "reference/softmax/bounds/row_scores.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "reference/arithmetic/producer.h"
-#include "reference/bounds/bound_constants.h"
-#include "reference/bounds/row_sums.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/bound_constants.h"
+#include "reference/softmax/bounds/row_sums.h"
 
 namespace attest {
 

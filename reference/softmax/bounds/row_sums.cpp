@@ -1,10 +1,11 @@
-#include "reference/bounds/row_sums.h"
+#include "reference/softmax/bounds/row_sums.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "reference/bounds/bound_constants.h"
-#include "reference/bounds/row_scores.h"
+#include "reference/arithmetic/producer.h"
+#include "reference/softmax/bounds/bound_constants.h"
+#include "reference/softmax/bounds/row_scores.h"
 
 namespace attest {
 namespace {
@@ -68,14 +69,6 @@ RowSums row_sums(const Head& head, const Row& row, std::int64_t i) {
     spread[c] = std::min(spread[c] * std::min(sums.ratio, 2.0), highest[c] - lowest[c]);
   }
   return sums;
-}
-
-Arithmetic reference_arithmetic() {
-  Arithmetic a;
-  a.accumulator = a.stored_weights = DType::f64;
-  a.exp_ulps = a.log_ulps = 1;
-  a.normalised_before_storage = true;
-  return a;
 }
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-#include "reference/bounds/bound_constants.h"
+#include "reference/softmax/bounds/bound_constants.h"
 
 #include <algorithm>
 #include <cmath>

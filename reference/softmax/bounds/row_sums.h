@@ -26,7 +26,4 @@ struct RowSums {
 /// `row` must be row i of `head`.
 RowSums row_sums(const Head& head, const Row& row, std::int64_t i);
 
-/// The arithmetic of reference/ itself, whose own error is added to every comparison.
-Arithmetic reference_arithmetic();
-
 }  // namespace attest

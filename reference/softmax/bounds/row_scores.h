@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reference/bounds/bound_constants.h"
 #include "reference/call/tensors.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/bound_constants.h"
 
 namespace attest {
 

@@ -1,4 +1,4 @@
-#include "reference/bounds/error_deviation.h"
+#include "reference/softmax/bounds/error_deviation.h"
 
 #include <algorithm>
 #include <cmath>

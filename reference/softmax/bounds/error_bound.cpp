@@ -1,4 +1,4 @@
-#include "reference/bounds/error_bound.h"
+#include "reference/softmax/bounds/error_bound.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
-#include "reference/bounds/row_scores.h"
+#include "reference/softmax/bounds/row_scores.h"
 #include "reference/softmax/non_finite.h"
 
 namespace attest {

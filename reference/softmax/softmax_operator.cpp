@@ -1,0 +1,148 @@
+#include "reference/softmax/softmax_operator.h"
+
+#include <algorithm>
+
+#include "reference/call/tensor_table.h"
+#include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/error_bound.h"
+#include "reference/softmax/bounds/error_deviation.h"
+#include "reference/softmax/key_place.h"
+
+namespace attest {
+namespace {
+
+class SoftmaxHead : public HeadReference {
+ public:
+  SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+              const std::vector<Producer>& producers)
+      : head_(p, inputs, b, h), producers_(producers) {
+    for (const Producer& producer : producers) {
+      constants_.emplace_back(p, producer);
+      std::vector<OwnConstants>& own = own_.emplace_back();
+      for (const ResultArithmetic& one : producer.arithmetic.of_results)
+        own.push_back({one.result, BoundConstants(p, {one.arithmetic, producer.stored})});
+    }
+  }
+
+  void attend(std::int64_t i, ResultValues& row) override {
+    i_ = i;
+    head_.attend(i, row_);
+    if (!producers_.empty()) sums_ = row_sums(head_, row_, i);
+    fill(row, row_);
+    // Handed out, hidden keys are at -inf.
+    std::vector<double>& biased = row.of(TensorId::biased);
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      if (!row_.seen[j]) biased[j] = -kInfinity;
+    }
+  }
+  void bound(std::size_t n, ResultValues& bound) override {
+    bound_row(head_, row_, sums_, i_, constants_[n], bound_);
+    fill(bound, bound_);
+    for (const OwnConstants& own : own_[n]) {
+      ResultValues other;
+      bound_row(head_, row_, sums_, i_, own.constants, bound_);
+      fill(other, bound_);
+      bound.of(own.result) = other.of(own.result);
+    }
+  }
+  std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) override {
+    const RowDeviation deviation(head_, row_, i_, columns);
+    std::vector<std::vector<double>> lists;
+    for (const Producer& producer : producers_)
+      lists.push_back(deviation.of({producer.arithmetic.of(TensorId::out), producer.stored}));
+    return lists;
+  }
+
+ private:
+  /// Of a result that is rounded otherwise.
+  struct OwnConstants {
+    TensorId result;
+    BoundConstants constants;
+  };
+
+  /// `from` is a Row or a RowBound.
+  void fill(ResultValues& to, const auto& from) const {
+    to.of(TensorId::out) = from.output;
+    to.of(TensorId::lse) = {from.lse};
+    const auto stage = [&](TensorId id, const std::vector<double>& list) {
+      if (has_tensor(head_.call(), id)) to.of(id) = list;
+    };
+    stage(TensorId::raw, from.raw);
+    stage(TensorId::capped, from.capped);
+    stage(TensorId::biased, from.biased);
+    stage(TensorId::weights, from.weights);
+  }
+
+  Head head_;
+  Row row_;
+  RowBound bound_;
+  std::int64_t i_ = 0;
+  RowSums sums_;
+  std::vector<Producer> producers_;
+  std::vector<BoundConstants> constants_;       ///< one for each producer
+  std::vector<std::vector<OwnConstants>> own_;  ///< likewise
+};
+
+/// Keys that row i of batch b sees when neither segments nor masks decide: the band, and the prefix outside it.
+std::int64_t count_in_band(const Call& p, std::int64_t b, std::int64_t i) {
+  const std::int64_t diagonal = i + p.diagonal_offset(b), keys = p.key_count(b);
+  std::int64_t first = 0, last = keys;
+  if (p.causal) last = std::min(last, diagonal + 1);
+  if (p.window_right < keys - diagonal) last = std::min(last, diagonal + p.window_right + 1);
+  if (p.window_left != Call::kUnbounded) first = std::max(first, diagonal - p.window_left);
+  last = std::max(first, last);
+  std::int64_t prefix = std::min(p.prefix, keys);
+  if (p.prefix_causal) prefix = std::clamp<std::int64_t>(diagonal + 1, 0, prefix);
+  const std::int64_t shared = std::max<std::int64_t>(std::min(last, prefix) - first, 0);
+  return last - first + prefix - shared;
+}
+
+class SoftmaxOperator : public Operator {
+ public:
+  std::unique_ptr<HeadReference> head(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                                      const std::vector<Producer>& producers) const override {
+    return std::make_unique<SoftmaxHead>(p, inputs, b, h, producers);
+  }
+  /// Cached keys or values in front of the new ones, bit for bit.
+  WholeResult whole(const Call& p, const Inputs& inputs, TensorId result,
+                    const std::vector<Producer>& producers) const override {
+    WholeResult present;
+    const Cache cache = result == TensorId::present_v ? Cache::values : Cache::keys;
+    each_index(seen_shape(p, result), [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
+      present.values.push_back(load_cached(inputs, cache, b, h, j, d));
+    });
+    present.bounds.assign(producers.size(), std::vector<double>(present.values.size()));
+    return present;
+  }
+  double row_operations(const Call& p) const override {
+    return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) * static_cast<double>(p.key_dim + p.value_dim);
+  }
+  double multiply_adds(const Call& p) const override { return dense_multiply_adds(p); }
+  double useful_operations(const Call& p, const Inputs& inputs) const override {
+    return 2 * count_visible_pairs(p, inputs) * static_cast<double>(p.key_dim + p.value_dim);
+  }
+};
+
+}  // namespace
+
+const Operator& softmax_operator() {
+  static const SoftmaxOperator softmax;
+  return softmax;
+}
+
+double count_visible_pairs(const Call& p, const Inputs& inputs) {
+  // Without a mask every head sees the same.
+  const bool by_head = inputs.mask() || inputs.blocks(), simple = !by_head && !p.segments;
+  double pairs = 0;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < (by_head ? p.query_heads : 1); ++h) {
+      for (std::int64_t i = 0; i < p.query_count(b); ++i) {
+        if (simple) pairs += static_cast<double>(count_in_band(p, b, i));
+        for (std::int64_t j = 0; !simple && j < p.key_count(b); ++j) pairs += visible(p, inputs, b, h, i, j);
+      }
+    }
+  }
+  return by_head ? pairs : pairs * static_cast<double>(p.query_heads);
+}
+
+}  // namespace attest

@@ -1,0 +1,45 @@
+// The table of tensors: which operators have which, and how the elements of results are numbered.
+#include "reference/call/tensor_table.h"
+
+#include <gtest/gtest.h>
+
+#include "reference/options/case_line.h"
+
+namespace attest {
+namespace {
+
+TEST(TensorTable, ResultsAreNumberedByQueriesByKeysOrOtherwise) {
+  for (const TensorId id : {TensorId::out, TensorId::lse, TensorId::raw, TensorId::weights})
+    EXPECT_EQ(index_space(id), IndexSpace::query_rows) << name_of(id);
+  EXPECT_EQ(index_space(TensorId::present_k), IndexSpace::key_rows);
+  EXPECT_EQ(index_space(TensorId::present_v), IndexSpace::key_rows);
+  EXPECT_EQ(index_space(TensorId::present_state), IndexSpace::other);
+}
+
+TEST(TensorTable, OperatorsGiveTheResultsOfTheirTensors) {
+  const auto all = values_of<Output>();
+  EXPECT_EQ(outputs_of(Op::attention), (std::vector<Output>(all.begin(), all.end())));
+  EXPECT_EQ(outputs_of(Op::gated), (std::vector<Output>{Output::o, Output::present}));
+}
+
+TEST(TensorTable, EveryOutputHasAResultAndNoInputHasOne) {
+  for (const TensorRow& row : tensor_rows()) {
+    EXPECT_EQ(row.result.has_value(), is_output(row.id)) << row.name;
+    EXPECT_TRUE(row.in || row.result) << row.name;
+    EXPECT_EQ(find_row(row.name), &row);
+  }
+  EXPECT_EQ(find_row("a stage"), nullptr);
+}
+
+TEST(TensorTable, ATensorOfAnotherOperatorIsNotThere) {
+  Problem p = parse_case("op=gated seq=4 dim=2 out=o,present");
+  EXPECT_TRUE(has_tensor(p, TensorId::decay));
+  EXPECT_TRUE(has_tensor(p, TensorId::present_state));
+  EXPECT_FALSE(has_tensor(p, TensorId::beta));
+  EXPECT_FALSE(has_tensor(p, TensorId::present_k));
+  p.outputs = {Output::lse};  // no case
+  EXPECT_FALSE(has_tensor(p, TensorId::lse));
+}
+
+}  // namespace
+}  // namespace attest
