@@ -42,6 +42,32 @@ TEST(Operators, RowsOfSoftmaxAreThoseOfAttention) {
   }
 }
 
+TEST(Operators, AResultMayBeRoundedOtherwise) {
+  const Producer plain = producer(DType::f32);
+  Producer other = plain;
+  Arithmetic of_lse = plain.arithmetic, of_state = plain.arithmetic;
+  of_lse.log_ulps = 1000;
+  of_state.accumulator = DType::f64;
+  other.arithmetic.of_results = {{TensorId::lse, of_lse}, {TensorId::present_state, of_state}};
+  const Problem p = parse_case("seq=3x9 dim=4 out=o,lse,weights");
+  const CaseInputs inputs = make_inputs(p);
+  const Inputs views = inputs.views();
+  const auto head = operator_of(p).head(p, views, 0, 0, {plain, other});
+  ResultValues row, usual, own;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    head->attend(i, row);
+    head->bound(0, usual);
+    head->bound(1, own);
+    EXPECT_GT(own.of(TensorId::lse)[0], 50 * usual.of(TensorId::lse)[0]);
+    EXPECT_EQ(own.of(TensorId::out), usual.of(TensorId::out));
+    EXPECT_EQ(own.of(TensorId::weights), usual.of(TensorId::weights));
+  }
+  const Problem linear = parse_case("op=linear seq=6 dim=2 out=o,present");
+  const CaseInputs tokens = make_inputs(linear);
+  const WholeResult state = operator_of(linear).whole(linear, tokens.views(), TensorId::present_state, {plain, other});
+  for (std::size_t n = 0; n < state.values.size(); ++n) EXPECT_LT(state.bounds[1][n], state.bounds[0][n] / 1000);
+}
+
 /// All that an operator can give comes with a bound for each producer, in the shape that the table of tensors says.
 TEST(Operators, GiveEveryResultOfTheirsWithItsBounds) {
   for (const Op op : values_of<Op>()) {
