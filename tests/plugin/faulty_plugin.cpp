@@ -1,7 +1,7 @@
 // Every deliberately wrong backend of the tree and every cheat of the benchmark, from outside: one plug-in with all.
+#include <attest/attest_plugin.hpp>
 #include <vector>
 
-#include <attest/attest_plugin.hpp>
 #include "backends/registry.h"
 #include "tests/faulty/cheats/cheats.h"
 #include "tests/faulty/faulty.h"

@@ -1,10 +1,10 @@
 // A kernel that lives outside attest, behind attest's contract, with attest's whole command line around it.
+#include <attest/harness/cli/cli.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
-
-#include <attest/harness/cli/cli.h>
 
 namespace {
 

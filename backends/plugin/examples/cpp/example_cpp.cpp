@@ -1,10 +1,9 @@
 // example_cpp: the class that backends/README.md builds, as a plug-in. Heads in groups in float32, with
 // scale and causal; what else a call may ask for it refuses.
 #include <algorithm>
+#include <attest/attest_plugin.hpp>
 #include <cmath>
 #include <vector>
-
-#include <attest/attest_plugin.hpp>
 
 namespace {
 
