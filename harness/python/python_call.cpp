@@ -53,12 +53,10 @@ nb::tuple output_names(const Call& call) {
 /// The types of the outputs, by the names above.
 nb::dict output_types(const Call& call) {
   nb::dict types;
-  for (const Output output : call.outputs) {
-    if (output != Output::present) types[text_of(output).c_str()] = text_of(type_of(call, tensor_of(output)));
+  for (const TensorId id : outputs_of(call)) {
+    const std::string name = id == TensorId::out ? "o" : text_of(id);
+    types[name.c_str()] = text_of(type_of(call, id));
   }
-  for (const TensorId present : present_outputs(call))
-    types[std::string(name_of(present)).c_str()] = text_of(type_of(call, present));
-  if (!types.contains("o")) types["o"] = text_of(type_of(call, TensorId::out));
   return types;
 }
 
