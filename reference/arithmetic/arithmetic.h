@@ -32,9 +32,8 @@ inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e
 /// keys by the decay: Arithmetic::state_chunk.
 inline constexpr double kChunkNats = 32;
 
-struct ResultArithmetic;
-
-struct Arithmetic {
+/// How results are rounded.
+struct Rounding {
   DType accumulator = DType::f32;     ///< of every sum; f32 or f64
   DType stored_weights = DType::f32;  ///< type in which exp(s - m) enters P*V; the accumulator's when wider
   double exp_ulps = 2;                ///< of exp or exp2, over the range the softmax uses
@@ -65,27 +64,27 @@ struct Arithmetic {
   bool no_maximum = false;        ///< weights are exp(s): nothing is subtracted. Not with key_block or parts
   bool weights_from_lse = false;  ///< weights as an output are exp(s - lse), whatever P is in P*V
 
-  /// Results that are rounded otherwise: what is said above holds for the others. These say nothing of further ones.
-  std::vector<ResultArithmetic> of_results{};
+  bool operator==(const Rounding&) const = default;
+};
+
+/// One result that is rounded otherwise than the others.
+struct ResultRounding {
+  TensorId result;
+  Rounding rounding;
+  bool operator==(const ResultRounding&) const = default;
+};
+
+struct Arithmetic : Rounding {
+  std::vector<ResultRounding> of_results{};
 
   /// What holds for one result.
-  const Arithmetic& of(TensorId result) const;
-  bool operator==(const Arithmetic&) const;
-};
-
-struct ResultArithmetic {
-  TensorId result;
-  Arithmetic arithmetic;
-  bool operator==(const ResultArithmetic&) const = default;
-};
-
-inline bool Arithmetic::operator==(const Arithmetic&) const = default;
-
-inline const Arithmetic& Arithmetic::of(TensorId result) const {
-  for (const ResultArithmetic& one : of_results) {
-    if (one.result == result) return one.arithmetic;
+  Arithmetic of(TensorId result) const {
+    for (const ResultRounding& one : of_results) {
+      if (one.result == result) return {one.rounding, {}};
+    }
+    return {*this, {}};
   }
-  return *this;
-}
+  bool operator==(const Arithmetic&) const = default;
+};
 
 }  // namespace attest

@@ -19,8 +19,8 @@ class SoftmaxHead : public HeadReference {
     for (const Producer& producer : producers) {
       constants_.emplace_back(p, producer);
       std::vector<OwnConstants>& own = own_.emplace_back();
-      for (const ResultArithmetic& one : producer.arithmetic.of_results)
-        own.push_back({one.result, BoundConstants(p, {one.arithmetic, producer.stored})});
+      for (const ResultRounding& one : producer.arithmetic.of_results)
+        own.push_back({one.result, BoundConstants(p, {Arithmetic{one.rounding, {}}, producer.stored})});
     }
   }
 

@@ -23,8 +23,8 @@ inline constexpr const char* kOfResults = "of_results";
 
 inline void to_json(nlohmann::json& nlohmann_json_j, const Arithmetic& nlohmann_json_t) {
   ATTEST_ARITHMETIC_FIELDS(NLOHMANN_JSON_TO)
-  for (const ResultArithmetic& one : nlohmann_json_t.of_results)
-    nlohmann_json_j[kOfResults][std::string(row_of(one.result).name)] = one.arithmetic;
+  for (const ResultRounding& one : nlohmann_json_t.of_results)
+    nlohmann_json_j[kOfResults][std::string(row_of(one.result).name)] = Arithmetic{one.rounding, {}};
 }
 
 inline void from_json(const nlohmann::json& nlohmann_json_j, Arithmetic& nlohmann_json_t) {

@@ -27,8 +27,8 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   if (a.fused_log2e && a.base2) return "fused_log2e with base2: it takes scores in base e";
   if (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0))
     return "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged";
-  for (const ResultArithmetic& one : a.of_results) {
-    if (auto fault = fault_of(one.arithmetic)) return std::string(name_of(one.result)) + ": " + *fault;
+  for (const ResultRounding& one : a.of_results) {
+    if (auto fault = fault_of(Arithmetic{one.rounding, {}})) return std::string(name_of(one.result)) + ": " + *fault;
   }
   return std::nullopt;
 }
