@@ -231,7 +231,7 @@ for line in "seq=4 dim=4 out=o,received" "op=average seq=4 dim=4"; do
   $attest check --backend deaf "$line" >/dev/null 2>&1 && fail "a kernel that does not know it passes: $line"
 done
 status=0
-$attest fuzz --backend off --time 20s --count 300 --seed 2 >"$work/log" || status=$?
+$attest fuzz --backend off --time 60s --count 300 --seed 2 >"$work/log" || status=$?
 [ "$status" = 1 ] && grep -qE "attest check --backend off '.*(received|average)" "$work/log" || { cat "$work/log" >&2; fail "fuzz finds nothing wrong in off"; }
 # A kernel that ignores them is caught and its case made small; what is left names one of them.
 status=0
@@ -239,9 +239,9 @@ $attest shrink "heads=2 seq=8x12 dim=4 softcap=2 hidden_first=3,5 gate fill=unif
 [ "$status" = 1 ] && grep -qE "^seq=1x?[12]? dim=1 .*(hidden_first|gate)" "$work/log" || { cat "$work/log" >&2; fail "shrink"; }
 grep -q softcap <(sed -n '/^$/,$p' "$work/log") && fail "shrink kept what does not matter"
 status=0
-$attest fuzz --backend deaf --time 20s --count 300 --seed 2 >"$work/log" || status=$?
+$attest fuzz --backend deaf --time 60s --count 300 --seed 2 >"$work/log" || status=$?
 [ "$status" = 1 ] && grep -qE "repro|attest check --backend deaf '.*(hidden_first|gate)" "$work/log" || { cat "$work/log" >&2; fail "fuzz finds nothing"; }
-$attest fuzz --backend example --time 20s --count 300 --seed 2 >"$work/log" || { cat "$work/log" >&2; fail "fuzz accuses the kernel that has them"; }
+$attest fuzz --backend example --time 60s --count 300 --seed 2 >"$work/log" || { cat "$work/log" >&2; fail "fuzz accuses the kernel that has them"; }
 # Random lines have them.
 build/tests/random_lines 300 5 >"$work/lines"
 for key in temperature= hidden_first= 'gate\b' out=.*received; do grep -q " $key" "$work/lines" || fail "no random line has $key"; done
