@@ -11,9 +11,8 @@ namespace attest {
 
 /// Refuses options that are newer than the backend's contract, on its behalf; then asks the backend.
 inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& call) {
-  const Problem problem = problem_of(call);
-  for (const Option* option : set_options(problem)) {
-    const int version = option->version_for(problem);
+  for (const Option* option : set_options(call)) {
+    const int version = option->version_for(call);
     if (version <= backend.contract()) continue;
     return Refusal{option->key + ": came with version " + std::to_string(version) +
                        " of the contract, and the backend was written for version " +

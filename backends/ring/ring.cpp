@@ -32,7 +32,7 @@ class RingPlan : public Plan {
   RingPlan(Scheme scheme, const Call& call, support::Members& members, int threads, std::uint64_t number)
       : members_(members), number_(number) {
     try {
-      members_.together(message_of(Step::prepare, number, print_case(problem_of(call))),
+      members_.together(message_of(Step::prepare, number, print_call(call)),
                         [&] { work_ = make_work(scheme, call, members.group(), threads); });
     } catch (...) {
       forget();

@@ -97,10 +97,10 @@ std::optional<Problem> case_at(const WalkedAxis& axis, std::int64_t n, DType typ
       std::find_if(std::begin(kSettings), std::end(kSettings), [&](const Setting& s) { return s.axis == first.name; });
   const Setting setting = found == std::end(kSettings) ? Setting{first.name, "", 1, 0, kNumber, 2} : *found;
   Problem p;
-  p.op = first_operator_with(*axis.option);
-  p.query_length = setting.queries == kNumber ? n + setting.more_queries : setting.queries;
-  p.key_length = setting.keys == kNumber ? n + setting.more_keys : setting.keys;
-  if (p.has_state()) p.query_length = p.key_length;
+  p.call.op = first_operator_with(*axis.option);
+  p.call.query_length = setting.queries == kNumber ? n + setting.more_queries : setting.queries;
+  p.call.key_length = setting.keys == kNumber ? n + setting.more_keys : setting.keys;
+  if (p.call.has_state()) p.call.query_length = p.call.key_length;
   // Token by token: what a whole line must have besides comes with the number.
   for (const OptionText& token : OptionText{setting.options}.split(' ')) {
     if (token.text.empty()) continue;
@@ -108,7 +108,7 @@ std::optional<Problem> case_at(const WalkedAxis& axis, std::int64_t n, DType typ
     const std::size_t value = std::min(equals + 1, token.text.size());
     find_option(token.text.substr(0, equals))->parse(p, {token.text.substr(value), value + 1});
   }
-  p.dtype = type;
+  p.call.dtype = type;
   for (const Feature* feature : axis.features) feature->set(p, n);
   std::optional<Problem> made = canonical(p);
   if (!made || beyond_walking(*made)) return std::nullopt;

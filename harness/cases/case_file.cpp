@@ -133,44 +133,46 @@ class FileCase {
     if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
 
     Problem p;
-    p.dtype = *q.floating_type();
+    p.call.dtype = *q.floating_type();
     set_type(p, TensorId::k, k);
     set_type(p, TensorId::v, v);
     for (const TensorRow& row : tensor_rows()) {
       const FileTensor* tensor = row.drawn ? find(std::string(row.name)) : nullptr;
       if (tensor) set_type(p, row.id, *tensor);
     }
-    p.batch = nq[0];
-    p.query_heads = nq[1];
-    p.key_heads = nk[1];
-    p.query_length = nq[2];
-    p.key_length = nk[2];
-    p.key_dim = nq[3];
-    p.value_dim = nv[3];
-    p.layout = layout_;
-    if (page_table_) p.page_size = page_size_;
+    p.call.batch = nq[0];
+    p.call.query_heads = nq[1];
+    p.call.key_heads = nk[1];
+    p.call.query_length = nq[2];
+    p.call.key_length = nk[2];
+    p.call.key_dim = nq[3];
+    p.call.value_dim = nv[3];
+    p.call.layout = layout_;
+    if (page_table_) p.call.page_size = page_size_;
     if (layout_ == Layout::thd) read_starts(p);
     read_past(p, nk[1]);
-    if (!metadata("scale").empty()) p.scale = metadata_number("scale");
+    if (!metadata("scale").empty()) p.call.scale = metadata_number("scale");
     read_mask_spec(p);
     try {
       problem_ = with_options(p, metadata("options"));
     } catch (const CaseError& error) {
       fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
     }
-    if (problem_.layout != p.layout || (p.lengths && problem_.lengths != p.lengths) ||
-        problem_.page_size != p.page_size || (p.past > 0 && problem_.past_lengths != p.past_lengths)) {
+    if (problem_.call.layout != p.call.layout || (p.call.lengths && problem_.call.lengths != p.call.lengths) ||
+        problem_.call.page_size != p.call.page_size ||
+        (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
       fail("metadata options: layout, cumulative lengths, pages and cached lengths come from the file's tensors");
     }
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
     if (!page_table_) return;
     std::vector<std::int64_t> used;
-    for (std::int64_t b = 0; b < problem_.batch; ++b) used.push_back(page_count(problem_, b));
+    for (std::int64_t b = 0; b < problem_.call.batch; ++b) used.push_back(page_count(problem_, b));
     check_page_table(*page_table_, name_, used, pages_);
   }
 
   /// cu_seqlens_q and cu_seqlens_k: where each packed sequence begins, and the end.
-  void read_starts(Problem& p) const {
+  void read_starts(Problem& problem) const {
+    Call& p = problem.call;
     const FileTensor *q = find("cu_seqlens_q"), *k = find("cu_seqlens_k");
     if (!q || !k) fail("layout thd needs cu_seqlens_q and cu_seqlens_k");
     LengthSpec lengths{lengths_of_starts(*q, name_, "cu_seqlens_q", p.query_length),
@@ -189,11 +191,12 @@ class FileCase {
 
   /// The tensor's own type, where it isn't the one that it would have.
   static void set_type(Problem& p, TensorId id, const FileTensor& tensor) {
-    if (tensor.floating_type() != default_type_of(p, id)) p.tensor(id).dtype = tensor.floating_type();
+    if (tensor.floating_type() != default_type_of(p, id)) p.call.tensor(id).dtype = tensor.floating_type();
   }
 
   /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
-  void read_past(Problem& p, std::int64_t heads) const {
+  void read_past(Problem& problem, std::int64_t heads) const {
+    Call& p = problem.call;
     const FileTensor *k = find("past_k"), *v = find("past_v"), *counts = find("past_lengths");
     if (counts && !k) fail("past_lengths belong to past_k and past_v, which are missing");
     if (!k && !v) return;
@@ -206,15 +209,16 @@ class FileCase {
     };
     check("past_k", *k, p.key_dim);
     check("past_v", *v, p.value_dim);
-    set_type(p, TensorId::past_k, floating("past_k"));
-    set_type(p, TensorId::past_v, floating("past_v"));
+    set_type(problem, TensorId::past_k, floating("past_k"));
+    set_type(problem, TensorId::past_v, floating("past_v"));
     if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
     p.past = k->shape[2];
     p.key_length += p.past;
     if (counts) p.past_lengths = counts_of_past(*counts, name_, p.batch, p.past);
   }
 
-  void read_mask_spec(Problem& p) {
+  void read_mask_spec(Problem& problem) {
+    Call& p = problem.call;
     const auto found = file_.tensors.find("mask");
     if (found == file_.tensors.end()) return;
     const FileTensor& tensor = found->second;
@@ -223,7 +227,7 @@ class FileCase {
     const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
     MaskSpec spec;
     spec.additive = tensor.is_floating();
-    p.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
+    problem.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
     if (spec.additive && tensor.floating_type() != p.dtype) p.tensor(TensorId::mask).dtype = tensor.floating_type();
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;
@@ -282,7 +286,7 @@ class FileCase {
     }
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
     read_keep(inputs);
-    if (!problem_.mask) return inputs;
+    if (!problem_.call.mask) return inputs;
     const FileTensor& mask = file_.tensors.at("mask");
     for (std::int64_t n = 0; n < mask.size(); ++n) {
       if (mask.at(n) == kInfinity) fail("mask holds +infinity, which no softmax can use");
@@ -297,7 +301,7 @@ class FileCase {
     TensorStorage& storage = inputs.add(problem_, id);
     const Index4 n = storage.shape();
     const Inputs views = inputs.views();
-    for (std::int64_t b = 0; b < problem_.batch; ++b) {
+    for (std::int64_t b = 0; b < problem_.call.batch; ++b) {
       for (std::int64_t i = 0; i < page_count(problem_, b); ++i) {
         const auto from = static_cast<std::int64_t>(page_table_->at(b * page_table_->shape[1] + i));
         const std::int64_t to = views.page(b, i);
@@ -343,7 +347,7 @@ class FileCase {
   void read_keep(CaseInputs& inputs) const {
     const FileTensor* keep = find("keep");
     if (!keep) return;
-    const Problem& p = problem_;
+    const Call& p = problem_.call;
     const std::int64_t wanted = p.batch * p.query_heads * p.query_length * p.key_length;
     if (keep->size() != wanted || keep->is_floating()) {
       fail(fmt::format("keep {} of {}: one BOOL for each of [{},{},{},{}] is wanted", keep->shape_text(), keep->dtype,

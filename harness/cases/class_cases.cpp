@@ -45,25 +45,25 @@ Problem start(Op op, int round, Random& random) {
     return lengths[random.below(upto)] + static_cast<std::int64_t>(random.below(3));
   };
   Problem p;
-  p.op = op;
+  p.call.op = op;
   p.data.seed = random.below(1000);
   if (random.below(3) == 0) {  // for classes that are large by themselves: everything else as small as it can be
-    p.query_length = p.key_length = 1 + static_cast<std::int64_t>(random.below(2));
-    if (random.below(2) == 0) p.dtype = DType::f16;
+    p.call.query_length = p.call.key_length = 1 + static_cast<std::int64_t>(random.below(2));
+    if (random.below(2) == 0) p.call.dtype = DType::f16;
     return p;
   }
-  p.batch = 1 + static_cast<std::int64_t>(random.below(2));
-  p.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
-  p.query_heads = p.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
-  p.query_length = length();
-  p.key_length = p.has_state() || random.below(3) == 0 ? p.query_length : length();
-  p.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
-  p.value_dim = random.below(2) == 0 ? p.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
+  p.call.batch = 1 + static_cast<std::int64_t>(random.below(2));
+  p.call.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
+  p.call.query_heads = p.call.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
+  p.call.query_length = length();
+  p.call.key_length = p.call.has_state() || random.below(3) == 0 ? p.call.query_length : length();
+  p.call.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
+  p.call.value_dim = random.below(2) == 0 ? p.call.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
   return p;
 }
 
 /// Keys for what counts them.
-void make_room(Problem& p) {
+void make_room(Call& p) {
   const std::int64_t wanted = std::max(p.prefix, p.past);
   if (wanted <= p.key_length) return;
   p.key_length = wanted;
@@ -71,7 +71,7 @@ void make_room(Problem& p) {
 }
 
 /// Lists that a line must spell out: longer ones are of no use, and take megabytes.
-bool has_long_list(const Problem& p) {
+bool has_long_list(const Call& p) {
   constexpr std::size_t kLongest = 70000;
   return std::max({p.alibi_slopes.size(), p.sink_values.size(), p.past_lengths.size(),
                    p.lengths ? p.lengths->key.size() : 0}) > kLongest;
@@ -79,26 +79,27 @@ bool has_long_list(const Problem& p) {
 
 /// The problem as a case, with what it lacks: an alignment where one is needed, lengths for packed sequences.
 std::optional<Problem> as_case(Problem p) {
-  if (p.layout == Layout::qkv) {
-    p.query_heads = p.key_heads;
-    p.value_dim = p.key_dim;
-    p.query_length = p.key_length;
+  if (p.call.layout == Layout::qkv) {
+    p.call.query_heads = p.call.key_heads;
+    p.call.value_dim = p.call.key_dim;
+    p.call.query_length = p.call.key_length;
   }
   fit_to_sizes(p);
-  if (p.packed_sequences()) {
+  if (p.call.packed_sequences()) {
     for (TensorId id : values_of<TensorId>()) {
       if (!has_layout(id) && id != TensorId::lse) continue;
-      p.tensor(id).strides.reset();
-      p.tensor(id).layout.reset();
+      p.call.tensor(id).strides.reset();
+      p.call.tensor(id).layout.reset();
     }
-    if (p.past > 0 && !p.page_size) p.page_size = 16;  // packed queries have their cached keys in pages
-    if (!p.lengths)
-      p.lengths = LengthSpec{{}, std::vector<std::int64_t>(static_cast<std::size_t>(p.batch), p.key_length)};
+    if (p.call.past > 0 && !p.call.page_size) p.call.page_size = 16;  // packed queries have their cached keys in pages
+    if (!p.call.lengths)
+      p.call.lengths =
+          LengthSpec{{}, std::vector<std::int64_t>(static_cast<std::size_t>(p.call.batch), p.call.key_length)};
   }
-  if (p.lengths) {
+  if (p.call.lengths) {
     // A batch that grew: sequences repeat.
-    const auto batch = static_cast<std::size_t>(p.batch);
-    for (std::vector<std::int64_t>* list : {&p.lengths->key, &p.lengths->query}) {
+    const auto batch = static_cast<std::size_t>(p.call.batch);
+    for (std::vector<std::int64_t>* list : {&p.call.lengths->key, &p.call.lengths->query}) {
       const std::size_t had = list->size();
       for (std::size_t n = had; had > 0 && n < batch; ++n) list->push_back((*list)[n - had]);
     }
@@ -107,12 +108,13 @@ std::optional<Problem> as_case(Problem p) {
   return canonical(p);
 }
 
-bool is_within(const Problem& p, const CaseLimits& limits) {
+bool is_within(const Problem& problem, const CaseLimits& limits) {
+  const Call& p = problem.call;
   double bytes = storage_bytes(p);
   if (p.has_state()) {  // every backend keeps its states, asked for or not
     bytes += 8 * static_cast<double>(p.batch * p.key_heads) * static_cast<double>(p.key_dim * p.value_dim);
   }
-  return random_case_cost(p) <= limits.multiply_adds && bytes <= limits.bytes && !beyond_walking(p);
+  return random_case_cost(problem) <= limits.multiply_adds && bytes <= limits.bytes && !beyond_walking(p);
 }
 
 }  // namespace
@@ -143,7 +145,7 @@ std::optional<Problem> case_in(std::span<const std::size_t> classes, const CaseL
 std::optional<Problem> moved_into(const Problem& problem, std::size_t one, std::span<const std::size_t> kept,
                                   const CaseLimits& limits, Random& random) {
   const TableClass& wanted = classes_of_table()[one];
-  if (!wanted.option->has(problem.op)) return std::nullopt;
+  if (!wanted.option->has(problem.call.op)) return std::nullopt;
   Problem p = problem;
   wanted.feature->meet(p, wanted.which, draw(random));
   std::optional<Problem> made = as_case(std::move(p));

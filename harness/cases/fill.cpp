@@ -39,7 +39,7 @@ std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::i
 }
 
 /// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values.
-Index4 logical_shape(const Problem& p, TensorId id) {
+Index4 logical_shape(const Call& p, TensorId id) {
   if (id == TensorId::k) return {p.batch, p.key_heads, p.key_length, p.key_dim};
   if (id == TensorId::v) return {p.batch, p.key_heads, p.key_length, p.value_dim};
   return place_of(p, id).shape;
@@ -62,7 +62,7 @@ Extremes extremes_of(DType type) {
 }
 
 /// Of keys or values: of the cached and of the new ones, which a fill doesn't tell apart.
-DType narrowest_type(const Problem& p, TensorId id) {
+DType narrowest_type(const Call& p, TensorId id) {
   const DType type = type_of(p, id);
   if (id != TensorId::k && id != TensorId::v) return type;
   const DType past = type_of(p, id == TensorId::k ? TensorId::past_k : TensorId::past_v);
@@ -93,7 +93,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
   switch (kind_) {
     case Kind::spread: {
       // Scores get the standard deviation x/2: scale * sqrt(Dqk) * amplitude^2 = x/2.
-      const double unit = std::fabs(problem.scale_value()) * std::sqrt(static_cast<double>(problem.key_dim));
+      const double unit = std::fabs(problem.call.scale_value()) * std::sqrt(static_cast<double>(problem.call.key_dim));
       const double wanted = std::fabs(fill.args[0]) / 2;
       amplitude_ = id == TensorId::v || unit == 0 ? 1 : std::sqrt(wanted / unit);
       break;
@@ -177,7 +177,7 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
 }
 
 MaskFill::MaskFill(const Problem& problem)
-    : MaskFill(problem.data.mask_fill, problem.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
+    : MaskFill(problem.data.mask_fill, problem.call.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
 
 MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
     : fill_(fill),
@@ -235,7 +235,8 @@ double input_value(const Problem& p, TensorId id, std::uint64_t stream, std::uin
   return spec.low >= 0 ? std::fabs(value) : spec.high <= 0 ? -std::fabs(value) : value;
 }
 
-std::vector<double> make_slopes(const Problem& p) {
+std::vector<double> make_slopes(const Problem& problem) {
+  const Call& p = problem.call;
   if (!p.alibi) return {};
   std::vector<double> slopes = p.alibi_slopes.empty() ? published_alibi_slopes(p.query_heads) : p.alibi_slopes;
   if (accumulator_of(p.dtype) == DType::f32) {
@@ -245,12 +246,12 @@ std::vector<double> make_slopes(const Problem& p) {
 }
 
 std::vector<double> make_sinks(const Problem& p) {
-  if (!p.sinks) return {};
-  std::vector<double> sinks = p.sink_values;
-  for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.query_heads); ++h) {
+  if (!p.call.sinks) return {};
+  std::vector<double> sinks = p.call.sink_values;
+  for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.call.query_heads); ++h) {
     sinks.push_back(normal_from(p.data.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
   }
-  if (accumulator_of(p.dtype) == DType::f32) {
+  if (accumulator_of(p.call.dtype) == DType::f32) {
     for (double& sink : sinks) sink = static_cast<double>(static_cast<float>(sink));
   }
   return sinks;
@@ -264,9 +265,9 @@ std::vector<std::int32_t> make_page_table(const Problem& p) {
     std::swap(pages[n - 1], pages[hash_words(p.data.seed, kPageStream, n) % n]);
   }
   const std::int64_t stride = extent_of(p, Axis::pages);
-  std::vector<std::int32_t> table(static_cast<std::size_t>(p.batch * stride), -1);
+  std::vector<std::int32_t> table(static_cast<std::size_t>(p.call.batch * stride), -1);
   std::size_t next = 0;
-  for (std::int64_t b = 0; b < p.batch; ++b) {
+  for (std::int64_t b = 0; b < p.call.batch; ++b) {
     for (std::int64_t n = 0; n < page_count(p, b); ++n) table[static_cast<std::size_t>(b * stride + n)] = pages[next++];
   }
   return table;

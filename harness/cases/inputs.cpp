@@ -13,7 +13,8 @@ namespace attest {
 namespace {
 
 /// For each key of one key head: whether any query of any head of the group sees it.
-std::vector<char> keys_seen(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t group) {
+std::vector<char> keys_seen(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t group) {
+  const Call& p = problem.call;
   std::vector<char> seen(static_cast<std::size_t>(p.key_length), 0);
   const std::int64_t first = group * p.heads_per_group();
   for (std::int64_t j = 0; j < p.key_length; ++j) {
@@ -35,7 +36,7 @@ void fill_queries(const Problem& p, TensorStorage& storage) {
   const TensorFill fill(p, TensorId::q);
   const Index4 n = storage.shape();
   for (std::int64_t b = 0; b < n[0]; ++b) {
-    const std::int64_t rows = p.stored_queries(b);
+    const std::int64_t rows = p.call.stored_queries(b);
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
         for (std::int64_t d = 0; d < n[3]; ++d) storage.set(b, h, l, d, fill.at(b, h, l, d));
@@ -52,11 +53,12 @@ TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place
 
 /// Keys or values, wherever they lie. With `seen`, hidden rows become NaN first, so that a row that shares storage with
 /// a visible one (stride 0) ends as the visible one's.
-void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys* seen) {
-  const TensorFill fill(p, id);
+void fill_keys(const Problem& problem, TensorId id, CaseInputs& inputs, const SeenKeys* seen) {
+  const Call& p = problem.call;
+  const TensorFill fill(problem, id);
   const bool values = id == TensorId::v;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
-  const double divisor = values ? 1 : operator_of(p).key_divisor(p);
+  const double divisor = values ? 1 : operator_of(p).key_divisor(problem);
   const Inputs views = inputs.views();
   for (int pass = seen ? 0 : 1; pass < 2; ++pass) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -77,13 +79,14 @@ void fill_keys(const Problem& p, TensorId id, CaseInputs& inputs, const SeenKeys
 }
 
 /// One NaN per key head, at a key that some query sees.
-void poison_visible(const Problem& p, std::uint64_t stream, const SeenKeys& seen, CaseInputs& inputs) {
+void poison_visible(const Problem& problem, std::uint64_t stream, const SeenKeys& seen, CaseInputs& inputs) {
+  const Call& p = problem.call;
   const Inputs views = inputs.views();
   const std::int64_t dim = stream == 0 ? p.key_dim : p.value_dim;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.key_heads; ++h) {
       const auto head = static_cast<std::uint64_t>(b * p.key_heads + h);
-      const std::uint64_t bits = hash_words(p.data.seed, 4000 + stream, head);
+      const std::uint64_t bits = hash_words(problem.data.seed, 4000 + stream, head);
       for (std::int64_t step = 0; step < p.key_length; ++step) {
         const std::int64_t l = static_cast<std::int64_t>((bits + static_cast<std::uint64_t>(step)) %
                                                          static_cast<std::uint64_t>(p.key_length));
@@ -170,7 +173,7 @@ Inputs CaseInputs::views() const {
 void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   if (has_tensor(p, TensorId::slopes)) fill_with(inputs.add(p, TensorId::slopes), make_slopes(p));
   if (has_tensor(p, TensorId::sinks)) fill_with(inputs.add(p, TensorId::sinks), make_sinks(p));
-  if (has_tensor(p, TensorId::past_lengths)) fill_with(inputs.add(p, TensorId::past_lengths), p.past_lengths);
+  if (has_tensor(p, TensorId::past_lengths)) fill_with(inputs.add(p, TensorId::past_lengths), p.call.past_lengths);
   if (has_tensor(p, TensorId::page_table)) fill_with(inputs.add(p, TensorId::page_table), make_page_table(p));
   if (has_tensor(p, TensorId::blocks)) {
     TensorStorage& blocks = inputs.add(p, TensorId::blocks);
@@ -192,8 +195,8 @@ CaseInputs make_inputs(const Problem& p) {
   }
   SeenKeys seen;
   if (!p.data.poison.empty()) {
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t g = 0; g < p.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
+    for (std::int64_t b = 0; b < p.call.batch; ++b) {
+      for (std::int64_t g = 0; g < p.call.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
     }
   }
   fill_drawn(p, inputs);

@@ -88,7 +88,7 @@ std::optional<std::string> random_sample(const Option& option, const Problem& pr
   }
   if (option.kind != OptionKind::numbers_per_head || sample.empty()) return sample;
   std::string list = sample;
-  for (std::int64_t h = 1; h < problem.query_heads; ++h) {
+  for (std::int64_t h = 1; h < problem.call.query_heads; ++h) {
     const std::string& next = random.pick(option.samples);
     list += "," + (next.empty() ? sample : next);
   }
@@ -96,35 +96,37 @@ std::optional<std::string> random_sample(const Option& option, const Problem& pr
 }
 
 /// One count for each batch, none above Lk; a batch that grew has what the last had.
-void fit_past_lengths(Problem& p) {
+void fit_past_lengths(Problem& problem) {
+  Call& p = problem.call;
   if (p.past_lengths.empty()) return;
   p.past_lengths.resize(static_cast<std::size_t>(p.batch), p.past_lengths.back());
   for (std::int64_t& count : p.past_lengths) count = std::min(count, p.key_length);
   const Option& past = *find_option("past");
   if (p.batch > 0)
-    past.parse(p, {joined(p.past_lengths, integer_text), 1});
+    past.parse(problem, {joined(p.past_lengths, integer_text), 1});
   else
-    past.drop(p);
+    past.drop(problem);
 }
 
-void fit_to_sizes(Problem& p) {
+void fit_to_sizes(Problem& problem) {
+  Call& p = problem.call;
   if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
   if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
   for (const Option& option : options()) {
-    const std::optional<std::string> now = option.print(p);
+    const std::optional<std::string> now = option.print(problem);
     if (!now || now->empty()) continue;
     if (option.kind == OptionKind::numbers_per_head) {
       std::vector<double> list = numbers_in(*now);
       if (list.size() <= static_cast<std::size_t>(p.query_heads)) continue;
       if (option.key == "alibi" && list.size() == static_cast<std::size_t>(p.batch * p.query_heads)) continue;
       list.resize(static_cast<std::size_t>(p.query_heads));
-      option.drop(p);
-      option.parse(p, {joined(list, print_number), 1});
+      option.drop(problem);
+      option.parse(problem, {joined(list, print_number), 1});
     } else if (option.at_most && std::stoll(*now) > extent_of(p, *option.at_most)) {
-      option.parse(p, {integer_text(extent_of(p, *option.at_most)), 1});
+      option.parse(problem, {integer_text(extent_of(p, *option.at_most)), 1});
     }
   }
-  fit_past_lengths(p);
+  fit_past_lengths(problem);
   if (p.lengths) {
     fit_lengths(p.lengths->query, static_cast<std::size_t>(p.batch), p.query_length);
     fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);
@@ -133,12 +135,12 @@ void fit_to_sizes(Problem& p) {
     fit_segments(p.segments->query, p.query_length);
     fit_segments(p.segments->key, p.key_length);
   }
-  if (!p.mask) p.data.mask_fill = {};
+  if (!p.mask) problem.data.mask_fill = {};
   for (const TensorRow& row : tensor_rows()) {
     if (!has_tensor(p, row.id)) p.tensor(row.id) = {};
   }
-  if (!p.blocks) p.data.block_fill = {};
-  if (!p.initial_state) p.data.state_fill.reset();
+  if (!p.blocks) problem.data.block_fill = {};
+  if (!p.initial_state) problem.data.state_fill.reset();
 }
 
 std::optional<Problem> with_option(const Problem& problem, const Option& option, const std::string& value) {

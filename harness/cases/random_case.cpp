@@ -51,14 +51,15 @@ constexpr int kFirstVersion = 2;
 Problem with_random_options(Problem problem, Random& random) {
   std::vector<const Option*> first, later;
   for (const Option& option : options()) {
-    if (option.varies() && option.has(problem.op)) (option.since <= kFirstVersion ? first : later).push_back(&option);
+    if (option.varies() && option.has(problem.call.op))
+      (option.since <= kFirstVersion ? first : later).push_back(&option);
   }
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
   Random own(seed), of_past(seed + 1);
-  if (problem.past > 0 && problem.batch > 1 && of_past.below(3) == 0) {
-    const std::string counts = random_lengths(problem.batch, problem.past, of_past);
+  if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
+    const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
   draw_options(std::move(later), problem, own);
@@ -76,14 +77,14 @@ std::string random_parts(std::int64_t total, std::size_t parts, Random& random) 
   return text + integer_text(total);
 }
 
-std::optional<std::string> draw_lengths(const Problem& p, Random& random) {
+std::optional<std::string> draw_lengths(const Call& p, Random& random) {
   if (p.batch == 0) return std::nullopt;
   const std::string keys = random_lengths(p.batch, p.key_length, random);
   if (random.below(2) == 0) return keys;
   return "q:" + random_lengths(p.batch, p.query_length, random) + "/k:" + keys;
 }
 
-std::optional<std::string> draw_segments(const Problem& p, Random& random) {
+std::optional<std::string> draw_segments(const Call& p, Random& random) {
   const std::size_t count = 2 + random.below(2);
   const std::string queries = random_parts(p.query_length, count, random);
   return "q:" + queries + "/k:" + random_parts(p.key_length, count, random);
@@ -105,7 +106,7 @@ std::optional<std::string> draw_mask(const Problem&, Random& random) {
 }
 
 /// Padded rows, features far apart, transposed, a broadcast axis.
-std::optional<std::string> draw_strides(TensorId id, const Problem& p, Random& random) {
+std::optional<std::string> draw_strides(TensorId id, const Call& p, Random& random) {
   if (!has_tensor(p, id)) return std::nullopt;
   const Index4 n = place_of(p, id).shape;
   const bool unique = is_output(id) || id == TensorId::page_table;
@@ -143,7 +144,7 @@ std::optional<std::string> drawn_value(const std::string& key, const Problem& p,
   if (key == "segments") return draw_segments(p, random);
   if (key == "mask") return draw_mask(p, random);
   if (key == "seed") return std::to_string(random.below(1000));
-  if (key == "layout" && p.lengths && random.below(4) != 0) return "thd";  // which nothing else can have
+  if (key == "layout" && p.call.lengths && random.below(4) != 0) return "thd";  // which nothing else can have
   for (TensorId id : values_of<TensorId>()) {
     if (key == std::string(name_of(id)) + ".strides") return draw_strides(id, p, random);
   }
@@ -157,7 +158,7 @@ std::int64_t size_of(const std::vector<std::int64_t>& list, std::int64_t least, 
 }
 
 /// Head dims, heads and batch; the lengths depend on the operator.
-void draw_other_sizes(Problem& p, const std::vector<std::int64_t>& dims, Random& random) {
+void draw_other_sizes(Call& p, const std::vector<std::int64_t>& dims, Random& random) {
   p.key_dim = size_of(dims, 1, random);
   p.value_dim = random.below(3) != 0 ? p.key_dim : size_of(dims, 1, random);
   std::tie(p.query_heads, p.key_heads) = random.pick(kHeads);
@@ -177,16 +178,16 @@ std::optional<std::string> random_value(const Option& option, const Problem& pro
 
 Problem random_softmax_case(Random& random) {
   Problem p;
-  p.query_length = size_of(kLengths, 0, random);
-  p.key_length = random.below(3) == 0 ? p.query_length : size_of(kLengths, 0, random);
+  p.call.query_length = size_of(kLengths, 0, random);
+  p.call.key_length = random.below(3) == 0 ? p.call.query_length : size_of(kLengths, 0, random);
   draw_other_sizes(p, kDims, random);
   return with_random_options(p, random);
 }
 
 Problem random_linear_case(Random& random) {
   Problem p;
-  p.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
-  p.query_length = p.key_length = size_of(kLinearLengths, 0, random);
+  p.call.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
+  p.call.query_length = p.call.key_length = size_of(kLinearLengths, 0, random);
   draw_other_sizes(p, kLinearDims, random);
   return with_random_options(p, random);
 }
@@ -196,7 +197,7 @@ Problem random_case(Random& random) {
 }
 
 double random_case_cost(const Problem& p) {
-  const double elements = storage_bytes(p) / static_cast<double>(size_of(p.dtype));
+  const double elements = storage_bytes(p) / static_cast<double>(size_of(p.call.dtype));
   return std::max(operator_of(p).multiply_adds(p), elements);
 }
 

@@ -38,7 +38,7 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_
 void resize(ResultValues& values, const Problem& p, std::size_t rows) {
   for (const TensorRow& result : tensor_rows()) {
     if (!is_output(result.id) || index_space(result.id) != IndexSpace::query_rows) continue;
-    const bool is_given = has_tensor(p, result.id) || (result.id == TensorId::lse && p.has_scores());
+    const bool is_given = has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_scores());
     if (is_given) values.of(result.id).resize(rows * static_cast<std::size_t>(seen_shape(p, result.id)[3]));
   }
 }
@@ -65,7 +65,7 @@ std::vector<std::int64_t> sampled_columns(std::size_t r, std::int64_t columns) {
 
 /// The rows before, at and after each power of two of an extent, at the end of the others: where counters, grids and
 /// tiles end.
-std::vector<RowIndex> rows_at_powers_of_two(const Problem& p) {
+std::vector<RowIndex> rows_at_powers_of_two(const Call& p) {
   const std::int64_t b = p.batch - 1, h = p.query_heads - 1, rows_of_last = p.stored_queries(b);
   std::vector<RowIndex> rows;
   for (std::int64_t power = 1; power <= std::max({p.batch, p.query_heads, rows_of_last}); power *= 2) {
@@ -81,7 +81,8 @@ std::vector<RowIndex> rows_at_powers_of_two(const Problem& p) {
 
 }  // namespace
 
-std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
+std::vector<RowIndex> rows_to_check(const Problem& problem, double budget) {
+  const Call& p = problem.call;
   const double total =
       static_cast<double>(p.batch) * static_cast<double>(p.query_heads) * static_cast<double>(p.query_length);
   const double per_row = std::max(operator_of(p).row_operations(p), kLeastRowCost);
@@ -106,7 +107,7 @@ std::vector<RowIndex> rows_to_check(const Problem& p, double budget) {
     chosen.insert(edges.begin(), edges.end());
   for (std::uint64_t n = 0; chosen.size() < wanted && n < 16 * wanted; ++n) {
     const auto draw = [&](std::uint64_t stream, std::int64_t extent) {
-      return static_cast<std::int64_t>(hash_words(p.data.seed, stream, n) % static_cast<std::uint64_t>(extent));
+      return static_cast<std::int64_t>(hash_words(problem.data.seed, stream, n) % static_cast<std::uint64_t>(extent));
     };
     std::int64_t i = draw(5002, p.query_length);
     // Every other row lies beside an edge of a tile: one before, on, or one after a multiple of 16.
@@ -148,7 +149,7 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
   const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
   // Sampled rows lie evenly among the checked ones, the first and the last with them.
-  const std::size_t sampled = p.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
+  const std::size_t sampled = p.call.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
   std::vector<std::size_t> sample_rows(sampled);
   for (std::size_t n = 0; n < sampled; ++n) {
     sample_rows[n] = sampled == 1 ? 0 : n * (e.rows.size() - 1) / (sampled - 1);
@@ -169,13 +170,13 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       if (const auto found = std::lower_bound(sample_rows.begin(), sample_rows.end(), r);
           found != sample_rows.end() && *found == r) {
         deviations[static_cast<std::size_t>(found - sample_rows.begin())] =
-            head->deviations(sampled_columns(r, p.value_dim));
+            head->deviations(sampled_columns(r, p.call.value_dim));
       }
     }
   });
   e.deviations.resize(e.producers.size());
   for (std::size_t n = 0; n < sampled; ++n) {
-    const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.value_dim);
+    const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.call.value_dim);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       e.sampled.push_back({sample_rows[n], columns[c]});
       const double own = deviations[n][0][c];

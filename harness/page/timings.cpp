@@ -24,9 +24,9 @@ void describe_case(Timing& timing) {
   timing.dtype = "f32";
   try {
     const Problem problem = parse_case(timing.case_line);
-    timing.dtype = name_of(problem.dtype);
-    timing.key_length = problem.key_length;
-    timing.head_dim = problem.key_dim;
+    timing.dtype = name_of(problem.call.dtype);
+    timing.key_length = problem.call.key_length;
+    timing.head_dim = problem.call.key_dim;
     timing.but_length = without(timing.case_line, "seq");
     timing.but_dim = without(timing.case_line, "dim");
   } catch (const std::exception&) {

@@ -176,7 +176,7 @@ ProbeResult scale_placement(const ProbeTarget& target) {
     const bool is_double = target.dtype == DType::f64;
     const double factor = is_double ? 0x1p-511 : 0x1p-63;
     Probe p = target.probe(fmt::format("seq=2x2 dim=1/2 scale={}", is_double ? 1.6e308 : 3e38));
-    const double unit = p.problem().scale_value() * factor * factor;
+    const double unit = p.problem().call.scale_value() * factor * factor;
     p.set_q([&](std::int64_t i, std::int64_t) { return -factor * static_cast<double>(i + 1); });
     p.set_k([&](std::int64_t j, std::int64_t) { return factor * static_cast<double>(j); });
     p.set_v([](std::int64_t j, std::int64_t c) { return j == c ? 1.0 : 0.0; });

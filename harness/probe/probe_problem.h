@@ -41,10 +41,10 @@ class Probe {
   const Problem& problem() const { return problem_; }
 
   /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
-  void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.key_dim, value); }
-  void set_k(const Value& value) { set(inputs_.at(TensorId::k), target_.key_dim, value); }
-  void set_v(const Value& value) { set(inputs_.at(TensorId::v), target_.value_dim, value); }
-  void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.key_length, value); }
+  void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.call.key_dim, value); }
+  void set_k(const Value& value) { set(inputs_.at(TensorId::k), target_.call.key_dim, value); }
+  void set_v(const Value& value) { set(inputs_.at(TensorId::v), target_.call.value_dim, value); }
+  void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.call.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const TensorStorage& mask = inputs_.at(TensorId::mask);
     return load(mask.memory().data(), mask.dtype(), mask.place().element(0, 0, i, j)) != 0;
@@ -69,7 +69,7 @@ class Probe {
   /// With v the identity the outputs are the weights: how many keys row i sees.
   std::int64_t keys_seen(std::int64_t i) const {
     std::int64_t count = 0;
-    for (std::int64_t j = 0; j < problem_.value_dim; ++j) count += out(i, j) != 0;
+    for (std::int64_t j = 0; j < problem_.call.value_dim; ++j) count += out(i, j) != 0;
     return count;
   }
 
@@ -79,14 +79,14 @@ class Probe {
     return line_;
   }
   static Problem in_sizes(Problem problem, const ProbeSizes& sizes) {
-    problem.batch = sizes.batch;
-    problem.query_heads = sizes.heads;
-    problem.key_heads = sizes.key_heads;
-    if (sizes.key_dim > problem.key_dim) {
-      problem.scale = problem.scale_value();  // of as many features as are asked for
-      problem.key_dim = sizes.key_dim;
+    problem.call.batch = sizes.batch;
+    problem.call.query_heads = sizes.heads;
+    problem.call.key_heads = sizes.key_heads;
+    if (sizes.key_dim > problem.call.key_dim) {
+      problem.call.scale = problem.call.scale_value();  // of as many features as are asked for
+      problem.call.key_dim = sizes.key_dim;
     }
-    problem.value_dim = std::max(problem.value_dim, sizes.value_dim);
+    problem.call.value_dim = std::max(problem.call.value_dim, sizes.value_dim);
     return problem;
   }
 

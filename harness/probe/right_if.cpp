@@ -87,7 +87,7 @@ std::vector<RowIndex> worst_rows(const WrongResult& result, const Inputs& inputs
 /// Leaves the candidates under which o and lse of this row are right, and how tight each is there.
 void keep_right_in_row(const WrongResult& result, const Inputs& inputs, const RowIndex& at,
                        std::vector<Candidate>& candidates) {
-  const Problem& p = result.source->problem;
+  const Call& p = result.source->problem.call;
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
   for (const Candidate& one : candidates) producers.push_back({one.made_of(result.stated), {}});
   const auto head = operator_of(p).head(p, inputs, at.b, at.h, producers);
@@ -130,7 +130,7 @@ class Search {
     std::stable_sort(results_.begin(), results_.end(),
                      [](const auto* a, const auto* b) { return cost_of(*a) < cost_of(*b); });
     restatements_ = restatements(results_.front()->stated);
-    dtype_ = results_.front()->source->problem.dtype;
+    dtype_ = results_.front()->source->problem.call.dtype;
   }
 
   std::vector<StatedField> fields() {
@@ -262,10 +262,11 @@ std::string RightIf::code(StatementLanguage language) const {
 }
 
 void WrongResults::add(WrongResult result) {
-  bytes_ += 8.0 * static_cast<double>(result.source->problem.batch * result.source->problem.query_heads) *
-            static_cast<double>(result.source->problem.query_length) *
-            static_cast<double>(result.source->problem.value_dim +
-                                (result.source->problem.wants_scores() ? 4 * result.source->problem.key_length : 0));
+  bytes_ += 8.0 * static_cast<double>(result.source->problem.call.batch * result.source->problem.call.query_heads) *
+            static_cast<double>(result.source->problem.call.query_length) *
+            static_cast<double>(
+                result.source->problem.call.value_dim +
+                (result.source->problem.call.wants_scores() ? 4 * result.source->problem.call.key_length : 0));
   if (bytes_ > kMostKeptBytes) {
     add_unexplained();
     list_.clear();
@@ -277,7 +278,7 @@ std::optional<RightIf> WrongResults::right_if(Backend& backend, int threads, dou
   if (!explained_ || list_.empty()) return std::nullopt;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::map<DType, std::vector<const WrongResult*>> by_type;
-  for (const WrongResult& result : list_) by_type[result.source->problem.dtype].push_back(&result);
+  for (const WrongResult& result : list_) by_type[result.source->problem.call.dtype].push_back(&result);
   RightIf found;
   for (auto& [type, results] : by_type) {
     const std::vector<StatedField> fields = Search(results, backend, threads, end).fields();

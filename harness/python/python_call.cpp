@@ -72,8 +72,7 @@ std::vector<std::string> feature_names(const Call& call) {
 void define_call(nb::module_& module) {
   nb::class_<Call>(module, "Call",
                    "One attention call: sizes and options, all that a backend is told before data come.")
-      .def_prop_ro(
-          "line", [](const Call& c) { return print_case(problem_of(c)); }, "The call as a case line.")
+      .def_prop_ro("line", &print_call, "The call as a case line.")
       .def_prop_ro("features", &feature_names, "What it uses, in words of the case language.")
       .def_prop_ro(
           "op", [](const Call& c) { return text_of(c.op); }, "\"attention\", or a rule of linear attention.")
@@ -139,7 +138,7 @@ void define_call(nb::module_& module) {
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
       .def_prop_ro("outputs", &output_names, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
       .def_prop_ro("output_types", &output_types, "Their types, by name: {\"o\": \"f32\"}.")
-      .def("__repr__", [](const Call& c) { return "attest.Call('" + print_case(problem_of(c)) + "')"; });
+      .def("__repr__", [](const Call& c) { return "attest.Call('" + print_call(c) + "')"; });
 }
 
 }  // namespace attest

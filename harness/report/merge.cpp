@@ -207,7 +207,7 @@ std::optional<std::string> incompleteness(const MergedRun& run, const std::vecto
 /// The storage type is the case's; of a file's case it isn't known.
 void find_dtype(Verdict& verdict) {
   try {
-    if (verdict.content.empty()) verdict.dtype = parse_case(verdict.case_line).dtype;
+    if (verdict.content.empty()) verdict.dtype = parse_case(verdict.case_line).call.dtype;
   } catch (const std::exception&) {  // a line of another attest: only a column of a table depends on it
   }
 }

@@ -181,7 +181,7 @@ void CheckRun::fill_in(Verdict& verdict, std::size_t number) const {
   verdict.suite = list->suite;
   verdict.content = source->content;
   verdict.number = static_cast<std::int64_t>(number) + 1;
-  verdict.dtype = source->problem.dtype;
+  verdict.dtype = source->problem.call.dtype;
   if (source->from_file) verdict.call_line = print_case(source->problem);
 }
 

@@ -60,7 +60,7 @@ class Disturbance {
   std::vector<std::thread> threads_;
 };
 
-std::int64_t rows_of(const Problem& p) { return p.batch * p.query_heads * p.query_length; }
+std::int64_t rows_of(const Problem& p) { return p.call.batch * p.call.query_heads * p.call.query_length; }
 
 /// Runs a plan again and again; what comes out otherwise than the first time is held against the bound.
 void repeat(const PreparedCase& prepared, Backend& backend) {

@@ -21,28 +21,28 @@ std::int64_t to_multiple(std::int64_t n, std::int64_t of) { return std::max(of, 
 /// The sizes alone, then sizes that kernels usually have.
 std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& accepts) {
   Problem bare;
-  bare.op = problem.op;
+  bare.call.op = problem.call.op;
   bare.data.seed = problem.data.seed;
-  bare.batch = problem.batch;
-  bare.query_heads = problem.query_heads;
-  bare.key_heads = problem.key_heads;
-  bare.query_length = problem.query_length;
-  bare.key_length = problem.key_length;
-  bare.key_dim = problem.key_dim;
-  bare.value_dim = problem.value_dim;
+  bare.call.batch = problem.call.batch;
+  bare.call.query_heads = problem.call.query_heads;
+  bare.call.key_heads = problem.call.key_heads;
+  bare.call.query_length = problem.call.query_length;
+  bare.call.key_length = problem.call.key_length;
+  bare.call.key_dim = problem.call.key_dim;
+  bare.call.value_dim = problem.call.value_dim;
   if (auto taken = if_accepted(bare, accepts)) return taken;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
     Problem p = bare;
-    p.dtype = dtype;
-    const auto same_dims = [](Problem& q) { q.value_dim = q.key_dim; };
-    const auto same_heads = [](Problem& q) { q.key_heads = q.query_heads; };
-    const auto one_head = [](Problem& q) { q.query_heads = q.key_heads = q.batch = 1; };
-    const auto same_lengths = [](Problem& q) { q.key_length = q.query_length; };
-    const auto whole_tiles = [](Problem& q) {
+    p.call.dtype = dtype;
+    const auto same_dims = [](Call& q) { q.value_dim = q.key_dim; };
+    const auto same_heads = [](Call& q) { q.key_heads = q.query_heads; };
+    const auto one_head = [](Call& q) { q.query_heads = q.key_heads = q.batch = 1; };
+    const auto same_lengths = [](Call& q) { q.key_length = q.query_length; };
+    const auto whole_tiles = [](Call& q) {
       q.query_length = to_multiple(q.query_length, 64);
       q.key_length = to_multiple(q.key_length, 64);
     };
-    const auto dim = [](std::int64_t d) { return [d](Problem& q) { q.key_dim = q.value_dim = d; }; };
+    const auto dim = [](std::int64_t d) { return [d](Call& q) { q.key_dim = q.value_dim = d; }; };
     const std::initializer_list<std::function<void(Problem&)>> changes = {
         [](Problem&) {}, same_dims, same_heads, same_lengths, dim(64), dim(128), one_head, whole_tiles};
     // Each alone, then all up to it together.
@@ -69,7 +69,7 @@ std::optional<Problem> accepted_part(const Problem& problem, const Accepts& acce
   }
   if (!part) return std::nullopt;
   for (const Option& option : options()) {
-    if (!option.droppable || !option.is_set(problem) || !option.has(part->op)) continue;
+    if (!option.droppable || !option.is_set(problem) || !option.has(part->call.op)) continue;
     Problem more = *part;
     option.copy(more, problem);
     fit_to_sizes(more);

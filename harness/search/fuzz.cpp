@@ -54,14 +54,14 @@ Problem neighbour(const Problem& from, Random& random) {
     std::int64_t Call::*const sizes[] = {&Call::query_length, &Call::key_length, &Call::key_dim, &Call::value_dim};
     const std::size_t n = random.below(4);
     const std::int64_t min = n < 2 ? 0 : 1, step = random.below(2) == 0 ? 1 : -1;
-    p.*sizes[n] = std::max(min, p.*sizes[n] + step);
+    p.call.*sizes[n] = std::max(min, p.call.*sizes[n] + step);
     return p;
   }
   if (random.below(4) == 0) {
     return simpler_than(p, random);
   }
   const Option& option = random.pick(options());
-  const std::optional<std::string> value = option.has(p.op) ? random_value(option, p, random) : std::nullopt;
+  const std::optional<std::string> value = option.has(p.call.op) ? random_value(option, p, random) : std::nullopt;
   if (!value) return p;
   return with_option(p, option, *value).value_or(p);
 }

@@ -53,54 +53,57 @@ void towards(Candidates& out, std::int64_t now, std::int64_t min, const Set& set
 }
 
 /// Options left out, the last of the table first: they change the least of what comes before them.
-void drop_options(const Problem& now, Candidates& out) {
+void drop_options(const Problem& problem, Candidates& out) {
+  const Call& now = problem.call;
   const std::span<const Option> table = options();
   for (auto option = table.rbegin(); option != table.rend(); ++option) {
-    if (option->droppable && option->is_set(now)) out.add([&](Problem& p) { option->drop(p); });
+    if (option->droppable && option->is_set(problem)) out.add([&](Problem& p) { option->drop(p); });
   }
   // Halves of options, and two that need each other.
   const auto drop = [&](bool present, const auto& change) {
     if (present) out.add(change);
   };
-  drop(now.lengths && !now.lengths->query.empty(), [](Problem& p) { p.lengths->query.clear(); });
-  drop(!now.past_lengths.empty(), [](Problem& p) { p.past_lengths.clear(); });
-  drop(now.packed_sequences(), [](Problem& p) {
+  drop(now.lengths && !now.lengths->query.empty(), [](Call& p) { p.lengths->query.clear(); });
+  drop(!now.past_lengths.empty(), [](Call& p) { p.past_lengths.clear(); });
+  drop(now.packed_sequences(), [](Call& p) {
     p.layout = Layout::bhld;
     p.lengths.reset();
   });
-  drop(now.window_left != Call::kUnbounded, [](Problem& p) { p.window_left = Call::kUnbounded; });
-  drop(now.window_right != Call::kUnbounded, [](Problem& p) { p.window_right = Call::kUnbounded; });
+  drop(now.window_left != Call::kUnbounded, [](Call& p) { p.window_left = Call::kUnbounded; });
+  drop(now.window_right != Call::kUnbounded, [](Call& p) { p.window_right = Call::kUnbounded; });
   for (Output one : now.outputs) {
-    drop(now.outputs.size() > 1, [one](Problem& p) { std::erase(p.outputs, one); });
+    drop(now.outputs.size() > 1, [one](Call& p) { std::erase(p.outputs, one); });
   }
 }
 
-void shrink_sizes(const Problem& now, Candidates& out) {
-  out.add([](Problem& p) { p.query_heads = p.key_heads = 1; });
-  towards(out, now.batch, 1, [](Problem& p, std::int64_t n) { p.batch = n; });
-  towards(out, now.key_heads, 1, [](Problem& p, std::int64_t n) {
+void shrink_sizes(const Problem& problem, Candidates& out) {
+  const Call& now = problem.call;
+  out.add([](Call& p) { p.query_heads = p.key_heads = 1; });
+  towards(out, now.batch, 1, [](Call& p, std::int64_t n) { p.batch = n; });
+  towards(out, now.key_heads, 1, [](Call& p, std::int64_t n) {
     p.query_heads = p.query_heads / p.key_heads * n;
     p.key_heads = n;
   });
-  towards(out, now.heads_per_group(), 1, [](Problem& p, std::int64_t n) { p.query_heads = p.key_heads * n; });
+  towards(out, now.heads_per_group(), 1, [](Call& p, std::int64_t n) { p.query_heads = p.key_heads * n; });
   if (now.query_length == now.key_length) {
-    towards(out, now.query_length, 1, [](Problem& p, std::int64_t n) { p.query_length = p.key_length = n; });
+    towards(out, now.query_length, 1, [](Call& p, std::int64_t n) { p.query_length = p.key_length = n; });
   }
-  towards(out, now.query_length, 1, [](Problem& p, std::int64_t n) { p.query_length = n; });
-  towards(out, now.key_length, 1, [](Problem& p, std::int64_t n) { p.key_length = n; });
-  if (now.query_length > now.key_length) out.add([](Problem& p) { p.query_length = p.key_length; });
-  if (now.key_length > now.query_length) out.add([](Problem& p) { p.key_length = p.query_length; });
+  towards(out, now.query_length, 1, [](Call& p, std::int64_t n) { p.query_length = n; });
+  towards(out, now.key_length, 1, [](Call& p, std::int64_t n) { p.key_length = n; });
+  if (now.query_length > now.key_length) out.add([](Call& p) { p.query_length = p.key_length; });
+  if (now.key_length > now.query_length) out.add([](Call& p) { p.key_length = p.query_length; });
   if (now.key_dim == now.value_dim) {
-    towards(out, now.key_dim, 1, [](Problem& p, std::int64_t n) { p.key_dim = p.value_dim = n; });
+    towards(out, now.key_dim, 1, [](Call& p, std::int64_t n) { p.key_dim = p.value_dim = n; });
   }
-  towards(out, now.key_dim, 1, [](Problem& p, std::int64_t n) { p.key_dim = n; });
-  towards(out, now.value_dim, 1, [](Problem& p, std::int64_t n) { p.value_dim = n; });
+  towards(out, now.key_dim, 1, [](Call& p, std::int64_t n) { p.key_dim = n; });
+  towards(out, now.value_dim, 1, [](Call& p, std::int64_t n) { p.value_dim = n; });
 }
 
-void shrink_values(const Problem& now, Candidates& out) {
+void shrink_values(const Problem& problem, Candidates& out) {
+  const Call& now = problem.call;
   for (const Option& option : options()) {
     if (!option.droppable) continue;  // sizes have steps of their own
-    for (const std::string& value : simpler_values(option, now)) {
+    for (const std::string& value : simpler_values(option, problem)) {
       out.add([&](Problem& p) {
         option.drop(p);
         option.parse(p, {value, 1});
@@ -108,7 +111,7 @@ void shrink_values(const Problem& now, Candidates& out) {
     }
   }
   const auto side = [&](std::int64_t value, auto member) {
-    if (value != Call::kUnbounded) towards(out, value, 0, [member](Problem& p, std::int64_t n) { p.*member = n; });
+    if (value != Call::kUnbounded) towards(out, value, 0, [member](Call& p, std::int64_t n) { p.*member = n; });
   };
   side(now.window_left, &Call::window_left);
   side(now.window_right, &Call::window_right);
@@ -120,33 +123,33 @@ void shrink_values(const Problem& now, Candidates& out) {
       }
     }
   };
-  lists(now.lengths, [](Problem& p) -> LengthSpec& { return *p.lengths; });
-  lists(now.segments, [](Problem& p) -> LengthSpec& { return *p.segments; });
+  lists(now.lengths, [](Call& p) -> LengthSpec& { return *p.lengths; });
+  lists(now.segments, [](Call& p) -> LengthSpec& { return *p.segments; });
   for (std::size_t n = 0; out.wanted() && n < now.past_lengths.size(); ++n) {
     towards(out, now.past_lengths[n], 0, [n](Problem& p, std::int64_t to) {
-      p.past_lengths[n] = to;
+      p.call.past_lengths[n] = to;
       fit_to_sizes(p);
     });
   }
   for (std::size_t n = 0; now.segments && now.segments->key.size() > 1 && n < now.segments->key.size(); ++n) {
-    out.add([n](Problem& p) {
+    out.add([n](Call& p) {
       const auto at = static_cast<std::ptrdiff_t>(n);
       p.segments->key.erase(p.segments->key.begin() + at);
       if (!p.segments->query.empty()) p.segments->query.erase(p.segments->query.begin() + at);
     });
   }
   if (now.blocks) {
-    towards(out, now.blocks->rows, 1, [](Problem& p, std::int64_t n) { p.blocks->rows = n; });
-    towards(out, now.blocks->columns, 1, [](Problem& p, std::int64_t n) { p.blocks->columns = n; });
-    if (now.data.block_fill.name != "none") out.add([](Problem& p) { p.data.block_fill = {"none", {}}; });
+    towards(out, now.blocks->rows, 1, [](Call& p, std::int64_t n) { p.blocks->rows = n; });
+    towards(out, now.blocks->columns, 1, [](Call& p, std::int64_t n) { p.blocks->columns = n; });
+    if (problem.data.block_fill.name != "none") out.add([](Problem& p) { p.data.block_fill = {"none", {}}; });
   }
   if (now.mask) {
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      if (now.mask->kept[axis]) out.add([axis](Problem& p) { p.mask->kept[axis] = false; });
+      if (now.mask->kept[axis]) out.add([axis](Call& p) { p.mask->kept[axis] = false; });
     }
-    if (!now.mask->additive && now.data.mask_fill.name != "none")
+    if (!now.mask->additive && problem.data.mask_fill.name != "none")
       out.add([](Problem& p) { p.data.mask_fill = {"none", {}}; });
-    if (now.mask->additive && now.data.mask_fill.name != "normal") {
+    if (now.mask->additive && problem.data.mask_fill.name != "normal") {
       out.add([](Problem& p) { p.data.mask_fill = {"normal", {}}; });
     }
   }
@@ -181,7 +184,7 @@ std::optional<Problem> simplified(const Problem& from, const Simplification& cha
     Problem p = from;
     change(p);
     fit_to_sizes(p);
-    for (TensorSpec& spec : p.tensors) {
+    for (TensorSpec& spec : p.call.tensors) {
       if (!keep_strides) spec.strides.reset();
     }
     if (std::optional<Problem> taken = canonical(p)) {

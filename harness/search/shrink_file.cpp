@@ -53,7 +53,7 @@ FileTensor dense(const ConstTensor& view) {
 enum class Rows : std::uint8_t { past, fresh };
 
 /// Rows of keys or values of every batch, out of their pages or packed sequences; what those don't store becomes 0.
-FileTensor dense_cached(const Inputs& inputs, const Problem& p, Cache cache, Rows which, std::int64_t rows) {
+FileTensor dense_cached(const Inputs& inputs, const Call& p, Cache cache, Rows which, std::int64_t rows) {
   const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;
   const TensorId of_keys = which == Rows::past ? TensorId::past_k : TensorId::k;
   const TensorId of_values = which == Rows::past ? TensorId::past_v : TensorId::v;
@@ -89,7 +89,7 @@ void add_keys(FileTensor& mask, std::int64_t keys) {
   mask.shape[3] += keys;
 }
 
-FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
+FileTensor dense_queries(const Inputs& inputs, const Call& p) {
   const ConstTensor& q = inputs.q();
   return filled(q.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
                 [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
@@ -98,7 +98,7 @@ FileTensor dense_queries(const Inputs& inputs, const Problem& p) {
 }
 
 /// Dropout's decisions as a tensor: those given, or those that the seed draws.
-FileTensor decisions(const Inputs& inputs, const Problem& p) {
+FileTensor decisions(const Inputs& inputs, const Call& p) {
   const Index4 shape = {p.batch, p.query_heads, p.query_length, p.key_length};
   FileTensor tensor{"BOOL", {shape.begin(), shape.end()}, {}};
   const std::uint64_t threshold = dropout_threshold(p.dropout);
@@ -267,7 +267,7 @@ class FileShrinker {
     for (bool smaller = true; smaller;) {
       smaller = false;
       Problem problem = case_from_tensors(now(), "now").problem;
-      problem.scale.reset();  // stands in the metadata of its own
+      problem.call.scale.reset();  // stands in the metadata of its own
       const std::string options = metadata_options(problem);
       each_simpler_problem(problem, [&](const Problem& simpler) {
         TensorFile file = now();
@@ -327,33 +327,33 @@ class FileShrinker {
 
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
-  if (!p.has_scores() || p.blocks) return std::nullopt;
+  if (!p.call.has_scores() || p.call.blocks) return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
-  const bool scattered = p.packed_sequences() || p.page_size;
+  const bool scattered = p.call.packed_sequences() || p.call.page_size;
   TensorFile file;
   file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q());
   Problem plain = p;
-  std::int64_t fresh = p.key_length - p.past;
-  if (p.page_size && !p.past_lengths.empty()) {
+  std::int64_t fresh = p.call.key_length - p.call.past;
+  if (p.call.page_size && !p.call.past_lengths.empty()) {
     // Pages say how many keys a sequence has; otherwise it has as many new ones as any.
-    if (!plain.lengths) plain.lengths.emplace();
-    plain.lengths->key.clear();
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      plain.lengths->key.push_back(p.key_count(b));
-      fresh = std::max(fresh, p.key_count(b) - p.past_length(b));
+    if (!plain.call.lengths) plain.call.lengths.emplace();
+    plain.call.lengths->key.clear();
+    for (std::int64_t b = 0; b < p.call.batch; ++b) {
+      plain.call.lengths->key.push_back(p.call.key_count(b));
+      fresh = std::max(fresh, p.call.key_count(b) - p.call.past_length(b));
     }
   }
   for (const auto& [cache, name] : {std::pair{Cache::keys, "k"}, {Cache::values, "v"}}) {
     const bool keys = cache == Cache::keys;
     file.tensors[name] =
         scattered ? dense_cached(inputs, p, cache, Rows::fresh, fresh) : dense(keys ? inputs.k() : inputs.v());
-    if (p.past == 0) continue;
-    file.tensors[std::string("past_") + name] = scattered ? dense_cached(inputs, p, cache, Rows::past, p.past)
+    if (p.call.past == 0) continue;
+    file.tensors[std::string("past_") + name] = scattered ? dense_cached(inputs, p, cache, Rows::past, p.call.past)
                                                           : dense(keys ? inputs.past_k() : inputs.past_v());
   }
-  if (!p.past_lengths.empty()) file.tensors["past_lengths"] = counts_tensor(p.past_lengths);
+  if (!p.call.past_lengths.empty()) file.tensors["past_lengths"] = counts_tensor(p.call.past_lengths);
   if (inputs.mask()) file.tensors["mask"] = dense(*inputs.mask());
   for (const TensorId id : inputs_of(p)) {
     if (!row_of(id).drawn) continue;
@@ -361,16 +361,16 @@ std::optional<TensorFile> plain_file(const Case& source) {
     stored.shape = stored_shape(p, id);
     file.tensors[std::string(row_of(id).name)] = dense(stored);
   }
-  if (p.dropout > 0 || inputs.keep()) file.tensors["keep"] = decisions(inputs, p);
+  if (p.call.dropout > 0 || inputs.keep()) file.tensors["keep"] = decisions(inputs, p);
   for (const char* name : {"mask", "keep"}) {
-    if (file.tensors.contains(name)) add_keys(file.tensors.at(name), fresh - (p.key_length - p.past));
+    if (file.tensors.contains(name)) add_keys(file.tensors.at(name), fresh - (p.call.key_length - p.call.past));
   }
-  plain.layout = Layout::bhld;
-  plain.page_size.reset();
-  plain.scale.reset();
-  plain.sink_values = list_numbers(inputs.sinks());  // a seed may have drawn them
+  plain.call.layout = Layout::bhld;
+  plain.call.page_size.reset();
+  plain.call.scale.reset();
+  plain.call.sink_values = list_numbers(inputs.sinks());  // a seed may have drawn them
   file.metadata["options"] = metadata_options(plain);
-  file.metadata["scale"] = print_number(p.scale_value());
+  file.metadata["scale"] = print_number(p.call.scale_value());
   return file;
 }
 

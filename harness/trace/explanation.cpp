@@ -49,7 +49,7 @@ std::string ranges_of(const std::vector<char>& seen) {
   return text.empty() ? "none" : text;
 }
 
-void print_element(const Problem& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
+void print_element(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
                    std::FILE* out) {
   const auto [b, h, i] = e.row;
   fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
@@ -99,7 +99,7 @@ void print_element(const Problem& p, const Inputs& inputs, const Element& e, con
 }
 
 /// Every checked element of the output.
-std::vector<Element> elements_of(const Problem& p, const Expectation& e, const Arithmetic& arithmetic,
+std::vector<Element> elements_of(const Call& p, const Expectation& e, const Arithmetic& arithmetic,
                                  const GuardedOutputs& outputs) {
   const Bounds& bounds = e.bounds_for({arithmetic, {}});
   std::vector<Element> elements;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMaxTokens = 128;  ///< a trace is for reading
 
 void check_readable(const Case& source) {
-  const Problem& p = source.problem;
+  const Call& p = source.problem.call;
   if (p.batch < 1 || p.query_heads < 1 || p.query_length < 1)
     throw UserError(source.label + ": there is nothing to trace");
   if (!p.has_scores()) throw UserError(source.label + ": a trace shows scores, and this operator has none");
@@ -61,7 +61,7 @@ std::optional<std::size_t> find_row(const std::string& row, const std::vector<st
 class Tracer {
  public:
   Tracer(const Case& source, const TraceSettings& settings) : source_(source), p_(source.problem), settings_(settings) {
-    if (settings.causal) p_.causal = true;
+    if (settings.causal) p_.call.causal = true;
     trace_.label = source.from_file ? source.label + (settings.causal ? " --causal" : "") : print_case(p_);
     if (source.golden) trace_.about = source.golden->about;
     own_inputs_ = source.inputs ? *source.inputs : make_inputs(p_);
@@ -71,21 +71,23 @@ class Tracer {
 
   Trace run() {
     const std::optional<std::size_t> row = find_row(settings_.row, trace_.queries);
-    const double scale = p_.scale_value();
-    trace_.scaling = p_.scale ? fmt::format("scale {:.6g}", scale)
-                              : fmt::format("scale {:.6g} = 1 / sqrt({}), where sqrt({}) = {:.6g}", scale, p_.key_dim,
-                                            p_.key_dim, std::sqrt(static_cast<double>(p_.key_dim)));
+    const double scale = p_.call.scale_value();
+    trace_.scaling = p_.call.scale
+                         ? fmt::format("scale {:.6g}", scale)
+                         : fmt::format("scale {:.6g} = 1 / sqrt({}), where sqrt({}) = {:.6g}", scale, p_.call.key_dim,
+                                       p_.call.key_dim, std::sqrt(static_cast<double>(p_.call.key_dim)));
     projections();
     shapes();
-    for (std::int64_t b : chosen("batch", settings_.batch, p_.batch)) {
-      for (std::int64_t h : chosen("head", settings_.head, p_.query_heads)) trace_head(b, h, row);
+    for (std::int64_t b : chosen("batch", settings_.batch, p_.call.batch)) {
+      for (std::int64_t h : chosen("head", settings_.head, p_.call.query_heads)) trace_head(b, h, row);
     }
     return std::move(trace_);
   }
 
  private:
   void names() {
-    const auto queries = static_cast<std::size_t>(p_.query_length), keys = static_cast<std::size_t>(p_.key_length);
+    const auto queries = static_cast<std::size_t>(p_.call.query_length),
+               keys = static_cast<std::size_t>(p_.call.key_length);
     const std::vector<std::string> none, &tokens = source_.golden ? source_.golden->tokens : none;
     trace_.queries = tokens.size() == queries ? tokens : numbered("query", queries);
     trace_.keys = tokens.size() == keys ? tokens : numbered("key", keys);
@@ -95,16 +97,16 @@ class Tracer {
     Stage s{"shapes", "shapes", {}, {"batches", "heads", "rows", "columns"}, {}, true};
     const auto add = [&](const std::string& name, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
       s.rows.push_back(name);
-      s.values.push_back({static_cast<double>(p_.batch), static_cast<double>(heads), static_cast<double>(rows),
+      s.values.push_back({static_cast<double>(p_.call.batch), static_cast<double>(heads), static_cast<double>(rows),
                           static_cast<double>(columns)});
     };
-    if (model_ > 0) add("X", 1, p_.query_length, model_);
-    add("q", p_.query_heads, p_.query_length, p_.key_dim);
-    add("k", p_.key_heads, p_.key_length, p_.key_dim);
-    add("v", p_.key_heads, p_.key_length, p_.value_dim);
-    add("scores", p_.query_heads, p_.query_length, p_.key_length);
-    add("weights", p_.query_heads, p_.query_length, p_.key_length);
-    add("output", p_.query_heads, p_.query_length, p_.value_dim);
+    if (model_ > 0) add("X", 1, p_.call.query_length, model_);
+    add("q", p_.call.query_heads, p_.call.query_length, p_.call.key_dim);
+    add("k", p_.call.key_heads, p_.call.key_length, p_.call.key_dim);
+    add("v", p_.call.key_heads, p_.call.key_length, p_.call.value_dim);
+    add("scores", p_.call.query_heads, p_.call.query_length, p_.call.key_length);
+    add("weights", p_.call.query_heads, p_.call.query_length, p_.call.key_length);
+    add("output", p_.call.query_heads, p_.call.query_length, p_.call.value_dim);
     trace_.stages.insert(trace_.stages.begin(), std::move(s));
   }
 
@@ -114,12 +116,12 @@ class Tracer {
     const auto& stages = source_.golden->stages;
     if (const auto x = stages.find("X"); x != stages.end()) {
       const std::vector<Matrix> all = matrices_of(x->second);
-      const bool fits = static_cast<std::int64_t>(all.size()) == p_.batch;
+      const bool fits = static_cast<std::int64_t>(all.size()) == p_.call.batch;
       for (std::size_t b = 0; fits && b < all.size(); ++b) {
-        if (static_cast<std::int64_t>(all[b].size()) != p_.query_length) continue;
+        if (static_cast<std::int64_t>(all[b].size()) != p_.call.query_length) continue;
         model_ = x->second.shape.back();
-        const std::string name = p_.batch > 1 ? fmt::format("X_{}", b) : "X";
-        const std::string of_batch = p_.batch > 1 ? fmt::format(" of batch {}", b) : "";
+        const std::string name = p_.call.batch > 1 ? fmt::format("X_{}", b) : "X";
+        const std::string of_batch = p_.call.batch > 1 ? fmt::format(" of batch {}", b) : "";
         trace_.stages.push_back({name, "embeddings X" + of_batch, trace_.queries, {}, all[b]});
       }
     }
@@ -168,7 +170,7 @@ class Tracer {
   HeadRows attend(const Problem& p, std::int64_t b, std::int64_t h) const {
     const Head head(p, inputs_, b, h);
     HeadRows result;
-    const std::int64_t count = p.packed_sequences() ? p.query_count(b) : p.query_length;
+    const std::int64_t count = p.call.packed_sequences() ? p.call.query_count(b) : p.call.query_length;
     for (std::int64_t i = 0; i < count; ++i) {
       Row& row = result.rows.emplace_back();
       head.attend(i, row);
@@ -197,7 +199,7 @@ class Tracer {
     };
     const Head head(p_, inputs_, b, h);
     operands(head, queries, traced);
-    const double scale = p_.scale_value();
+    const double scale = p_.call.scale_value();
     std::vector<double> raw, scaled;
     const auto unscaled = [&](std::size_t i) {
       std::vector<double> row = rows[i].raw;
@@ -218,7 +220,7 @@ class Tracer {
                              {"mean", "variance over n", "variance over n - 1"},
                              {{mean(raw), population_variance(raw), variance(raw)},
                               {mean(scaled), population_variance(scaled), variance(scaled)}}});
-    if (p_.softcap) matrix("capped_scores", "capped scores", [&](std::size_t i) { return rows[i].capped; });
+    if (p_.call.softcap) matrix("capped_scores", "capped scores", [&](std::size_t i) { return rows[i].capped; });
     masks(of_head, queries, matrix, traced);
     Stage& lse = matrix("lse", "logsumexp: log of the sum of exp(score) over a row",
                         [&](std::size_t i) { return std::vector<double>{rows[i].lse}; });
@@ -226,7 +228,7 @@ class Tracer {
     matrix("weights", "weights = exp(score - logsumexp), the softmax of each row", [&](std::size_t i) {
       return rows[i].weights;
     }).row_sums = true;
-    if (p_.sinks) {
+    if (p_.call.sinks) {
       traced.stages.push_back({"sink",
                                "sink: a logit without a key, whose weight is what a row lacks to 1",
                                {"sink"},
@@ -245,9 +247,9 @@ class Tracer {
     Stage q{"q", "queries q", queries, {}, {}}, k{"k", "keys k", trace_.keys, {}, {}},
         v{"v", "values v", trace_.keys, {}, {}};
     for (std::size_t i = 0; i < queries.size(); ++i) q.values.push_back(head.query_row(static_cast<std::int64_t>(i)));
-    for (std::int64_t j = 0; j < p_.key_length; ++j) {
-      k.values.emplace_back(head.key_row(j), head.key_row(j) + p_.key_dim);
-      v.values.emplace_back(head.value_row(j), head.value_row(j) + p_.value_dim);
+    for (std::int64_t j = 0; j < p_.call.key_length; ++j) {
+      k.values.emplace_back(head.key_row(j), head.key_row(j) + p_.call.key_dim);
+      v.values.emplace_back(head.value_row(j), head.value_row(j) + p_.call.value_dim);
     }
     Stage statistics{"statistics", "statistics of q, k and v", {}, {"mean", "variance", "deviation"}, {}};
     for (const Stage* stage : {&q, &k, &v}) {
@@ -284,7 +286,7 @@ class Tracer {
   }
 
   void dropout(const std::vector<Row>& rows, const auto& matrix) const {
-    matrix("dropout", fmt::format("dropout: 0 where a weight is dropped, else 1 / (1 - {:.6g})", p_.dropout),
+    matrix("dropout", fmt::format("dropout: 0 where a weight is dropped, else 1 / (1 - {:.6g})", p_.call.dropout),
            [&](std::size_t i) { return rows[i].factors; });
     matrix("dropped_weights", "weights after dropout; they are what the output sums with", [&](std::size_t i) {
       std::vector<double> row = rows[i].weights;
@@ -295,10 +297,10 @@ class Tracer {
 
   void heat_maps(std::int64_t b, std::int64_t h, const std::vector<std::string>& queries) {
     Problem without = p_, with = p_;
-    without.causal = false;
-    with.causal = true;
+    without.call.causal = false;
+    with.call.causal = true;
     const HeadRows first = attend(without, b, h), second = attend(with, b, h);
-    const std::string of = p_.batch * p_.query_heads > 1 ? fmt::format(", batch {}, head {}", b, h) : "";
+    const std::string of = p_.call.batch * p_.call.query_heads > 1 ? fmt::format(", batch {}, head {}", b, h) : "";
     const auto map = [&](const std::string& title, const HeadRows& rows) {
       return HeatMap{title + of, queries, trace_.keys, rows.weights, rows.hidden};
     };

@@ -40,15 +40,15 @@ Summed summed(std::span<const double> terms, std::span<const double> errors) {
 FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(source.problem), inputs_(inputs) {
   if (!source.golden->producer) return;
   producer_ = Producer{*source.golden->producer, {}};
-  problem_.outputs = {Output::o};
+  problem_.call.outputs = {Output::o};
   const auto holds = [&](const char* name) { return source.golden->stages.contains(name); };
   if (holds("raw") || holds("scores") || holds("raw_scores") || holds("score_row_sums") || holds("score_column_sums") ||
       holds("variance_before") || holds("variance_after")) {
-    problem_.outputs.push_back(Output::raw);
+    problem_.call.outputs.push_back(Output::raw);
   }
-  if (holds("capped")) problem_.outputs.push_back(Output::capped);
-  if (holds("biased") || holds("masked_scores")) problem_.outputs.push_back(Output::biased);
-  if (holds("weights") || holds("row_sums")) problem_.outputs.push_back(Output::weights);
+  if (holds("capped")) problem_.call.outputs.push_back(Output::capped);
+  if (holds("biased") || holds("masked_scores")) problem_.call.outputs.push_back(Output::biased);
+  if (holds("weights") || holds("row_sums")) problem_.call.outputs.push_back(Output::weights);
   expected_ = expect(problem_, inputs, {*producer_}, 2, kInfinity);
 }
 
@@ -63,7 +63,7 @@ std::vector<double> FileBounds::of_rows(const std::string& name) const {
   if (name == "weights") return of(TensorId::weights);
   if (name == "raw_scores") {  // what the scale's own roundings add is part of the bound of a scaled score
     std::vector<double> bounds = of(TensorId::raw);
-    for (double& bound : bounds) bound /= std::fabs(problem_.scale_value());
+    for (double& bound : bounds) bound /= std::fabs(problem_.call.scale_value());
     return bounds;
   }
   return {};
@@ -82,7 +82,7 @@ double FileBounds::gamma(double roundings) const {
 }
 
 double FileBounds::stored(double value, double error) const {
-  return Storing(producer_->arithmetic, problem_.dtype).bound(std::fabs(value), error) * kEvaluation;
+  return Storing(producer_->arithmetic, problem_.call.dtype).bound(std::fabs(value), error) * kEvaluation;
 }
 
 double FileBounds::of_sum(std::span<const double> terms, std::span<const double> errors) const {

@@ -27,16 +27,16 @@ struct IdentityValues {
   TensorStorage v;
 
   explicit IdentityValues(const Problem& original) : problem(original) {
-    problem.value_dim = original.key_length;
-    problem.tensor(TensorId::v) = {};
-    problem.tensor(TensorId::v).layout = Layout::bhld;
-    problem.tensor(TensorId::out) = problem.tensor(TensorId::v);
-    problem.outputs = {Output::o};
+    problem.call.value_dim = original.call.key_length;
+    problem.call.tensor(TensorId::v) = {};
+    problem.call.tensor(TensorId::v).layout = Layout::bhld;
+    problem.call.tensor(TensorId::out) = problem.call.tensor(TensorId::v);
+    problem.call.outputs = {Output::o};
     v = TensorStorage(place_of(problem, TensorId::v), type_of(problem, TensorId::v));
-    for (std::int64_t b = 0; b < problem.batch; ++b) {
-      for (std::int64_t h = 0; h < problem.key_heads; ++h) {
-        for (std::int64_t j = 0; j < problem.key_length; ++j) {
-          for (std::int64_t c = 0; c < problem.key_length; ++c) v.set(b, h, j, c, j == c ? 1 : 0);
+    for (std::int64_t b = 0; b < problem.call.batch; ++b) {
+      for (std::int64_t h = 0; h < problem.call.key_heads; ++h) {
+        for (std::int64_t j = 0; j < problem.call.key_length; ++j) {
+          for (std::int64_t c = 0; c < problem.call.key_length; ++c) v.set(b, h, j, c, j == c ? 1 : 0);
         }
       }
     }
@@ -56,14 +56,14 @@ void expect_shape(const Case& source, const std::string& name, const FileTensor&
 }
 
 /// Query rows of all heads that have storage.
-std::int64_t stored_rows(const Problem& p) {
+std::int64_t stored_rows(const Call& p) {
   std::int64_t rows = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) rows += p.query_heads * p.stored_queries(b);
   return rows;
 }
 
 /// File index of element (b, h, i, c): positions come before heads in blhd and bld files.
-std::int64_t file_index(const Problem& p, const TensorPlace& queries, const FileTensor& tensor, std::int64_t b,
+std::int64_t file_index(const Call& p, const TensorPlace& queries, const FileTensor& tensor, std::int64_t b,
                         std::int64_t h, std::int64_t i, std::int64_t c, std::int64_t columns, bool follows_layout) {
   if (p.packed_sequences()) {
     return ((queries.starts[static_cast<std::size_t>(b)] + i) * p.query_heads + h) * columns + c;
@@ -82,7 +82,7 @@ double tolerance_of(const Golden& golden, const std::string& stage, double value
 
 /// In the order b, h, i; of an operator without scores, the output alone.
 std::vector<Row> rows_of(const Problem& p, const Inputs& inputs) {
-  if (p.has_scores()) return attention(p, inputs).rows;
+  if (p.call.has_scores()) return attention(p, inputs).rows;
   std::vector<Row> rows;
   for (ResultValues& row : reference_rows(p, inputs)) rows.emplace_back().output = std::move(row.of(TensorId::out));
   return rows;
@@ -100,20 +100,21 @@ class ReferenceStages {
         bounds_(source, inputs) {}
 
   void compare() {
-    each_row("raw", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
-    each_row("capped", p_.key_length, [](const Row& row, std::size_t j) { return row.capped[j]; });
-    each_row("biased", p_.key_length, [](const Row& row, std::size_t j) { return masked_scores(row)[j]; });
+    each_row("raw", p_.call.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
+    each_row("capped", p_.call.key_length, [](const Row& row, std::size_t j) { return row.capped[j]; });
+    each_row("biased", p_.call.key_length, [](const Row& row, std::size_t j) { return masked_scores(row)[j]; });
     present();
-    each_row("scores", p_.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
-    each_row("raw_scores", p_.key_length, [&](const Row& row, std::size_t j) { return row.raw[j] / p_.scale_value(); });
+    each_row("scores", p_.call.key_length, [](const Row& row, std::size_t j) { return row.raw[j]; });
+    each_row("raw_scores", p_.call.key_length,
+             [&](const Row& row, std::size_t j) { return row.raw[j] / p_.call.scale_value(); });
     // Printed masked scores were rounded to f32 before they were printed.
-    each_row("masked_scores", p_.key_length, [](const Row& row, std::size_t j) {
+    each_row("masked_scores", p_.call.key_length, [](const Row& row, std::size_t j) {
       return static_cast<double>(static_cast<float>(masked_scores(row)[j]));
     });
     masks();
-    each_row("weights", p_.key_length, [](const Row& row, std::size_t j) { return row.weights[j]; });
+    each_row("weights", p_.call.key_length, [](const Row& row, std::size_t j) { return row.weights[j]; });
     each_row(
-        "output", p_.value_dim, [](const Row& row, std::size_t c) { return row.output[c]; }, true);
+        "output", p_.call.value_dim, [](const Row& row, std::size_t c) { return row.output[c]; }, true);
     each_row("lse", 1, [](const Row& row, std::size_t) { return row.lse; });
     row_statistics();
     input_statistics();
@@ -136,7 +137,7 @@ class ReferenceStages {
   /// A file in 16 bits holds rounded results. The reference's are rounded alike before they are compared, unless the
   /// bound of a stated producer has that rounding in it.
   double as_stored(double value, const FileTensor& tensor) const {
-    const DType type = has_mixed_types(p_) ? tensor.floating_type().value_or(p_.dtype) : p_.dtype;
+    const DType type = has_mixed_types(p_) ? tensor.floating_type().value_or(p_.call.dtype) : p_.call.dtype;
     if (size_of(type) > 2 || source_.golden->producer) return value;
     std::uint64_t bits = 0;
     store(&bits, type, 0, value);
@@ -169,9 +170,9 @@ class ReferenceStages {
     if (!tensor) return;
     const std::vector<double> bounds = bounds_.of_rows(name);
     std::size_t r = 0, at = 0;
-    for (std::int64_t b = 0; b < p_.batch; ++b) {
-      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
-        for (std::int64_t i = 0; i < p_.stored_queries(b); ++i, ++r) {
+    for (std::int64_t b = 0; b < p_.call.batch; ++b) {
+      for (std::int64_t h = 0; h < p_.call.query_heads; ++h) {
+        for (std::int64_t i = 0; i < p_.call.stored_queries(b); ++i, ++r) {
           for (std::int64_t c = 0; c < columns; ++c, ++at) {
             const double held = tensor->at(file_index(p_, queries_, *tensor, b, h, i, c, columns, follows_layout));
             comparison_.element(name, {b, h, i, c}, held,
@@ -204,13 +205,13 @@ class ReferenceStages {
   /// Masks as examples print them: 1 for a hidden key, and what is added to the scores.
   void masks() {
     const bool wanted = holds("hidden") || holds("added");
-    if (!wanted || p_.packed_sequences()) return;
+    if (!wanted || p_.call.packed_sequences()) return;
     Computed hidden, added;
     std::size_t r = 0;
-    for (std::int64_t b = 0; b < p_.batch; ++b) {
-      for (std::int64_t h = 0; h < p_.query_heads; ++h) {
+    for (std::int64_t b = 0; b < p_.call.batch; ++b) {
+      for (std::int64_t h = 0; h < p_.call.query_heads; ++h) {
         const Head head(p_, inputs_, b, h);
-        for (std::int64_t i = 0; i < p_.query_length; ++i, ++r) {
+        for (std::int64_t i = 0; i < p_.call.query_length; ++i, ++r) {
           for (double value : hidden_keys(head, i, rows_[r])) hidden.add(value, 0);
           const std::vector<double> row = added_scores(head, i, rows_[r]);
           for (std::size_t j = 0; j < row.size(); ++j) added.add(row[j], added_bound(head, i, j, rows_[r]));
@@ -234,7 +235,7 @@ class ReferenceStages {
     const bool wanted = holds("row_sums") || holds("score_row_sums") || holds("score_column_sums") ||
                         holds("variance_before") || holds("variance_after");
     if (!wanted) return;
-    const auto keys = static_cast<std::size_t>(p_.key_length);
+    const auto keys = static_cast<std::size_t>(p_.call.key_length);
     const std::vector<double> of_scores = bounds_.of_rows("raw"), of_weights = bounds_.of_rows("weights");
     const auto part = [](const std::vector<double>& bounds, std::size_t first, std::size_t count) {
       return bounds.empty() ? std::span<const double>() : std::span(bounds).subspan(first, count);
@@ -256,7 +257,7 @@ class ReferenceStages {
       column_sums.add(sum(columns[j]), bounds_.of_sum(columns[j], column_bounds[j]));
     }
     std::vector<double> raw = scaled;
-    for (double& value : raw) value /= p_.scale_value();
+    for (double& value : raw) value /= p_.call.scale_value();
     const double count = static_cast<double>(scaled.size()) - 1;
     list("row_sums", weight_sums);
     list("score_row_sums", score_sums);
@@ -350,7 +351,7 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     return expect(p, inputs, producers, 2, kInfinity);
   };
   /// `value(b, h, i, c)` of the backend against what the file calls `name`; `result` is what has its bounds.
-  const auto compare = [&](const std::string& name, const Problem& p, const Expectation& e, TensorId result,
+  const auto compare = [&](const std::string& name, const Call& p, const Expectation& e, TensorId result,
                            bool follows_layout, const auto& value) {
     const std::int64_t columns = seen_shape(p, result)[3];
     const auto found = golden.stages.find(name);
@@ -381,9 +382,9 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
         std::string(name_of(stage)), p, e, stage, false,
         [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.at(stage, b, h, i, c); });
   }
-  const bool through_identity = golden.stages.contains("weights") && !p.wants(Output::weights) && p.past == 0 &&
-                                !p.packed_sequences() && !p.page_size;
-  if (through_identity && p.key_length <= kMaxKeysForWeights && p.key_length > 0) {
+  const bool through_identity = golden.stages.contains("weights") && !p.call.wants(Output::weights) &&
+                                p.call.past == 0 && !p.call.packed_sequences() && !p.call.page_size;
+  if (through_identity && p.call.key_length <= kMaxKeysForWeights && p.call.key_length > 0) {
     const IdentityValues identity(p);
     if (refusal_of(backend, identity.problem)) return comparison;
     const Inputs inputs = identity.inputs(inputs_);

@@ -15,7 +15,7 @@ void change_lengths(std::vector<std::int64_t>& lengths, std::int64_t most) {
 }
 
 /// Tensors that lie somehow become dense, dense ones get gaps behind their rows.
-void change_strides(Problem& p) {
+void change_strides(Call& p) {
   constexpr std::int64_t kGap = 3;
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
     TensorSpec& spec = p.tensor(id);
@@ -32,23 +32,25 @@ void change_strides(Problem& p) {
 }
 
 /// A mask gets another axis or loses one; where there is none, one comes.
-void change_mask(Problem& p) {
+void change_mask(Problem& problem) {
+  Call& p = problem.call;
   p.tensor(TensorId::mask) = {};
   if (!p.mask) {
     p.mask = MaskSpec{false, {false, false, true, true}};
-    p.data.mask_fill = {"random", {0.5}};
+    problem.data.mask_fill = {"random", {0.5}};
   } else {
     bool& heads = p.mask->kept[p.query_heads > 1 ? 1 : 2];
     heads = !heads;
   }
 }
 
-void change_type(Problem& p) {
+void change_type(Problem& problem) {
+  Call& p = problem.call;
   for (TensorSpec& spec : p.tensors) spec.dtype.reset();
   p.dtype = p.dtype == DType::f32 ? DType::f16 : p.dtype == DType::f16 ? DType::bf16 : DType::f32;
-  p.data.fill = {};
-  p.data.own_fills = {};
-  if (p.mask && p.mask->additive) p.data.mask_fill = {"normal", {}};
+  problem.data.fill = {};
+  problem.data.own_fills = {};
+  if (p.mask && p.mask->additive) problem.data.mask_fill = {"normal", {}};
 }
 
 /// `change` on a copy that is kept if it still can be a call.
@@ -67,22 +69,22 @@ Problem same_sizes_other_values(const Problem& problem) {
   other.data.own_fills = {};
   other.data.poison.clear();
   try_change(other, [](Problem& p) { p.set_seed(p.data.seed + 1); });
-  try_change(other, [](Problem& p) { p.scale = p.scale_value() / 2; });
-  try_change(other, [](Problem& p) {
+  try_change(other, [](Call& p) { p.scale = p.scale_value() / 2; });
+  try_change(other, [](Call& p) {
     if (p.softcap) p.softcap = *p.softcap * 2;
   });
-  try_change(other, [](Problem& p) {
+  try_change(other, [](Call& p) {
     if (!p.lengths) return;
     change_lengths(p.lengths->key, p.key_length);
     change_lengths(p.lengths->query, p.query_length);
   });
-  try_change(other, [](Problem& p) { std::ranges::reverse(p.past_lengths); });
-  try_change(other, [](Problem& p) {
+  try_change(other, [](Call& p) { std::ranges::reverse(p.past_lengths); });
+  try_change(other, [](Call& p) {
     if (!p.alibi) return;
     if (p.alibi_slopes.empty()) p.alibi_slopes = published_alibi_slopes(p.query_heads);
     for (double& slope : p.alibi_slopes) slope = -slope;
   });
-  try_change(other, [](Problem& p) {
+  try_change(other, [](Call& p) {
     for (double& sink : p.sink_values) {
       if (std::isfinite(sink)) sink = 1 - sink;  // -inf is no sink, and +inf would be none either
     }
@@ -93,7 +95,7 @@ Problem same_sizes_other_values(const Problem& problem) {
 std::optional<Problem> same_but_one_thing(const Problem& problem, OneThing thing) {
   Problem other = problem;
   // Other numbers, or what was computed for the one would do for the other.
-  if (other.dropout == 0) ++other.data.seed;
+  if (other.call.dropout == 0) ++other.data.seed;
   switch (thing) {
     case OneThing::strides: change_strides(other); break;
     case OneThing::mask: change_mask(other); break;
@@ -105,11 +107,11 @@ std::optional<Problem> same_but_one_thing(const Problem& problem, OneThing thing
 
 Problem other_sizes(const Problem& problem) {
   Problem other;
-  other.op = problem.op;
-  other.dtype = problem.dtype;
-  other.query_length = other.key_length = 11;
-  other.key_dim = problem.key_dim;
-  other.value_dim = problem.value_dim;
+  other.call.op = problem.call.op;
+  other.call.dtype = problem.call.dtype;
+  other.call.query_length = other.call.key_length = 11;
+  other.call.key_dim = problem.call.key_dim;
+  other.call.value_dim = problem.call.value_dim;
   return other;
 }
 

@@ -18,7 +18,7 @@ bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) { return !mi
 
 /// Whether o and lse of the worst row are what the mistake gives, as far as one row tells.
 bool fits_worst_row(const MistakenCall& c, const Producer& producer, const GuardedOutputs& outputs, const Index4& at) {
-  const Problem& p = c.problem;
+  const Call& p = c.call;
   const auto head = operator_of(p).head(p, c.inputs, at[0], at[1], {{reference_arithmetic(), DType::f64}, producer});
   ResultValues row, own, bound;
   head->attend(at[2], row);
@@ -27,10 +27,10 @@ bool fits_worst_row(const MistakenCall& c, const Producer& producer, const Guard
   return error_in_row(p, outputs, {at[0], at[1], at[2]}, row, own, bound) <= 1;
 }
 
-Expectation expect_of(const KnownMistake& mistake, const MistakenCall& c, const Call& call, const Producer& producer,
-                      int threads) {
-  Expectation e = expect(c.problem, c.inputs, {producer}, threads);
-  if (mistake.change_results && !mistake.change_results(call, e, e.bounds.front(), e.own, e.rows)) e.rows.clear();
+Expectation expect_of(const KnownMistake& mistake, const MistakenCall& c, const Problem& problem,
+                      const Producer& producer, int threads) {
+  Expectation e = expect({c.call, problem.data}, c.inputs, {producer}, threads);
+  if (mistake.change_results && !mistake.change_results(problem, e, e.bounds.front(), e.own, e.rows)) e.rows.clear();
   return e;
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string> those_that_give(const std::vector<std::string>* these, 
   const bool is_row = worst.output == "o" || worst.output == "lse";
   for (const KnownMistake& mistake : known_mistakes()) {
     if (these && std::find(these->begin(), these->end(), mistake.name) == these->end()) continue;
-    MistakenCall c{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    MistakenCall c{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
     if (!make_mistaken(mistake, c)) continue;
     if (is_row && !mistake.change_results && !fits_worst_row(c, producer, outputs, worst.index)) continue;
     const Expectation e = expect_of(mistake, c, problem, producer, threads);
@@ -58,7 +58,7 @@ std::vector<std::string> those_that_give(const std::vector<std::string>* these, 
 
 Expectation expect_mistaken(const KnownMistake& mistake, const Problem& problem, const Inputs& inputs,
                             const Producer& producer, int threads) {
-  MistakenCall c{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  MistakenCall c{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   if (!make_mistaken(mistake, c)) return {};
   return expect_of(mistake, c, problem, producer, threads);
 }

@@ -20,7 +20,7 @@ namespace attest {
 
 /// A call with its inputs as a mistaken kernel takes them. Owns what it changes; the rest is the case's own.
 struct MistakenCall {
-  Problem problem;
+  Call call;
   Inputs inputs;
   std::vector<double> keys, values, mask, slopes, sinks;
   std::vector<std::uint8_t> visible, blocks, keep;

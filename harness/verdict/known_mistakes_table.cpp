@@ -21,34 +21,33 @@ using Rows = const std::vector<RowIndex>&;
 constexpr KnownMistake kMistakes[] = {
     {"scale_left_out", "the scale left out, as with scale=1", [](MistakenCall& c) { return scaled_by(c, 1); }},
     {"given_scale_ignored", "the given scale ignored: 1/sqrt(head dimension) in its place",
-     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.problem.key_dim))); }},
+     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.call.key_dim))); }},
     {"scale_by_dim", "the scale 1/d, not 1/sqrt(d)",
-     [](MistakenCall& c) { return scaled_by(c, 1 / static_cast<double>(c.problem.key_dim)); }},
+     [](MistakenCall& c) { return scaled_by(c, 1 / static_cast<double>(c.call.key_dim)); }},
     {"scale_by_value_dim", "the scale of the values' head dimension, 1/sqrt(dv)",
-     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.problem.value_dim))); }},
+     [](MistakenCall& c) { return scaled_by(c, 1 / std::sqrt(static_cast<double>(c.call.value_dim))); }},
     {"scale_twice", "the scale multiplied in twice",
-     [](MistakenCall& c) { return scaled_by(c, c.problem.scale_value() * c.problem.scale_value()); }},
-    {"scale_negated", "the scale's sign turned",
-     [](MistakenCall& c) { return scaled_by(c, -c.problem.scale_value()); }},
-    {"causal_ignored", "causal ignored", [](MistakenCall& c) { return std::exchange(c.problem.causal, false); }},
+     [](MistakenCall& c) { return scaled_by(c, c.call.scale_value() * c.call.scale_value()); }},
+    {"scale_negated", "the scale's sign turned", [](MistakenCall& c) { return scaled_by(c, -c.call.scale_value()); }},
+    {"causal_ignored", "causal ignored", [](MistakenCall& c) { return std::exchange(c.call.causal, false); }},
     {"causal_one_key_more", "the causal diagonal shifted by one: a key too many is seen",
      [](MistakenCall& c) { return causal_by(c, 1); }},
     {"causal_one_key_less", "the causal diagonal shifted by one: a row doesn't see the key on its diagonal",
      [](MistakenCall& c) { return causal_by(c, -1); }},
     {"causal_reversed", "the causal mask turned round: a row sees the keys behind its diagonal",
      [](MistakenCall& c) {
-       const bool causal = std::exchange(c.problem.causal, false);
-       if (causal) c.problem.window_left = 0;
+       const bool causal = std::exchange(c.call.causal, false);
+       if (causal) c.call.window_left = 0;
        return causal;
      }},
     {"other_corner", "the diagonal at the other corner (top-left for bottom-right, or the reverse)",
      [](MistakenCall& c) {
-       c.problem.align = c.problem.align == Align::top_left ? Align::bottom_right : Align::top_left;
-       return c.problem.uses_diagonal() && c.problem.past == 0;
+       c.call.align = c.call.align == Align::top_left ? Align::bottom_right : Align::top_left;
+       return c.call.uses_diagonal() && c.call.past == 0;
      }},
     {"corner_of_full_lengths", "the bottom-right corner of the full tensors, not of the sequence's lengths",
      [](MistakenCall& c) {
-       Problem& p = c.problem;
+       Call& p = c.call;
        const std::int64_t offset = p.key_length - p.query_length;
        if (!p.lengths || p.align != Align::bottom_right || p.segments || p.past > 0 || offset < 0) return false;
        p.past = offset;
@@ -57,19 +56,19 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"past_without_offset", "cached keys that don't move the diagonal",
      [](MistakenCall& c) {
-       const bool ragged = !c.problem.past_lengths.empty();
-       return !ragged && std::exchange(c.problem.past, 0) > 0 && c.problem.uses_diagonal();
+       const bool ragged = !c.call.past_lengths.empty();
+       return !ragged && std::exchange(c.call.past, 0) > 0 && c.call.uses_diagonal();
      }},
     {"largest_past_for_all", "the longest sequence's cached keys move the diagonal of all",
      [](MistakenCall& c) {
-       const bool ragged = c.problem.page_size && !c.problem.past_lengths.empty();
-       if (ragged) c.problem.past_lengths.clear();
-       return ragged && c.problem.uses_diagonal();
+       const bool ragged = c.call.page_size && !c.call.past_lengths.empty();
+       if (ragged) c.call.past_lengths.clear();
+       return ragged && c.call.uses_diagonal();
      }},
     {"window_ignored", "the window ignored",
      [](MistakenCall& c) {
-       const bool given = has_window(c.problem);
-       c.problem.window_left = c.problem.window_right = Call::kUnbounded;
+       const bool given = has_window(c.call);
+       c.call.window_left = c.call.window_right = Call::kUnbounded;
        return given;
      }},
     {"window_left_one_less", "a window that is one key narrower on the left",
@@ -82,68 +81,67 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return window_by(c, &Call::window_right, 1); }},
     {"window_left_ignored", "the left side of the window ignored",
      [](MistakenCall& c) {
-       return std::exchange(c.problem.window_left, Call::kUnbounded) != Call::kUnbounded &&
-              c.problem.window_right != Call::kUnbounded;
+       return std::exchange(c.call.window_left, Call::kUnbounded) != Call::kUnbounded &&
+              c.call.window_right != Call::kUnbounded;
      }},
     {"window_right_ignored", "the right side of the window ignored",
      [](MistakenCall& c) {
-       return std::exchange(c.problem.window_right, Call::kUnbounded) != Call::kUnbounded &&
-              c.problem.window_left != Call::kUnbounded;
+       return std::exchange(c.call.window_right, Call::kUnbounded) != Call::kUnbounded &&
+              c.call.window_left != Call::kUnbounded;
      }},
     {"window_sides_swapped", "left and right of the window swapped",
      [](MistakenCall& c) {
-       std::swap(c.problem.window_left, c.problem.window_right);
-       return c.problem.window_left != c.problem.window_right;
+       std::swap(c.call.window_left, c.call.window_right);
+       return c.call.window_left != c.call.window_right;
      }},
-    {"prefix_ignored", "the prefix ignored", [](MistakenCall& c) { return std::exchange(c.problem.prefix, 0) > 0; }},
-    {"prefix_one_less", "a prefix that is one key shorter", [](MistakenCall& c) { return c.problem.prefix-- > 0; }},
-    {"prefix_one_more", "a prefix that is one key longer", [](MistakenCall& c) { return c.problem.prefix++ > 0; }},
+    {"prefix_ignored", "the prefix ignored", [](MistakenCall& c) { return std::exchange(c.call.prefix, 0) > 0; }},
+    {"prefix_one_less", "a prefix that is one key shorter", [](MistakenCall& c) { return c.call.prefix-- > 0; }},
+    {"prefix_one_more", "a prefix that is one key longer", [](MistakenCall& c) { return c.call.prefix++ > 0; }},
     {"heads_interleaved", "query head h reading key head h mod Hkv, not h div (Hq/Hkv)",
      [](MistakenCall& c) {
-       const std::int64_t heads = c.problem.key_heads;
+       const std::int64_t heads = c.call.key_heads;
        return heads > 0 && read_key_heads(
                                c, [&](std::int64_t h) { return h % heads; }, same);
      }},
     {"first_key_head", "every query head reading the first key head",
      [](MistakenCall& c) {
-       return c.problem.key_heads > 0 && read_key_heads(
-                                             c, [](std::int64_t) { return std::int64_t{0}; }, same);
+       return c.call.key_heads > 0 && read_key_heads(
+                                          c, [](std::int64_t) { return std::int64_t{0}; }, same);
      }},
     {"first_key_head_of_keys", "every query head reading the keys of the first key head, and the values of its own",
      [](MistakenCall& c) { return read_first_keys(c); }},
     {"key_heads_reversed", "key heads in reverse order",
      [](MistakenCall& c) {
-       const std::int64_t heads = c.problem.key_heads, group = c.problem.heads_per_group();
+       const std::int64_t heads = c.call.key_heads, group = c.call.heads_per_group();
        return heads > 0 && read_key_heads(
                                c, [&](std::int64_t h) { return heads - 1 - h / group; }, same);
      }},
     {"first_sequence", "every sequence of the batch reading the first one's keys and values",
      [](MistakenCall& c) {
-       const std::int64_t group = c.problem.heads_per_group();
+       const std::int64_t group = c.call.heads_per_group();
        return read_key_heads(
            c, [&](std::int64_t h) { return h / group; }, [](std::int64_t) { return std::int64_t{0}; });
      }},
     {"softcap_ignored", "the softcap left out",
-     [](MistakenCall& c) { return std::exchange(c.problem.softcap, std::nullopt).has_value(); }},
+     [](MistakenCall& c) { return std::exchange(c.call.softcap, std::nullopt).has_value(); }},
     {"softcap_after_bias", "the softcap taken after the mask and not before",
      [](MistakenCall& c) {
-       if (!c.problem.softcap || (!c.inputs.slopes() && !(c.inputs.mask() && is_additive(*c.inputs.mask()))))
-         return false;
-       const double cap = *c.problem.softcap;
+       if (!c.call.softcap || (!c.inputs.slopes() && !(c.inputs.mask() && is_additive(*c.inputs.mask())))) return false;
+       const double cap = *c.call.softcap;
        return score_pairs(c, [cap](double raw, double additive, double alibi) {
          return cap * std::tanh((raw + additive + alibi) / cap);
        });
      }},
     {"softcap_without_division", "a softcap that multiplies tanh(score), the score not divided by the cap",
      [](MistakenCall& c) {
-       if (!c.problem.softcap) return false;
-       const double cap = *c.problem.softcap;
+       if (!c.call.softcap) return false;
+       const double cap = *c.call.softcap;
        return score_pairs(
            c, [cap](double raw, double additive, double alibi) { return cap * std::tanh(raw) + additive + alibi; });
      }},
     {"mask_ignored", "the mask ignored",
      [](MistakenCall& c) {
-       c.problem.mask.reset();
+       c.call.mask.reset();
        return remove_input(c, TensorId::mask);
      }},
     {"mask_inverted", "the boolean mask turned round: true hides",
@@ -156,7 +154,7 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"mask_before_scale", "the additive mask added before the scale, and scaled with the score",
      [](MistakenCall& c) {
-       const double scale = c.problem.scale_value();
+       const double scale = c.call.scale_value();
        return score_masked_pairs(c, [scale](double raw, double additive, double alibi) {
          return raw + (additive == -kInfinity ? additive : scale * additive) + alibi;
        });
@@ -180,19 +178,19 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return read_first_mask(c, 2); }},
     {"mask_by_key_head", "the mask read by key heads",
      [](MistakenCall& c) {
-       const std::int64_t group = c.problem.heads_per_group();
+       const std::int64_t group = c.call.heads_per_group();
        return read_mask_at(c, [group](const Index4& x) { return Index4{x[0], x[1] / group, x[2], x[3]}; });
      }},
     {"mask_transposed", "the mask transposed: queries and keys exchanged",
      [](MistakenCall& c) {
-       return c.problem.query_length == c.problem.key_length && read_mask_at(c, [](const Index4& x) {
+       return c.call.query_length == c.call.key_length && read_mask_at(c, [](const Index4& x) {
                 return Index4{x[0], x[1], x[3], x[2]};
               });
      }},
     {"alibi_ignored", "ALiBi left out",
      [](MistakenCall& c) {
-       c.problem.alibi = false;
-       c.problem.alibi_slopes.clear();
+       c.call.alibi = false;
+       c.call.alibi_slopes.clear();
        return remove_input(c, TensorId::slopes);
      }},
     {"alibi_reversed", "ALiBi slopes in reverse order of the heads",
@@ -207,7 +205,7 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return slopes_of(c, [](std::size_t, std::size_t) { return std::size_t{0}; }); }},
     {"alibi_by_key_head", "ALiBi slopes read by key heads",
      [](MistakenCall& c) {
-       const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
+       const auto group = static_cast<std::size_t>(c.call.heads_per_group());
        return slopes_of(c, [group](std::size_t h, std::size_t) { return h / group; });
      }},
     {"alibi_of_power_of_two", "ALiBi slopes 2^(-8h/H), whatever the number of heads", give_power_slopes},
@@ -220,17 +218,17 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"alibi_without_offset", "ALiBi's distances counted from the top-left corner",
      [](MistakenCall& c) {
-       const bool alone = !c.problem.causal && !has_window(c.problem);
-       if (!c.problem.alibi || !alone || c.problem.segments || !c.problem.past_lengths.empty()) return false;
-       const bool moved = c.problem.past > 0 || c.problem.align == Align::bottom_right;
-       c.problem.align = Align::top_left;
-       c.problem.past = 0;
+       const bool alone = !c.call.causal && !has_window(c.call);
+       if (!c.call.alibi || !alone || c.call.segments || !c.call.past_lengths.empty()) return false;
+       const bool moved = c.call.past > 0 || c.call.align == Align::bottom_right;
+       c.call.align = Align::top_left;
+       c.call.past = 0;
        return moved;
      }},
     {"sinks_ignored", "the sinks ignored",
      [](MistakenCall& c) {
-       c.problem.sinks = false;
-       c.problem.sink_values.clear();
+       c.call.sinks = false;
+       c.call.sink_values.clear();
        return remove_input(c, TensorId::sinks);
      }},
     {"sink_of_first_head", "the sink of the first head for every head",
@@ -241,51 +239,51 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"sink_by_key_head", "sinks read by key heads",
      [](MistakenCall& c) {
-       const auto group = static_cast<std::size_t>(c.problem.heads_per_group());
+       const auto group = static_cast<std::size_t>(c.call.heads_per_group());
        return sinks_of(c, [group](const auto& given, std::size_t h) { return given[h / group]; });
      }},
     {"sink_capped", "a sink that passes through the softcap",
      [](MistakenCall& c) {
-       if (!c.problem.softcap) return false;
-       const double cap = *c.problem.softcap;
+       if (!c.call.softcap) return false;
+       const double cap = *c.call.softcap;
        return sinks_of(c, [cap](const auto& given, std::size_t h) { return cap * std::tanh(given[h] / cap); });
      }},
     {"key_lengths_ignored", "keys past the sequence's length seen",
      [](MistakenCall& c) {
-       return change_lengths(c, [](Problem& p) { std::ranges::fill(p.lengths->key, p.key_length); });
+       return change_lengths(c, [](Call& p) { std::ranges::fill(p.lengths->key, p.key_length); });
      }},
     {"lengths_ignored", "the sequences' lengths ignored",
      [](MistakenCall& c) {
        // Without lengths of queries these are the keys' alone.
-       return change_lengths(c, [](Problem& p) {
+       return change_lengths(c, [](Call& p) {
          if (!p.lengths->query.empty()) p.lengths.reset();
        });
      }},
     {"query_lengths_ignored", "rows past the sequence's length attending like any other",
      [](MistakenCall& c) {
-       Problem& p = c.problem;
+       Call& p = c.call;
        if (!p.lengths || p.packed_sequences() || p.lengths->query.empty()) return false;
        p.lengths->query.clear();
        return true;
      }},
     {"lengths_of_first_sequence", "the first sequence's lengths for the whole batch",
      [](MistakenCall& c) {
-       return change_lengths(c, [](Problem& p) {
+       return change_lengths(c, [](Call& p) {
          for (auto* list : {&p.lengths->key, &p.lengths->query})
            std::ranges::fill(*list, list->empty() ? 0 : list->front());
        });
      }},
     {"segments_ignored", "documents that see each other",
-     [](MistakenCall& c) { return std::exchange(c.problem.segments, std::nullopt).has_value(); }},
+     [](MistakenCall& c) { return std::exchange(c.call.segments, std::nullopt).has_value(); }},
     {"blocks_ignored", "the block mask ignored",
      [](MistakenCall& c) {
-       c.problem.blocks.reset();
+       c.call.blocks.reset();
        return remove_input(c, TensorId::blocks);
      }},
     {"blocks_of_first_head", "the first head's block mask for every head", read_first_blocks},
     {"dropout_ignored", "dropout ignored",
      [](MistakenCall& c) {
-       const bool drawn = std::exchange(c.problem.dropout, 0) > 0;
+       const bool drawn = std::exchange(c.call.dropout, 0) > 0;
        return remove_input(c, TensorId::keep) || drawn;
      }},
     {"dropout_not_scaled", "kept weights not divided by 1 - p under dropout", nullptr,
@@ -295,13 +293,13 @@ constexpr KnownMistake kMistakes[] = {
     {"dropout_scaled_alone", "weights divided by 1 - p under dropout, none dropped", keep_all},
     {"dropout_of_next_seed", "dropout drawn with the seed plus one",
      [](MistakenCall& c) {
-       ++c.problem.dropout_seed;
-       return c.problem.dropout > 0 && !c.inputs.keep();
+       ++c.call.dropout_seed;
+       return c.call.dropout > 0 && !c.inputs.keep();
      }},
     {"pages_in_order", "the page table ignored: pages taken in their order", read_pages_in_order},
     {"last_key_unseen", "the last key never seen",
      [](MistakenCall& c) {
-       const Problem& p = c.problem;
+       const Call& p = c.call;
        return hide_pairs(
            c, [&p](std::int64_t b, std::int64_t, std::int64_t, std::int64_t j) { return j + 1 != p.key_count(b); });
      }},
@@ -319,25 +317,25 @@ constexpr KnownMistake kMistakes[] = {
      [](MistakenCall& c) { return pad_keys(c, 128); }},
     {"keys_reversed", "keys and values in reverse order",
      [](MistakenCall& c) {
-       const std::int64_t last = c.problem.key_length - 1;
-       return !c.problem.lengths && read_keys_at(c, [last](std::int64_t j) { return last - j; });
+       const std::int64_t last = c.call.key_length - 1;
+       return !c.call.lengths && read_keys_at(c, [last](std::int64_t j) { return last - j; });
      }},
     {"keys_and_values_swapped", "keys and values exchanged",
      [](MistakenCall& c) {
        std::swap(c.inputs.change(TensorId::k), c.inputs.change(TensorId::v));
        std::swap(c.inputs.change(TensorId::past_k), c.inputs.change(TensorId::past_v));
-       return c.problem.key_dim == c.problem.value_dim && !c.problem.wants(Output::present);
+       return c.call.key_dim == c.call.value_dim && !c.call.wants(Output::present);
      }},
     {"queries_and_keys_swapped", "queries and keys exchanged",
      [](MistakenCall& c) {
-       const Problem& p = c.problem;
+       const Call& p = c.call;
        std::swap(c.inputs.change(TensorId::q), c.inputs.change(TensorId::k));
        return p.has_scores() && p.query_length == p.key_length && p.query_heads == p.key_heads && p.past == 0 &&
               !p.page_size && !p.wants(Output::present) && !p.lengths && !p.packed_sequences();
      }},
     {"base_2_of_scores", "exp2 of scores that were not multiplied by log2(e)",
      [](MistakenCall& c) {
-       const std::optional<double> cap = c.problem.softcap;
+       const std::optional<double> cap = c.call.softcap;
        if (c.inputs.sinks()) return false;
        return score_pairs(c, [cap](double raw, double additive, double alibi) {
          const double capped = cap ? *cap * std::tanh(raw / *cap) : raw;
@@ -367,18 +365,18 @@ constexpr KnownMistake kMistakes[] = {
      }},
     {"decay_ignored", "linear attention without its decay",
      [](MistakenCall& c) {
-       c.problem.decay_per_head = false;
+       c.call.decay_per_head = false;
        return drop_trait(c, &OperatorTraits::decay);
      }},
     {"delta_ignored", "linear attention that adds where it should overwrite",
      [](MistakenCall& c) {
-       c.problem.beta_shared = false;
+       c.call.beta_shared = false;
        return drop_trait(c, &OperatorTraits::beta);
      }},
     {"state_ignored", "linear attention that starts from zeros",
      [](MistakenCall& c) {
        c.inputs.remove(TensorId::state);
-       return std::exchange(c.problem.initial_state, false);
+       return std::exchange(c.call.initial_state, false);
      }},
 };
 

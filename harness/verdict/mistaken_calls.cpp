@@ -32,7 +32,7 @@ ConstTensor dense(const std::vector<std::uint8_t>& data, const Index4& n) {
 bool rewrite_keys(
     MistakenCall& c, std::int64_t heads, std::int64_t keys,
     const std::function<std::array<std::int64_t, 3>(Cache, std::int64_t, std::int64_t, std::int64_t)>& of) {
-  const Problem p = c.problem;
+  const Call p = c.call;
   if (!p.has_scores() || p.wants(Output::present) || too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
     return false;
   for (const Cache cache : {Cache::keys, Cache::values}) {
@@ -54,8 +54,8 @@ bool rewrite_keys(
   c.inputs.set(TensorId::k, dense(c.keys, {p.batch, heads, keys, p.key_dim}));
   c.inputs.set(TensorId::v, dense(c.values, {p.batch, heads, keys, p.value_dim}));
   for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table}) c.inputs.remove(id);
-  c.problem.page_size.reset();
-  c.problem.key_heads = heads;
+  c.call.page_size.reset();
+  c.call.key_heads = heads;
   return true;
 }
 
@@ -63,7 +63,7 @@ bool rewrite_keys(
 
 bool read_key_heads(MistakenCall& c, const std::function<std::int64_t(std::int64_t)>& of,
                     const std::function<std::int64_t(std::int64_t)>& from_batch) {
-  const Problem p = c.problem;
+  const Call p = c.call;
   bool changes = false;
   for (std::int64_t h = 0; h < p.query_heads; ++h) changes = changes || of(h) != h / p.heads_per_group();
   for (std::int64_t b = 0; b < p.batch; ++b) changes = changes || from_batch(b) != b;
@@ -74,21 +74,21 @@ bool read_key_heads(MistakenCall& c, const std::function<std::int64_t(std::int64
 }
 
 bool read_keys_at(MistakenCall& c, const std::function<std::int64_t(std::int64_t)>& of) {
-  return rewrite_keys(c, c.problem.key_heads, c.problem.key_length,
+  return rewrite_keys(c, c.call.key_heads, c.call.key_length,
                       [&](Cache, std::int64_t b, std::int64_t h, std::int64_t j) {
                         return std::array{b, h, of(j)};
                       });
 }
 
 bool read_first_keys(MistakenCall& c) {
-  return c.problem.key_heads > 1 && rewrite_keys(c, c.problem.key_heads, c.problem.key_length,
-                                                 [](Cache cache, std::int64_t b, std::int64_t h, std::int64_t j) {
-                                                   return std::array{b, cache == Cache::keys ? std::int64_t{0} : h, j};
-                                                 });
+  return c.call.key_heads > 1 && rewrite_keys(c, c.call.key_heads, c.call.key_length,
+                                              [](Cache cache, std::int64_t b, std::int64_t h, std::int64_t j) {
+                                                return std::array{b, cache == Cache::keys ? std::int64_t{0} : h, j};
+                                              });
 }
 
 bool pad_keys(MistakenCall& c, std::int64_t tile) {
-  const Problem& p = c.problem;
+  const Call& p = c.call;
   const bool plain = !p.causal && !p.alibi && p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded &&
                      !p.lengths && !p.segments && !p.mask && !p.blocks && p.dropout == 0 && !c.inputs.keep() &&
                      !p.wants_scores() && !p.packed_sequences();
@@ -98,12 +98,12 @@ bool pad_keys(MistakenCall& c, std::int64_t tile) {
         return std::array{b, h, j};
       }))
     return false;
-  c.problem.key_length = padded;
+  c.call.key_length = padded;
   return true;
 }
 
 bool score_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score) {
-  const Problem& p = c.problem;
+  const Call& p = c.call;
   if (!p.has_scores() || p.wants_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length))
     return false;
   c.mask.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_length), 0);
@@ -132,17 +132,17 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
   }
   c.inputs.set(TensorId::mask, dense(c.mask, seen_shape(p, TensorId::mask)));
   c.inputs.remove(TensorId::slopes);
-  c.problem.alibi = false;
-  c.problem.alibi_slopes.clear();
-  c.problem.softcap.reset();
-  c.problem.mask = MaskSpec{true, {true, true, true, true}};
-  c.problem.tensor(TensorId::mask).dtype = DType::f64;
+  c.call.alibi = false;
+  c.call.alibi_slopes.clear();
+  c.call.softcap.reset();
+  c.call.mask = MaskSpec{true, {true, true, true, true}};
+  c.call.tensor(TensorId::mask).dtype = DType::f64;
   return true;
 }
 
 bool hide_pairs(MistakenCall& c,
                 const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& shown) {
-  const Problem& p = c.problem;
+  const Call& p = c.call;
   if (!p.has_scores() || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
   const auto before_at = [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     return !p.blocks || c.inputs.block(b, h, i / p.blocks->rows, j / p.blocks->columns);
@@ -161,13 +161,13 @@ bool hide_pairs(MistakenCall& c,
       }
     }
   }
-  c.problem.blocks = BlockSpec{1, 1};
+  c.call.blocks = BlockSpec{1, 1};
   c.inputs.set(TensorId::blocks, dense(c.blocks, seen_shape(p, TensorId::blocks)));
   return changes;
 }
 
 bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& at) {
-  const Problem& p = c.problem;
+  const Call& p = c.call;
   if (!c.inputs.mask() || too_large(p.batch, p.query_heads, p.query_length, p.key_length)) return false;
   const ConstTensor given = *c.inputs.mask();
   const bool additive = is_additive(given);
@@ -195,19 +195,19 @@ bool read_mask_at(MistakenCall& c, const std::function<Index4(const Index4&)>& a
 bool has_window(const Call& p) { return p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded; }
 
 bool scaled_by(MistakenCall& c, double scale) {
-  if (scale == c.problem.scale_value() || !std::isfinite(scale)) return false;
-  c.problem.scale = scale;
+  if (scale == c.call.scale_value() || !std::isfinite(scale)) return false;
+  c.call.scale = scale;
   return true;
 }
 
 bool drop_trait(MistakenCall& c, OperatorTrait trait) {
-  const std::optional<Op> without = operator_without(c.problem.op, trait);
-  if (without) c.problem.op = *without;
+  const std::optional<Op> without = operator_without(c.call.op, trait);
+  if (without) c.call.op = *without;
   return without.has_value();
 }
 
 bool causal_by(MistakenCall& c, std::int64_t keys) {
-  Problem& p = c.problem;
+  Call& p = c.call;
   if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
   p.causal = false;
   p.window_right = std::min(p.window_right, keys);
@@ -215,7 +215,7 @@ bool causal_by(MistakenCall& c, std::int64_t keys) {
 }
 
 bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
-  std::int64_t& width = c.problem.*side;
+  std::int64_t& width = c.call.*side;
   if (width == Call::kUnbounded) return false;
   width += keys;
   return true;
@@ -224,8 +224,8 @@ bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
 void give_slopes(MistakenCall& c, std::vector<double> slopes) {
   c.slopes = std::move(slopes);
   if (c.slopes.empty()) return;
-  const bool by_batch = c.slopes.size() > static_cast<std::size_t>(c.problem.query_heads);
-  c.inputs.set(TensorId::slopes, numbers_of_heads(c.slopes.data(), c.problem.batch, c.problem.query_heads, by_batch));
+  const bool by_batch = c.slopes.size() > static_cast<std::size_t>(c.call.query_heads);
+  c.inputs.set(TensorId::slopes, numbers_of_heads(c.slopes.data(), c.call.batch, c.call.query_heads, by_batch));
 }
 
 bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t, std::size_t)>& of) {
@@ -241,22 +241,22 @@ bool sinks_of(MistakenCall& c, const std::function<double(const std::vector<doub
   const std::vector<double> given = list_numbers(c.inputs.sinks());
   for (std::size_t h = 0; h < given.size(); ++h) c.sinks.push_back(of(given, h));
   if (given.empty()) return false;
-  c.inputs.set(TensorId::sinks, numbers_of_heads(c.sinks.data(), 1, c.problem.query_heads, false));
+  c.inputs.set(TensorId::sinks, numbers_of_heads(c.sinks.data(), 1, c.call.query_heads, false));
   return given != c.sinks;
 }
 
 bool give_power_slopes(MistakenCall& c) {
-  if (!c.inputs.slopes() || !c.problem.alibi_slopes.empty()) return false;
-  const auto heads = static_cast<double>(c.problem.query_heads);
+  if (!c.inputs.slopes() || !c.call.alibi_slopes.empty()) return false;
+  const auto heads = static_cast<double>(c.call.query_heads);
   std::vector<double> slopes;
-  for (std::int64_t h = 1; h <= c.problem.query_heads; ++h)
+  for (std::int64_t h = 1; h <= c.call.query_heads; ++h)
     slopes.push_back(std::exp2(-8 * static_cast<double>(h) / heads));
   give_slopes(c, std::move(slopes));
   return true;
 }
 
-bool change_lengths(MistakenCall& c, const std::function<void(Problem&)>& change) {
-  Problem& p = c.problem;
+bool change_lengths(MistakenCall& c, const std::function<void(Call&)>& change) {
+  Call& p = c.call;
   if (!p.lengths || p.packed_sequences() || p.page_size) return false;
   const std::optional<LengthSpec> before = p.lengths;
   change(p);
@@ -270,8 +270,8 @@ bool remove_input(MistakenCall& c, TensorId id) {
 }
 
 bool keep_all(MistakenCall& c) {
-  const Index4 n = seen_shape(c.problem, TensorId::keep);
-  if (c.problem.dropout == 0 || too_large(n[0], n[1], n[2], n[3])) return false;
+  const Index4 n = seen_shape(c.call, TensorId::keep);
+  if (c.call.dropout == 0 || too_large(n[0], n[1], n[2], n[3])) return false;
   c.keep.assign(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]), 1);
   c.inputs.set(TensorId::keep, dense(c.keep, n));
   return true;
@@ -283,7 +283,7 @@ bool read_pages_in_order(MistakenCall& c) {
   const auto pages = static_cast<std::int32_t>(c.inputs.k().shape[0]);
   const std::int64_t columns = table->shape[3];
   bool changes = false;
-  for (std::int64_t n = 0; pages > 0 && n < c.problem.batch * columns; ++n) {
+  for (std::int64_t n = 0; pages > 0 && n < c.call.batch * columns; ++n) {
     const std::int64_t given = c.inputs.page(n / columns, n % columns);
     c.pages.push_back(static_cast<std::int32_t>(n) % pages);
     changes = changes || (given >= 0 && given != c.pages.back());
@@ -295,16 +295,16 @@ bool read_pages_in_order(MistakenCall& c) {
 bool read_first_blocks(MistakenCall& c) {
   if (!c.inputs.blocks()) return false;
   const Inputs given = c.inputs;
-  const BlockSpec size = *c.problem.blocks;
+  const BlockSpec size = *c.call.blocks;
   c.inputs.remove(TensorId::blocks);
-  c.problem.blocks.reset();
+  c.call.blocks.reset();
   return hide_pairs(c, [&](std::int64_t, std::int64_t, std::int64_t i,
                            std::int64_t j) { return given.block(0, 0, i / size.rows, j / size.columns); }) &&
-         c.problem.batch * c.problem.query_heads > 1;
+         c.call.batch * c.call.query_heads > 1;
 }
 
 bool score_masked_pairs(MistakenCall& c, const std::function<double(double, double, double)>& score) {
-  return c.inputs.mask() && is_additive(*c.inputs.mask()) && !c.problem.softcap && score_pairs(c, score);
+  return c.inputs.mask() && is_additive(*c.inputs.mask()) && !c.call.softcap && score_pairs(c, score);
 }
 
 bool read_first_mask(MistakenCall& c, std::size_t axis) {

@@ -55,7 +55,7 @@ bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t, std
 /// The sink of h is `of(given sinks, h)`.
 bool sinks_of(MistakenCall& c, const std::function<double(const std::vector<double>&, std::size_t)>& of);
 /// Lengths of padded sequences.
-bool change_lengths(MistakenCall& c, const std::function<void(Problem&)>& change);
+bool change_lengths(MistakenCall& c, const std::function<void(Call&)>& change);
 /// Whether it was there.
 bool remove_input(MistakenCall& c, TensorId id);
 

@@ -137,8 +137,8 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   Verdict verdict;
   verdict.case_line = source_.label;
   if (source_.from_file) verdict.call_line = print_case(p);
-  verdict.dtype = p.dtype;
-  verdict.rows = p.batch * p.query_heads * p.query_length;
+  verdict.dtype = p.call.dtype;
+  verdict.rows = p.call.batch * p.call.query_heads * p.call.query_length;
   try {
     const Identity identity = identity_of(backend);
     verdict.backend = identity.name;
@@ -364,11 +364,12 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
                                  const GuardedOutputs& outputs, Cause cause) const {
   const Producer producer{backend.arithmetic(call), {}};
   const auto& known = expectation_.producers;
-  const bool own = call == static_cast<const Call&>(source_.problem) &&
-                   std::find(known.begin(), known.end(), producer) != known.end();
+  const bool own = call == source_.problem.call && std::find(known.begin(), known.end(), producer) != known.end();
   const Judgement judgement =
       own ? judge_results(outputs, {expectation_.index_of(producer), backend.conventions()}) : [&] {
-        const Expectation other = expect(problem_of(call), inputs, {producer}, threads_);
+        Problem problem{call, {}};
+        problem.set_seed(call.dropout_seed);
+        const Expectation other = expect(problem, inputs, {producer}, threads_);
         return judge(call, other, other.bounds.front(), outputs, false);
       }();
   if (judgement.wrong()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + judgement.reason);
@@ -389,7 +390,7 @@ Verdict PreparedCase::check_reference() const {
   verdict.backend = "reference";
   verdict.repro = "attest check " + shell_quoted(source_.label);
   verdict.rows = verdict.rows_checked =
-      source_.problem.batch * source_.problem.query_heads * source_.problem.query_length;
+      source_.problem.call.batch * source_.problem.call.query_heads * source_.problem.call.query_length;
   const GoldenCheck check(source_, views_);
   const Comparison comparison = check.compare_reference();
   verdict.error_over_bound = comparison.error_over_bound();

@@ -26,8 +26,8 @@ bool says(std::string_view statement, std::string_view value) {
 /// The result of one call held against what is stated.
 class StatedJudge {
  public:
-  StatedJudge(const Conventions& stated, const Problem& problem, const Inputs& inputs, const Producer& producer)
-      : stated_(stated), problem_(problem), inputs_(inputs), producer_(producer) {}
+  StatedJudge(const Conventions& stated, const Call& call, const Inputs& inputs, const Producer& producer)
+      : stated_(stated), call_(call), inputs_(inputs), producer_(producer) {}
 
   /// Whether something finite was expected of what was judged last: without it nothing is proved.
   bool proved() const { return proved_; }
@@ -37,9 +37,9 @@ class StatedJudge {
     bool right = true;
     std::map<RowIndex, bool> empty;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
-      empty[e.rows[r]] = problem_.has_scores() && e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
+      empty[e.rows[r]] = call_.has_scores() && e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
     }
-    each_result(problem_, e, bounds, outputs,
+    each_result(call_, e, bounds, outputs,
                 [&](const TensorRow& output, const Index4& at, double got, double expected, double bound) {
                   proved_ = proved_ || std::isfinite(expected);
                   if (!right || error_in_bounds(got, expected, bound) <= 1) return;
@@ -56,22 +56,22 @@ class StatedJudge {
 
  private:
   bool sees_nothing(const RowIndex& row) const {
-    for (std::int64_t j = 0; j < problem_.key_length; ++j) {
-      if (visible(problem_, inputs_, row.b, row.h, row.i, j)) return false;
+    for (std::int64_t j = 0; j < call_.key_length; ++j) {
+      if (visible(call_, inputs_, row.b, row.h, row.i, j)) return false;
     }
     return true;
   }
 
   /// Keys of a head in whose key or value a NaN or an infinity stands.
   const std::vector<std::int64_t>& poisoned(std::int64_t b, std::int64_t h) {
-    const std::int64_t head = h / problem_.heads_per_group();
+    const std::int64_t head = h / call_.heads_per_group();
     const auto [found, fresh] = poisoned_.try_emplace({b, head});
     if (!fresh) return found->second;
-    for (std::int64_t j = 0; j < problem_.stored_keys(b); ++j) {
+    for (std::int64_t j = 0; j < call_.stored_keys(b); ++j) {
       bool finite = true;
-      for (std::int64_t d = 0; d < problem_.key_dim; ++d)
+      for (std::int64_t d = 0; d < call_.key_dim; ++d)
         finite = finite && std::isfinite(load_cached(inputs_, Cache::keys, b, head, j, d));
-      for (std::int64_t d = 0; d < problem_.value_dim; ++d)
+      for (std::int64_t d = 0; d < call_.value_dim; ++d)
         finite = finite && std::isfinite(load_cached(inputs_, Cache::values, b, head, j, d));
       if (!finite) found->second.push_back(j);
     }
@@ -79,13 +79,12 @@ class StatedJudge {
   }
   bool hides_poison(std::int64_t b, std::int64_t h, std::int64_t i) {
     const auto& keys = poisoned(b, h);
-    return std::any_of(keys.begin(), keys.end(),
-                       [&](std::int64_t j) { return !visible(problem_, inputs_, b, h, i, j); });
+    return std::any_of(keys.begin(), keys.end(), [&](std::int64_t j) { return !visible(call_, inputs_, b, h, i, j); });
   }
 
   /// The mean of the values of all keys, hidden ones as well, and how far a kernel may be off.
   std::pair<double, double> mean_of_values(const Index4& at) const {
-    const std::int64_t head = at[1] / problem_.heads_per_group(), keys = problem_.stored_keys(at[0]);
+    const std::int64_t head = at[1] / call_.heads_per_group(), keys = call_.stored_keys(at[0]);
     double sum = 0, size = 0;
     for (std::int64_t j = 0; j < keys; ++j) {
       const double v = load_cached(inputs_, Cache::values, at[0], head, j, at[3]);
@@ -99,7 +98,7 @@ class StatedJudge {
                                   : 0;
     const double error = (2 * (n + 8) * u + 2 * of_weights) * size / n;
     return {sum / n,
-            Storing(producer_.arithmetic, producer_.type_of(problem_, TensorId::out)).bound(std::fabs(sum / n), error)};
+            Storing(producer_.arithmetic, producer_.type_of(call_, TensorId::out)).bound(std::fabs(sum / n), error)};
   }
 
   /// The statement by which a wrong element is right; empty where there is none.
@@ -120,7 +119,7 @@ class StatedJudge {
     if (is_lse && empty_row && is_lse_of_empty_row(got)) return "lse_of_empty_row=" + stated_.lse_of_empty_row;
     if (is_lse && stated_.lse_base == "2" && std::isfinite(expected)) {
       const double size = expected * std::numbers::log2e;
-      const double off = 2 * bound + 4 * unit_roundoff(producer_.type_of(problem_, TensorId::lse)) * std::fabs(size);
+      const double off = 2 * bound + 4 * unit_roundoff(producer_.type_of(call_, TensorId::lse)) * std::fabs(size);
       if (error_in_bounds(got, size, off) <= 1) return "lse_base=2";
     }
     if (stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
@@ -134,7 +133,7 @@ class StatedJudge {
   }
 
   const Conventions& stated_;
-  const Problem& problem_;
+  const Call& call_;
   const Inputs& inputs_;
   const Producer& producer_;
   bool proved_ = false;
@@ -143,7 +142,7 @@ class StatedJudge {
 
 /// The call as a backend with these statements takes it; what was changed is added to `used`.
 void apply(const Conventions& stated, MistakenCall& c, std::set<std::string>& used) {
-  Problem& p = c.problem;
+  Call& p = c.call;
   const bool bottom = stated.align == "bottom-right", top = stated.align == "top-left";
   if (p.uses_diagonal() && p.past == 0 && (bottom || top)) {
     const Align own = bottom ? Align::bottom_right : Align::top_left;
@@ -210,16 +209,16 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
   if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
     return join_texts({used.begin(), used.end()}, ", ");
   used.clear();
-  MistakenCall call{problem, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-  apply(stated, call, used);
+  MistakenCall taken{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  apply(stated, taken, used);
   Producer made = who;
-  if (stated.softmax_f64 == "f32" && problem.dtype == DType::f64 && problem.has_scores()) {
+  if (stated.softmax_f64 == "f32" && problem.call.dtype == DType::f64 && problem.call.has_scores()) {
     made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
     used.insert("softmax_f64=f32");
   }
   if (used.empty()) return "";
-  const Expectation e = expect(call.problem, call.inputs, {made}, threads);
-  StatedJudge judge(stated, call.problem, call.inputs, made);
+  const Expectation e = expect({taken.call, problem.data}, taken.inputs, {made}, threads);
+  StatedJudge judge(stated, taken.call, taken.inputs, made);
   if (!judge.right(e, e.bounds.front(), outputs, used) || !judge.proved()) return "";
   return join_texts({used.begin(), used.end()}, ", ");
 }

@@ -1,4 +1,4 @@
-// A Problem is a call with the data that fill its tensors. It can be used wherever a call is expected.
+// A Problem is a call and the data that fill its tensors. Where a call is expected, its call is meant.
 //
 // Its text form is the case line (reference/options/case_line.h). Everything here is a plain value; two problems are
 // equal exactly when their canonical lines are.
@@ -39,15 +39,18 @@ struct TestData {
   }
 };
 
-struct Problem : Call {
+struct Problem {
+  Call call;
   TestData data;
 
   bool operator==(const Problem&) const = default;
+  operator const Call&() const { return call; }  // NOLINT(google-explicit-constructor): by design
+  operator Call&() { return call; }              // NOLINT(google-explicit-constructor): by design
 
   /// The seed of the data, and of dropout where the call has it.
   void set_seed(std::uint64_t seed) {
     data.seed = seed;
-    dropout_seed = dropout > 0 ? seed : 0;
+    call.dropout_seed = call.dropout > 0 ? seed : 0;
   }
 };
 

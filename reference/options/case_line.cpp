@@ -81,15 +81,15 @@ class Parser {
       }
     }
     Problem& p = problem_;
-    if (p.past > 0 && columns_.contains("align")) {
+    if (p.call.past > 0 && columns_.contains("align")) {
       throw CaseError(column_of("align"), "align and past exclude each other: past sets the diagonal");
     }
-    if (p.query_length != p.key_length && p.uses_diagonal() && !columns_.contains("align") && p.past == 0 &&
-        !columns_.contains("past")) {
-      const std::string user = p.causal ? "causal" : columns_.contains("window") ? "window" : "alibi";
+    if (p.call.query_length != p.call.key_length && p.call.uses_diagonal() && !columns_.contains("align") &&
+        p.call.past == 0 && !columns_.contains("past")) {
+      const std::string user = p.call.causal ? "causal" : columns_.contains("window") ? "window" : "alibi";
       throw CaseError(column_of(user), user + " with Lq != Lk needs align=top-left or align=bottom-right");
     }
-    if (columns_.contains("mask.dtype") && (!p.mask || !p.mask->additive)) {
+    if (columns_.contains("mask.dtype") && (!p.call.mask || !p.call.mask->additive)) {
       throw CaseError(column_of("mask.dtype"), "mask.dtype belongs to an additive mask (mask=add:...)");
     }
     p.set_seed(p.data.seed);
@@ -101,8 +101,8 @@ class Parser {
   void drop_defaults() {
     Problem& p = problem_;
     for (TensorId id : values_of<TensorId>()) {
-      TensorSpec& spec = p.tensor(id);
-      if (spec.layout == p.layout) spec.layout.reset();
+      TensorSpec& spec = p.call.tensor(id);
+      if (spec.layout == p.call.layout) spec.layout.reset();
       if (spec.dtype == default_type_of(p, id)) spec.dtype.reset();
       if (spec.strides) {
         const Index4 given = *spec.strides;
@@ -113,13 +113,22 @@ class Parser {
     for (std::optional<Fill>& own : p.data.own_fills) {
       if (own == p.data.fill) own.reset();
     }
-    if (p.scale && *p.scale == 1.0 / std::sqrt(static_cast<double>(p.key_dim))) p.scale.reset();
+    if (p.call.scale && *p.call.scale == 1.0 / std::sqrt(static_cast<double>(p.call.key_dim))) p.call.scale.reset();
   }
 
   Problem problem_;
   bool sizes_given_ = false;
   std::map<std::string, std::size_t> columns_;
 };
+
+std::string line_of(const ProblemView& view) {
+  std::string line;
+  for (const Option& option : options()) {
+    const std::string token = token_of(option, view);
+    if (!token.empty()) line += (line.empty() ? "" : " ") + token;
+  }
+  return line;
+}
 
 }  // namespace
 
@@ -136,13 +145,8 @@ std::optional<Problem> canonical(const Problem& problem) {
   }
 }
 
-std::string print_case(const Problem& problem) {
-  std::string line;
-  for (const Option& option : options()) {
-    const std::string token = token_of(option, problem);
-    if (!token.empty()) line += (line.empty() ? "" : " ") + token;
-  }
-  return line;
-}
+std::string print_case(const Problem& problem) { return line_of(problem); }
+
+std::string print_call(const Call& call) { return line_of(call); }
 
 }  // namespace attest

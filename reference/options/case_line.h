@@ -35,6 +35,9 @@ Problem with_options(const Problem& sizes, std::string_view tokens);
 
 std::string print_case(const Problem& problem);
 
+/// The case line of a call: nothing of data, masks and blocks without fills. parse_case gives the same call.
+std::string print_call(const Call& call);
+
 /// As the canonical line says it; nullopt where it is no case.
 std::optional<Problem> canonical(const Problem& problem);
 

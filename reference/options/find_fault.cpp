@@ -111,19 +111,20 @@ std::string operators_with(const Option& option) {
 }
 
 /// Options that the operator doesn't have.
-std::optional<Fault> check_operator(const Problem& p) {
-  const std::string op = token_of(*find_option("op"), p);  // empty: softmax attention
+std::optional<Fault> check_operator(const Problem& problem) {
+  const Call& p = problem.call;
+  const std::string op = token_of(*find_option("op"), problem);  // empty: softmax attention
   if (p.has_state() && p.past != 0) {
     return Fault{"past", op + " keeps a state instead of cached keys; say state"};
   }
-  for (const Option* option : set_options(p)) {
+  for (const Option* option : set_options(problem)) {
     if (option->has(p.op)) continue;
     if (op.empty()) {
       return Fault{option->key, "softmax attention has no " + option->key + "; choose " + operators_with(*option)};
     }
     return Fault{option->key, op + " has no such option; leave it out"};
   }
-  if (p.data.state_fill && !p.initial_state) return Fault{"state.fill", "there is no state to fill; say state"};
+  if (problem.data.state_fill && !p.initial_state) return Fault{"state.fill", "there is no state to fill; say state"};
   const std::vector<Output> given = outputs_of(p.op);
   for (const Output output : p.outputs) {
     if (std::ranges::find(given, output) != given.end()) continue;
@@ -189,12 +190,13 @@ std::optional<Fault> check_storage(const Call& p) {
 
 }  // namespace
 
-std::optional<Fault> find_fault(const Problem& p) {
+std::optional<Fault> find_fault(const Problem& problem) {
+  const Call& p = problem.call;
   if (p.key_heads == 0 ? p.query_heads != 0 : p.query_heads % p.key_heads != 0) {
     return Fault{"heads", std::to_string(p.key_heads) + " key heads do not divide " + std::to_string(p.query_heads) +
                               " query heads"};
   }
-  if (p.layout == Layout::qkv && !is_self_shaped(p)) {
+  if (p.layout == Layout::qkv && !is_self_shaped(problem)) {
     return Fault{"layout", "one packed qkv tensor needs equal lengths, heads and dims of q, k and v"};
   }
   if (p.past > p.key_length) {
@@ -208,8 +210,8 @@ std::optional<Fault> find_fault(const Problem& p) {
     return Fault{"prefix", std::to_string(p.prefix) + " keys are more than Lk = " + std::to_string(p.key_length)};
   }
   if (p.prefix_causal && !p.causal) return Fault{"prefix", "N:causal needs causal, which it keeps for the prefix"};
-  if (auto fault = check_operator(p)) return fault;
-  if (auto fault = check_combinations(p)) return fault;
+  if (auto fault = check_operator(problem)) return fault;
+  if (auto fault = check_combinations(problem)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
     const auto count = static_cast<std::int64_t>(list.size());
     if (list.empty() || count == p.query_heads) return std::nullopt;
@@ -220,10 +222,10 @@ std::optional<Fault> find_fault(const Problem& p) {
   };
   if (auto fault = per_head("alibi", p.alibi_slopes)) return fault;
   if (auto fault = per_head("sinks", p.sink_values)) return fault;
-  if (auto fault = check_lengths(p)) return fault;
-  if (auto fault = check_segments(p)) return fault;
-  if (auto fault = check_types(p)) return fault;
-  return check_storage(p);
+  if (auto fault = check_lengths(problem)) return fault;
+  if (auto fault = check_segments(problem)) return fault;
+  if (auto fault = check_types(problem)) return fault;
+  return check_storage(problem);
 }
 
 }  // namespace attest

@@ -10,7 +10,7 @@ Option option_of(std::string key, OptionKind kind, T Call::*member) {
   Option option;
   option.key = std::move(key);
   option.kind = kind;
-  option.copy = [member](Problem& to, const Problem& from) { to.*member = from.*member; };
+  option.copy = [member](Call& to, const Call& from) { to.*member = from.*member; };
   return option;
 }
 
@@ -18,7 +18,7 @@ template <class T>
 Option integer_of(std::string key, T Call::*member, std::int64_t min, std::string what) {
   Option option = option_of(std::move(key), OptionKind::integer, member);
   option.min = min;
-  option.parse = [member, min, what = std::move(what)](Problem& p, const OptionText& v) {
+  option.parse = [member, min, what = std::move(what)](Call& p, const OptionText& v) {
     p.*member = parse_integer(v, min, what);
   };
   return option;
@@ -27,8 +27,7 @@ Option integer_of(std::string key, T Call::*member, std::int64_t min, std::strin
 template <class T>
 Option number_of(std::string key, T Call::*member, bool (*valid)(double), std::string otherwise) {
   Option option = option_of(key, OptionKind::number, member);
-  option.parse = [member, valid, key = std::move(key), otherwise = std::move(otherwise)](Problem& p,
-                                                                                         const OptionText& v) {
+  option.parse = [member, valid, key = std::move(key), otherwise = std::move(otherwise)](Call& p, const OptionText& v) {
     const double number = parse_number(v, key);
     if (!valid(number)) v.fail(otherwise);
     p.*member = number;
@@ -64,7 +63,7 @@ Option& Option::version(int contract) {
   return *this;
 }
 
-Option& Option::grown(std::function<int(const Problem&)> version_of_value) {
+Option& Option::grown(std::function<int(const Call&)> version_of_value) {
   value_since = std::move(version_of_value);
   return *this;
 }
@@ -115,14 +114,14 @@ Option flag_option(std::string key, bool Call::*member) {
   Option option = option_of(std::move(key), OptionKind::flag, member);
   option.stands_alone = true;
   option.samples = {""};
-  option.parse = [member](Problem& p, const OptionText&) { p.*member = true; };
-  option.print = [member](const Problem& p) { return p.*member ? std::optional<std::string>("") : std::nullopt; };
+  option.parse = [member](Call& p, const OptionText&) { p.*member = true; };
+  option.print = [member](const Call& p) { return p.*member ? std::optional<std::string>("") : std::nullopt; };
   return option;
 }
 
 Option integer_option(std::string key, std::int64_t Call::*member, std::int64_t min, std::string what) {
   Option option = integer_of(std::move(key), member, min, std::move(what));
-  option.print = [member](const Problem& p) -> std::optional<std::string> {
+  option.print = [member](const Call& p) -> std::optional<std::string> {
     if (p.*member == Call{}.*member) return std::nullopt;
     return integer_text(p.*member);
   };
@@ -131,7 +130,7 @@ Option integer_option(std::string key, std::int64_t Call::*member, std::int64_t 
 
 Option integer_option(std::string key, std::optional<std::int64_t> Call::*member, std::int64_t min, std::string what) {
   Option option = integer_of(std::move(key), member, min, std::move(what));
-  option.print = [member](const Problem& p) -> std::optional<std::string> {
+  option.print = [member](const Call& p) -> std::optional<std::string> {
     if (!(p.*member)) return std::nullopt;
     return integer_text(*(p.*member));
   };
@@ -140,7 +139,7 @@ Option integer_option(std::string key, std::optional<std::int64_t> Call::*member
 
 Option number_option(std::string key, double Call::*member, bool (*valid)(double), std::string otherwise) {
   Option option = number_of(std::move(key), member, valid, std::move(otherwise));
-  option.print = [member](const Problem& p) -> std::optional<std::string> {
+  option.print = [member](const Call& p) -> std::optional<std::string> {
     if (p.*member == Call{}.*member) return std::nullopt;
     return print_number(p.*member);
   };
@@ -150,7 +149,7 @@ Option number_option(std::string key, double Call::*member, bool (*valid)(double
 Option number_option(std::string key, std::optional<double> Call::*member, bool (*valid)(double),
                      std::string otherwise) {
   Option option = number_of(std::move(key), member, valid, std::move(otherwise));
-  option.print = [member](const Problem& p) -> std::optional<std::string> {
+  option.print = [member](const Call& p) -> std::optional<std::string> {
     if (!(p.*member)) return std::nullopt;
     return print_number(*(p.*member));
   };
@@ -161,15 +160,15 @@ Option numbers_option(std::string key, std::vector<double> Call::*member, bool C
                       bool minus_infinity) {
   Option option = option_of(std::move(key), OptionKind::numbers_per_head, member);
   option.stands_alone = alone != nullptr;
-  option.parse = [member, alone, minus_infinity, what = std::move(what)](Problem& p, const OptionText& v) {
+  option.parse = [member, alone, minus_infinity, what = std::move(what)](Call& p, const OptionText& v) {
     if (alone) p.*alone = true;
     if (!v.text.empty()) p.*member = parse_numbers(v, what, minus_infinity);
   };
-  option.print = [member, alone](const Problem& p) -> std::optional<std::string> {
+  option.print = [member, alone](const Call& p) -> std::optional<std::string> {
     if (alone ? !(p.*alone) : (p.*member).empty()) return std::nullopt;
     return joined(p.*member, print_number);
   };
-  option.copy = [member, alone](Problem& to, const Problem& from) {
+  option.copy = [member, alone](Call& to, const Call& from) {
     to.*member = from.*member;
     if (alone) to.*alone = from.*alone;
   };

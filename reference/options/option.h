@@ -37,6 +37,16 @@ enum class InFiles : std::uint8_t {
   unsaid,  ///< metadata could, but a file whose tensors are dense has no use for them
 };
 
+/// What an option prints itself from: a case, or a call alone.
+struct ProblemView {
+  ProblemView(const Call& of) : call(of) {}                          // NOLINT(google-explicit-constructor): by design
+  ProblemView(const Problem& of) : call(of.call), data(&of.data) {}  // NOLINT(google-explicit-constructor): by design
+  operator const Call&() const { return call; }                      // NOLINT(google-explicit-constructor): by design
+
+  const Call& call;
+  const TestData* data = nullptr;  ///< of a case
+};
+
 struct Option {
   std::string key;
   OptionKind kind = OptionKind::composite;
@@ -53,14 +63,15 @@ struct Option {
   std::optional<TensorId> input;     ///< of a tensor
   InFiles in_files = InFiles::said;
   int since = 1;  ///< version of the contract that it came with (backends/backend.h); 0: every call has it
-  /// The version of the contract that brought the value which a case has; unset, or 0: that of the option.
-  std::function<int(const Problem&)> value_since{};
+  /// The version of the contract that brought the value which a call has; unset, or 0: that of the option.
+  std::function<int(const Call&)> value_since{};
   OperatorTrait of = nullptr;  ///< whose operators have it; nullptr: all
 
   /// Sets it from its value; a flag gets an empty text. Throws CaseError.
   std::function<void(Problem&, const OptionText&)> parse;
   /// Its value as canonical text, "" for the flag; nullopt where it is not printed, which is its default.
-  std::function<std::optional<std::string>(const Problem&)> print;
+  /// Of a call alone, what needs no data.
+  std::function<std::optional<std::string>(const ProblemView&)> print;
   /// What a case with it covers: "softcap", "layout=blhd"; by kind where a row says nothing else. Only of what is set.
   std::function<std::vector<std::string>(const Problem&)> classes;
   /// How its values are cut into classes that a suite should meet; by kind where a row says nothing else.
@@ -70,13 +81,13 @@ struct Option {
   /// Makes it in `to` what it is in `from`.
   std::function<void(Problem& to, const Problem& from)> copy;
 
-  /// The version of the contract that a backend needs for what the case says here.
-  int version_for(const Problem& problem) const { return value_since ? std::max(since, value_since(problem)) : since; }
+  /// The version of the contract that a backend needs for what the call says here.
+  int version_for(const Call& call) const { return value_since ? std::max(since, value_since(call)) : since; }
   bool has(Op op) const { return has_trait(op, of); }
   /// Whether there is another value than the default.
   bool varies() const { return choices.size() != 1; }
   bool takes_value() const { return !value.empty(); }
-  bool is_set(const Problem& problem) const { return print(problem).has_value(); }
+  bool is_set(const ProblemView& view) const { return print(view).has_value(); }
   void drop(Problem& problem) const { copy(problem, Problem{}); }
   std::vector<std::string> covered(const Problem& problem) const;
 
@@ -87,7 +98,7 @@ struct Option {
   Option& only(OperatorTrait trait);
   Option& version(int contract);
   /// Some values came later: the version of the one that a case has.
-  Option& grown(std::function<int(const Problem&)> version_of_value);
+  Option& grown(std::function<int(const Call&)> version_of_value);
   Option& files(InFiles how);
   Option& up_to(Axis size);
   Option& often(int once_in);
@@ -121,14 +132,14 @@ Option name_option(std::string key, Value Call::*member, const std::array<std::s
   option.kind = OptionKind::name;
   option.choices.assign(names.begin(), names.end());
   option.default_choice = static_cast<std::size_t>(Call{}.*member);
-  option.parse = [member, names, what](Problem& p, const OptionText& v) {
+  option.parse = [member, names, what](Call& p, const OptionText& v) {
     p.*member = static_cast<Value>(parse_name(v, names, what));
   };
-  option.print = [member, names](const Problem& p) -> std::optional<std::string> {
+  option.print = [member, names](const Call& p) -> std::optional<std::string> {
     if (p.*member == Call{}.*member) return std::nullopt;
     return std::string(names[static_cast<std::size_t>(p.*member)]);
   };
-  option.copy = [member](Problem& to, const Problem& from) { to.*member = from.*member; };
+  option.copy = [member](Call& to, const Call& from) { to.*member = from.*member; };
   return option;
 }
 

@@ -36,46 +36,46 @@ std::optional<std::size_t> place_in(const std::vector<T>& list, const T& wanted)
 
 // -- sizes that belong together
 
-void set_queries(Problem& p, std::int64_t n) {
+void set_queries(Call& p, std::int64_t n) {
   p.query_length = n;
   if (p.has_state() || p.layout == Layout::qkv) p.key_length = n;
 }
 
-void set_keys(Problem& p, std::int64_t n) {
+void set_keys(Call& p, std::int64_t n) {
   p.key_length = n;
   if (p.has_state() || p.layout == Layout::qkv) p.query_length = n;
 }
 
-void set_key_dim(Problem& p, std::int64_t n) {
+void set_key_dim(Call& p, std::int64_t n) {
   p.key_dim = n;
   if (p.layout == Layout::qkv) p.value_dim = n;
 }
 
-void set_value_dim(Problem& p, std::int64_t n) {
+void set_value_dim(Call& p, std::int64_t n) {
   p.value_dim = n;
   if (p.layout == Layout::qkv) p.key_dim = n;
 }
 
-void set_heads(Problem& p, std::int64_t key_heads, std::int64_t group) {
+void set_heads(Call& p, std::int64_t key_heads, std::int64_t group) {
   p.key_heads = key_heads;
   p.query_heads = key_heads * group;
 }
 
-using Setter = void (*)(Problem&, std::int64_t);
+using Setter = void (*)(Call&, std::int64_t);
 
 /// How a size ends, beside the range that it lies in, which stays where it can.
 Feature end_feature(std::string name, std::int64_t Call::*size, Setter set, std::span<const std::int64_t> cuts) {
   const std::vector<Range> ranges = ranges_from(cuts);
   return named_feature(
       std::move(name), {kEnds.begin(), kEnds.end()},
-      [size](const Problem& p) -> Index {
+      [size](const Call& p) -> Index {
         if (p.*size == 0) return std::nullopt;
         return end_of(p.*size);
       },
       [=](Problem& p, std::size_t which, std::uint64_t draw) {
         const auto lies_in =
-            std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) { return r.holds(p.*size); });
-        const std::int64_t from = p.*size + static_cast<std::int64_t>(draw % 16);
+            std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) { return r.holds(p.call.*size); });
+        const std::int64_t from = p.call.*size + static_cast<std::int64_t>(draw % 16);
         Number near = lies_in == ranges.end() ? std::nullopt : nearest_with_end(from, which, *lies_in);
         if (!near) near = nearest_with_end(from, which, {1, Range::kOpen});
         if (near) set(p, *near);
@@ -123,7 +123,8 @@ std::vector<Feature> features_by_kind(const Option& option) {
           [=, print = option.print, of = option.of](const Problem& p) -> Index {
             const auto text = print(p);
             if (text) return place_in(names, *text);
-            return has_default && has_trait(p.op, of) ? place_in(names, names[option.default_choice]) : std::nullopt;
+            return has_default && has_trait(p.call.op, of) ? place_in(names, names[option.default_choice])
+                                                           : std::nullopt;
           },
           [=](Problem& p, std::size_t which, std::uint64_t) { set_to(p, names[which]); })};
     }
@@ -134,7 +135,7 @@ std::vector<Feature> features_by_kind(const Option& option) {
                      [](const auto& s) { return !s.empty(); });
         if (numbers.empty()) numbers = {"1"};
         std::string list;
-        for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        for (std::int64_t h = 0; h < p.call.query_heads; ++h) {
           const std::uint64_t own =
               (draw >> 3) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(h) * 0xbf58476d1ce4e5b9u;
           const double sign = own >> 63 == 0 ? 1 : -1;
@@ -171,34 +172,34 @@ std::vector<Feature> features_by_kind(const Option& option) {
 
 std::vector<Feature> batch_features() {
   return {size_feature(
-      "batch", kBatchCuts, [](const Problem& p) -> Number { return p.batch; },
-      [](Problem& p, std::int64_t n) { p.batch = n; })};
+      "batch", kBatchCuts, [](const Call& p) -> Number { return p.batch; },
+      [](Call& p, std::int64_t n) { p.batch = n; })};
 }
 
 std::vector<Feature> head_features() {
   return {size_feature(
-              "query heads", kHeadCuts, [](const Problem& p) -> Number { return p.query_heads; },
-              [](Problem& p, std::int64_t n) {
+              "query heads", kHeadCuts, [](const Call& p) -> Number { return p.query_heads; },
+              [](Call& p, std::int64_t n) {
                 p.query_heads = n;
                 if (n == 0 || p.key_heads == 0 || n % p.key_heads != 0) p.key_heads = n;
               }),
           size_feature(
-              "key heads", kHeadCuts, [](const Problem& p) -> Number { return p.key_heads; },
-              [](Problem& p, std::int64_t n) { set_heads(p, n, p.layout == Layout::qkv ? 1 : p.heads_per_group()); }),
+              "key heads", kHeadCuts, [](const Call& p) -> Number { return p.key_heads; },
+              [](Call& p, std::int64_t n) { set_heads(p, n, p.layout == Layout::qkv ? 1 : p.heads_per_group()); }),
           size_feature(
               "group", kGroupCuts,
-              [](const Problem& p) -> Number {
+              [](const Call& p) -> Number {
                 if (p.key_heads == 0) return std::nullopt;
                 return p.heads_per_group();
               },
-              [](Problem& p, std::int64_t n) {
+              [](Call& p, std::int64_t n) {
                 // Query heads stay where they can.
                 const bool divides = p.query_heads > 0 && p.query_heads % n == 0;
                 set_heads(p, divides ? p.query_heads / n : std::max<std::int64_t>(p.key_heads, 1), n);
               }),
           flag_feature(
-              "as many heads as sequences", [](const Problem& p) { return p.batch > 1 && p.batch == p.query_heads; },
-              [](Problem& p, std::uint64_t) {
+              "as many heads as sequences", [](const Call& p) { return p.batch > 1 && p.batch == p.query_heads; },
+              [](Call& p, std::uint64_t) {
                 p.batch = std::max<std::int64_t>({p.batch, p.query_heads, 2});
                 p.query_heads = p.batch;
                 if (p.key_heads == 0 || p.batch % p.key_heads != 0) p.key_heads = p.batch;
@@ -207,17 +208,17 @@ std::vector<Feature> head_features() {
 
 std::vector<Feature> length_features() {
   return {size_feature(
-              "queries", kLengthCuts, [](const Problem& p) -> Number { return p.query_length; }, set_queries),
+              "queries", kLengthCuts, [](const Call& p) -> Number { return p.query_length; }, set_queries),
           end_feature("end of queries", &Call::query_length, set_queries, kLengthCuts),
           size_feature(
-              "keys", kLengthCuts, [](const Problem& p) -> Number { return p.key_length; }, set_keys),
+              "keys", kLengthCuts, [](const Call& p) -> Number { return p.key_length; }, set_keys),
           end_feature("end of keys", &Call::key_length, set_keys, kLengthCuts),
           named_feature(
               "queries to keys", {"fewer", "equal", "more"},
-              [](const Problem& p) -> Index {
+              [](const Call& p) -> Index {
                 return p.query_length < p.key_length ? 0 : p.query_length == p.key_length ? 1 : 2;
               },
-              [](Problem& p, std::size_t which, std::uint64_t draw) {
+              [](Call& p, std::size_t which, std::uint64_t draw) {
                 const auto more = static_cast<std::int64_t>(1 + draw % 70);
                 if (which == 0 && p.query_length >= p.key_length) p.key_length = p.query_length + more;
                 if (which == 1) p.query_length = p.key_length = std::max(p.query_length, p.key_length);
@@ -225,10 +226,10 @@ std::vector<Feature> length_features() {
               }),
           flag_feature(
               "keys a multiple of queries",
-              [](const Problem& p) {
+              [](const Call& p) {
                 return p.query_length > 1 && p.key_length > p.query_length && p.key_length % p.query_length == 0;
               },
-              [](Problem& p, std::uint64_t draw) {
+              [](Call& p, std::uint64_t draw) {
                 // Keys stay where a number of queries divides them.
                 for (std::int64_t q = 2 + static_cast<std::int64_t>(draw % 16); q > 1 && draw % 2 == 0; --q) {
                   if (p.key_length <= q || p.key_length % q != 0) continue;
@@ -243,17 +244,17 @@ std::vector<Feature> length_features() {
 
 std::vector<Feature> dim_features() {
   return {size_feature(
-              "key dim", kDimCuts, [](const Problem& p) -> Number { return p.key_dim; }, set_key_dim),
+              "key dim", kDimCuts, [](const Call& p) -> Number { return p.key_dim; }, set_key_dim),
           end_feature("end of key dim", &Call::key_dim, set_key_dim, kDimCuts),
           size_feature(
-              "value dim", kDimCuts, [](const Problem& p) -> Number { return p.value_dim; }, set_value_dim),
+              "value dim", kDimCuts, [](const Call& p) -> Number { return p.value_dim; }, set_value_dim),
           end_feature("end of value dim", &Call::value_dim, set_value_dim, kDimCuts),
           named_feature(
               "key dim to value dim", {"smaller", "equal", "larger"},
-              [](const Problem& p) -> Index { return p.key_dim < p.value_dim    ? 0
-                                                     : p.key_dim == p.value_dim ? 1
-                                                                                : 2; },
-              [](Problem& p, std::size_t which, std::uint64_t draw) {
+              [](const Call& p) -> Index { return p.key_dim < p.value_dim    ? 0
+                                                  : p.key_dim == p.value_dim ? 1
+                                                                             : 2; },
+              [](Call& p, std::size_t which, std::uint64_t draw) {
                 const auto more = static_cast<std::int64_t>(1 + draw % 40);
                 if (which == 0 && p.key_dim >= p.value_dim) p.value_dim = p.key_dim + more;
                 if (which == 1) p.value_dim = p.key_dim = draw % 2 == 0 ? p.key_dim : p.value_dim;
@@ -266,11 +267,11 @@ std::vector<Feature> scale_features() {
   // Half of the draws are these; the others are anywhere in the class, up to where scores stay numbers in every type.
   return {named_feature(
       "scale", {"below 0", "0", "0 to 1", "1", "above 1"},
-      [](const Problem& p) -> Index {
+      [](const Call& p) -> Index {
         if (!p.scale) return std::nullopt;
         return *p.scale < 0 ? 0 : *p.scale == 0 ? 1 : *p.scale < 1 ? 2 : *p.scale == 1 ? 3 : 4;
       },
-      [](Problem& p, std::size_t which, std::uint64_t draw) {
+      [](Call& p, std::size_t which, std::uint64_t draw) {
         p.scale = values[which];
         if (draw % 2 == 0) return;
         if (which == 0) p.scale = -real_in(0x1p-12, 64, draw / 2);
@@ -282,11 +283,11 @@ std::vector<Feature> scale_features() {
 std::vector<Feature> align_features() {
   return {named_feature(
       "align", names_of<Align>(),
-      [](const Problem& p) -> Index {
+      [](const Call& p) -> Index {
         if (!p.uses_diagonal() || p.query_length == p.key_length || p.past > 0) return std::nullopt;
         return static_cast<std::size_t>(p.align);
       },
-      [](Problem& p, std::size_t which, std::uint64_t draw) {
+      [](Call& p, std::size_t which, std::uint64_t draw) {
         p.align = static_cast<Align>(which);
         p.past = 0;
         p.past_lengths.clear();
@@ -299,11 +300,11 @@ std::vector<Feature> window_features() {
   const auto side = [](std::string name, std::int64_t Call::*member) {
     return size_feature(
         std::move(name), kSideCuts,
-        [member](const Problem& p) -> Number {
+        [member](const Call& p) -> Number {
           if (p.*member == Call::kUnbounded) return std::nullopt;
           return p.*member;
         },
-        [member](Problem& p, std::int64_t n) { p.*member = n; });
+        [member](Call& p, std::int64_t n) { p.*member = n; });
   };
   return {side("window left", &Call::window_left), side("window right", &Call::window_right)};
 }
@@ -316,11 +317,11 @@ std::vector<Feature> ragged_features() {
   };
   return {named_feature(
               "lengths", {"of keys", "of queries and keys"},
-              [](const Problem& p) -> Index {
+              [](const Call& p) -> Index {
                 if (!p.lengths) return std::nullopt;
                 return p.lengths->query.empty() ? 0 : 1;
               },
-              [length](Problem& p, std::size_t which, std::uint64_t draw) {
+              [length](Call& p, std::size_t which, std::uint64_t draw) {
                 if (!p.lengths) p.lengths.emplace();
                 const auto batch = static_cast<std::size_t>(p.batch);
                 LengthSpec& spec = *p.lengths;
@@ -332,12 +333,12 @@ std::vector<Feature> ragged_features() {
               }),
           named_feature(
               "shortest length", {"0", "some", "whole"},
-              [](const Problem& p) -> Index {
+              [](const Call& p) -> Index {
                 if (!p.lengths || p.lengths->key.empty()) return std::nullopt;
                 const std::int64_t least = *std::min_element(p.lengths->key.begin(), p.lengths->key.end());
                 return least == 0 ? 0 : least < p.key_length ? 1 : 2;
               },
-              [length](Problem& p, std::size_t which, std::uint64_t draw) {
+              [length](Call& p, std::size_t which, std::uint64_t draw) {
                 if (!p.lengths) p.lengths.emplace();
                 p.lengths->key.assign(static_cast<std::size_t>(p.batch), p.key_length);
                 for (std::size_t b = 0; b < p.lengths->key.size(); ++b) {
@@ -358,12 +359,12 @@ std::vector<Feature> segment_features() {
     list.push_back(total);
     return list;
   };
-  const auto set = [parts](Problem& p, std::int64_t count, std::uint64_t draw) {
+  const auto set = [parts](Call& p, std::int64_t count, std::uint64_t draw) {
     p.segments = LengthSpec{parts(p.query_length, count, draw), parts(p.key_length, count, draw * 3 + 1)};
   };
   Feature count = size_feature(
       "segments", cuts,
-      [](const Problem& p) -> Number {
+      [](const Call& p) -> Number {
         if (!p.segments) return std::nullopt;
         return static_cast<std::int64_t>(p.segments->key.size());
       },
@@ -372,7 +373,7 @@ std::vector<Feature> segment_features() {
   count.meet = [set](Problem& p, std::size_t which, std::uint64_t draw) {
     set(p, which + 1 < cuts.size() ? cuts[which] : number_in({cuts[which], 40}, draw), draw);
   };
-  count.set = [](Problem& p, std::int64_t n) {
+  count.set = [](Call& p, std::int64_t n) {
     p.query_length = std::max(p.query_length, n);
     p.key_length = std::max(p.key_length, n);
     const auto each_one = [n](std::int64_t total) {
@@ -382,10 +383,10 @@ std::vector<Feature> segment_features() {
     };
     p.segments = LengthSpec{each_one(p.query_length), each_one(p.key_length)};
   };
-  const auto has_empty = [](const Problem& p) {
+  const auto has_empty = [](const Call& p) {
     return p.segments && std::find(p.segments->key.begin(), p.segments->key.end(), 0) != p.segments->key.end();
   };
-  return {std::move(count), flag_feature("empty segment", has_empty, [](Problem& p, std::uint64_t draw) {
+  return {std::move(count), flag_feature("empty segment", has_empty, [](Call& p, std::uint64_t draw) {
             const std::size_t n = p.segments && p.segments->key.size() > 1 ? p.segments->key.size() : 2;
             std::vector<std::int64_t> keys(n, 0), queries(n, 0);
             keys.back() = p.key_length;
@@ -394,28 +395,28 @@ std::vector<Feature> segment_features() {
           })};
 }
 
-Classes batch_covered(const Problem& p) { return only_if({{p.batch > 1, "batch"}, {p.batch == 0, "no batch"}}); }
+Classes batch_covered(const Call& p) { return only_if({{p.batch > 1, "batch"}, {p.batch == 0, "no batch"}}); }
 
-Classes heads_covered(const Problem& p) {
+Classes heads_covered(const Call& p) {
   return only_if({{p.query_heads > 1, "heads"}, {p.heads_per_group() > 1, "grouped heads"}});
 }
 
-Classes lengths_covered(const Problem& p) {
+Classes lengths_covered(const Call& p) {
   return only_if({{p.query_length < p.key_length, "Lq < Lk"},
                   {p.query_length > p.key_length, "Lq > Lk"},
                   {p.query_length == 0 || p.key_length == 0, "empty"}});
 }
 
-Classes dims_covered(const Problem& p) { return only_if({{p.key_dim != p.value_dim, "Dqk != Dv"}}); }
+Classes dims_covered(const Call& p) { return only_if({{p.key_dim != p.value_dim, "Dqk != Dv"}}); }
 
-Classes window_covered(const Problem& p) {
+Classes window_covered(const Call& p) {
   return only_if(
       {{p.window_left != Call::kUnbounded, "window left"}, {p.window_right != Call::kUnbounded, "window right"}});
 }
 
-Classes mask_covered(const Problem& p) { return {p.mask->additive ? "mask=add" : "mask=bool"}; }
+Classes mask_covered(const Call& p) { return {p.mask->additive ? "mask=add" : "mask=bool"}; }
 
-Classes outputs_covered(const Problem& p) {
+Classes outputs_covered(const Call& p) {
   Classes names;
   for (Output output : p.outputs) {
     if (output != Output::o) names.push_back("out=" + std::string(name_of(output)));

@@ -11,13 +11,13 @@ using Classes = std::vector<std::string>;
 
 // What a case covers in words that tell failures apart (option.h, `classes`), where it is more than a key or a name.
 
-Classes batch_covered(const Problem& p);
-Classes heads_covered(const Problem& p);
-Classes lengths_covered(const Problem& p);
-Classes dims_covered(const Problem& p);
-Classes window_covered(const Problem& p);
-Classes mask_covered(const Problem& p);
-Classes outputs_covered(const Problem& p);
+Classes batch_covered(const Call& p);
+Classes heads_covered(const Call& p);
+Classes lengths_covered(const Call& p);
+Classes dims_covered(const Call& p);
+Classes window_covered(const Call& p);
+Classes mask_covered(const Call& p);
+Classes outputs_covered(const Call& p);
 
 // Features.
 

@@ -53,14 +53,14 @@ Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*sec
              const std::string& what, bool always) {
   Option option = composite(std::move(key), "", "");
   option.files(InFiles::shown).kept().version(0);
-  option.parse = [=](Problem& p, const OptionText& v) {
+  option.parse = [=](Call& p, const OptionText& v) {
     std::tie(p.*first, p.*second) = parse_pair(v, separator, min, what);
   };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     if (!always && p.*first == Call{}.*first && p.*second == Call{}.*second) return std::nullopt;
     return pair_text(p.*first, p.*second, separator);
   };
-  option.copy = [=](Problem& to, const Problem& from) {
+  option.copy = [=](Call& to, const Call& from) {
     to.*first = from.*first;
     to.*second = from.*second;
   };
@@ -73,7 +73,7 @@ Option align() {
   Option option =
       name_option("align", &Call::align, std::array<std::string_view, 2>{"top-left", "bottom-right"}, "alignment");
   // Where the diagonal matters and the lengths differ it is said, whichever it is.
-  option.print = [](const Problem& p) -> std::optional<std::string> {
+  option.print = [](const Call& p) -> std::optional<std::string> {
     const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
     if (p.align == Align::top_left && !required) return std::nullopt;
     return std::string(name_of(p.align));
@@ -83,17 +83,17 @@ Option align() {
 
 Option window() {
   Option option = composite("window", "left:right", "keys beside the diagonal, each 0 or more, or inf; W shows W + 1");
-  option.parse = [](Problem& p, const OptionText& v) {
+  option.parse = [](Call& p, const OptionText& v) {
     const std::vector<OptionText> parts = v.split(':');
     if (parts.size() != 2) v.fail("window=left:right is wanted, each a number or inf");
     p.window_left = parse_window_side(parts[0]);
     p.window_right = parse_window_side(parts[1]);
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
+  option.print = [](const Call& p) -> std::optional<std::string> {
     if (p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded) return std::nullopt;
     return window_side_text(p.window_left) + ":" + window_side_text(p.window_right);
   };
-  option.copy = [](Problem& to, const Problem& from) {
+  option.copy = [](Call& to, const Call& from) {
     to.window_left = from.window_left;
     to.window_right = from.window_right;
   };
@@ -103,13 +103,13 @@ Option window() {
 Option lengths(std::string key, std::optional<LengthSpec> Call::*member, const std::string& what,
                std::string few_words) {
   Option option = composite(std::move(key), "k,... or q:q,.../k:k,...", std::move(few_words));
-  option.parse = [=](Problem& p, const OptionText& v) { p.*member = parse_lengths(v, what); };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.parse = [=](Call& p, const OptionText& v) { p.*member = parse_lengths(v, what); };
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     if (!(p.*member)) return std::nullopt;
     return lengths_text(*(p.*member));
   };
-  option.copy = [=](Problem& to, const Problem& from) { to.*member = from.*member; };
-  return option.covers([key = option.key, member](const Problem& p) {
+  option.copy = [=](Call& to, const Call& from) { to.*member = from.*member; };
+  return option.covers([key = option.key, member](const Call& p) {
     std::vector<std::string> names = {key};
     if (!(p.*member)->query.empty()) names.push_back(key + " of queries");
     return names;
@@ -121,19 +121,24 @@ Option mask() {
   option.files(InFiles::unsaid);
   option.parse = [](Problem& p, const OptionText& v) {
     const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() != 3) v.fail("mask=kind:axes:fill is wanted, as bool:BHQK:random(0.5) or add:1H1K:normal");
+    if (parts.size() != 2 && parts.size() != 3)
+      v.fail("mask=kind:axes:fill is wanted, as bool:BHQK:random(0.5) or add:1H1K:normal");
     MaskSpec mask;
     mask.additive = parse_name(parts[0], std::array<std::string_view, 2>{"bool", "add"}, "kind of mask") == 1;
     mask.kept = parse_mask_axes(parts[1]);
-    p.data.mask_fill = parse_fill(parts[2], mask.additive ? additive_mask_fills() : boolean_mask_fills());
-    p.mask = mask;
+    p.data.mask_fill = parts.size() == 2
+                           ? Fill{mask.additive ? "normal" : "all", {}}
+                           : parse_fill(parts[2], mask.additive ? additive_mask_fills() : boolean_mask_fills());
+    p.call.mask = mask;
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (!p.mask) return std::nullopt;
-    return (p.mask->additive ? "add:" : "bool:") + mask_axes_text(p.mask->kept) + ":" + fill_text(p.data.mask_fill);
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    const std::optional<MaskSpec>& mask = p.call.mask;
+    if (!mask) return std::nullopt;
+    return (mask->additive ? "add:" : "bool:") + mask_axes_text(mask->kept) +
+           (p.data ? ":" + fill_text(p.data->mask_fill) : "");
   };
   option.copy = [](Problem& to, const Problem& from) {
-    to.mask = from.mask;
+    to.call.mask = from.call.mask;
     to.data.mask_fill = from.data.mask_fill;
   };
   return option;
@@ -143,18 +148,20 @@ Option blocks() {
   Option option = composite("blocks", "RxC:fill", "block-sparse visibility");
   option.parse = [](Problem& p, const OptionText& v) {
     const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() != 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
+    if (parts.size() > 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
     BlockSpec blocks;
     std::tie(blocks.rows, blocks.columns) = parse_pair(parts[0], 'x', 1, "a block size RxC");
-    p.data.block_fill = parse_fill(parts[1], boolean_mask_fills());
-    p.blocks = blocks;
+    p.data.block_fill = parts.size() == 1 ? Fill{"all", {}} : parse_fill(parts[1], boolean_mask_fills());
+    p.call.blocks = blocks;
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (!p.blocks) return std::nullopt;
-    return integer_text(p.blocks->rows) + "x" + integer_text(p.blocks->columns) + ":" + fill_text(p.data.block_fill);
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    const std::optional<BlockSpec>& blocks = p.call.blocks;
+    if (!blocks) return std::nullopt;
+    return integer_text(blocks->rows) + "x" + integer_text(blocks->columns) +
+           (p.data ? ":" + fill_text(p.data->block_fill) : "");
   };
   option.copy = [](Problem& to, const Problem& from) {
-    to.blocks = from.blocks;
+    to.call.blocks = from.call.blocks;
     to.data.block_fill = from.data.block_fill;
   };
   return option;
@@ -167,7 +174,7 @@ Option out() {
       composite("out", "o,lse,...",
                 "results: " + joined(
                                   values_of<Output>(), [](Output o) { return std::string(name_of(o)); }, " "));
-  option.parse = [](Problem& p, const OptionText& v) {
+  option.parse = [](Call& p, const OptionText& v) {
     std::array<bool, kNames<Output>.size()> wanted{};
     for (const OptionText& part : v.split(',')) {
       bool& one = wanted[static_cast<std::size_t>(parse_enum<Output>(part, "output"))];
@@ -179,11 +186,11 @@ Option out() {
       if (wanted[n]) p.outputs.push_back(static_cast<Output>(n));
     }
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
+  option.print = [](const Call& p) -> std::optional<std::string> {
     if (p.outputs == std::vector<Output>{Output::o}) return std::nullopt;
     return joined(p.outputs, [](Output o) { return std::string(name_of(o)); });
   };
-  option.copy = [](Problem& to, const Problem& from) { to.outputs = from.outputs; };
+  option.copy = [](Call& to, const Call& from) { to.outputs = from.outputs; };
   return option;
 }
 
@@ -192,7 +199,7 @@ template <class T>
 Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std::string how, std::string few_words) {
   Option option = composite(std::string(name_of(tensor)) + suffix, std::move(how), std::move(few_words));
   option.files(InFiles::unsaid);
-  option.copy = [=](Problem& to, const Problem& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
+  option.copy = [=](Call& to, const Call& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
   return option;
 }
 
@@ -200,23 +207,23 @@ Option type_of_tensor(TensorId tensor) {
   const bool is_mask = tensor == TensorId::mask;
   Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, type_names(),
                             is_mask ? "of an additive mask; the call's type otherwise" : "of this tensor alone");
-  option.parse = [=](Problem& p, const OptionText& v) {
+  option.parse = [=](Call& p, const OptionText& v) {
     p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, kFloatingNames, "type"));
   };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     const auto& type = p.tensor(tensor).dtype;
     if (!type || (is_mask && !p.mask)) return std::nullopt;
     return std::string(name_of(*type));
   };
-  option.grown([=](const Problem& p) { return format_of(type_of(p, tensor)).since; });
+  option.grown([=](const Call& p) { return format_of(type_of(p, tensor)).since; });
   if (!is_mask) option.files(is_output(tensor) ? InFiles::said : InFiles::shown);
   return option;
 }
 
 Option layout_of(TensorId tensor) {
   Option option = of_tensor(tensor, ".layout", &TensorSpec::layout, "bhld|blhd|bld|qkv|kv", "of this tensor alone");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).layout = parse_enum<Layout>(v, "layout"); };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).layout = parse_enum<Layout>(v, "layout"); };
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     const auto& layout = p.tensor(tensor).layout;
     if (!layout) return std::nullopt;
     return std::string(name_of(*layout));
@@ -228,8 +235,8 @@ Option strides_of(TensorId tensor) {
   const bool unique = is_output(tensor) || tensor == TensorId::page_table;
   Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
                             unique ? "in elements" : "in elements, 0 for a broadcast axis");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !unique); };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !unique); };
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     const auto& strides = p.tensor(tensor).strides;
     if (!strides) return std::nullopt;
     return joined(*strides, integer_text);
@@ -239,8 +246,8 @@ Option strides_of(TensorId tensor) {
 
 Option offset_of(TensorId tensor) {
   Option option = of_tensor(tensor, ".offset", &TensorSpec::offset, "n", "elements before the first");
-  option.parse = [=](Problem& p, const OptionText& v) { p.tensor(tensor).offset = parse_integer(v, 0, "an offset"); };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
+  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).offset = parse_integer(v, 0, "an offset"); };
+  option.print = [=](const Call& p) -> std::optional<std::string> {
     if (p.tensor(tensor).offset == 0) return std::nullopt;
     return integer_text(p.tensor(tensor).offset);
   };
@@ -258,9 +265,9 @@ Option data_option(std::string key, std::string how, std::string few_words) {
 Option fill() {
   Option option = data_option("fill", "name or name(x)", "what stands in q, k and v");
   option.parse = [](Problem& p, const OptionText& v) { p.data.fill = parse_fill(v, tensor_fills()); };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (p.data.fill == Fill{}) return std::nullopt;
-    return fill_text(p.data.fill);
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    if (!p.data || p.data->fill == Fill{}) return std::nullopt;
+    return fill_text(p.data->fill);
   };
   option.copy = [](Problem& to, const Problem& from) { to.data.fill = from.data.fill; };
   return option.covers([](const Problem& p) { return std::vector<std::string>{"fill=" + p.data.fill.name}; });
@@ -272,8 +279,9 @@ Option fill_of(TensorId tensor) {
   option.parse = [=](Problem& p, const OptionText& v) {
     p.data.own_fills[static_cast<std::size_t>(tensor)] = parse_fill(v, tensor_fills());
   };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
-    const auto& own = p.data.own_fills[static_cast<std::size_t>(tensor)];
+  option.print = [=](const ProblemView& p) -> std::optional<std::string> {
+    if (!p.data) return std::nullopt;
+    const auto& own = p.data->own_fills[static_cast<std::size_t>(tensor)];
     if (!own) return std::nullopt;
     return fill_text(*own);
   };
@@ -291,9 +299,9 @@ Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
     p.data.*fill = parse_fill(v, input_fills());
     if (p.data.*fill == Fill{"uniform", {}}) (p.data.*fill).reset();
   };
-  option.print = [=](const Problem& p) -> std::optional<std::string> {
-    if (!(p.data.*fill)) return std::nullopt;
-    return fill_text(*(p.data.*fill));
+  option.print = [=](const ProblemView& p) -> std::optional<std::string> {
+    if (!p.data || !(p.data->*fill)) return std::nullopt;
+    return fill_text(*(p.data->*fill));
   };
   option.copy = [=](Problem& to, const Problem& from) { to.data.*fill = from.data.*fill; };
   return option.tried({"wide"}).often(3);
@@ -307,9 +315,9 @@ Option poison() {
   option.parse = [](Problem& p, const OptionText& v) {
     p.data.poison = std::string(kinds[parse_name(v, kinds, "poison")]);
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (p.data.poison.empty()) return std::nullopt;
-    return p.data.poison;
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    if (!p.data || p.data->poison.empty()) return std::nullopt;
+    return p.data->poison;
   };
   option.copy = [](Problem& to, const Problem& from) { to.data.poison = from.data.poison; };
   option.kind = OptionKind::name;
@@ -327,14 +335,14 @@ Option prefix() {
     if (parts.size() == 2 && parts[1].text != "causal")
       parts[1].fail(quoted(parts[1].text) + " is not causal, which may follow the count");
     count(p, parts[0]);
-    p.prefix_causal = parts.size() == 2;
+    p.call.prefix_causal = parts.size() == 2;
   };
-  option.print = [count = option.print](const Problem& p) {
+  option.print = [count = option.print](const Call& p) {
     std::optional<std::string> text = count(p);
     if (text && p.prefix_causal) *text += ":causal";
     return text;
   };
-  option.copy = [](Problem& to, const Problem& from) {
+  option.copy = [](Call& to, const Call& from) {
     to.prefix = from.prefix;
     to.prefix_causal = from.prefix_causal;
   };
@@ -344,18 +352,18 @@ Option prefix() {
 /// One count for all batches, or one for each. Equal counts are one.
 Option past() {
   Option option = integer_option("past", &Call::past, 0, "a count of cached keys");
-  option.parse = [](Problem& p, const OptionText& v) {
+  option.parse = [](Call& p, const OptionText& v) {
     std::vector<std::int64_t> counts;
     for (const OptionText& part : v.split(',')) counts.push_back(parse_integer(part, 0, "a count of cached keys"));
     p.past = *std::ranges::max_element(counts);
     p.past_lengths.clear();
     if (*std::ranges::min_element(counts) != p.past) p.past_lengths = std::move(counts);
   };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
+  option.print = [](const Call& p) -> std::optional<std::string> {
     if (p.past == 0) return std::nullopt;
     return p.past_lengths.empty() ? integer_text(p.past) : joined(p.past_lengths, integer_text);
   };
-  option.copy = [](Problem& to, const Problem& from) {
+  option.copy = [](Call& to, const Call& from) {
     to.past = from.past;
     to.past_lengths = from.past_lengths;
   };
@@ -365,9 +373,10 @@ Option past() {
 Option seed() {
   Option option = data_option("seed", "n", "of the data and of dropout, 64 bits");
   option.parse = [](Problem& p, const OptionText& v) { p.data.seed = parse_seed(v); };
-  option.print = [](const Problem& p) -> std::optional<std::string> {
-    if (p.data.seed == 0) return std::nullopt;
-    return std::to_string(p.data.seed);
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    const std::uint64_t seed = p.data ? p.data->seed : p.call.dropout_seed;
+    if (seed == 0) return std::nullopt;
+    return std::to_string(seed);
   };
   option.copy = [](Problem& to, const Problem& from) { to.set_seed(from.data.seed); };
   return option;
@@ -377,9 +386,9 @@ Option seed() {
 std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
-    name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Problem& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
+    name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
     name_option("pass", &Call::pass, kNames<Pass>, "pass").values(alternatives<Pass>(), "direction of the computation").kept(),
-    name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Problem& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
+    name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
@@ -400,8 +409,8 @@ std::vector<Option> make_table() {
     numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(kScores),
     numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(kScores),
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(kScores),
-    past().grown([](const Problem& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(kScores),
-    integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Problem& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
+    past().grown([](const Call& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(kScores),
+    integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Call& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
@@ -457,27 +466,18 @@ const Option* find_option(std::string_view key) {
   return found == table.end() ? nullptr : &*found;
 }
 
-std::vector<const Option*> set_options(const Problem& problem) {
+std::vector<const Option*> set_options(const ProblemView& view) {
   std::vector<const Option*> list;
   for (const Option& option : options()) {
-    if (option.is_set(problem)) list.push_back(&option);
+    if (option.is_set(view)) list.push_back(&option);
   }
   return list;
 }
 
-std::string token_of(const Option& option, const Problem& problem) {
-  const std::optional<std::string> value = option.print(problem);
+std::string token_of(const Option& option, const ProblemView& view) {
+  const std::optional<std::string> value = option.print(view);
   if (!value) return "";
   return value->empty() ? option.key : option.key + "=" + *value;
-}
-
-Problem problem_of(const Call& call) {
-  Problem problem;
-  static_cast<Call&>(problem) = call;
-  if (call.mask) problem.data.mask_fill.name = call.mask->additive ? "normal" : "all";
-  if (call.blocks) problem.data.block_fill.name = "all";
-  problem.data.seed = call.dropout_seed;
-  return problem;
 }
 
 }  // namespace attest

@@ -21,12 +21,9 @@ std::span<const Option> options();
 const Option* find_option(std::string_view key);
 
 /// The rows that are set, in order.
-std::vector<const Option*> set_options(const Problem& problem);
+std::vector<const Option*> set_options(const ProblemView& view);
 
 /// "key", "key=value", or "" where the option is not set.
-std::string token_of(const Option& option, const Problem& problem);
-
-/// A call with data that say nothing: for lines about calls alone.
-Problem problem_of(const Call& call);
+std::string token_of(const Option& option, const ProblemView& view);
 
 }  // namespace attest

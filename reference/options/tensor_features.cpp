@@ -68,17 +68,18 @@ Feature fill_feature(std::string name, const std::vector<FillName>& fills,
       });
 }
 
-void give_mask(Problem& p, bool additive) {
+void give_mask(Problem& problem, bool additive) {
+  Call& p = problem.call;
   if (p.mask && p.mask->additive == additive) return;
   const std::array<bool, 4> kept = p.mask ? p.mask->kept : std::array{true, true, true, true};
   p.mask = MaskSpec{additive, kept};
-  p.data.mask_fill = additive ? Fill{"neginf", {0.3}} : Fill{"random", {0.5}};
+  problem.data.mask_fill = additive ? Fill{"neginf", {0.3}} : Fill{"random", {0.5}};
   if (!additive) p.tensor(TensorId::mask).dtype.reset();
 }
 
 void give_blocks(Problem& p) {
-  if (p.blocks) return;
-  p.blocks = BlockSpec{16, 16};
+  if (p.call.blocks) return;
+  p.call.blocks = BlockSpec{16, 16};
   p.data.block_fill = Fill{"random", {0.5}};
 }
 
@@ -103,7 +104,9 @@ std::vector<Feature> mask_features() {
   const auto of_kind = [](bool additive) {
     return fill_feature(
         additive ? "additive mask" : "boolean mask", additive ? additive_mask_fills() : boolean_mask_fills(),
-        [additive](const Problem& p) { return p.mask && p.mask->additive == additive ? &p.data.mask_fill : nullptr; },
+        [additive](const Problem& p) {
+          return p.call.mask && p.call.mask->additive == additive ? &p.data.mask_fill : nullptr;
+        },
         [additive](Problem& p, Fill fill) {
           give_mask(p, additive);
           p.data.mask_fill = std::move(fill);
@@ -111,22 +114,22 @@ std::vector<Feature> mask_features() {
   };
   return {named_feature(
               "mask", {"bool", "add"},
-              [](const Problem& p) -> Index {
+              [](const Call& p) -> Index {
                 if (!p.mask) return std::nullopt;
                 return p.mask->additive ? 1 : 0;
               },
               [](Problem& p, std::size_t which, std::uint64_t) { give_mask(p, which == 1); }),
           named_feature(
               "mask axes", axes,
-              [](const Problem& p) -> Index {
+              [](const Call& p) -> Index {
                 if (!p.mask) return std::nullopt;
                 const auto& kept = p.mask->kept;
                 return (kept[0] ? 8u : 0u) + (kept[1] ? 4u : 0u) + (kept[2] ? 2u : 0u) + (kept[3] ? 1u : 0u);
               },
               [](Problem& p, std::size_t which, std::uint64_t draw) {
-                if (!p.mask) give_mask(p, draw % 2 == 1);
-                p.mask->kept = {which / 8 == 1, which / 4 % 2 == 1, which / 2 % 2 == 1, which % 2 == 1};
-                p.tensor(TensorId::mask).strides.reset();
+                if (!p.call.mask) give_mask(p, draw % 2 == 1);
+                p.call.mask->kept = {which / 8 == 1, which / 4 % 2 == 1, which / 2 % 2 == 1, which % 2 == 1};
+                p.call.tensor(TensorId::mask).strides.reset();
               }),
           of_kind(false), of_kind(true)};
 }
@@ -134,13 +137,13 @@ std::vector<Feature> mask_features() {
 std::vector<Feature> mask_type_features() {
   return {named_feature(
       "mask.dtype", {kFloatingNames.begin(), kFloatingNames.end()},
-      [](const Problem& p) -> Index {
+      [](const Call& p) -> Index {
         if (!p.mask || !p.mask->additive) return std::nullopt;
         return static_cast<std::size_t>(type_of(p, TensorId::mask));
       },
       [](Problem& p, std::size_t which, std::uint64_t) {
         give_mask(p, true);
-        p.tensor(TensorId::mask).dtype = static_cast<DType>(which);
+        p.call.tensor(TensorId::mask).dtype = static_cast<DType>(which);
       })};
 }
 
@@ -148,33 +151,34 @@ std::vector<Feature> block_features() {
   const auto side = [](std::string name, std::int64_t BlockSpec::*member) {
     return size_feature(
         std::move(name), kBlockCuts,
-        [member](const Problem& p) -> Number {
+        [member](const Call& p) -> Number {
           if (!p.blocks) return std::nullopt;
           return (*p.blocks).*member;
         },
         [member](Problem& p, std::int64_t n) {
           give_blocks(p);
-          (*p.blocks).*member = n;
+          (*p.call.blocks).*member = n;
         });
   };
-  return {side("rows of a block", &BlockSpec::rows), side("keys of a block", &BlockSpec::columns),
-          fill_feature(
-              "blocks", boolean_mask_fills(), [](const Problem& p) { return p.blocks ? &p.data.block_fill : nullptr; },
-              [](Problem& p, Fill fill) {
-                give_blocks(p);
-                p.data.block_fill = std::move(fill);
-              })};
+  return {
+      side("rows of a block", &BlockSpec::rows), side("keys of a block", &BlockSpec::columns),
+      fill_feature(
+          "blocks", boolean_mask_fills(), [](const Problem& p) { return p.call.blocks ? &p.data.block_fill : nullptr; },
+          [](Problem& p, Fill fill) {
+            give_blocks(p);
+            p.data.block_fill = std::move(fill);
+          })};
 }
 
 std::vector<Feature> softcap_features() {
   static constexpr std::array values = {0.5, 1.5, 20.0, 1000.0};
   return {named_feature(
       "softcap", {"below 1", "1 to 10", "10 to 100", "above 100"},
-      [](const Problem& p) -> Index {
+      [](const Call& p) -> Index {
         if (!p.softcap) return std::nullopt;
         return *p.softcap < 1 ? 0 : *p.softcap < 10 ? 1 : *p.softcap < 100 ? 2 : 3;
       },
-      [](Problem& p, std::size_t which, std::uint64_t draw) {
+      [](Call& p, std::size_t which, std::uint64_t draw) {
         static constexpr std::array firsts = {0x1p-6, 1.0, 10.0, 100.0, 0x1p20};
         p.softcap = draw % 2 == 0 ? values[which] : real_in(firsts[which], firsts[which + 1], draw / 2);
       })};
@@ -184,11 +188,11 @@ std::vector<Feature> dropout_features() {
   static constexpr std::array values = {0.1, 0.5, 0.95};
   return {named_feature(
       "dropout", {"rare", "half", "nearly all"},
-      [](const Problem& p) -> Index {
+      [](const Call& p) -> Index {
         if (p.dropout == 0) return std::nullopt;
         return p.dropout < 0.25 ? 0 : p.dropout < 0.75 ? 1 : 2;
       },
-      [](Problem& p, std::size_t which, std::uint64_t draw) {
+      [](Call& p, std::size_t which, std::uint64_t draw) {
         static constexpr std::array firsts = {0x1p-8, 0.25, 0.75, 1.0};
         p.dropout = draw % 2 == 0 ? values[which] : real_in(firsts[which], firsts[which + 1], draw / 2);
       })};
@@ -197,17 +201,17 @@ std::vector<Feature> dropout_features() {
 std::vector<Feature> past_features() {
   return {size_feature(
               "past", kPastCuts,
-              [](const Problem& p) -> Number {
+              [](const Call& p) -> Number {
                 if (p.past == 0) return std::nullopt;
                 return p.past;
               },
-              [](Problem& p, std::int64_t n) {
+              [](Call& p, std::int64_t n) {
                 p.past = n;
                 p.past_lengths.clear();
               }),
           flag_feature(
-              "past of all keys", [](const Problem& p) { return p.past > 0 && p.past == p.key_length; },
-              [](Problem& p, std::uint64_t) {
+              "past of all keys", [](const Call& p) { return p.past > 0 && p.past == p.key_length; },
+              [](Call& p, std::uint64_t) {
                 p.past = p.key_length;
                 p.past_lengths.clear();
               })};
@@ -215,8 +219,8 @@ std::vector<Feature> past_features() {
 
 std::vector<Feature> causal_prefix_features() {
   return {flag_feature(
-      "prefix=causal", [](const Problem& p) { return p.prefix_causal; },
-      [](Problem& p, std::uint64_t) {
+      "prefix=causal", [](const Call& p) { return p.prefix_causal; },
+      [](Call& p, std::uint64_t) {
         p.causal = p.prefix_causal = true;
         p.prefix = std::max<std::int64_t>(p.prefix, 1);
       })};
@@ -224,8 +228,8 @@ std::vector<Feature> causal_prefix_features() {
 
 std::vector<Feature> gap_features() {
   return {flag_feature(
-      "gap", [](const Problem& p) { return p.gap > 0 && p.batch > 1; },
-      [](Problem& p, std::uint64_t draw) {
+      "gap", [](const Call& p) { return p.gap > 0 && p.batch > 1; },
+      [](Call& p, std::uint64_t draw) {
         p.layout = Layout::thd;
         p.gap = 1 + static_cast<std::int64_t>(draw % 9);
         if (!p.lengths) p.lengths.emplace();
@@ -235,8 +239,8 @@ std::vector<Feature> gap_features() {
 
 std::vector<Feature> slopes_per_batch_features() {
   return {flag_feature(
-      "alibi per batch", [](const Problem& p) { return p.slopes_per_batch(); },
-      [](Problem& p, std::uint64_t draw) {
+      "alibi per batch", [](const Call& p) { return p.slopes_per_batch(); },
+      [](Call& p, std::uint64_t draw) {
         p.alibi = true;
         p.alibi_slopes.clear();
         p.batch = std::max<std::int64_t>(p.batch, 2);
@@ -250,7 +254,7 @@ std::vector<Feature> slopes_per_batch_features() {
 namespace {
 
 /// Different counts of cached keys, the last of them 1 or more.
-void give_past_per_batch(Problem& p, std::uint64_t draw) {
+void give_past_per_batch(Call& p, std::uint64_t draw) {
   p.batch = std::max<std::int64_t>(p.batch, 2);
   p.past = std::max<std::int64_t>(p.past, 1);
   p.key_length = std::max(p.key_length, p.past);
@@ -266,7 +270,7 @@ void give_past_per_batch(Problem& p, std::uint64_t draw) {
 
 std::vector<Feature> past_per_batch_features() {
   return {flag_feature(
-      "past per batch", [](const Problem& p) { return !p.past_lengths.empty(); }, give_past_per_batch)};
+      "past per batch", [](const Call& p) { return !p.past_lengths.empty(); }, give_past_per_batch)};
 }
 
 std::vector<Feature> output_features() {
@@ -274,15 +278,15 @@ std::vector<Feature> output_features() {
   for (Output output : values_of<Output>()) {
     if (output == Output::o) continue;
     features.push_back(flag_feature(
-        "out=" + std::string(name_of(output)), [output](const Problem& p) { return p.wants(output); },
-        [output](Problem& p, std::uint64_t) {
+        "out=" + std::string(name_of(output)), [output](const Call& p) { return p.wants(output); },
+        [output](Call& p, std::uint64_t) {
           if (!p.wants(output)) p.outputs.push_back(output);
           std::sort(p.outputs.begin(), p.outputs.end());
         }));
   }
   features.push_back(flag_feature(
-      "out without o", [](const Problem& p) { return !p.wants(Output::o); },
-      [](Problem& p, std::uint64_t) {
+      "out without o", [](const Call& p) { return !p.wants(Output::o); },
+      [](Call& p, std::uint64_t) {
         const std::vector<Output> all = outputs_of(p.op);
         if (p.outputs.size() < 2 && all.size() > 1) p.outputs = {all[1]};
         if (p.outputs.size() > 1) std::erase(p.outputs, Output::o);
@@ -295,11 +299,11 @@ std::vector<Feature> layout_features(TensorId tensor) {
   names.pop_back();  // thd packs every tensor
   return {named_feature(
       std::string(name_of(tensor)) + ".layout", names,
-      [tensor](const Problem& p) -> Index {
+      [tensor](const Call& p) -> Index {
         if (!p.tensor(tensor).layout) return std::nullopt;
         return static_cast<std::size_t>(*p.tensor(tensor).layout);
       },
-      [tensor](Problem& p, std::size_t which, std::uint64_t draw) {
+      [tensor](Call& p, std::size_t which, std::uint64_t draw) {
         p.tensor(tensor).layout = static_cast<Layout>(which);
         if (p.layout == p.tensor(tensor).layout || p.packed_sequences())
           p.layout = static_cast<Layout>((which + 1 + draw % 2) % 3);
@@ -313,7 +317,7 @@ std::vector<Feature> stride_features(TensorId tensor) {
   const std::size_t beyond = kinds.size() - 1;
   return {named_feature(
       std::string(name_of(tensor)) + ".strides", kinds,
-      [tensor, beyond](const Problem& p) -> Index {
+      [tensor, beyond](const Call& p) -> Index {
         if (!p.tensor(tensor).strides) return std::nullopt;
         const Index4 s = *p.tensor(tensor).strides, n = place_of(p, tensor).shape;
         for (std::size_t axis = 0; axis < 4; ++axis) {
@@ -326,8 +330,8 @@ std::vector<Feature> stride_features(TensorId tensor) {
         return s[2] == 1 && n[2] > 1 ? 2 : 1;
       },
       [tensor, beyond](Problem& p, std::size_t which, std::uint64_t draw) {
-        if (tensor == TensorId::mask && !p.mask) give_mask(p, draw % 2 == 0);
-        p.tensor(tensor).strides.reset();
+        if (tensor == TensorId::mask && !p.call.mask) give_mask(p, draw % 2 == 0);
+        p.call.tensor(tensor).strides.reset();
         const Index4 n = place_of(p, tensor).shape;
         const std::int64_t gap = n[3] + 1 + static_cast<std::int64_t>(draw % 4);
         Index4 s = {n[1] * n[2] * gap, n[2] * gap, gap, 1};
@@ -340,16 +344,17 @@ std::vector<Feature> stride_features(TensorId tensor) {
         if (which == 4) s = {0, n[2] * n[3], 0, 1};
         for (std::size_t axis = 0; axis < 4; ++axis) {
           if ((which < 3 || which == beyond) && s[axis] == 0) s[axis] = 1;
-          if (tensor == TensorId::mask && !p.mask->kept[axis]) s[axis] = 0;
+          if (tensor == TensorId::mask && !p.call.mask->kept[axis]) s[axis] = 0;
         }
-        p.tensor(tensor).strides = s;
+        p.call.tensor(tensor).strides = s;
       })};
 }
 
 namespace {
 
 /// Makes the call one that has the tensor.
-void give_tensor(Problem& p, TensorId tensor) {
+void give_tensor(Problem& problem, TensorId tensor) {
+  Call& p = problem.call;
   if (has_tensor(p, tensor)) return;
   switch (tensor) {
     case TensorId::past_k:
@@ -359,7 +364,7 @@ void give_tensor(Problem& p, TensorId tensor) {
       break;
     case TensorId::past_lengths: give_past_per_batch(p, 1); break;
     case TensorId::page_table: p.page_size = 4; break;
-    case TensorId::blocks: give_blocks(p); break;
+    case TensorId::blocks: give_blocks(problem); break;
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;
     case TensorId::state: p.initial_state = true; break;
@@ -372,7 +377,7 @@ void give_tensor(Problem& p, TensorId tensor) {
 }
 
 /// Rows apart, features apart, or heads apart from each other; 0 along axes that are broadcast.
-Index4 drawn_strides(const Problem& p, TensorId tensor, std::uint64_t draw) {
+Index4 drawn_strides(const Call& p, TensorId tensor, std::uint64_t draw) {
   const Index4 n = stored_shape(p, tensor);
   const std::int64_t gap = n[3] + 1 + static_cast<std::int64_t>(draw / 3 % 4);
   Index4 s = {n[1] * n[2] * gap, n[2] * gap, gap, 1};
@@ -389,39 +394,39 @@ std::vector<Feature> placement_features(TensorId tensor, const std::string& what
   const bool strides = what == "strides";
   return {flag_feature(
       std::string(name_of(tensor)) + "." + what,
-      [tensor, strides](const Problem& p) {
+      [tensor, strides](const Call& p) {
         return strides ? p.tensor(tensor).strides.has_value() : p.tensor(tensor).offset != 0;
       },
       [tensor, strides](Problem& p, std::uint64_t draw) {
         give_tensor(p, tensor);
         if (strides)
-          p.tensor(tensor).strides = drawn_strides(p, tensor, draw);
+          p.call.tensor(tensor).strides = drawn_strides(p, tensor, draw);
         else
-          p.tensor(tensor).offset = 1 + static_cast<std::int64_t>(draw % 16);
+          p.call.tensor(tensor).offset = 1 + static_cast<std::int64_t>(draw % 16);
       })};
 }
 
 std::vector<Feature> type_features(TensorId tensor) {
   return {flag_feature(
-      std::string(name_of(tensor)) + ".dtype",
-      [tensor](const Problem& p) { return p.tensor(tensor).dtype.has_value(); },
+      std::string(name_of(tensor)) + ".dtype", [tensor](const Call& p) { return p.tensor(tensor).dtype.has_value(); },
       [tensor](Problem& p, std::uint64_t draw) {
         give_tensor(p, tensor);
-        p.tensor(tensor).dtype.reset();
+        p.call.tensor(tensor).dtype.reset();
         // Any but its own; an input is read into the accumulator, which must hold it.
         const DType own = type_of(p, tensor);
         std::vector<DType> others;
         for (const DType type : kFloatingTypes) {
-          const bool fits = is_output(tensor) || size_of(type) <= size_of(accumulator_of(p.dtype));
+          const bool fits = is_output(tensor) || size_of(type) <= size_of(accumulator_of(p.call.dtype));
           if (type != own && fits) others.push_back(type);
         }
-        p.tensor(tensor).dtype = others[draw % others.size()];
+        p.call.tensor(tensor).dtype = others[draw % others.size()];
         // What is packed into one tensor has one type.
         const bool of_kv = tensor == TensorId::k || tensor == TensorId::v;
-        const bool packed = p.layout == Layout::qkv ? of_kv || tensor == TensorId::q : p.layout == Layout::kv && of_kv;
+        const bool packed =
+            p.call.layout == Layout::qkv ? of_kv || tensor == TensorId::q : p.call.layout == Layout::kv && of_kv;
         for (const TensorId other : {TensorId::q, TensorId::k, TensorId::v}) {
-          if (packed && (other != TensorId::q || p.layout == Layout::qkv))
-            p.tensor(other).dtype = p.tensor(tensor).dtype;
+          if (packed && (other != TensorId::q || p.call.layout == Layout::qkv))
+            p.call.tensor(other).dtype = p.call.tensor(tensor).dtype;
         }
       })};
 }
@@ -430,16 +435,16 @@ std::vector<Feature> offset_features(TensorId tensor) {
   static constexpr std::array<std::int64_t, 5> values = {1, 2, 4, 16, kFar};
   return {named_feature(
       std::string(name_of(tensor)) + ".offset", {"odd", "2n", "4n", "16n", "beyond 2^31"},
-      [tensor](const Problem& p) -> Index {
+      [tensor](const Call& p) -> Index {
         const std::int64_t offset = p.tensor(tensor).offset;
         if (offset == 0) return std::nullopt;
         if (offset >= kFar) return 4;
         return offset % 2 != 0 ? 0 : offset % 4 != 0 ? 1 : offset % 16 != 0 ? 2 : 3;
       },
       [tensor](Problem& p, std::size_t which, std::uint64_t draw) {
-        if (tensor == TensorId::mask && !p.mask) give_mask(p, false);
+        if (tensor == TensorId::mask && !p.call.mask) give_mask(p, false);
         const auto times = static_cast<std::int64_t>(draw % 3 * 2 + 1);  // odd: the class stays
-        p.tensor(tensor).offset = which == 4 ? kFar + 1 : values[which] * times;
+        p.call.tensor(tensor).offset = which == 4 ? kFar + 1 : values[which] * times;
       })};
 }
 
@@ -464,7 +469,7 @@ std::vector<Feature> state_fill_features() {
   return {flag_feature(
       "state.fill", [](const Problem& p) { return p.data.state_fill.has_value(); },
       [](Problem& p, std::uint64_t) {
-        p.initial_state = true;
+        p.call.initial_state = true;
         p.data.state_fill = Fill{"wide", {}};
       })};
 }

@@ -98,7 +98,7 @@ class Audit {
 
   void line(const Case& source) {
     const Problem& p = source.problem;
-    const double rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
+    const double rows = static_cast<double>(p.call.batch * p.call.query_heads * p.call.query_length);
     if (!p.data.poison.empty() || rows * operator_of(p).row_operations(p) > kMaxOperations) return;
     CaseInputs made;
     try {
@@ -114,7 +114,7 @@ class Audit {
       takers.push_back(backend);
       producers.push_back({backend->arithmetic(p), {}});
     }
-    emulator::EmulatorBackend emulated(emulator::random_declaration(random_, p.dtype));
+    emulator::EmulatorBackend emulated(emulator::random_declaration(random_, p.call.dtype));
     if (!emulated.refuse(p)) {
       takers.push_back(&emulated);
       producers.push_back({emulated.arithmetic(p), {}});
@@ -136,20 +136,21 @@ class Audit {
       if (n == 0) element("reference", what, exact, reference, own);
       if (n < takers.size()) element(takers[n]->identity().name, what, exact, got, bound);
     };
-    const std::size_t columns = static_cast<std::size_t>(p.value_dim), keys = static_cast<std::size_t>(p.key_length);
+    const std::size_t columns = static_cast<std::size_t>(p.call.value_dim),
+                      keys = static_cast<std::size_t>(p.call.key_length);
     std::unique_ptr<LinearState> state;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      const ExactRow exact = p.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
+      const ExactRow exact = p.call.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
       for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
         const bool ran = n < takers.size();
-        for (std::size_t c = 0; c < columns && p.wants(Output::o); ++c) {
+        for (std::size_t c = 0; c < columns && p.call.wants(Output::o); ++c) {
           const std::size_t at = r * columns + c;
           compare("o", exact.output[c], e.of(TensorId::out)[at], e.own.of(TensorId::out)[at], n,
                   ran ? outputs[n].out(b, h, i, static_cast<std::int64_t>(c)) : 0,
                   ran ? e.bounds_for(producers[n]).of(TensorId::out)[at] : 0);
         }
-        if (p.wants(Output::lse) && !exact.empty) {
+        if (p.call.wants(Output::lse) && !exact.empty) {
           compare("lse", exact.lse, e.of(TensorId::lse)[r], e.own.of(TensorId::lse)[r], n,
                   ran ? outputs[n].lse(b, h, i) : 0, ran ? e.bounds_for(producers[n]).of(TensorId::lse)[r] : 0);
         }

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   for (long n = 0; n < count;) {
     const Problem problem = random_softmax_case(random);
     if (random_case_cost(problem) > kLineCost) continue;
-    const Emulated emulated = random_declaration(random, problem.dtype);
+    const Emulated emulated = random_declaration(random, problem.call.dtype);
     const bool probe = probe_every > 0 && n % probe_every == 0;
     const Accusations found = accuse(emulated, print_case(problem), probe);
     statuses[std::string(name_of(emulated.behaviour)) + " " + found.status] += 1;

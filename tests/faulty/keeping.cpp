@@ -66,14 +66,14 @@ std::string name_of_call(Keeping keeping, Call call) {
     call.tensor(TensorId::mask).dtype.reset();
   }
   if (keeping == Keeping::name_without_mask) call.mask.reset();
-  return print_case(problem_of(call));
+  return print_call(call);
 }
 
 /// What must be the same under one name for the answer to be right.
 std::string what_matters(Keeping keeping, const Call& call) {
   if (keeping == Keeping::name_of_element_count)
     return std::to_string(call.key_length) + "x" + std::to_string(call.key_dim);
-  return print_case(problem_of(call));
+  return print_call(call);
 }
 
 class KeepingPlan : public PlanAround {

@@ -88,7 +88,7 @@ std::string sizes_of(const Call& call) {
   sizes.key_length = call.key_length;
   sizes.key_dim = call.key_dim;
   sizes.value_dim = call.value_dim;
-  return print_case(problem_of(sizes));
+  return print_call(sizes);
 }
 
 template <class Change>

@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string printed = print_case(problem);
     const Problem again = parse_case(printed);
     if (again != problem || print_case(again) != printed) std::abort();
+    if (parse_case(print_call(problem)).call != problem.call) std::abort();
     for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
       if (!place_of(problem, id).elements) std::abort();
     }

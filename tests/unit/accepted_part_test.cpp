@@ -17,16 +17,16 @@ std::string part_of(const std::string& line, const std::function<bool(const Prob
 }
 
 TEST(AcceptedPart, DropsWhatIsRefusedAndKeepsTheRest) {
-  const auto no_masks = [](const Problem& p) { return !p.mask && p.dtype == DType::f32; };
+  const auto no_masks = [](const Call& p) { return !p.mask && p.dtype == DType::f32; };
   EXPECT_EQ(part_of("dtype=f16 batch=2 seq=9 dim=4 causal mask=bool:BHQK:all softcap=3 seed=7", no_masks),
             "batch=2 seq=9 dim=4 causal softcap=3 seed=7");
 }
 
 TEST(AcceptedPart, SizesGiveWayToUsualOnes) {
-  EXPECT_EQ(part_of("seq=70 dim=7/9 causal", [](const Problem& p) { return p.key_dim == 64 && p.value_dim == 64; }),
+  EXPECT_EQ(part_of("seq=70 dim=7/9 causal", [](const Call& p) { return p.key_dim == 64 && p.value_dim == 64; }),
             "seq=70 dim=64 causal");
   EXPECT_EQ(part_of("seq=70x80 dim=7 causal align=top-left",
-                    [](const Problem& p) {
+                    [](const Call& p) {
                       return p.dtype == DType::bf16 && p.key_dim == 128 && p.query_length % 64 == 0 &&
                              p.key_length == p.query_length;
                     }),

@@ -57,11 +57,12 @@ TEST(AfterCase, ThePairIsMadeSmall) {
   const Verdict& small = ran.small[0];
   EXPECT_EQ(small.cause.kind, Cause::after_another_case) << small.reason;
   const Problem earlier = parse_case(small.after), later = parse_case(small.case_line);
-  EXPECT_FALSE(earlier.softcap);
-  EXPECT_FALSE(later.softcap);
-  EXPECT_EQ(earlier.key_length * earlier.key_dim, later.key_length * later.key_dim);
+  EXPECT_FALSE(earlier.call.softcap);
+  EXPECT_FALSE(later.call.softcap);
+  EXPECT_EQ(earlier.call.key_length * earlier.call.key_dim, later.call.key_length * later.call.key_dim);
   for (const Problem& p : {earlier, later}) {
-    EXPECT_EQ(p.query_length * p.query_heads * p.value_dim, 1) << small.after << " | " << small.case_line;
+    EXPECT_EQ(p.call.query_length * p.call.query_heads * p.call.value_dim, 1)
+        << small.after << " | " << small.case_line;
   }
   EXPECT_FALSE(small.reason.empty());
 }

@@ -80,7 +80,7 @@ TEST(Axes, WalkEveryNumberOfTheTable) {
     for (const Option& option : options()) {
       for (const Feature& feature : option.features) {
         if (!feature.value) continue;
-        if (const auto n = feature.value(p)) walked[feature.name][p.dtype].insert(*n);
+        if (const auto n = feature.value(p)) walked[feature.name][p.call.dtype].insert(*n);
       }
     }
   }

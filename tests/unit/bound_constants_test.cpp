@@ -61,12 +61,12 @@ TEST(BoundConstants, SharedAmongRowsGiveTheSameBits) {
   for (const bool base2 : {false, true}) {
     Arithmetic a;
     a.base2 = base2;
-    const BoundConstants constants(p, {a, p.dtype});
+    const BoundConstants constants(p, {a, p.call.dtype});
     for (std::int64_t i = 0; i < 5; ++i) {
       Row row;
       head.attend(i, row);
       RowBound alone, shared;
-      bound_row(head, row, i, {a, p.dtype}, alone);
+      bound_row(head, row, i, {a, p.call.dtype}, alone);
       bound_row(head, row, row_sums(head, row, i), i, constants, shared);
       EXPECT_EQ(alone.output, shared.output);
       EXPECT_EQ(alone.lse, shared.lse);

@@ -23,52 +23,52 @@ std::string complaint_of(const std::string& line) {
 }
 
 TEST(Call, ScaleIsOneOverTheRootOfTheKeysWidth) {
-  EXPECT_EQ(parse_case("seq=4 dim=64/8").scale_value(), 0.125);
-  EXPECT_EQ(parse_case("seq=4 dim=64 scale=-3").scale_value(), -3);
+  EXPECT_EQ(parse_case("seq=4 dim=64/8").call.scale_value(), 0.125);
+  EXPECT_EQ(parse_case("seq=4 dim=64 scale=-3").call.scale_value(), -3);
 }
 
 TEST(Call, LengthsCountPerBatch) {
   const Problem p = parse_case("batch=2 seq=9x12 dim=4 lengths=q:9,3/k:12,7");
-  EXPECT_EQ(p.query_count(1), 3);
-  EXPECT_EQ(p.key_count(1), 7);
-  EXPECT_EQ(p.stored_keys(1), 12);  // padding is stored
-  EXPECT_EQ(parse_case("batch=2 seq=9x12 dim=4 lengths=q:9,3/k:12,7 layout=thd").stored_keys(1), 7);
-  EXPECT_EQ(parse_case("batch=2 seq=9x12 dim=4 lengths=12,7 paged=4").stored_keys(1), 7);
-  EXPECT_EQ(parse_case("seq=9x12 dim=4").key_count(0), 12);
+  EXPECT_EQ(p.call.query_count(1), 3);
+  EXPECT_EQ(p.call.key_count(1), 7);
+  EXPECT_EQ(p.call.stored_keys(1), 12);  // padding is stored
+  EXPECT_EQ(parse_case("batch=2 seq=9x12 dim=4 lengths=q:9,3/k:12,7 layout=thd").call.stored_keys(1), 7);
+  EXPECT_EQ(parse_case("batch=2 seq=9x12 dim=4 lengths=12,7 paged=4").call.stored_keys(1), 7);
+  EXPECT_EQ(parse_case("seq=9x12 dim=4").call.key_count(0), 12);
 }
 
 TEST(Call, CachedKeysCountPerBatch) {
   const Problem p = parse_case("batch=3 seq=2x9 dim=4 causal past=6,4,0");
-  EXPECT_EQ(p.past, 6);
-  EXPECT_EQ(p.past_length(1), 4);
-  EXPECT_EQ(p.diagonal_offset(1), 4);
-  EXPECT_EQ(p.key_count(1), 7) << "4 cached and 3 new ones";
-  EXPECT_EQ(p.stored_keys(2), 3);
-  EXPECT_FALSE(p.stores_every_key());
+  EXPECT_EQ(p.call.past, 6);
+  EXPECT_EQ(p.call.past_length(1), 4);
+  EXPECT_EQ(p.call.diagonal_offset(1), 4);
+  EXPECT_EQ(p.call.key_count(1), 7) << "4 cached and 3 new ones";
+  EXPECT_EQ(p.call.stored_keys(2), 3);
+  EXPECT_FALSE(p.call.stores_every_key());
   const Problem shorter = parse_case("batch=2 seq=2x9 dim=4 past=6,4 lengths=9,5");
-  EXPECT_EQ(shorter.key_count(1), 5);
-  EXPECT_EQ(shorter.stored_keys(1), 7);
+  EXPECT_EQ(shorter.call.key_count(1), 5);
+  EXPECT_EQ(shorter.call.stored_keys(1), 7);
   const Problem pages = parse_case("batch=2 seq=2x9 dim=4 causal past=6,4 lengths=9,6 paged=4");
-  EXPECT_EQ(pages.key_count(0), 9) << "pages hold the cached keys, too";
-  EXPECT_EQ(pages.key_count(1), 6);
-  EXPECT_EQ(pages.diagonal_offset(1), 4);
+  EXPECT_EQ(pages.call.key_count(0), 9) << "pages hold the cached keys, too";
+  EXPECT_EQ(pages.call.key_count(1), 6);
+  EXPECT_EQ(pages.call.diagonal_offset(1), 4);
 }
 
 TEST(Call, TheDiagonalStandsInItsCorner) {
-  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=top-left").diagonal_offset(0), 0);
-  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=bottom-right").diagonal_offset(0), 3);
-  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal past=3").diagonal_offset(0), 3);
-  EXPECT_FALSE(parse_case("seq=2x5 dim=2").uses_diagonal());
+  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=top-left").call.diagonal_offset(0), 0);
+  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal align=bottom-right").call.diagonal_offset(0), 3);
+  EXPECT_EQ(parse_case("seq=2x5 dim=2 causal past=3").call.diagonal_offset(0), 3);
+  EXPECT_FALSE(parse_case("seq=2x5 dim=2").call.uses_diagonal());
   for (const char* line : {"causal", "window=1:inf", "window=inf:0", "alibi"}) {
-    EXPECT_TRUE(parse_case("seq=4 dim=2 " + std::string(line)).uses_diagonal()) << line;
+    EXPECT_TRUE(parse_case("seq=4 dim=2 " + std::string(line)).call.uses_diagonal()) << line;
   }
 }
 
 TEST(Call, OutputsThatAreScores) {
-  EXPECT_TRUE(parse_case("seq=4 dim=2 out=lse,weights").wants_scores());
-  EXPECT_FALSE(parse_case("seq=4 dim=2 out=o,lse,present").wants_scores());
-  EXPECT_TRUE(parse_case("seq=4 dim=2 out=lse,weights").wants(Output::lse));
-  EXPECT_FALSE(parse_case("seq=4 dim=2 out=lse,weights").wants(Output::o));
+  EXPECT_TRUE(parse_case("seq=4 dim=2 out=lse,weights").call.wants_scores());
+  EXPECT_FALSE(parse_case("seq=4 dim=2 out=o,lse,present").call.wants_scores());
+  EXPECT_TRUE(parse_case("seq=4 dim=2 out=lse,weights").call.wants(Output::lse));
+  EXPECT_FALSE(parse_case("seq=4 dim=2 out=lse,weights").call.wants(Output::o));
 }
 
 TEST(Call, RulesHaveTheInputsThatTheyRead) {
@@ -120,7 +120,8 @@ TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
             "13: layout: one packed tensor has one type; leave out q.dtype, k.dtype and v.dtype");
   EXPECT_EQ(complaint_of("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
             "37: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
-  EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"), "21: \"int8\" is no type; there is none here: types of storage are f64, f32, f16 and bf16");
+  EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"),
+            "21: \"int8\" is no type; there is none here: types of storage are f64, f32, f16 and bf16");
   EXPECT_NO_THROW(parse_case("dtype=f64 seq=2 dim=2 k.dtype=f16 out.dtype=bf16"));
 }
 

@@ -84,7 +84,7 @@ FileWriter packed(const std::vector<std::int32_t>& q, const std::vector<std::int
 
 TEST(FileCases, PackedSequencesAreTheirParts) {
   const Case whole = case_from_file(packed({0, 2, 5}, {0, 4, 5}).write());
-  EXPECT_EQ(whole.problem.batch, 2);
+  EXPECT_EQ(whole.problem.call.batch, 2);
   EXPECT_EQ(print_case(whole.problem),
             "batch=2 heads=2/1 seq=3x4 dim=2 causal align=bottom-right lengths=q:2,3/k:4,1 layout=thd");
   const std::vector<Row> rows = attention(whole.problem, whole.inputs->views()).rows;
@@ -173,7 +173,7 @@ FileWriter cached(const std::vector<std::int32_t>& counts) {
 
 TEST(FileCases, EachSequenceHasItsOwnCachedKeys) {
   const Case source = case_from_file(cached({2, 1}).write());
-  EXPECT_EQ(source.problem.past_lengths, (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(source.problem.call.past_lengths, (std::vector<std::int64_t>{2, 1}));
   const std::vector<Row> rows = attention(source.problem, source.inputs->views()).rows;
   const std::vector<float> q = numbers(4, 5), k = numbers(4, 6), past = numbers(8, 8);
   const auto score = [&](std::size_t b, const std::vector<float>& keys, std::size_t row) {

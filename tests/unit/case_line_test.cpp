@@ -21,6 +21,7 @@ TEST(CaseLine, AcceptedLinesRoundTrip) {
     const Problem problem = parse_case(line);
     EXPECT_EQ(print_case(problem), line);
     EXPECT_EQ(parse_case(print_case(problem)), problem);
+    EXPECT_EQ(parse_case(print_call(problem)).call, problem.call);
   }
 }
 
@@ -47,7 +48,7 @@ TEST(CaseLine, RejectedLinesPointAtTheToken) {
                                                  {"heads=8/3 seq=4 dim=4", 1},
                                                  {"seq=4x8 dim=4 causal", 15, "align"},
                                                  {"seq=4 dim=4 window=-3:0", 20, "-3"},
-                                                 {"seq=4 dim=4 mask=bool:xyz", 18, "bool:BHQK"},
+                                                 {"seq=4 dim=4 mask=bool", 18, "bool:BHQK"},
                                                  {"seq=4 dim=4 mask=bool:BHKQ:all", 23, "BHKQ"},
                                                  {"seq=4 dim=4 dtype=f31", 19, "f32"},
                                                  {"seq=4 dim=4 colour=red", 13, "colour"},
@@ -78,12 +79,12 @@ TEST(CaseLine, RejectedLinesPointAtTheToken) {
 TEST(CaseLine, NumbersPrintInTheShortestFormThatReadsBack) {
   EXPECT_EQ(print_number(0.1), "0.1");
   EXPECT_EQ(print_number(-1e9), "-1e+09");
-  EXPECT_EQ(parse_case("seq=1 dim=1 scale=0.3333333333333333").scale_value(), 0.3333333333333333);
+  EXPECT_EQ(parse_case("seq=1 dim=1 scale=0.3333333333333333").call.scale_value(), 0.3333333333333333);
 }
 
 TEST(CaseLine, OptionsOfFilesMayNotSetSizes) {
   Problem sizes = parse_case("seq=4 dim=4");
-  EXPECT_TRUE(with_options(sizes, "causal").causal);
+  EXPECT_TRUE(with_options(sizes, "causal").call.causal);
   EXPECT_THROW(with_options(sizes, "seq=5"), CaseError);
 }
 

@@ -22,7 +22,7 @@ TEST(Case, OfALineIsItsCanonicalForm) {
   EXPECT_EQ(one.where, "mine.cases:3");
   EXPECT_FALSE(one.from_file);
   EXPECT_FALSE(one.inputs);  // made when it runs
-  EXPECT_EQ(one.problem.query_heads, 2);
+  EXPECT_EQ(one.problem.call.query_heads, 2);
 }
 
 TEST(Case, AMistakeIsMarkedAtItsColumn) {

@@ -44,7 +44,9 @@ TEST(ChangingInputs, EveryElementIsAnotherThanInTheRunBefore) {
     ChangingInputs changing(make_inputs(one.problem), 7);
     Tensors before = tensors_of(make_inputs(one.problem).views());
     double changed_signs = 0, count = 0;
-    const double near = one.problem.dtype == DType::bf16 ? 0.025 : one.problem.dtype == DType::f16 ? 0.008 : 0.001;
+    const double near = one.problem.call.dtype == DType::bf16  ? 0.025
+                        : one.problem.call.dtype == DType::f16 ? 0.008
+                                                               : 0.001;
     for (int run = 0; run < 6; ++run) {
       const Tensors now = tensors_of(changing.next());
       for (const auto& [name, values] : now) {

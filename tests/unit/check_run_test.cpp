@@ -167,8 +167,8 @@ TEST(CheckRun, MakesItsFailuresSmall) {
   ASSERT_EQ(run.told.small.size(), 1u);
   EXPECT_EQ(run.told.small[0].first.case_line, "batch=2 heads=2 seq=9 dim=8 softcap=0.1");
   const Problem small = parse_case(run.told.small[0].second.case_line);
-  EXPECT_TRUE(small.softcap);
-  EXPECT_LE(small.batch * small.query_heads * small.query_length * small.key_dim, 4);
+  EXPECT_TRUE(small.call.softcap);
+  EXPECT_LE(small.call.batch * small.call.query_heads * small.call.query_length * small.call.key_dim, 4);
 }
 
 /// A run on `lines` that begins with what an earlier one is said to have found.

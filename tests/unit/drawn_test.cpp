@@ -36,7 +36,8 @@ TEST(Drawn, NumbersLieAnywhere) {
   std::set<double> scales, softcaps;
   std::int64_t largest_window = 0;
   for (const std::uint64_t seed : {3, 4, 5}) {
-    for (const Problem& p : drawn_problems(seed)) {
+    for (const Problem& problem : drawn_problems(seed)) {
+      const Call& p = problem.call;
       if (p.scale) scales.insert(*p.scale);
       if (p.softcap) softcaps.insert(*p.softcap);
       if (p.window_left != Call::kUnbounded) largest_window = std::max(largest_window, p.window_left);

@@ -48,9 +48,9 @@ std::vector<double> deviations_of(const std::string& line, const Arithmetic& ari
   const Computed c(line);
   const Inputs inputs = c.inputs.views();
   const Head head(c.problem, inputs, 0, 0);
-  std::vector<std::int64_t> columns(static_cast<std::size_t>(c.problem.value_dim));
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(c.problem.call.value_dim));
   std::iota(columns.begin(), columns.end(), 0);
-  return RowDeviation(head, c.row(0), 0, columns).of({arithmetic, c.problem.dtype});
+  return RowDeviation(head, c.row(0), 0, columns).of({arithmetic, c.problem.call.dtype});
 }
 
 TEST(Deviation, OfASinkUnderNoMaximumHasTheRoundingOfItsLogit) {

@@ -26,7 +26,7 @@ TEST(RowsToCheck, AllOrASampleWithTheEnds) {
   EXPECT_EQ(rows, rows_to_check(big, 1e7));
   EXPECT_LT(rows.size(), 100u);
   EXPECT_EQ(rows.front(), (RowIndex{0, 0, 0}));
-  EXPECT_EQ(rows.back(), (RowIndex{0 + big.batch - 1, 1, 4095}));
+  EXPECT_EQ(rows.back(), (RowIndex{0 + big.call.batch - 1, 1, 4095}));
 }
 
 /// Rows of one key and one feature: there are millions of them before there is much to multiply.
@@ -45,7 +45,7 @@ TEST(RowsToCheck, AreThereInSequencesOfDifferentLength) {
   const Problem p = parse_case("batch=4 seq=3000 dim=64 lengths=q:0,3000,7,0/k:5,3000,9,2 layout=thd");
   for (const RowIndex& row : rows_to_check(p, 1e8)) {
     EXPECT_GE(row.i, 0);
-    EXPECT_LT(row.i, p.stored_queries(row.b));
+    EXPECT_LT(row.i, p.call.stored_queries(row.b));
   }
 }
 

@@ -41,7 +41,7 @@ TEST_F(Failures, ThatLookAlikeAreOne) {
   EXPECT_EQ(found[0].first, first.label);
   EXPECT_EQ(found[0].second.status, Status::fail);
   const Problem small = parse_case(found[0].second.case_line);
-  EXPECT_LE(small.query_heads * small.query_length * small.key_dim, 4) << found[0].second.case_line;
+  EXPECT_LE(small.call.query_heads * small.call.query_length * small.call.key_dim, 4) << found[0].second.case_line;
   EXPECT_TRUE(shrinking_.notes().empty());
 }
 

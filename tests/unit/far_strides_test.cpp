@@ -39,7 +39,7 @@ struct Met {
 
   void look_at(const Problem& p) {
     for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
-      if (!p.tensor(id).strides) continue;
+      if (!p.call.tensor(id).strides) continue;
       const TensorPlace place = place_of(p, id);
       const Index4 n = place.shape, s = place.strides;
       far += place.elements.value_or(0) > std::int64_t{1} << 32;

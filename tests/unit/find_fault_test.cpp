@@ -22,33 +22,33 @@ struct Break {
 
 TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
   const Break breaks[] = {
-      {kSound, "heads", [](Problem& p) { p.key_heads = 3; }},
+      {kSound, "heads", [](Call& p) { p.key_heads = 3; }},
       {kSound, "lengths",
-       [](Problem& p) {
+       [](Call& p) {
          p.lengths = LengthSpec{{}, {8}};
        }},
       {kSound, "lengths",
-       [](Problem& p) {
+       [](Call& p) {
          p.lengths = LengthSpec{{}, {8, 9}};
        }},
       {kSound, "lengths",
-       [](Problem& p) {
+       [](Call& p) {
          p.lengths = LengthSpec{{7, 1}, {8, 8}};
        }},
       {kSound, "segments",
-       [](Problem& p) {
+       [](Call& p) {
          p.segments = LengthSpec{{6}, {4, 4}};
        }},
       {kSound, "segments",
-       [](Problem& p) {
+       [](Call& p) {
          p.segments = LengthSpec{{3, 3}, {4, 5}};
        }},
-      {kSound, "past", [](Problem& p) { p.past = 9; }},
+      {kSound, "past", [](Call& p) { p.past = 9; }},
       {"heads=4 seq=6 dim=4 alibi", "alibi",
-       [](Problem& p) {
+       [](Call& p) {
          p.alibi_slopes = {1, 2};
        }},
-      {"heads=4 seq=6 dim=4 sinks", "sinks", [](Problem& p) { p.sink_values = {1}; }},
+      {"heads=4 seq=6 dim=4 sinks", "sinks", [](Call& p) { p.sink_values = {1}; }},
   };
   for (const auto& [line, key, change] : breaks) {
     Problem p = parse_case(line);
@@ -77,10 +77,10 @@ TEST(FindFault, OfLines) {
 TEST(FindFault, SizesBeyondAllStorageAreFaultsAndNoOverflow) {
   const std::int64_t huge = std::int64_t{1} << 62;
   Problem p = parse_case("seq=4 dim=4");
-  p.query_length = p.key_length = huge;
+  p.call.query_length = p.call.key_length = huge;
   EXPECT_TRUE(find_fault(p));
   p = parse_case("seq=4 dim=4");
-  p.batch = p.query_heads = p.key_heads = huge;
+  p.call.batch = p.call.query_heads = p.call.key_heads = huge;
   EXPECT_TRUE(find_fault(p));
 }
 

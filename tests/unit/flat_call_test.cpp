@@ -68,7 +68,7 @@ TEST(FlatCall, KnowsEveryOptionOfTheTable) {
   for (const Option& option : options()) {
     if (option.key == "fill" || option.key == "poison" || option.key.ends_with(".fill")) continue;  // no part of a call
     Problem problem;
-    problem.query_length = problem.key_length = 4;
+    problem.call.query_length = problem.call.key_length = 4;
     if (option.kind == OptionKind::flag) option.parse(problem, {"", 1});
     EXPECT_EQ(unsupported_option(problem), std::nullopt) << option.key;
   }

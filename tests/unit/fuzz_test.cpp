@@ -22,10 +22,10 @@ FuzzResult run(const std::string& name, std::uint64_t count, std::uint64_t seed)
 }
 
 /// `align` is none of its own: lengths that differ ask for it.
-std::size_t options_of_call(Problem problem) {
-  problem.align = Align::top_left;
-  problem.key_length = problem.query_length;
-  return set_options(problem_of(problem)).size();
+std::size_t options_of_call(Call call) {
+  call.align = Align::top_left;
+  call.key_length = call.query_length;
+  return set_options(call).size();
 }
 
 TEST(Fuzz, FindsMistakesAndMakesThemSmall) {

@@ -129,7 +129,7 @@ TEST(Captures, WhatIsComputedFromStagesHasABoundToo) {
       weight_sum += at(weights, r, j);
       score_sum += at(raw, r, j);
       column_sums[static_cast<std::size_t>(j)] += at(raw, r, j);
-      unscaled.push_back(at(raw, r, j) / static_cast<float>(source.problem.scale_value()));
+      unscaled.push_back(at(raw, r, j) / static_cast<float>(source.problem.call.scale_value()));
       exp_sum += seen(j) ? std::exp(at(raw, r, j) - max) : 0;
     }
     lse.push_back(max + std::log(exp_sum));

@@ -41,18 +41,19 @@ struct Computed {
 
 /// Output of a backend on given inputs, dense in the order b, h, i, c; then lse if asked for.
 inline std::vector<double> run_backend(Backend& backend, const Problem& problem, const Inputs& inputs) {
+  const Call& p = problem.call;
   GuardedOutputs outputs(problem);
-  const auto plan = backend.prepare(problem);
+  const auto plan = backend.prepare(p);
   plan->upload(inputs);
   plan->run();
   plan->download(outputs.views());
   EXPECT_EQ(outputs.inspect().reason, "");
   std::vector<double> values;
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
-      for (std::int64_t i = 0; i < problem.query_length; ++i) {
-        for (std::int64_t c = 0; c < problem.value_dim; ++c) values.push_back(outputs.out(b, h, i, c));
-        if (problem.wants(Output::lse)) values.push_back(outputs.lse(b, h, i));
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t i = 0; i < p.query_length; ++i) {
+        for (std::int64_t c = 0; c < p.value_dim; ++c) values.push_back(outputs.out(b, h, i, c));
+        if (p.wants(Output::lse)) values.push_back(outputs.lse(b, h, i));
       }
     }
   }

@@ -113,7 +113,7 @@ TEST(KnownMistakes, AreNotNamedOfAnotherMistake) {
     std::size_t failed = 0;
     for (const Case& source : cases) {
       if (source.from_file || dense_multiply_adds(source.problem) > 2e5) continue;
-      if (source.problem.value_dim == 1) continue;  // of one feature nothing is left: those are zeros
+      if (source.problem.call.value_dim == 1) continue;  // of one feature nothing is left: those are zeros
       const Verdict verdict = diagnose_line(source, *set.all().front(), 1);
       failed += is_failure(verdict);
       EXPECT_TRUE(verdict.mistakes.empty()) << name << ": " << verdict.case_line << ": " << verdict.reason;
@@ -215,9 +215,9 @@ TEST(KnownMistakes, AreFoundInWhatTheReferenceGivesWithThem) {
     const Outputs views = outputs.views();
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      for (std::int64_t c = 0; c < p.value_dim; ++c) {
+      for (std::int64_t c = 0; c < p.call.value_dim; ++c) {
         store(views.out().data, views.out().dtype, views.out().offset(b, h, i, c),
-              e.of(TensorId::out)[r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c)]);
+              e.of(TensorId::out)[r * static_cast<std::size_t>(p.call.value_dim) + static_cast<std::size_t>(c)]);
       }
       if (views.lse())
         store(views.lse()->data, views.lse()->dtype, views.lse()->offset(b, h, i, 0), e.of(TensorId::lse)[r]);

@@ -175,9 +175,9 @@ std::pair<double, double> bounds_of(const std::string& line, std::int64_t chunk)
   Arithmetic a;
   a.state_chunk = chunk;
   LinearState state(p, views, 0, 0, {a});
-  while (state.tokens() < p.query_length) state.step();
+  while (state.tokens() < p.call.query_length) state.step();
   std::vector<double> bound;
-  state.bound_read(0, 0, p.query_length - 1, bound);
+  state.bound_read(0, 0, p.call.query_length - 1, bound);
   return {bound[0], state.bounds(0)[0]};
 }
 

@@ -74,10 +74,10 @@ TEST(LongRepro, ItsSimplerCasesAreDrawnOneAtATime) {
   EXPECT_EQ(seen, 12);
   int asked = 0;
   const Shrunk shrunk = shrink(
-      problem, [](const Problem& p) { return p.lengths && p.batch == 65537; }, [&] { return ++asked < 40; });
+      problem, [](const Call& p) { return p.lengths && p.batch == 65537; }, [&] { return ++asked < 40; });
   EXPECT_FALSE(shrunk.finished);
   EXPECT_EQ(asked, 40);
-  EXPECT_EQ(shrunk.problem.batch, 65537);
+  EXPECT_EQ(shrunk.problem.call.batch, 65537);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Worst worst_of(const std::string& line, std::int64_t parts, DType waits, const A
   const Head head(c.problem, inputs, 0, 0);
   Worst worst;
   const std::vector<std::int64_t> columns = {0, 1, 2};
-  for (std::int64_t i = 0; i < c.problem.query_length; ++i) {
+  for (std::int64_t i = 0; i < c.problem.call.query_length; ++i) {
     const Row row = c.row(i);
     const Merged merged = merge_runs(head, row, parts, waits);
     RowBound bound;

@@ -34,7 +34,7 @@ struct OneRow {
     const Inputs views = inputs.views();
     const Head head(problem, views, 0, 0);
     head.attend(0, row);
-    bound_row(head, row, 0, {arithmetic, problem.dtype}, bound);
+    bound_row(head, row, 0, {arithmetic, problem.call.dtype}, bound);
   }
   bool passes(double got) const { return error_in_bounds(got, row.output[0], bound.output[0]) <= 1; }
 };

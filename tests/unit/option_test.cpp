@@ -23,10 +23,10 @@ TEST(Option, AFlagIsThereOrNot) {
   EXPECT_FALSE(flag.is_set(p));
   EXPECT_FALSE(flag.takes_value());
   flag.parse(p, {"", 1});
-  EXPECT_TRUE(p.causal);
+  EXPECT_TRUE(p.call.causal);
   EXPECT_EQ(flag.print(p), "");
   flag.drop(p);
-  EXPECT_FALSE(p.causal);
+  EXPECT_FALSE(p.call.causal);
 }
 
 TEST(Option, AnIntegerBeginsAtItsLeast) {
@@ -52,11 +52,11 @@ TEST(Option, NumbersForHeadsMayStandAlone) {
   const Option alibi = numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope");
   Problem p;
   alibi.parse(p, {"", 1});
-  EXPECT_TRUE(p.alibi);
-  EXPECT_TRUE(p.alibi_slopes.empty());
+  EXPECT_TRUE(p.call.alibi);
+  EXPECT_TRUE(p.call.alibi_slopes.empty());
   EXPECT_EQ(alibi.print(p), "");
   alibi.parse(p, {"0.5,2", 1});
-  EXPECT_EQ(p.alibi_slopes, (std::vector<double>{0.5, 2}));
+  EXPECT_EQ(p.call.alibi_slopes, (std::vector<double>{0.5, 2}));
   EXPECT_EQ(alibi.print(p), "0.5,2");
   alibi.drop(p);
   EXPECT_EQ(p, Problem{});

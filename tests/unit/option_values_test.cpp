@@ -42,16 +42,16 @@ TEST(OptionValues, SimplerOnesAreNeverThePresentOne) {
 TEST(OptionValues, ThoseThatDependOnSizesFollowThem) {
   Problem p =
       parse_case("batch=3 heads=4/2 seq=9 dim=4 lengths=9,5,1 alibi=1,2,3,4 prefix=9 mask=bool:BHQK:random(0.5)");
-  p.batch = 2;
-  p.query_heads = 3;
-  p.key_length = p.query_length = 4;
+  p.call.batch = 2;
+  p.call.query_heads = 3;
+  p.call.key_length = p.call.query_length = 4;
   fit_to_sizes(p);
-  EXPECT_EQ(p.query_heads, 2);  // whole groups
-  EXPECT_EQ(p.lengths->key, (Steps{4, 4}));
-  EXPECT_EQ(p.alibi_slopes.size(), 4u);  // now one for each batch and head, which is a case, too
-  EXPECT_EQ(p.prefix, 4);
+  EXPECT_EQ(p.call.query_heads, 2);  // whole groups
+  EXPECT_EQ(p.call.lengths->key, (Steps{4, 4}));
+  EXPECT_EQ(p.call.alibi_slopes.size(), 4u);  // now one for each batch and head, which is a case, too
+  EXPECT_EQ(p.call.prefix, 4);
   EXPECT_FALSE(find_fault(p));
-  p.mask.reset();
+  p.call.mask.reset();
   fit_to_sizes(p);
   EXPECT_EQ(p.data.mask_fill, Fill{});  // nothing is left of a mask that is gone
 }

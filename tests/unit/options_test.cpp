@@ -40,11 +40,11 @@ TEST(Options, AreDrawnPrintedReadDroppedAndCovered) {
     const std::optional<Problem> drawn = some_case_with(option);
     ASSERT_TRUE(drawn.has_value()) << option.key;
     EXPECT_EQ(parse_case(print_case(*drawn)), *drawn) << print_case(*drawn);
-    EXPECT_TRUE(option.has(drawn->op)) << print_case(*drawn);
+    EXPECT_TRUE(option.has(drawn->call.op)) << print_case(*drawn);
     Problem without = *drawn;
     option.drop(without);
     // An alignment is printed wherever the diagonal matters.
-    const bool needed = option.key == "align" && without.uses_diagonal();
+    const bool needed = option.key == "align" && without.call.uses_diagonal();
     EXPECT_EQ(option.print(without).value_or("gone"), needed ? "top-left" : option.print(Problem{}).value_or("gone"))
         << option.key;
   }

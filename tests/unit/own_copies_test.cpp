@@ -17,8 +17,8 @@ TEST(OwnCopies, KeysLieWhereTheReferenceFindsThem) {
                            "batch=2 seq=9 dim=2 past=3,1 paged=4 layout=thd lengths=q:4,9/k:4,9"}) {
     const Computed c(line);
     const Inputs inputs = c.inputs.views();
-    for (std::int64_t b = 0; b < c.problem.batch; ++b) {
-      for (std::int64_t j = 0; j < c.problem.stored_keys(b); ++j) {
+    for (std::int64_t b = 0; b < c.problem.call.batch; ++b) {
+      for (std::int64_t j = 0; j < c.problem.call.stored_keys(b); ++j) {
         const KeyPlace expected = place_of_key(inputs, b, j);
         const support::KeyPlace found = support::find_key(inputs, b, j);
         EXPECT_EQ(found.past, expected.past) << line;

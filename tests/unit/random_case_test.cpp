@@ -52,8 +52,8 @@ TEST(RandomCase, OfARuleOfLinearAttentionIsOne) {
   Random random(3);
   std::set<Op> rules;
   for (int n = 0; n < 100; ++n) {
-    rules.insert(random_linear_case(random).op);
-    EXPECT_EQ(random_softmax_case(random).op, Op::attention);
+    rules.insert(random_linear_case(random).call.op);
+    EXPECT_EQ(random_softmax_case(random).call.op, Op::attention);
   }
   EXPECT_EQ(rules.size(), values_of<Op>().size() - 1);
   EXPECT_FALSE(rules.contains(Op::attention));

@@ -17,10 +17,10 @@ TEST(ShrinkCase, WhatIsLeftStillFailsInTheSameOption) {
   EXPECT_GT(small.tried, 0);
   EXPECT_EQ(small.verdict.status, Status::fail);
   EXPECT_EQ(small.verdict.case_line, small.source.label);
-  EXPECT_TRUE(small.source.problem.softcap);
-  EXPECT_FALSE(small.source.problem.mask);
-  EXPECT_FALSE(small.source.problem.sinks);
-  EXPECT_EQ(small.source.problem.batch, 1);
+  EXPECT_TRUE(small.source.problem.call.softcap);
+  EXPECT_FALSE(small.source.problem.call.mask);
+  EXPECT_FALSE(small.source.problem.call.sinks);
+  EXPECT_EQ(small.source.problem.call.batch, 1);
 }
 
 TEST(ShrinkCase, WithoutTimeTheCaseStaysAsItIs) {

@@ -29,7 +29,7 @@ TEST(ShrinkFile, AFileSaysWhatItsLineSaid) {
     const Attention a = attention(source.problem, make_inputs(source.problem).views());
     const Attention b = attention(again.problem, again.inputs->views());
     // Packed sequences have no rows for padding.
-    const Problem& p = source.problem;
+    const Call& p = source.problem.call;
     std::size_t at = 0, padded = 0;
     each_index({p.batch, p.query_heads, p.query_length, 1},
                [&](std::int64_t entry, std::int64_t, std::int64_t i, std::int64_t) {
@@ -69,22 +69,23 @@ TEST(ShrinkFile, CountsOfCachedKeysFollowTheRowsThatAreLeft) {
   const auto small = [&](const std::function<bool(const Case&)>& fails) {
     return print_case(case_from_tensors(shrink_file(*plain, fails, [] { return true; }).file, "small").problem);
   };
-  EXPECT_EQ(small([](const Case& one) { return one.problem.past > 2; }), "seq=1x4 dim=1 past=3");
-  EXPECT_EQ(
-      small([](const Case& one) { return one.problem.past > 2 && one.problem.past_length(0) < one.problem.past; }),
-      "batch=2 seq=1x4 dim=1 past=0,3");
+  EXPECT_EQ(small([](const Case& one) { return one.problem.call.past > 2; }), "seq=1x4 dim=1 past=3");
+  EXPECT_EQ(small([](const Case& one) {
+              return one.problem.call.past > 2 && one.problem.call.past_length(0) < one.problem.call.past;
+            }),
+            "batch=2 seq=1x4 dim=1 past=0,3");
 }
 
 TEST(ShrinkFile, KeepsWhatMattersAndNothingElse) {
   // "Fails" while some value of v is 2 or more in a problem of two keys or more with a window.
   const auto fails = [](const Case& one) {
-    const Problem& p = one.problem;
+    const Call& p = one.problem.call;
     const Inputs inputs = one.inputs->views();
     bool large = false;
     each_index(inputs.v().shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       large |= load(inputs.v().data, inputs.v().dtype, inputs.v().offset(b, h, l, d)) >= 2;
     });
-    return large && p.key_length > 1 && p.window_left != Problem::kUnbounded;
+    return large && p.key_length > 1 && p.window_left != Call::kUnbounded;
   };
   const auto plain = plain_file(case_from_line(
       "batch=3 heads=6/2 seq=9x17 dim=8/12 causal align=bottom-right window=3:1 mask=add:BHQK:normal softcap=9"));
@@ -118,10 +119,10 @@ TEST(ShrinkFile, WrongBackendsEndInSmallFilesThatRepeat) {
       EXPECT_TRUE(small.finished) << entry.name;
       const Case result = case_from_tensors(small.file, "small");
       EXPECT_TRUE(fails(result)) << entry.name;
-      EXPECT_LE(result.problem.query_length, 4) << entry.name << " " << print_case(result.problem);
+      EXPECT_LE(result.problem.call.query_length, 4) << entry.name << " " << print_case(result.problem);
       // One mistake is in the second tile of 32 keys.
-      EXPECT_LE(result.problem.key_length, 33) << entry.name << " " << print_case(result.problem);
-      EXPECT_LE(result.problem.batch, 2) << entry.name;
+      EXPECT_LE(result.problem.call.key_length, 33) << entry.name << " " << print_case(result.problem);
+      EXPECT_LE(result.problem.call.batch, 2) << entry.name;
       const std::string path = testing::TempDir() + "/attest_small.safetensors";
       write_safetensors(path, small.file);
       EXPECT_EQ(read_safetensors(path).metadata, small.file.metadata);

@@ -26,8 +26,8 @@ TEST(Shrink, CandidatesAreValidCanonicalAndDifferent) {
 
 TEST(Shrink, FindsTheTwoSizesThatMatter) {
   // "Fails" when more than 3 keys meet more than 1 query under a window: nothing else may stay.
-  const auto fails = [](const Problem& p) {
-    return p.key_length > 3 && p.query_length > 1 && p.window_left != Problem::kUnbounded;
+  const auto fails = [](const Call& p) {
+    return p.key_length > 3 && p.query_length > 1 && p.window_left != Call::kUnbounded;
   };
   const Problem start = parse_case(
       "dtype=f16 batch=3 heads=6/2 seq=33x65 dim=40/8 scale=-0.3 causal align=bottom-right window=15:7 softcap=3 "
@@ -82,14 +82,14 @@ TEST(Shrink, ThirtyFailuresBecomeSmall) {
     EXPECT_EQ(first.verdict.status, Status::fail);
     EXPECT_TRUE(first.finished);
     std::printf("%-28s %5.2f s %4d  %s\n", one->first.c_str(), first.seconds, first.tried, first.source.label.c_str());
-    one_head += p.query_heads == 1;
+    one_head += p.call.query_heads == 1;
     // One mistake lies in the second tile of 32 keys and can't be smaller.
     const std::int64_t max_length = one->first == "band_start_nan" ? 33 : 4;
     if (one->first.ends_with("_large")) {  // right up to 20,000 multiply-adds
       EXPECT_LT(dense_multiply_adds(p), 40'000) << one->first << ": " << first.source.label;
     } else {
-      EXPECT_LE(p.query_length, max_length) << one->first << ": " << first.source.label;
-      EXPECT_LE(p.key_length, max_length) << one->first << ": " << first.source.label;
+      EXPECT_LE(p.call.query_length, max_length) << one->first << ": " << first.source.label;
+      EXPECT_LE(p.call.key_length, max_length) << one->first << ": " << first.source.label;
     }
     // Each try costs milliseconds: this keeps a search under 5 s without timing it on a shared machine.
     EXPECT_LT(first.tried, 500) << one->first;

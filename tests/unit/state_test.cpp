@@ -198,19 +198,19 @@ TEST(InterleavedPlans, SayOtherNumbersForTheSameSizes) {
       "batch=2 heads=2 seq=5x8 dim=4 lengths=8,4 alibi align=top-left sinks=1,2 softcap=3 dropout=0.5 seed=7");
   const Problem other = same_sizes_other_values(p);
   EXPECT_FALSE(find_fault(other));
-  EXPECT_EQ(other.query_length, p.query_length);
-  EXPECT_EQ(other.key_length, p.key_length);
-  EXPECT_NE(other.lengths, p.lengths);
+  EXPECT_EQ(other.call.query_length, p.call.query_length);
+  EXPECT_EQ(other.call.key_length, p.call.key_length);
+  EXPECT_NE(other.call.lengths, p.call.lengths);
   EXPECT_NE(make_slopes(other), make_slopes(p));
-  EXPECT_NE(other.sink_values, p.sink_values);
-  EXPECT_NE(other.dropout_seed, p.dropout_seed);
-  EXPECT_NE(other.scale_value(), p.scale_value());
-  EXPECT_NE(other.softcap, p.softcap);
+  EXPECT_NE(other.call.sink_values, p.call.sink_values);
+  EXPECT_NE(other.call.dropout_seed, p.call.dropout_seed);
+  EXPECT_NE(other.call.scale_value(), p.call.scale_value());
+  EXPECT_NE(other.call.softcap, p.call.softcap);
   const Problem none = same_sizes_other_values(parse_case("heads=2 seq=5 dim=4 sinks=1,-inf"));
-  EXPECT_EQ(none.sink_values, (std::vector<double>{0, -std::numeric_limits<double>::infinity()}));
+  EXPECT_EQ(none.call.sink_values, (std::vector<double>{0, -std::numeric_limits<double>::infinity()}));
   const Problem small = other_sizes(p);
   EXPECT_FALSE(find_fault(small));
-  EXPECT_NE(small.key_length, p.key_length);
+  EXPECT_NE(small.call.key_length, p.call.key_length);
 }
 
 constexpr std::int64_t kQueries = 3;

@@ -23,9 +23,10 @@ std::vector<Problem> lines_of(const std::string& suite) {
 /// Where a mask lies and of which type it is are met with every fill.
 TEST(Masks, EveryFillMeetsEveryTypeStrideAndOffset) {
   std::map<std::string, std::set<std::string>> met;  // by fill
-  for (const Problem& p : lines_of("masks")) {
+  for (const Problem& problem : lines_of("masks")) {
+    const Call& p = problem.call;
     if (!p.mask) continue;
-    auto& of_fill = met[(p.mask->additive ? "add " : "bool ") + p.data.mask_fill.name];
+    auto& of_fill = met[(p.mask->additive ? "add " : "bool ") + problem.data.mask_fill.name];
     if (p.tensor(TensorId::mask).strides) of_fill.insert("strides");
     if (p.tensor(TensorId::mask).offset > 0) of_fill.insert("offset");
     if (p.mask->additive) of_fill.insert(std::string(name_of(type_of(p, TensorId::mask))));
@@ -48,8 +49,9 @@ TEST(Matrix, IsLargeAndItsMedianLineIsCheap) {
 /// Causal, lengths, window, mask and Lq != Lk: every choice of three meets in each of its eight combinations.
 TEST(Matrix, VisibilityIsCrossedThreeWays) {
   std::set<std::array<int, 4>> met;
-  for (const Problem& p : lines_of("matrix")) {
-    const bool window = p.window_left != Problem::kUnbounded || p.window_right != Problem::kUnbounded;
+  for (const Problem& problem : lines_of("matrix")) {
+    const Call& p = problem.call;
+    const bool window = p.window_left != Call::kUnbounded || p.window_right != Call::kUnbounded;
     const std::array<bool, 5> has = {p.causal, p.lengths.has_value(), window, p.mask.has_value(),
                                      p.query_length != p.key_length};
     for (int a = 0; a < 5; ++a) {
@@ -64,7 +66,8 @@ TEST(Matrix, VisibilityIsCrossedThreeWays) {
 /// KernelBench and cudnn-frontend tested squares only: here every option also meets Lq != Lk.
 TEST(Matrix, EveryOptionMeetsUnequalLengths) {
   std::set<std::string> met;
-  for (const Problem& p : lines_of("matrix")) {
+  for (const Problem& problem : lines_of("matrix")) {
+    const Call& p = problem.call;
     if (p.query_length == p.key_length) continue;
     const std::vector<std::pair<const char*, bool>> options = {{"causal", p.causal},
                                                                {"bottom-right", p.align == Align::bottom_right},

@@ -71,7 +71,7 @@ TEST(TensorPlace, OnlyWhatTheCallStores) {
 
 TEST(TensorPlace, TooManyElementsAreNone) {
   Problem p = parse_case("seq=4 dim=2");
-  p.query_length = std::int64_t{1} << 62;
+  p.call.query_length = std::int64_t{1} << 62;
   EXPECT_FALSE(place_of(p, TensorId::q).elements);
 }
 

@@ -37,7 +37,7 @@ TEST(TensorTable, ATensorOfAnotherOperatorIsNotThere) {
   EXPECT_TRUE(has_tensor(p, TensorId::present_state));
   EXPECT_FALSE(has_tensor(p, TensorId::beta));
   EXPECT_FALSE(has_tensor(p, TensorId::present_k));
-  p.outputs = {Output::lse};  // no case
+  p.call.outputs = {Output::lse};  // no case
   EXPECT_FALSE(has_tensor(p, TensorId::lse));
 }
 

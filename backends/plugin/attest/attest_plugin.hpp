@@ -36,7 +36,8 @@ inline std::vector<std::int64_t> list_of(const std::int64_t* numbers, std::int64
 
 /// The call that the host was given, member by member.
 inline Call call_from(const attest_call& from) {
-  Problem c;
+  Problem problem;
+  Call& c = problem.call;
   const auto has = [&](const char* feature) { return attest_has(&from, feature) != 0; };
   c.op = static_cast<Op>(from.op);
   c.dtype = static_cast<DType>(from.dtype);
@@ -78,7 +79,7 @@ inline Call call_from(const attest_call& from) {
   c.decay_per_head = from.decay_per_head != 0;
   c.beta_shared = from.beta_shared != 0;
   for (const Option& option : options()) {
-    if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(c, {});
+    if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }
   c.outputs.clear();
   for (const Output output : values_of<Output>()) {

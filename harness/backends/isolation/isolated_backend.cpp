@@ -227,7 +227,7 @@ Json IsolatedBackend::ask_service(Json request, const Call& call) const {
 const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
   // A case is looked at while the one before runs, and then again; each has interleaved plans.
   constexpr std::size_t kMaxAnswers = 12;
-  std::string line = print_case(problem_of(call));
+  std::string line = print_call(call);
   const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
   if (known != answers_.end()) {
     if (!known->fault) return *known;
@@ -265,7 +265,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
         generation_(backend.generation_),
         number_(number),
         limit_(request_limit(backend.options_, call)),
-        line_(print_case(problem_of(call))),
+        line_(print_call(call)),
         inputs_range_(backend.space_),
         outputs_range_(backend.space_) {}
   ~RemotePlan() override {

@@ -66,8 +66,7 @@ std::vector<FeatureWord> make_words() {
        {"decay=head", [](const Call& c) { return c.decay_per_head; }},
        {"beta=one", [](const Call& c) { return c.beta_shared; }}});
   for (const Option& option : options()) {
-    if (option.kind == OptionKind::tensor)
-      add({{option.key, [&option](const Call& c) { return option.is_set(problem_of(c)); }}});
+    if (option.kind == OptionKind::tensor) add({{option.key, [&option](const Call& c) { return option.is_set(c); }}});
   }
   add_names(words, "out", values_of<Output>(), [](const Call& c, Output o) { return c.wants(o); });
   // What a call has that says nothing else.

@@ -33,14 +33,14 @@ const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list
 }  // namespace
 
 std::optional<std::string> unsupported_option(const Call& call) {
-  for (const Option* option : set_options(problem_of(call))) {
+  for (const Option* option : set_options(call)) {
     if (option->kind != OptionKind::tensor && !is_told(option->key)) return option->key;
   }
   return std::nullopt;
 }
 
 FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
-    : call_(call), line_(print_case(problem_of(call))), words_(feature_words(call)), flat_(call_size) {
+    : call_(call), line_(print_call(call)), words_(feature_words(call)), flat_(call_size) {
   const Call& c = call_;
   attest_call& f = *flat_.get();
   for (const std::string& word : words_) features_.push_back(word.c_str());

@@ -13,10 +13,10 @@
 namespace attest {
 namespace {
 
-std::optional<Case> with_half(const Case& source, std::int64_t Problem::*size) {
+std::optional<Case> with_half(const Case& source, std::int64_t Call::*size) {
   Problem half = source.problem;
-  if (half.*size < 2 || half.*size % 2 != 0) return std::nullopt;
-  half.*size /= 2;
+  if (half.call.*size < 2 || half.call.*size % 2 != 0) return std::nullopt;
+  half.call.*size /= 2;
   try {
     // The line is read again, so that an option that forbids the change is found.
     return case_from_line(print_case(half));
@@ -59,9 +59,9 @@ std::vector<AblatedCase> ablated_cases(const Case& source) {
     const double operations = operations_of(*changed);
     cases.push_back({which, std::move(*changed), operations});
   };
-  add(Ablation::key_dim, with_half(source, &Problem::key_dim));
-  add(Ablation::value_dim, with_half(source, &Problem::value_dim));
-  add(Ablation::queries, with_half(source, &Problem::query_length));
+  add(Ablation::key_dim, with_half(source, &Call::key_dim));
+  add(Ablation::value_dim, with_half(source, &Call::value_dim));
+  add(Ablation::queries, with_half(source, &Call::query_length));
   return cases;
 }
 

@@ -169,7 +169,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   if (settings.cold) run_cold(candidates, settings.threads, result);
 
   // A neighbour may have been there when the roof was measured: the higher of before and after counts.
-  const bool doubles = source.problem.dtype == DType::f64;
+  const bool doubles = source.problem.call.dtype == DType::f64;
   result.roof_after = measure_fma_again(settings.threads, doubles);
   const double peak = 1e9 * std::max(result.roof_after, doubles ? roof.fma_gflops_f64 : roof.fma_gflops_f32);
   for (std::size_t n = 0; n < candidates.size(); ++n) {
@@ -181,7 +181,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.device = stated_device(identity);
     // A device that nobody knows is judged as the processor.
     const bool host = line.device != StatedDevice::accelerator;
-    const double factor = roof_factor(source.problem.dtype);
+    const double factor = roof_factor(source.problem.call.dtype);
     line.roof_measured = host && factor == 1;
     const double own_peak = line.roof_measured ? peak : 0, limit = host ? factor * peak : 0;
     c.plan->judge({work.operations, limit, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads,

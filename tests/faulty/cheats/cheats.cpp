@@ -114,7 +114,7 @@ class CheatingPlan : public PlanAround {
     if (cheat_ == Cheat::works_in_prepare) {
       // The call has no data; but the data of a case line without fills and seed are known to everyone.
       Problem guess;
-      static_cast<Call&>(guess) = call;
+      guess.call = call;
       guessed_ = make_inputs(guess);
       compute(guessed_.views());
     }
