@@ -72,7 +72,7 @@ put reference/call/call.h '  present_k,' '  received,'
 edit reference/call/call.h 's/"present_k", "present_v"/"received", &/; s/biased, present };/biased, present, received };/; s/"biased", "present");/"biased", "present", "received");/'
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
-edit reference/options/options.cpp 's/    out()\.tried({/    out().grown([](const Problem\& p) { return p.wants(Output::received) ? 5 : 1; }).tried({"o,received", /'
+edit reference/options/options.cpp 's/    out()\.tried({/    out().grown([](const Call\& p) { return p.wants(Output::received) ? 5 : 1; }).tried({"o,received", /'
 edit reference/softmax/softmax_operator.cpp 's/^    WholeResult present;/    if (result == TensorId::received) return received(p, inputs, producers);\n&/'
 put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  WholeResult received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers) const {
     Call weighed = p;
