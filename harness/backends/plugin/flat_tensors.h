@@ -1,4 +1,4 @@
-// What a call reads and writes as plug-ins are given it: structs of attest_plugin.h around views.
+// What a call reads and writes as plug-ins are given it: views in structs of backends/plugin/attest/attest_plugin.h.
 #pragma once
 
 #include <array>

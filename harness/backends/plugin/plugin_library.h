@@ -1,4 +1,4 @@
-// A plug-in in this process: a shared library with backends behind the interface of attest_plugin.h.
+// A plug-in in this process: a library with backends behind the interface of backends/plugin/attest/attest_plugin.h.
 #pragma once
 
 #include <memory>
