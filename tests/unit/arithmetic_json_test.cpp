@@ -36,15 +36,15 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
   const auto& [accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale, division, key_block,
                lazy_threshold, normalised_before_storage, stored_scores, score_stores, sum_of_stored, flush_to_zero,
                state_chunk, parts, stored_parts, fused_log2e, no_maximum, weights_from_lse] = rounding;
-  EXPECT_TRUE(
-      accumulator != usual.accumulator && stored_weights != usual.stored_weights && exp_ulps != usual.exp_ulps &&
-      log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps && base2 != usual.base2 && scale != usual.scale &&
-      division != usual.division && key_block != usual.key_block && lazy_threshold != usual.lazy_threshold &&
-      normalised_before_storage != usual.normalised_before_storage && stored_scores != usual.stored_scores &&
-      score_stores != usual.score_stores && sum_of_stored != usual.sum_of_stored &&
-      flush_to_zero != usual.flush_to_zero && state_chunk != usual.state_chunk && parts != usual.parts &&
-      stored_parts != usual.stored_parts && fused_log2e != usual.fused_log2e && no_maximum != usual.no_maximum &&
-      weights_from_lse != usual.weights_from_lse);
+  EXPECT_TRUE(accumulator != usual.accumulator && stored_weights != usual.stored_weights &&
+              exp_ulps != usual.exp_ulps && log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps &&
+              base2 != usual.base2 && scale != usual.scale && division != usual.division &&
+              key_block != usual.key_block && lazy_threshold != usual.lazy_threshold &&
+              normalised_before_storage != usual.normalised_before_storage && stored_scores != usual.stored_scores &&
+              score_stores != usual.score_stores && sum_of_stored != usual.sum_of_stored &&
+              flush_to_zero != usual.flush_to_zero && state_chunk != usual.state_chunk && parts != usual.parts &&
+              stored_parts != usual.stored_parts && fused_log2e != usual.fused_log2e &&
+              no_maximum != usual.no_maximum && weights_from_lse != usual.weights_from_lse);
   const Json message = sent;
   EXPECT_EQ(message.at("division"), "opencl_division");
   EXPECT_EQ(Json::parse(message.dump()).get<Arithmetic>(), sent);
