@@ -1,0 +1,187 @@
+// Gradients of softmax attention: against differences of the forward reference over every kind of call, and in closed
+// form where one is known.
+#include "reference/softmax/gradient.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/cases/fill.h"
+#include "reference/softmax/key_place.h"
+#include "tests/unit/helpers.h"
+
+namespace attest {
+namespace {
+
+/// A call's inputs and a loss: the sum of do * o and dlse * lse.
+struct Loss {
+  Problem problem;
+  CaseInputs inputs;
+  std::vector<double> of_out, of_lse;
+
+  explicit Loss(const std::string& line) : problem(parse_case("dtype=f64 " + line)), inputs(make_inputs(problem)) {
+    const auto number = [&](std::uint64_t n) { return 2 * hash_uniform(hash_words(17, 1, n)) - 1; };
+    const Call& p = problem.call;
+    for (std::int64_t n = 0; n < p.batch * p.query_heads * p.query_length * p.value_dim; ++n)
+      of_out.push_back(number(static_cast<std::uint64_t>(n)));
+    for (std::int64_t n = 0; n < p.batch * p.query_heads * p.query_length; ++n)
+      of_lse.push_back(number(static_cast<std::uint64_t>(n) + 100000));
+  }
+
+  ConstTensor out() const {
+    const Call& p = problem.call;
+    return {of_out.data(), DType::f64, {p.batch, p.query_heads, p.query_length, p.value_dim}, strides(p.value_dim)};
+  }
+  ConstTensor lse() const {
+    const Call& p = problem.call;
+    return {of_lse.data(), DType::f64, {p.batch, p.query_heads, p.query_length, 1}, strides(1)};
+  }
+
+  double value() const {
+    const Inputs views = inputs.views();
+    double sum = 0;
+    for (std::int64_t b = 0; b < problem.call.batch; ++b) {
+      for (std::int64_t h = 0; h < problem.call.query_heads; ++h) {
+        const Head head(problem, views, b, h);
+        Row row;
+        for (std::int64_t i = 0; i < problem.call.stored_queries(b); ++i) {
+          head.attend(i, row);
+          const std::int64_t at = (b * problem.call.query_heads + h) * problem.call.query_length + i;
+          for (std::int64_t c = 0; c < problem.call.value_dim; ++c)
+            sum += row.output[static_cast<std::size_t>(c)] *
+                   of_out[static_cast<std::size_t>(at * problem.call.value_dim + c)];
+          if (std::isfinite(row.lse)) sum += row.lse * of_lse[static_cast<std::size_t>(at)];
+        }
+      }
+    }
+    return sum;
+  }
+
+  /// By one element of an input, from values on both of its sides.
+  double difference(TensorId id, const Index4& at) {
+    constexpr double kStep = 0x1p-16;
+    TensorStorage& storage = inputs.at(id);
+    const auto element = storage.place().element(at[0], at[1], at[2], at[3]);
+    const double was = load(storage.memory().data(), DType::f64, element);
+    storage.set(at[0], at[1], at[2], at[3], was + kStep);
+    const double above = value();
+    storage.set(at[0], at[1], at[2], at[3], was - kStep);
+    const double below = value();
+    storage.set(at[0], at[1], at[2], at[3], was);
+    return (above - below) / (2 * kStep);
+  }
+
+ private:
+  Index4 strides(std::int64_t columns) const {
+    const Call& p = problem.call;
+    return {p.query_heads * p.query_length * columns, p.query_length * columns, columns, 1};
+  }
+};
+
+Gradients gradients_of(const Loss& loss) {
+  const ConstTensor lse = loss.lse();
+  return gradients(loss.problem, loss.inputs.views(), loss.out(), &lse);
+}
+
+double largest(const std::vector<double>& list) {
+  double most = 0;
+  for (const double value : list) most = std::max(most, std::fabs(value));
+  return most;
+}
+
+TEST(Gradient, IsTheLimitOfDifferences) {
+  for (const char* line :
+       {"seq=3x5 dim=2/3 seed=1", "heads=4/2 batch=2 seq=4 dim=2 causal seed=2",
+        "heads=2 seq=4x6 dim=3 causal align=bottom-right softcap=1.5 scale=-0.8 seed=3",
+        "heads=2 seq=3x4 dim=2 mask=add:1HQ1:normal alibi align=bottom-right seed=4",
+        "heads=2 seq=3x4 dim=2 mask=add:11QK:neginf(0.4) sinks seed=5",
+        "batch=2 seq=3x4 dim=2 dropout=0.4 sinks seed=6", "seq=5 dim=2 window=1:1 prefix=1 segments=2,3 seed=7",
+        "seq=4x6 dim=2 blocks=2x3:random(0.5) seed=8", "batch=2 heads=2 seq=2x5 dim=2 past=3,1 causal seed=9",
+        "batch=2 seq=2x7 dim=2 paged=3 lengths=q:2,1/k:7,4 seed=10",
+        "batch=3 heads=2/1 seq=3x4 dim=2 lengths=q:3,0,2/k:4,1,0 layout=thd seed=11"}) {
+    Loss loss(line);
+    const Call& p = loss.problem.call;
+    const Gradients g = gradients_of(loss);
+    const double allowed = 1e-8 * (1 + largest(g.q) + largest(g.k) + largest(g.v));
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
+          for (std::int64_t d = 0; d < p.key_dim; ++d) {
+            const std::int64_t at = ((b * p.query_heads + h) * p.query_length + i) * p.key_dim + d;
+            EXPECT_NEAR(g.q[static_cast<std::size_t>(at)], loss.difference(TensorId::q, {b, h, i, d}), allowed) << line;
+          }
+        }
+      }
+      for (std::int64_t h = 0; h < p.key_heads; ++h) {
+        for (std::int64_t j = 0; j < p.stored_keys(b); ++j) {
+          const KeyPlace place = place_of_key(loss.inputs.views(), b, j);
+          const std::int64_t row = (b * p.key_heads + h) * p.key_length + j;
+          const Index4 at = {place.batch, h, place.row, 0};
+          const double dk = loss.difference(place.past ? TensorId::past_k : TensorId::k, at);
+          const double dv = loss.difference(place.past ? TensorId::past_v : TensorId::v, at);
+          EXPECT_NEAR(g.k[static_cast<std::size_t>(row * p.key_dim)], dk, allowed) << line << " key " << j;
+          EXPECT_NEAR(g.v[static_cast<std::size_t>(row * p.value_dim)], dv, allowed) << line << " key " << j;
+        }
+      }
+    }
+    std::size_t n = 0;
+    each_index(g.mask.empty() ? Index4{} : loss.inputs.at(TensorId::mask).shape(),
+               [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+                 const Index4 at = {b, h, i, j};
+                 const TensorStorage& mask = loss.inputs.at(TensorId::mask);
+                 const double held = load(mask.memory().data(), DType::f64, mask.place().element(b, h, i, j));
+                 if (std::isfinite(held))
+                   EXPECT_NEAR(g.mask[n], loss.difference(TensorId::mask, at), allowed) << line;
+                 else
+                   EXPECT_EQ(g.mask[n], 0) << "a key that is hidden";
+                 ++n;
+               });
+    for (std::size_t h = 0; h < g.sinks.size(); ++h)
+      EXPECT_NEAR(g.sinks[h], loss.difference(TensorId::sinks, {0, static_cast<std::int64_t>(h), 0, 0}), allowed)
+          << line;
+  }
+}
+
+TEST(Gradient, OfOneKeyIsTheLossAlone) {
+  // A single weight is 1 whatever the score: nothing flows to q and k but through lse.
+  const Loss loss("seq=3x1 dim=2");
+  const Gradients g = gradients(loss.problem, loss.inputs.views(), loss.out(), nullptr);
+  for (const double value : g.q) EXPECT_EQ(value, 0);
+  for (const double value : g.k) EXPECT_EQ(value, 0);
+  for (std::size_t c = 0; c < 2; ++c)
+    EXPECT_DOUBLE_EQ(g.v[c], loss.of_out[c] + loss.of_out[2 + c] + loss.of_out[4 + c]);
+}
+
+TEST(Gradient, OfScoresAddsUpToLseAlone) {
+  // A shift that is common to a row's scores changes its lse alone: the sum of dS over the keys is dlse.
+  const Loss loss("heads=2 seq=4x7 dim=3 softcap=2 causal align=bottom-right");
+  const Inputs views = loss.inputs.views();
+  for (std::int64_t h = 0; h < 2; ++h) {
+    const Head head(loss.problem, views, 0, h);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      Row row;
+      head.attend(i, row);
+      RowLoss of_row{{0.5, -1, 2}, 0.75};
+      RowGradient g;
+      differentiate(head, row, of_row, g);
+      double sum = 0;
+      for (const double value : g.scores) sum += value;
+      EXPECT_NEAR(sum, 0.75, 1e-14);
+    }
+  }
+}
+
+TEST(Gradient, NothingHiddenReachesIt) {
+  Loss loss("batch=2 seq=3x4 dim=2 lengths=q:2,0/k:3,0 poison=hidden:kv");
+  for (std::int64_t i : {2, 3, 4, 5}) {  // rows that see nothing, NaN in their do and dlse
+    loss.of_out[static_cast<std::size_t>(2 * i)] = kNaN;
+    loss.of_lse[static_cast<std::size_t>(i)] = kNaN;
+  }
+  const Gradients g = gradients_of(loss);
+  for (const auto* list : {&g.q, &g.k, &g.v}) {
+    for (const double value : *list) EXPECT_TRUE(std::isfinite(value));
+  }
+  for (std::size_t n = 2 * 3; n < 2 * 8; ++n) EXPECT_EQ(g.k[n], 0) << "a key that nobody sees";
+}
+
+}  // namespace
+}  // namespace attest
