@@ -202,7 +202,7 @@ bool scaled_by(MistakenCall& c, double scale) {
 
 bool causal_by(MistakenCall& c, std::int64_t keys) {
   Problem& p = c.problem;
-  if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
+  if (!p.causal || p.window_right <= 0) return false;
   p.causal = false;
   p.window_right = std::min(p.window_right, keys);
   return true;
