@@ -19,9 +19,10 @@ std::uint64_t mix(std::uint64_t x) {
 
 /// Irwin-Hall: the sum of twelve 16-bit uniforms less six has mean 0 and variance 1, and is exact.
 double normal_from(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  const std::uint64_t mixed = mix(seed);
   std::int64_t sum = 0;
   for (std::uint64_t word = 0; word < 3; ++word) {
-    const std::uint64_t bits = hash_words(seed, stream * 4 + word, index);
+    const std::uint64_t bits = mix(mix(mixed ^ (stream * 4 + word)) ^ index);  // hash_words(), its first step once
     for (int shift = 0; shift < 64; shift += 16) sum += static_cast<std::int64_t>((bits >> shift) & 0xffff);
   }
   return (static_cast<double>(sum) + 6.0 - 6.0 * 65536.0) / 65536.0;

@@ -208,7 +208,7 @@ bool drop_trait(MistakenCall& c, OperatorTrait trait) {
 
 bool causal_by(MistakenCall& c, std::int64_t keys) {
   Call& p = c.call;
-  if (!p.causal || (p.window_right != Call::kUnbounded && p.window_right <= 0)) return false;
+  if (!p.causal || p.window_right <= 0) return false;
   p.causal = false;
   p.window_right = std::min(p.window_right, keys);
   return true;

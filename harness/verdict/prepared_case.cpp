@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -218,6 +219,7 @@ Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, const Stand
 
 void PreparedCase::diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const {
   if (!diagnoses_ || !verdict.worst || !is_of_numbers(verdict.cause)) return;
+  if (std::isnan(verdict.worst->got)) return;  // every mistake that lets a NaN in gives the same
   MistakeFinder own;
   MistakeFinder& finder = finder_of_ ? finder_of_(verdict.backend) : own;
   verdict.mistakes =

@@ -152,6 +152,17 @@ TEST(KnownMistakes, AreFoundAgainAndAgain) {
   }
 }
 
+/// A hidden NaN that is multiplied by 0 looks like any mistake that shows its key.
+TEST(KnownMistakes, AreNotFoundInNaNs) {
+  const BackendSet set(faulty::faulty_backends(), {"hidden_nan_leaks"}, {1, ""});
+  const Case source = case_from_line("seq=4x9 dim=4 causal align=top-left poison=hidden:kv");
+  PreparedCase prepared(source, {set.all().front()}, 1);
+  prepared.diagnose_failures();
+  const Verdict verdict = prepared.check(*set.all().front());
+  EXPECT_EQ(verdict.cause.kind, Cause::not_finite) << verdict.reason;
+  EXPECT_TRUE(verdict.mistakes.empty()) << verdict.reason;
+}
+
 /// Results of mistakes that no faulty backend makes, as the reference gives them.
 TEST(KnownMistakes, AreFoundInWhatTheReferenceGivesWithThem) {
   const std::pair<std::string, const char*> list[] = {

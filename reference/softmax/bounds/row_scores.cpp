@@ -8,8 +8,10 @@ namespace attest {
 ScoreErrors RowScores::of(std::size_t j) const {
   ScoreErrors errors;
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-  const double lost = c_.eta * (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j)));
-  double error = c_.of_product * row_.abs_products[j] + c_.larger_scale * lost;
+  const double sizes = 1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j));
+  double error = c_.of_product * row_.abs_products[j];
+  // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
+  if (!(error > hides_loss_ * sizes)) error += c_.larger_scale * (c_.eta * sizes);
   errors.raw = stored(error, std::fabs(row_.raw[j]));
   if (c_.softcap) {
     const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);

@@ -25,7 +25,8 @@ class RowScores {
         i_(i),
         c_(c),
         additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
-        alibi_(head.inputs().slopes()) {}
+        alibi_(head.inputs().slopes()),
+        hides_loss_(c.larger_scale * (c.eta * 0x1p60)) {}
 
   ScoreErrors of(std::size_t j) const;
 
@@ -38,6 +39,7 @@ class RowScores {
   std::int64_t i_;
   const BoundConstants& c_;
   bool additive_, alibi_;
+  double hides_loss_;  ///< an error that is larger by this factor is rounded to itself when a loss is added
 };
 
 }  // namespace attest
