@@ -12,7 +12,7 @@ namespace {
 
 TEST(ArithmeticRules, EachRuleIsNamed) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-  const std::vector<std::pair<Arithmetic, std::string>> rules = {
+  const std::vector<std::pair<Rounding, std::string>> rules = {
       {{}, "sound"},
       {{.accumulator = DType::bf16}, "accumulator must be f32 or f64"},
       {{.exp_ulps = kNaN}, "exp_ulps is nan: it must be finite and not negative"},
@@ -30,7 +30,7 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
       {{.no_maximum = true}, "sound"},
       {{.key_block = 16, .no_maximum = true},
        "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged"}};
-  for (const auto& [arithmetic, fault] : rules) EXPECT_EQ(fault_of(arithmetic).value_or("sound"), fault);
+  for (const auto& [rounding, fault] : rules) EXPECT_EQ(fault_of(Arithmetic{rounding, {}}).value_or("sound"), fault);
 }
 
 }  // namespace
