@@ -187,7 +187,7 @@ TEST(PartBound, SaysNothingWhereItCannot) {
 
 /// What the parts were off before they were sent is in the bound, in proportion to their weights.
 TEST(PartBound, InheritsErrors) {
-  const Arithmetic f64{.accumulator = DType::f64};
+  const Arithmetic f64{Rounding{.accumulator = DType::f64}, {}};
   std::vector<PartOfRow> parts = {{{1}, 0, {1e-3}, 0}, {{1}, -std::log(3.0), {0}, 0}};
   const MergedRow merged = merge_parts(parts);
   const double out = bound_merge(parts, merged, f64, DType::f64, DType::f64).out[0];
