@@ -155,7 +155,7 @@ std::vector<Output> outputs_of(Op op) {
     if (row.result && has_trait(op, row.of)) list.push_back(*row.result);
   }
   std::ranges::sort(list);
-  list.erase(std::ranges::unique(list).begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 

@@ -177,7 +177,7 @@ class Audit {
     for (auto& [name, list] : ratios_) {
       if (list.empty()) continue;
       std::sort(list.begin(), list.end());
-      const auto at = [&](double q) {
+      const auto at = [&list = list](double q) {
         return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
       };
       std::printf("%-12s %10zu %10.3g %10.3g %10.3g %10.3g\n", name.c_str(), list.size(), at(0), at(0.01), at(0.5),

@@ -14,7 +14,8 @@ add_format() {
 check_format() {
   local how lines=("dtype=m16 seq=5x7 dim=4 out=o,lse" "heads=2/1 seq=5 dim=4 causal k.dtype=m16 out.dtype=bf16"
     "dtype=m16 seq=5 dim=4 out.dtype=f32 mask=add:BHQK:normal" "dtype=m16 seq=3 dim=2 fill=huge")
-  "$attest" list options | grep -q '^dtype=.*|bf16|m16 ' || fail "list does not have the format"
+  "$attest" list options >"$work/options"
+  grep -q '^dtype=.*|bf16|m16 ' "$work/options" || fail "list does not have the format"
   for how in "" --isolate; do
     "$attest" check --backend example $how "${lines[@]}" --json "$work/format.jsonl" >"$work/log" || { cat "$work/log" >&2; fail "the format, check $how"; }
   done

@@ -99,7 +99,7 @@ put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& 
       }
     }
     for (std::size_t n = 0; n < producers.size(); ++n) {
-      const Storing storing(producers[n].arithmetic, producers[n].stored);
+      const Storing storing(producers[n].arithmetic, producers[n].type_of(p, TensorId::received));
       const double terms = 2 * static_cast<double>(p.heads_per_group() * p.query_length) * unit_roundoff(producers[n].arithmetic.accumulator);
       for (std::size_t at = 0; at < count; ++at) {
         const double sum = sums.values[at], error = sums.bounds[n][at];
@@ -127,7 +127,7 @@ put backends/example/example.cpp '/// Keys and values of one head as dense rows'
   }
 '
 put backends/example/example.cpp 'std::vector<char> seen_;' '  std::vector<Real> received_;'
-edit backends/plugin/attest_plugin.h 's/"out=present",/"out=present", "out=received",/'
+edit backends/plugin/attest/attest_plugin.h 's/"out=present",/"out=present", "out=received",/'
 touched "a result"
 
 # An operator with one result: o_i = scale / Lk * sum over j of <q_i, k_j> v_j.
@@ -143,7 +143,7 @@ put backends/example/example.cpp 'if (problem.has_state()) {' '    if (problem.o
       return std::make_unique<example::AveragePlan<float>>(problem);
     }'
 put backends/example/example.cpp '#include "backends/example/linear.h"' '#include "backends/example/average.h"'
-edit backends/plugin/attest_plugin.h 's/"op=gated_delta",/"op=gated_delta", "op=average",/'
+edit backends/plugin/attest/attest_plugin.h 's/"op=gated_delta",/"op=gated_delta", "op=average",/'
 touched "an operator"
 add_format 5
 touched "a format"

@@ -44,7 +44,7 @@ plugin_small its attest_plugin has 24 bytes where 112 or more are expected
 call_small its attest_call has 80 bytes where 352 or more are expected
 no_backend it has no backend
 null_backend its backend 1 is NULL
-backend_small its backend 1 has 64 bytes, and attest_plugin says 128
+backend_small its backend 1 has 64 bytes, and attest_plugin says 136
 no_name its backend 1 has no name
 bad_name its backend 1 is called "../x\x1b[2J": a name is [a-z][a-z0-9_]*, 64 characters at most
 called_reference a backend may not be called "reference"

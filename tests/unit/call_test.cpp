@@ -119,7 +119,7 @@ TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
   EXPECT_EQ(complaint_of("seq=2 dim=2 layout=kv v.dtype=f16"),
             "13: layout: one packed tensor has one type; leave out q.dtype, k.dtype and v.dtype");
   EXPECT_EQ(complaint_of("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
-            "37: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
+            "36: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
   EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"),
             "21: \"int8\" is no type; there is none here: types of storage are f64, f32, f16 and bf16");
   EXPECT_NO_THROW(parse_case("dtype=f64 seq=2 dim=2 k.dtype=f16 out.dtype=bf16"));

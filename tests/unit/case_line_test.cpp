@@ -108,7 +108,7 @@ TEST(Problem, OptionsThatCannotBeCombinedAreNamed) {
       {"seq=4 dim=4 softcap=-1", "above 0"},
       {"seq=4 dim=4 dropout=1", "[0, 1)"}};
   for (const auto& [line, part] : lines) {
-    const std::string told = complaint<CaseError>([&] { parse_case(line); });
+    const std::string told = complaint<CaseError>([&line = line] { parse_case(line); });
     EXPECT_NE(told.find(part), std::string::npos) << line << ": " << told;
   }
 }

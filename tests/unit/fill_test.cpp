@@ -113,7 +113,7 @@ constexpr Pin kTensorPins[] = {
 TEST(Fill, EveryFillInEveryTypeKeepsItsBits) {
   for (const auto& [fill, bits] : kTensorPins) {
     CaseInputs inputs;
-    EXPECT_EQ(pin_of_types([&](const std::string& type) {
+    EXPECT_EQ(pin_of_types([&, &fill = fill](const std::string& type) {
                 inputs =
                     make_inputs(parse_case("batch=2 heads=4/2 seq=5x7 dim=6/3 seed=7 dtype=" + type + " fill=" + fill));
                 return std::vector<ConstTensor>{inputs.at(TensorId::q).view(), inputs.at(TensorId::k).view(),
@@ -140,7 +140,7 @@ constexpr Pin kAdditivePins[] = {
 TEST(Fill, EveryAdditiveMaskInEveryTypeKeepsItsBits) {
   for (const auto& [fill, bits] : kAdditivePins) {
     CaseInputs inputs;
-    EXPECT_EQ(pin_of_types([&](const std::string& type) {
+    EXPECT_EQ(pin_of_types([&, &fill = fill](const std::string& type) {
                 inputs = make_inputs(
                     parse_case("batch=2 heads=4/2 seq=5x7 dim=2 seed=7 mask.dtype=" + type + " mask=add:BHQK:" + fill));
                 return std::vector<ConstTensor>{inputs.at(TensorId::mask).view()};

@@ -69,7 +69,7 @@ TEST(FindFault, OfLines) {
         std::pair{"seq=4 dim=4 mask.dtype=f32", "mask.dtype"}, std::pair{"seq=4x5 dim=4 layout=qkv", "layout"},
         std::pair{"op=linear seq=4 dim=4 softcap=1", "softcap"}, std::pair{"op=linear seq=4 dim=4 out=o,lse", "out"},
         std::pair{"op=delta seq=8x9 dim=4", "keys"}, std::pair{"seq=4 dim=4 state", "state"}}) {
-    const std::string told = complaint<CaseError>([&] { parse_case(line); });
+    const std::string told = complaint<CaseError>([&line = line] { parse_case(line); });
     EXPECT_NE(told.find(std::string(key).substr(0, 3)), std::string::npos) << line << ": " << told;
   }
 }

@@ -64,7 +64,7 @@ const Broken kBroken[] = {
     {[](Right& t) { t.plugin.backends = nullptr; }, "it has no backend"},
     {[](Right& t) { t.plugin.backend_count = 1u << 31; }, "4096 is the most"},
     {[](Right& t) { t.pointers[0] = nullptr; }, "its backend 1 is NULL"},
-    {[](Right& t) { t.backend.size = 64; }, "its backend 1 has 64 bytes, and attest_plugin says 128"},
+    {[](Right& t) { t.backend.size = 64; }, "its backend 1 has 64 bytes, and attest_plugin says 136"},
     {[](Right& t) { t.backend.name = nullptr; }, "its backend 1 has no name"},
     {[](Right& t) { t.backend.name = "reference"; }, "may not be called \"reference\""},
     {[](Right& t) {

@@ -52,7 +52,7 @@ class AverageHead : public HeadReference {
     for (std::size_t c = 0; c < list.size(); ++c) {
       const bool in_range = sizes_[c] * (keys + 1) + products_ * scale + values_ <= largest_of(a.accumulator) / 4;
       if (!in_range) continue;
-      list[c] = Storing(a, producers_[n].stored)
+      list[c] = Storing(a, producers_[n].type_of(p_, TensorId::out))
                     .bound(std::fabs(output_[c]), 1.01 * roundings * sizes_[c] + lost * (1 + values_));
     }
   }
