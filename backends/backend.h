@@ -108,7 +108,7 @@ struct Tuning {
 
 /// The version of this contract. 1: a backend got the fills of a call as well. 2: it gets the call alone. 3: any tensor
 /// may have strides, not only q, k, v, the mask and the output. 4: and a type of its own, not only the mask.
-inline constexpr int kContractVersion = 4;
+inline constexpr int kContractVersion = 5;
 
 class Backend {
  public:

@@ -75,16 +75,22 @@ class ExamplePlan : public Plan {
         values_(static_cast<std::size_t>(problem.key_length * problem.value_dim)),
         query_(static_cast<std::size_t>(problem.key_dim)),
         scores_(static_cast<std::size_t>(problem.key_length)),
+        dout_(static_cast<std::size_t>(problem.value_dim)),
+        saved_(static_cast<std::size_t>(problem.value_dim)),
         results_(problem) {}
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
+    results_.clear_gradients();
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       const std::int64_t rows = p_.packed_sequences() ? p_.query_count(b) : p_.query_length;
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
         read_keys(b, h / p_.heads_per_group());
-        for (std::int64_t i = 0; i < rows; ++i) attend(b, h, i);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          if (p_.runs_forward()) attend(b, h, i);
+          if (p_.wants_gradients()) differentiate(b, h, i);
+        }
       }
     }
   }
@@ -92,7 +98,8 @@ class ExamplePlan : public Plan {
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
   std::size_t workspace_bytes() const override {
-    return (keys_.size() + values_.size() + query_.size() + scores_.size()) * sizeof(Real);
+    return (keys_.size() + values_.size() + query_.size() + scores_.size() + dout_.size() + saved_.size()) *
+           sizeof(Real);
   }
 
  private:
@@ -204,6 +211,58 @@ class ExamplePlan : public Plan {
     results_.lse[row] = max + std::log(sum);
   }
 
+  /// What query i gives to the gradients: weights are exp(s - lse), once more, and D is the sum of do * o.
+  void differentiate(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::size_t row = results_.row(b, h, i);
+    const std::int64_t key_head = b * p_.key_heads + h / p_.heads_per_group();
+    support::read_row(inputs_.q(), b, h, i, query_.data());
+    support::read_row(inputs_.dout(), b, h, i, dout_.data());
+    Real lse = results_.lse[row], dlse = 0;
+    const Real* out = results_.out_row(row);
+    if (!p_.runs_forward()) {
+      support::read_row(inputs_.saved_lse(), b, h, i, &lse);
+      support::read_row(inputs_.saved_o(), b, h, i, saved_.data());
+      out = saved_.data();
+    }
+    if (inputs_.dlse()) support::read_row(*inputs_.dlse(), b, h, i, &dlse);
+    bool any = false;
+    Real delta = 0;  // of a row that sees nothing, whatever its do holds
+    for (std::int64_t j = 0; j < p_.key_length; ++j) {
+      const Standing at = stand(p_, b, i, j);
+      if (!sees(b, h, i, j, at)) continue;
+      for (std::int64_t c = 0; !any && c < p_.value_dim; ++c) delta += dout_[static_cast<std::size_t>(c)] * out[c];
+      any = true;
+      const Real *key = keys_.data() + j * p_.key_dim, *value = values_.data() + j * p_.value_dim;
+      const Score s = score(b, h, i, j, at);
+      const Real weight = std::exp(s.biased - lse), factor = keep_factor(b, h, i, j);
+      Real product = 0;
+      for (std::int64_t c = 0; c < p_.value_dim; ++c) product += dout_[static_cast<std::size_t>(c)] * value[c];
+      const Real of_score = weight * (factor * product - delta + dlse);
+      const Real tanh = p_.softcap ? s.capped / static_cast<Real>(*p_.softcap) : 0;
+      const Real of_raw = of_score * (1 - tanh * tanh) * static_cast<Real>(p_.scale_value());
+      Real* dq = results_.dq.data() + row * static_cast<std::size_t>(p_.key_dim);
+      Real* dk = results_.dk.data() + (key_head * p_.key_length + j) * p_.key_dim;
+      Real* dv = results_.dv.data() + (key_head * p_.key_length + j) * p_.value_dim;
+      for (std::int64_t t = 0; t < p_.key_dim; ++t) {
+        dq[t] += of_raw * key[t];
+        dk[t] += of_raw * query_[static_cast<std::size_t>(t)];
+      }
+      for (std::int64_t c = 0; c < p_.value_dim; ++c) dv[c] += weight * factor * dout_[static_cast<std::size_t>(c)];
+      if (!results_.dmask.empty()) results_.dmask[mask_element(b, h, i, j)] += of_score;
+    }
+    if (results_.dsinks.empty()) return;
+    const auto sink = static_cast<Real>(inputs_.sink(h));
+    if (sink != kHidden<Real>) results_.dsinks[static_cast<std::size_t>(h)] += std::exp(sink - lse) * (dlse - delta);
+  }
+
+  /// The element of the mask as it is stored, one for all indices of a broadcast axis.
+  std::size_t mask_element(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const std::array<bool, 4>& kept = p_.mask->kept;
+    const Index4 n = stored_shape(p_, TensorId::mask);
+    return static_cast<std::size_t>((((kept[0] ? b : 0) * n[1] + (kept[1] ? h : 0)) * n[2] + (kept[2] ? i : 0)) * n[3] +
+                                    (kept[3] ? j : 0));
+  }
+
   /// Dropout: keep / (1 - p), drawn by the seed or given.
   Real keep_factor(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     if (p_.dropout == 0 && !inputs_.keep()) return Real{1};
@@ -213,7 +272,7 @@ class ExamplePlan : public Plan {
 
   const Call p_;
   Inputs inputs_{};
-  std::vector<Real> keys_, values_, query_, scores_;
+  std::vector<Real> keys_, values_, query_, scores_, dout_, saved_;
   std::vector<char> seen_;
   support::HostResults<Real> results_;
 };
@@ -223,7 +282,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 4; }
+  int contract() const override { return 5; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

@@ -2,6 +2,7 @@
 // And the way in: rows of any storage type as dense numbers of the accumulator's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -9,6 +10,7 @@
 
 #include "backends/support/key_place.h"
 #include "reference/call/call.h"
+#include "reference/call/tensor_table.h"
 #include "reference/call/tensors.h"
 
 namespace attest::support {
@@ -50,6 +52,17 @@ class HostResults {
                                std::pair{&biased, Output::biased}, std::pair{&weights, Output::weights}}) {
       if (p.wants(stage)) list->resize(static_cast<std::size_t>(rows * p.key_length));
     }
+    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks}) {
+      const bool optional = id == TensorId::dmask || id == TensorId::dsinks;
+      if (!p.wants_gradients() || (optional && !has_tensor(p, id))) continue;
+      const Index4 n = seen_shape(p, id);
+      gradient(id).resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]));
+    }
+  }
+
+  /// Gradients are sums: a run starts from zeros.
+  void clear_gradients() {
+    for (std::vector<Real>* list : {&dq, &dk, &dv, &dmask, &dsinks}) std::fill(list->begin(), list->end(), Real{0});
   }
 
   std::size_t row(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -68,6 +81,8 @@ class HostResults {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
         for (std::int64_t i = 0; i < rows; ++i) {
           const std::size_t at = row(b, h, i);
+          if (outputs.dq()) write_row(*outputs.dq(), b, h, i, dq.data() + at * static_cast<std::size_t>(p.key_dim));
+          if (!p.runs_forward()) continue;
           write_row(outputs.out(), b, h, i, out.data() + at * static_cast<std::size_t>(p.value_dim));
           if (outputs.lse()) write_row(*outputs.lse(), b, h, i, lse.data() + at);
           const std::size_t first = at * static_cast<std::size_t>(p.key_length);
@@ -78,13 +93,11 @@ class HostResults {
         }
       }
     }
-    if (outputs.present_state()) {
-      const MutableTensor& to = *outputs.present_state();
-      const Real* from = state.data();
-      each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        store(to.data, to.dtype, to.offset(b, h, l, d), static_cast<double>(*from++));
-      });
-    }
+    if (outputs.present_state()) write_all(*outputs.present_state(), state);
+    if (outputs.dk()) write_keys(*outputs.dk(), dk);
+    if (outputs.dv()) write_keys(*outputs.dv(), dv);
+    if (outputs.dmask()) write_all(*outputs.dmask(), dmask);
+    if (outputs.dsinks()) write_all(*outputs.dsinks(), dsinks);
     if (outputs.present_k()) copy_present(inputs, Cache::keys, *outputs.present_k());
     if (outputs.present_v()) copy_present(inputs, Cache::values, *outputs.present_v());
   }
@@ -92,8 +105,37 @@ class HostResults {
   std::vector<Real> out, lse;                      ///< rows x Dv, rows
   std::vector<Real> raw, capped, biased, weights;  ///< rows x Lk where asked for
   std::vector<Real> state;                         ///< linear attention: B,Hkv,Dk,Dv, dense
+  std::vector<Real> dq;                            ///< rows x Dqk
+  std::vector<Real> dk, dv;                        ///< B,Hkv,Lk,D, dense
+  std::vector<Real> dmask, dsinks;                 ///< as the mask is stored; Hq; where asked for
 
  private:
+  std::vector<Real>& gradient(TensorId id) {
+    switch (id) {
+      case TensorId::dq: return dq;
+      case TensorId::dk: return dk;
+      case TensorId::dv: return dv;
+      case TensorId::dmask: return dmask;
+      default: return dsinks;
+    }
+  }
+  static void write_all(const MutableTensor& to, const std::vector<Real>& list) {
+    const Real* from = list.data();
+    each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      store(to.data, to.dtype, to.offset(b, h, l, d), static_cast<double>(*from++));
+    });
+  }
+  /// Packed sequences have no room for keys beyond their lengths.
+  void write_keys(const MutableTensor& to, const std::vector<Real>& list) const {
+    const Call& p = problem_;
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      const std::int64_t keys = to.starts ? p.key_count(b) : p.key_length;
+      for (std::int64_t h = 0; h < p.key_heads; ++h) {
+        for (std::int64_t j = 0; j < keys; ++j)
+          write_row(to, b, h, j, list.data() + ((b * p.key_heads + h) * p.key_length + j) * to.shape[3]);
+      }
+    }
+  }
   static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {
     if (t.shape[3] == 0) return;  // no keys: there may be no storage to point at either
     const std::int64_t at = t.offset(b, h, i, 0);

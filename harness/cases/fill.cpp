@@ -83,7 +83,11 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 TensorFill::TensorFill(const Problem& problem, TensorId id)
-    : id_(id), shape_(logical_shape(problem, id)), seed_(problem.data.seed) {
+    : id_(id),
+      stream_(TestData::place_of_fill(id)),
+      is_value_(id == TensorId::v || id == TensorId::dout),
+      shape_(logical_shape(problem, id)),
+      seed_(problem.data.seed) {
   const Fill& fill = problem.data.fill_of(id);
   const auto& known = tensor_fills();
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
@@ -96,7 +100,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
       // Scores get the standard deviation x/2: scale * sqrt(Dqk) * amplitude^2 = x/2.
       const double unit = std::fabs(problem.call.scale_value()) * std::sqrt(static_cast<double>(problem.call.key_dim));
       const double wanted = std::fabs(fill.args[0]) / 2;
-      amplitude_ = id == TensorId::v || unit == 0 ? 1 : std::sqrt(wanted / unit);
+      amplitude_ = is_value_ || unit == 0 ? 1 : std::sqrt(wanted / unit);
       break;
     }
     case Kind::infinite:
@@ -107,18 +111,18 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
       // Accumulators have room for more in f16 alone; elsewhere sums over a million keys must stay finite, and products
       // do not.
       largest_ = largest_of(type) * (type == DType::f16 ? 1 : 0x1p-20);
-      amplitude_ = id == TensorId::v || type == DType::f16 ? fill.args[0] : 0;
+      amplitude_ = is_value_ || type == DType::f16 ? fill.args[0] : 0;
       break;
     default: break;
   }
 }
 
 double TensorFill::normal(std::uint64_t index, std::uint64_t stream) const {
-  return normal_from(seed_, static_cast<std::uint64_t>(id_) * 8 + stream, index);
+  return normal_from(seed_, stream_ * 8 + stream, index);
 }
 
 double TensorFill::uniform(std::uint64_t index, std::uint64_t stream) const {
-  return hash_uniform(hash_words(seed_, 1000 + static_cast<std::uint64_t>(id_) * 8 + stream, index));
+  return hash_uniform(hash_words(seed_, 1000 + stream_ * 8 + stream, index));
 }
 
 double TensorFill::integer(std::uint64_t index, std::int64_t largest) const {
@@ -127,7 +131,7 @@ double TensorFill::integer(std::uint64_t index, std::int64_t largest) const {
 }
 
 double TensorFill::cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const {
-  if (id_ == TensorId::v) return (l % 2 == 0 ? 1000.0 : -1000.0) + normal(index, 0);
+  if (is_value_) return (l % 2 == 0 ? 1000.0 : -1000.0) + normal(index, 0);
   const bool second = d % 2 == 1;
   const double pair = normal(second ? index - 1 : index, 0) * 64;
   if (!second) return pair;
@@ -136,7 +140,7 @@ double TensorFill::cancelling(std::uint64_t index, std::int64_t l, std::int64_t 
 }
 
 double TensorFill::mixed(std::uint64_t index, std::uint64_t row) const {
-  switch (hash_words(seed_, 2000 + static_cast<std::uint64_t>(id_), row) % 6) {
+  switch (hash_words(seed_, 2000 + stream_, row) % 6) {
     case 0: return normal(index, 0) * 16;
     case 1: return 0;
     case 2: return normal(index, 0) * tiny_;
@@ -144,6 +148,18 @@ double TensorFill::mixed(std::uint64_t index, std::uint64_t row) const {
     case 4: return normal(index, 0) * 0x1p-20;
     default: return normal(index, 0);
   }
+}
+
+double TensorFill::activation(std::int64_t b, std::int64_t h, std::int64_t d, std::uint64_t index) const {
+  // Student's t with three degrees of freedom has heavy tails; the rows of a head have half of their variance in
+  // common.
+  const double chi =
+      normal(index, 1) * normal(index, 1) + normal(index, 2) * normal(index, 2) + normal(index, 3) * normal(index, 3);
+  const double own = normal(index, 0) / std::sqrt(std::max(chi, 0x1p-4) / 3);
+  const std::uint64_t of_column = linear({shape_[0], shape_[1], shape_[3], 1}, b, h, d, 0);
+  const std::uint64_t bits = hash_words(seed_, 2500 + stream_, of_column);
+  const double common = 4 * hash_uniform(bits) - 2, channel = bits % 16 == 0 ? 10 : 1;
+  return channel * (own + common) / 2;
 }
 
 double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
@@ -160,7 +176,7 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
       if (id_ == TensorId::k) return integer(linear(shape_, 0, 0, l % 3, d), 1);
       return integer(index, id_ == TensorId::q ? 1 : 8);
     case Kind::onehot: {
-      if (id_ == TensorId::v) return integer(index, 8);
+      if (is_value_) return integer(index, 8);
       const std::uint64_t hot = id_ == TensorId::k ? static_cast<std::uint64_t>(l) : hash_words(seed_, 3000, row);
       return static_cast<std::int64_t>(hot % static_cast<std::uint64_t>(shape_[3])) == d ? 128 : 0;
     }
@@ -168,6 +184,7 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
     case Kind::integer: return integer(index, 4);
     case Kind::cancel: return cancelling(index, l, d);
     case Kind::mixed: return mixed(index, row);
+    case Kind::activations: return activation(b, h, d, index);
     case Kind::infinite:
     case Kind::largest: {
       const double value = normal(index, 0);

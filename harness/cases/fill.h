@@ -17,7 +17,7 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 /// Uniform in [0, 1), 53 bits.
 double hash_uniform(std::uint64_t bits);
 
-/// Values of q, k or v. Rounded to the storage type by the caller.
+/// Values of q, k, v or do. Rounded to the storage type by the caller.
 class TensorFill {
  public:
   TensorFill(const Problem& problem, TensorId id);
@@ -29,6 +29,7 @@ class TensorFill {
   double integer(std::uint64_t index, std::int64_t largest) const;
   double cancelling(std::uint64_t index, std::int64_t l, std::int64_t d) const;
   double mixed(std::uint64_t index, std::uint64_t row) const;
+  double activation(std::int64_t b, std::int64_t h, std::int64_t d, std::uint64_t index) const;
 
   /// In the order of tensor_fills().
   enum class Kind {
@@ -44,10 +45,13 @@ class TensorFill {
     cancel,
     mixed,
     infinite,
-    largest
+    largest,
+    activations
   };
   Kind kind_ = Kind::normal;
   TensorId id_;
+  std::uint64_t stream_;  ///< of random numbers: each tensor has its own
+  bool is_value_;         ///< v, or do, which meets v
   Index4 shape_;
   std::uint64_t seed_;
   double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite and largest the probability

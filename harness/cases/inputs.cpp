@@ -32,14 +32,52 @@ std::vector<char> keys_seen(const Problem& problem, const Inputs& inputs, std::i
 
 using SeenKeys = std::vector<std::vector<char>>;  ///< by batch and key head
 
-void fill_queries(const Problem& p, TensorStorage& storage) {
-  const TensorFill fill(p, TensorId::q);
+/// q or do, row by row.
+void fill_queries(const Problem& p, TensorId id, CaseInputs& inputs) {
+  const TensorFill fill(p, id);
+  TensorStorage& storage = inputs.at(id);
   const Index4 n = storage.shape();
   for (std::int64_t b = 0; b < n[0]; ++b) {
     const std::int64_t rows = p.call.stored_queries(b);
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
         for (std::int64_t d = 0; d < n[3]; ++d) storage.set(b, h, l, d, fill.at(b, h, l, d));
+      }
+    }
+  }
+}
+
+/// NaN in the rows of do whose query sees no key.
+void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
+  const Call& p = problem.call;
+  const Inputs views = inputs.views();
+  TensorStorage& storage = inputs.at(TensorId::dout);
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
+        bool empty = true;
+        for (std::int64_t j = 0; empty && j < p.key_length; ++j) empty = !visible(p, views, b, h, i, j);
+        for (std::int64_t c = 0; empty && c < p.value_dim; ++c) storage.set(b, h, i, c, kNaN);
+      }
+    }
+  }
+}
+
+/// What a backward pass is given of its forward one: the reference's results, rounded where they are stored.
+void save_forward(const Problem& problem, CaseInputs& inputs) {
+  Call forward = problem.call;
+  forward.set_pass(Pass::forward);
+  const Inputs views = inputs.views();
+  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
+  ResultValues row;
+  for (std::int64_t b = 0; b < forward.batch; ++b) {
+    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
+      const auto head = operator_of(forward).head(forward, views, b, h, {});
+      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
+        head->attend(i, row);
+        for (std::int64_t c = 0; c < forward.value_dim; ++c)
+          o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
+        lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
       }
     }
   }
@@ -204,12 +242,20 @@ CaseInputs make_inputs(const Problem& p) {
     const std::size_t colon = p.data.poison.find(':');
     return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
   };
-  fill_queries(p, inputs.at(TensorId::q));
+  fill_queries(p, TensorId::q, inputs);
   fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
   fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
   if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
   if (poisons("visible", "v")) poison_visible(p, 1, seen, inputs);
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) refuse_overflow(inputs, id);
+  if (has_tensor(p, TensorId::dout)) {
+    inputs.add(p, TensorId::dout);
+    fill_queries(p, TensorId::dout, inputs);
+    if (p.data.poison == "hidden:do") poison_empty_rows(p, inputs);
+  }
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
+    if (inputs.has(id)) refuse_overflow(inputs, id);
+  }
+  if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs);
   return inputs;
 }
 

@@ -99,7 +99,9 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::k:
       case TensorId::v:
       case TensorId::past_k:
-      case TensorId::past_v: halve(tensor, true); break;
+      case TensorId::past_v:
+      case TensorId::dout:
+      case TensorId::dlse: halve(tensor, true); break;
       case TensorId::mask:
         if (call.mask->additive) {
           change_additive(tensor);

@@ -17,6 +17,7 @@
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/comparison/signed_bias.h"
 #include "harness/comparison/worst_element.h"
+#include "reference/call/tensor_place.h"
 #include "reference/softmax/bounds/error_deviation.h"
 
 namespace attest {
@@ -98,7 +99,7 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
     (index_space(id) == IndexSpace::query_rows ? of_rows : of_other).push_back(id);
   }
   const auto sum = [&](TensorId id, std::size_t at) { return bounds.of(id)[at] + e.own.of(id)[at]; };
-  std::vector<double> got(static_cast<std::size_t>(std::max({p.value_dim, p.key_length, std::int64_t{1}})));
+  std::vector<double> got(static_cast<std::size_t>(std::max({p.value_dim, p.key_dim, p.key_length, std::int64_t{1}})));
   for (std::size_t r = 0; r < e.rows.size(); ++r) {
     const auto [b, h, i] = e.rows[r];
     for (const TensorId id : of_rows) {
@@ -112,9 +113,13 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
   }
   for (const TensorId id : of_other) {
     std::size_t at = 0;
+    const bool of_keys = index_space(id) == IndexSpace::key_rows;
     each_index(seen_shape(p, id), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      visit(row_of(id), Index4{b, h, l, d}, outputs.at(id, b, h, l, d), e.of(id)[at], sum(id, at));
-      ++at;
+      const std::size_t n = at++;
+      // Key heads that are not in the sample, and keys that packed sequences don't have.
+      if (of_keys && !e.key_heads.empty() && !e.key_heads[static_cast<std::size_t>(b * p.key_heads + h)]) return;
+      if (of_keys && is_packed(p, id) && l >= p.key_count(b)) return;
+      visit(row_of(id), Index4{b, h, l, d}, outputs.at(id, b, h, l, d), e.of(id)[n], sum(id, n));
     });
   }
 }

@@ -38,7 +38,8 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_
 void resize(ResultValues& values, const Problem& p, std::size_t rows) {
   for (const TensorRow& result : tensor_rows()) {
     if (!is_output(result.id) || index_space(result.id) != IndexSpace::query_rows) continue;
-    const bool is_given = has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_scores());
+    const bool is_given =
+        has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_scores() && p.call.runs_forward());
     if (is_given) values.of(result.id).resize(rows * static_cast<std::size_t>(seen_shape(p, result.id)[3]));
   }
 }
@@ -119,6 +120,20 @@ std::vector<RowIndex> rows_to_check(const Problem& problem, double budget) {
   return rows;
 }
 
+std::vector<char> key_heads_to_check(const Problem& problem, double budget) {
+  const Call& p = problem.call;
+  const auto heads = static_cast<std::size_t>(p.batch * p.key_heads);
+  const double rows = static_cast<double>(p.heads_per_group()) * static_cast<double>(p.query_length);
+  const double per_head = rows * std::max(operator_of(p).row_operations(p), kLeastRowCost);
+  if (!p.wants_gradients() || static_cast<double>(heads) * per_head <= budget) return {};
+  std::vector<char> chosen(heads, 0);
+  const auto wanted = static_cast<std::size_t>(std::max(budget / per_head, 1.0));
+  // The last one, then drawn ones: an offset that is too small shows there.
+  chosen.back() = 1;
+  for (std::uint64_t n = 1; n < wanted; ++n) chosen[hash_words(problem.data.seed, 5010, n) % heads] = 1;
+  return chosen;
+}
+
 std::size_t Expectation::index_of(const Producer& producer) const {
   const auto found = std::find(producers.begin(), producers.end(), producer);
   if (found == producers.end()) throw std::logic_error("no bound was derived for this arithmetic");
@@ -130,6 +145,7 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   const Operator& reference = operator_of(p);
   Expectation e;
   e.rows = rows_to_check(p, budget);
+  e.key_heads = key_heads_to_check(p, budget);
   for (const Producer& producer : producers) {
     if (std::find(e.producers.begin(), e.producers.end(), producer) == e.producers.end()) {
       e.producers.push_back(producer);
@@ -185,11 +201,12 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       }
     }
   }
-  for (const TensorId result : outputs_of(p)) {
-    if (index_space(result) == IndexSpace::query_rows) continue;
-    WholeResult whole = reference.whole(p, inputs, result, all);
-    e.of(result) = std::move(whole.values);
-    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(result) = std::move(whole.bounds[n]);
+  std::vector<TensorId> others = outputs_of(p);
+  std::erase_if(others, [](TensorId id) { return index_space(id) == IndexSpace::query_rows; });
+  WholeResults whole = reference.whole(p, inputs, others, all, e.key_heads);
+  for (const TensorId result : others) {
+    e.of(result) = std::move(whole.values.of(result));
+    for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(result) = std::move(whole.bounds[n].of(result));
   }
   return e;
 }

@@ -22,6 +22,10 @@ struct RowIndex {
 /// holds the first and last rows and rows beside tile edges; where rows are cheap, those beside powers of two, too.
 std::vector<RowIndex> rows_to_check(const Problem& problem, double budget);
 
+/// The key heads whose gradients are checked, 1 for each that is, by batch and key head: empty, which means all, or
+/// beyond `budget` a seeded sample, the last one always and whole heads only.
+std::vector<char> key_heads_to_check(const Problem& problem, double budget);
+
 /// The multiply-adds of the reference up to which every row is checked.
 inline constexpr double kRowBudget = 3e8;
 /// The least cost of a row, in multiply-adds.
@@ -36,7 +40,8 @@ inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId
                                                          TensorId::weights};
 
 /// One number for each checked element of each result. A result of query rows has them row after row of those that are
-/// checked, any other one in the order of its axes; what was not asked for is empty, but for o and lse.
+/// checked, any other one in the order of its axes; what was not asked for is empty, but for o and lse of a
+/// forward pass.
 using Bounds = ResultValues;
 
 /// An output element whose error is also compared with its standard deviation.
@@ -47,7 +52,8 @@ struct SampledOutput {
 
 struct Expectation : ResultValues {
   std::vector<RowIndex> rows;
-  Bounds own;  ///< the reference's own rounding
+  std::vector<char> key_heads;  ///< as key_heads_to_check gives them
+  Bounds own;                   ///< the reference's own rounding
   std::vector<Producer> producers;
   std::vector<Bounds> bounds;  ///< one for each producer
   std::vector<SampledOutput> sampled;

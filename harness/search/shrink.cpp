@@ -159,12 +159,12 @@ void plainer_data(const Problem& now, Candidates& out) {
   for (const Fill& fill : plain_fills()) {
     if (fill_rank(fill) < fill_rank(now.data.fill)) out.add([&](Problem& p) { p.data.fill = fill; });
   }
-  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
-    const auto n = static_cast<std::size_t>(id);
-    const std::optional<Fill>& own = now.data.own_fills[n];
-    if (own && fill_rank(now.data.fill) <= fill_rank(*own)) out.add([n](Problem& p) { p.data.own_fills[n].reset(); });
+  for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
+    if (!has_tensor(now, id)) continue;
+    const std::optional<Fill>& own = now.data.own_fill(id);
+    if (own && fill_rank(now.data.fill) <= fill_rank(*own)) out.add([id](Problem& p) { p.data.own_fill(id).reset(); });
     for (const Fill& fill : plain_fills()) {
-      if (fill_rank(fill) < fill_rank(now.data.fill_of(id))) out.add([&](Problem& p) { p.data.own_fills[n] = fill; });
+      if (fill_rank(fill) < fill_rank(now.data.fill_of(id))) out.add([&](Problem& p) { p.data.own_fill(id) = fill; });
     }
   }
   if (now.data.seed != 0) out.add([](Problem& p) { p.set_seed(0); });

@@ -72,8 +72,9 @@ std::vector<double> FileBounds::of_rows(const std::string& name) const {
 std::vector<double> FileBounds::of_present(TensorId output) const {
   std::vector<Producer> producers = {{reference_arithmetic(), DType::f64}};
   if (producer_) producers.push_back(*producer_);
-  const WholeResult values = operator_of(problem_).whole(problem_, inputs_, output, producers);
-  return producer_ ? both(values.bounds[1], values.bounds[0]) : values.bounds[0];
+  const WholeResults results = operator_of(problem_).whole(problem_, inputs_, {output}, producers, {});
+  const auto of = [&](std::size_t n) { return results.bounds[n].of(output); };
+  return producer_ ? both(of(1), of(0)) : of(0);
 }
 
 double FileBounds::gamma(double roundings) const {

@@ -63,6 +63,12 @@ struct Rounding {
   bool fused_log2e = false;
   bool no_maximum = false;        ///< weights are exp(s): nothing is subtracted. Not with key_block or parts
   bool weights_from_lse = false;  ///< weights as an output are exp(s - lse), whatever P is in P*V
+  // Of gradients, symbols as in reference/softmax/gradient.h. P is exp(s - lse), stored for dv in stored_weights, and D
+  // is the sum of do*o, unless these say otherwise.
+  bool kept_weights = false;        ///< P is that of a forward pass, kept or computed once more with its own sum
+  bool delta_from_weights = false;  ///< D is the sum of P*dP
+  DType stored_score_gradients = DType::f64;  ///< type in which dS enters dq and dk; the accumulator's when wider
+  DType stored_head_gradients = DType::f64;   ///< type in which dk and dv of a query head wait to be summed; likewise
 
   bool operator==(const Rounding&) const = default;
 };

@@ -17,7 +17,7 @@ struct Producer {
 
   DType type_of(const Call& call, TensorId result) const {
     if (!stored) return attest::type_of(call, result);
-    return result == TensorId::lse ? accumulator_of(*stored) : *stored;
+    return result == TensorId::lse || result == TensorId::dsinks ? accumulator_of(*stored) : *stored;
   }
 };
 
@@ -33,7 +33,7 @@ inline Arithmetic reference_arithmetic() {
   Arithmetic a;
   a.accumulator = a.stored_weights = DType::f64;
   a.exp_ulps = a.log_ulps = 1;
-  a.normalised_before_storage = true;
+  a.normalised_before_storage = a.kept_weights = a.delta_from_weights = true;
   return a;
 }
 

@@ -15,6 +15,23 @@ std::optional<Op> operator_without(Op op, OperatorTrait trait) {
   return std::nullopt;
 }
 
+std::vector<Output> default_outputs(Pass pass) {
+  switch (pass) {
+    case Pass::forward: return {Output::o};
+    case Pass::backward: return {Output::dq, Output::dk, Output::dv};
+    case Pass::both: return {Output::o, Output::dq, Output::dk, Output::dv};
+  }
+  return {};
+}
+
+void Call::set_pass(Pass other) {
+  if (outputs == default_outputs(pass)) outputs = default_outputs(other);
+  pass = other;
+  if (!wants_gradients()) dlse = false;
+  std::erase_if(outputs, [&](Output one) { return is_gradient(one) ? !wants_gradients() : !runs_forward(); });
+  if (outputs.empty()) outputs = default_outputs(pass);
+}
+
 bool Call::wants(Output output) const { return std::find(outputs.begin(), outputs.end(), output) != outputs.end(); }
 
 double Call::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }

@@ -15,7 +15,7 @@ namespace attest {
 
 enum class Align : std::uint8_t { top_left, bottom_right };
 enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
-/// Every tensor that a call may read (up to `state`) or write (from `out` on); tensor_table.h says which are what.
+/// Every tensor that a call may read (up to `dlse`) or write (from `out` on); tensor_table.h says which are what.
 enum class TensorId : std::uint8_t {
   q,
   k,
@@ -32,6 +32,10 @@ enum class TensorId : std::uint8_t {
   decay,
   beta,
   state,
+  saved_o,
+  saved_lse,
+  dout,
+  dlse,
   out,
   lse,
   raw,
@@ -40,13 +44,18 @@ enum class TensorId : std::uint8_t {
   weights,
   present_k,
   present_v,
-  present_state
+  present_state,
+  dq,
+  dk,
+  dv,
+  dmask,
+  dsinks
 };
 /// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
-/// The direction in which an operator is computed.
-enum class Pass : std::uint8_t { forward };
-enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present };
+/// What is computed: results, gradients from saved results, or both in one plan.
+enum class Pass : std::uint8_t { forward, backward, both };
+enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present, dq, dk, dv, dmask, dsinks };
 
 template <>
 inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
@@ -55,20 +64,23 @@ inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", 
 template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
-                                                    "state", "out", "lse", "raw", "capped", "biased", "weights",
-                                                    "present_k", "present_v", "present_state");
+                                                    "state", "saved_o", "saved_lse", "do", "dlse", "out", "lse", "raw",
+                                                    "capped", "biased", "weights", "present_k", "present_v",
+                                                    "present_state", "dq", "dk", "dv", "dmask", "dsinks");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>
-inline constexpr auto kNames<Pass> = name_table("forward");
+inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
-inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present");
+inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present", "dq",
+                                                  "dk", "dv", "dmask", "dsinks");
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {
   bool scores = false;               ///< of each query and key: with them masks, cached keys, stages and lse
   bool state = false;                ///< of each key head, which tokens write one by one
   bool decay = false, beta = false;  ///< inputs of the state's rule
+  bool gradients = false;            ///< a backward pass
   int since = 1;                     ///< version of the contract that it came with (backends/backend.h)
   bool operator==(const OperatorTraits&) const = default;
 };
@@ -76,7 +88,7 @@ using OperatorTrait = bool OperatorTraits::*;
 
 /// A row for each Op.
 inline constexpr OperatorTraits kOperatorTraits[] = {
-    {.scores = true},
+    {.scores = true, .gradients = true},
     {.state = true},
     {.state = true, .decay = true},
     {.state = true, .beta = true},
@@ -88,6 +100,10 @@ constexpr const OperatorTraits& traits_of(Op op) { return kOperatorTraits[static
 constexpr bool has_trait(Op op, OperatorTrait trait) { return !trait || traits_of(op).*trait; }
 /// The operator that differs from this one in this trait alone, which it lacks.
 std::optional<Op> operator_without(Op op, OperatorTrait trait);
+
+constexpr bool is_gradient(Output output) { return output >= Output::dq; }
+/// What a call that doesn't name its results asks for.
+std::vector<Output> default_outputs(Pass pass);
 
 struct MaskSpec {
   bool additive = false;
@@ -149,6 +165,7 @@ struct Call {
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
+  bool dlse = false;            ///< the loss depends on lse, too: its derivative by it is an input of the gradients
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
   std::int64_t gap = 0;  ///< layout thd: rows between two sequences that belong to none
@@ -159,6 +176,10 @@ struct Call {
   const TensorSpec& tensor(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
   TensorSpec& tensor(TensorId id) { return tensors[static_cast<std::size_t>(id)]; }
   bool wants(Output output) const;
+  bool runs_forward() const { return pass != Pass::backward; }
+  bool wants_gradients() const { return pass != Pass::forward; }
+  /// Changes the pass, and the results to those that it has.
+  void set_pass(Pass other);
 
   double scale_value() const;
   std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }

@@ -24,7 +24,7 @@ struct Fill {
 /// The data of a call. Each element is a function of these members and of its index.
 struct TestData {
   Fill fill;
-  std::array<std::optional<Fill>, 3> own_fills{};  ///< of q, k, v where it is not `fill`
+  std::array<std::optional<Fill>, 4> own_fills{};  ///< of q, k, v and do where it is not `fill`
   Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
   std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
   std::string poison;                                           ///< empty, or "hidden:kv" and the like
@@ -32,11 +32,14 @@ struct TestData {
 
   bool operator==(const TestData&) const = default;
 
-  /// The fill of q, k or v.
-  const Fill& fill_of(TensorId id) const {
-    const std::optional<Fill>& own = own_fills[static_cast<std::size_t>(id)];
-    return own ? *own : fill;
+  /// Where q, k, v or do has its own fill.
+  static constexpr std::size_t place_of_fill(TensorId id) {
+    return id == TensorId::dout ? 3 : static_cast<std::size_t>(id);
   }
+  std::optional<Fill>& own_fill(TensorId id) { return own_fills[place_of_fill(id)]; }
+  const std::optional<Fill>& own_fill(TensorId id) const { return own_fills[place_of_fill(id)]; }
+  /// The fill of q, k, v or do.
+  const Fill& fill_of(TensorId id) const { return own_fill(id) ? *own_fill(id) : fill; }
 };
 
 struct Problem {

@@ -32,6 +32,21 @@ void pack_sequences(const Call& p, TensorId id, TensorPlace& place) {
 
 Index4 dense_strides(const Index4& n) { return {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}; }
 
+/// The tensor whose place in a layout it has.
+TensorId laid_as(TensorId id) {
+  switch (id) {
+    case TensorId::saved_o:
+    case TensorId::dout: return TensorId::out;
+    case TensorId::dq: return TensorId::q;
+    case TensorId::dk: return TensorId::k;
+    case TensorId::dv: return TensorId::v;
+    default: return id;
+  }
+}
+
+/// Whether it has one number for each query row, as lse.
+bool is_list_of_rows(TensorId id) { return id == TensorId::lse || id == TensorId::saved_lse || id == TensorId::dlse; }
+
 /// By the layout, of the tensors that have one.
 Index4 strides_of(Layout layout, TensorId id, const Index4& n) {
   switch (layout) {
@@ -42,10 +57,10 @@ Index4 strides_of(Layout layout, TensorId id, const Index4& n) {
     case Layout::bld: break;
     // Packed tensors keep q, k and v (or k and v) of one position side by side; the output is plain.
     case Layout::qkv:
-      if (id == TensorId::out) break;
+      if (laid_as(id) == TensorId::out) break;
       return {n[2] * 3 * n[1] * n[3], n[3], 3 * n[1] * n[3], 1};
     case Layout::kv:
-      if (id == TensorId::out || id == TensorId::q) break;
+      if (laid_as(id) == TensorId::out || laid_as(id) == TensorId::q) break;
       return {n[2] * 2 * n[1] * n[3], n[3], 2 * n[1] * n[3], 1};
   }
   return {n[2] * n[1] * n[3], n[3], n[1] * n[3], 1};
@@ -58,7 +73,7 @@ Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
     const Layout layout = spec.layout.value_or(p.layout);
     return strides_of(layout == Layout::thd && !is_packed(p, id) ? Layout::blhd : layout, id, n);
   }
-  if (id == TensorId::lse && p.packed_sequences()) return {0, 1, n[1], 1};  // heads side by side
+  if (is_list_of_rows(id) && p.packed_sequences()) return {0, 1, n[1], 1};  // heads side by side
   Index4 strides = dense_strides(n);
   const std::array<bool, 4> shared = broadcast_axes(p, id);
   for (std::size_t axis = 0; axis < 4; ++axis) {
@@ -79,12 +94,19 @@ bool fits(const Index4& shape) {
 }  // namespace
 
 bool has_layout(TensorId id) {
-  return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::out;
+  switch (laid_as(id)) {
+    case TensorId::q:
+    case TensorId::k:
+    case TensorId::v:
+    case TensorId::out: return true;
+    default: return false;
+  }
 }
 
 bool is_packed(const Call& p, TensorId id) {
-  const bool in_pages = p.page_size && (id == TensorId::k || id == TensorId::v);
-  return p.packed_sequences() && !in_pages && (has_layout(id) || id == TensorId::lse);
+  const bool of_keys = laid_as(id) == TensorId::k || laid_as(id) == TensorId::v;
+  const bool in_pages = p.page_size && of_keys;
+  return p.packed_sequences() && !in_pages && (has_layout(id) || is_list_of_rows(id));
 }
 
 TensorPlace place_of(const Call& p, TensorId id) {

@@ -7,9 +7,12 @@ namespace {
 
 using enum Axis;
 
-constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state;
+constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
+                        kGradients = &OperatorTraits::gradients;
 
 constexpr auto kAlways = [](const Call&) { return true; };
+constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
+constexpr auto kBackward = [](const Call& c) { return !c.runs_forward(); };
 constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
 
@@ -30,8 +33,12 @@ constexpr TensorRow kRows[] = {
     {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAlways, &OperatorTraits::decay, DrawnNumbers{-1, 0}},
     {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, kAlways, &OperatorTraits::beta, DrawnNumbers{0, 1}},
     {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, kState, DrawnNumbers{-1, 1}},
+    {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kGradients},
+    {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kGradients},
+    {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kGradients},
+    {TensorId::dlse, "dlse", {batch, query_heads, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.wants_gradients() && c.dlse; }, kGradients, DrawnNumbers{-1, 1}},
 
-    {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kAlways, nullptr, {}, Output::o},
+    {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kForward, nullptr, {}, Output::o},
     {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::lse},
     {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::raw},
     {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::capped},
@@ -40,6 +47,11 @@ constexpr TensorRow kRows[] = {
     {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
     {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
+    {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, kGradients, {}, Output::dq},
+    {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kGradients, {}, Output::dk},
+    {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kGradients, {}, Output::dv},
+    {TensorId::dmask, "dmask", {batch, query_heads, queries, keys}, TypeRule::as_mask, nullptr, kGradients, {}, Output::dmask},
+    {TensorId::dsinks, "dsinks", {one, query_heads, one, one}, TypeRule::accumulator, nullptr, kGradients, {}, Output::dsinks},
 };
 // clang-format on
 
@@ -89,8 +101,10 @@ DType default_type_of(const Call& c, TensorId id) {
     case TypeRule::storage: return c.dtype;
     case TypeRule::accumulator: return accumulator_of(c.dtype);
     case TypeRule::mask: return c.mask && c.mask->additive ? c.dtype : DType::boolean;
+    case TypeRule::as_q: return type_of(c, TensorId::q);
     case TypeRule::as_k: return type_of(c, TensorId::k);
     case TypeRule::as_v: return type_of(c, TensorId::v);
+    case TypeRule::as_mask: return type_of(c, TensorId::mask);
     case TypeRule::f64: return DType::f64;
     case TypeRule::boolean: return DType::boolean;
     case TypeRule::i32: return DType::i32;
@@ -113,6 +127,7 @@ bool has_mixed_types(const Call& c) {
 std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
   switch (id) {
     case TensorId::mask:
+    case TensorId::dmask:
       if (c.mask) return {!c.mask->kept[0], !c.mask->kept[1], !c.mask->kept[2], !c.mask->kept[3]};
       return {true, true, true, true};
     case TensorId::slopes: return {!c.slopes_per_batch(), false, false, false};
@@ -125,6 +140,11 @@ std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
 Index4 seen_shape(const Call& c, TensorId id) {
   Index4 shape{};
   for (std::size_t n = 0; n < 4; ++n) shape[n] = extent_of(c, row_of(id).axes[n]);
+  // A result has one element for all indices of such an axis: their sum.
+  const std::array<bool, 4> shared = is_output(id) ? broadcast_axes(c, id) : std::array<bool, 4>{};
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (shared[n]) shape[n] = 1;
+  }
   return shape;
 }
 
@@ -140,6 +160,7 @@ Index4 stored_shape(const Call& c, TensorId id) {
 
 IndexSpace index_space(TensorId result) {
   const std::array<Axis, 4>& axes = row_of(result).axes;
+  if (result == TensorId::dmask) return IndexSpace::other;  // a sum over the axes along which the mask is broadcast
   if (axes[1] == query_heads && axes[2] == queries) return IndexSpace::query_rows;
   return axes[1] == key_heads && axes[2] == keys ? IndexSpace::key_rows : IndexSpace::other;
 }

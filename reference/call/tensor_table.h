@@ -38,8 +38,10 @@ enum class TypeRule : std::uint8_t {
   storage,      ///< the call's
   accumulator,  ///< that of the call's sums
   mask,         ///< the call's of an additive mask, else boolean
-  as_k,         ///< as k
+  as_q,         ///< as q
+  as_k,
   as_v,
+  as_mask,
   f64,
   boolean,
   i32

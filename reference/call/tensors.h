@@ -58,6 +58,11 @@ class Inputs : public Tensors<const void> {
   const ConstTensor& decay() const { return at(TensorId::decay); }  ///< B,Hkv,L,Dk: logarithms of the factors
   const ConstTensor& beta() const { return at(TensorId::beta); }    ///< B,Hkv,L,1
   const ConstTensor& state() const { return at(TensorId::state); }  ///< B,Hkv,Dk,Dv
+  /// Of the backward pass: o and lse of the forward one, B,Hq,Lq,Dv and B,Hq,Lq,1, and the loss's derivatives by both.
+  const ConstTensor& saved_o() const { return at(TensorId::saved_o); }
+  const ConstTensor& saved_lse() const { return at(TensorId::saved_lse); }
+  const ConstTensor& dout() const { return at(TensorId::dout); }
+  const ConstTensor* dlse() const { return find(TensorId::dlse); }  ///< nullptr where it is 0
   /// B,Hq,Lq,Lk: boolean, 1 = visible, or floating, to be added.
   const ConstTensor* mask() const { return find(TensorId::mask); }
   /// B,1,1,1: i32, how many of the cached keys each batch has; nullptr where all have the same.
@@ -135,6 +140,11 @@ class Outputs : public Tensors<void> {
   const MutableTensor* present_k() const { return find(TensorId::present_k); }  ///< B,Hkv,Lk,Dqk in the storage type
   const MutableTensor* present_v() const { return find(TensorId::present_v); }  ///< B,Hkv,Lk,Dv
   const MutableTensor* present_state() const { return find(TensorId::present_state); }  ///< B,Hkv,Dk,Dv
+  const MutableTensor* dq() const { return find(TensorId::dq); }                        ///< B,Hq,Lq,Dqk
+  const MutableTensor* dk() const { return find(TensorId::dk); }          ///< B,Hkv,Lk,Dqk: all keys, cached ones first
+  const MutableTensor* dv() const { return find(TensorId::dv); }          ///< B,Hkv,Lk,Dv
+  const MutableTensor* dmask() const { return find(TensorId::dmask); }    ///< of the mask's stored shape
+  const MutableTensor* dsinks() const { return find(TensorId::dsinks); }  ///< 1,Hq,1,1 in the accumulator's type
 };
 
 /// The input tensors that a present output repeats.

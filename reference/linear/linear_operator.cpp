@@ -55,22 +55,26 @@ class LinearOperator : public Operator {
     return std::make_unique<LinearHead>(p, inputs, b, h, producers);
   }
   /// The last state of each key head.
-  WholeResult whole(const Call& p, const Inputs& inputs, TensorId result,
-                    const std::vector<Producer>& producers) const override {
-    WholeResult present;
-    present.bounds.resize(producers.size());
+  WholeResults whole(const Call& p, const Inputs& inputs, const std::vector<TensorId>& results,
+                     const std::vector<Producer>& producers, const std::vector<char>&) const override {
+    WholeResults all{{}, std::vector<ResultValues>(producers.size())};
+    for (const TensorId id : results) add_states(p, inputs, id, producers, all);
+    return all;
+  }
+  static void add_states(const Call& p, const Inputs& inputs, TensorId result, const std::vector<Producer>& producers,
+                         WholeResults& to) {
+    const auto append = [](std::vector<double>& list, const std::vector<double>& more) {
+      list.insert(list.end(), more.begin(), more.end());
+    };
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
         LinearState state(p, inputs, b, h, arithmetics_of(producers, result));
         while (state.tokens() < p.query_length) state.step();
-        for (std::size_t n = 0; n < producers.size(); ++n) {
-          const std::vector<double> bounds = stored_bounds(p, producers[n], result, state.values(), state.bounds(n));
-          present.bounds[n].insert(present.bounds[n].end(), bounds.begin(), bounds.end());
-        }
-        present.values.insert(present.values.end(), state.values().begin(), state.values().end());
+        for (std::size_t n = 0; n < producers.size(); ++n)
+          append(to.bounds[n].of(result), stored_bounds(p, producers[n], result, state.values(), state.bounds(n)));
+        append(to.values.of(result), state.values());
       }
     }
-    return present;
   }
   double row_operations(const Call& p) const override {
     return 4 * static_cast<double>(p.key_dim) * static_cast<double>(p.value_dim);

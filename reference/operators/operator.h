@@ -18,8 +18,8 @@ namespace attest {
 class HeadReference {
  public:
   virtual ~HeadReference() = default;
-  /// Fills `row` with what query row i has of each result that is numbered by query rows: always o, and lse where there
-  /// are scores; others where the call asks for them. Call it with ascending rows.
+  /// Fills `row` with what query row i has of each result that is numbered by query rows: o always in a forward pass,
+  /// and lse where there are scores; others where the call asks for them. Call it with ascending rows.
   virtual void attend(std::int64_t i, ResultValues& row) = 0;
   /// The bounds of the row that was filled last, for the n-th producer.
   virtual void bound(std::size_t n, ResultValues& bound) = 0;
@@ -28,10 +28,10 @@ class HeadReference {
   virtual std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) = 0;
 };
 
-/// A result as a whole: its elements in the order of its axes, and their bounds for each producer.
-struct WholeResult {
-  std::vector<double> values;
-  std::vector<std::vector<double>> bounds;
+/// Results as wholes: their elements in the order of their axes, and their bounds for each producer.
+struct WholeResults {
+  ResultValues values;
+  std::vector<ResultValues> bounds;
 };
 
 class Operator {
@@ -41,9 +41,11 @@ class Operator {
   /// Keeps references to the call and the inputs; they outlive it.
   virtual std::unique_ptr<HeadReference> head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h,
                                               const std::vector<Producer>& producers) const = 0;
-  /// A result of the call that is not numbered by query rows. Throws std::logic_error where the operator has none.
-  virtual WholeResult whole(const Call& call, const Inputs& inputs, TensorId result,
-                            const std::vector<Producer>& producers) const;
+  /// Results of the call that are not numbered by query rows. Of those that key rows number, the key heads for which
+  /// `of_key_heads` is not 0, by batch and key head, or all where it is empty: others may be left at 0. Throws
+  /// std::logic_error where the operator has no such result.
+  virtual WholeResults whole(const Call& call, const Inputs& inputs, const std::vector<TensorId>& results,
+                             const std::vector<Producer>& producers, const std::vector<char>& of_key_heads) const;
 
   /// The approximate number of multiply-adds of the reference for one row.
   virtual double row_operations(const Call& call) const = 0;

@@ -16,8 +16,10 @@ static_assert(kOperators.size() == kNames<Op>.size(), "a row for each Op, in its
 
 const Operator& operator_of(const Call& call) { return kOperators[static_cast<std::size_t>(call.op)](); }
 
-WholeResult Operator::whole(const Call&, const Inputs&, TensorId, const std::vector<Producer>&) const {
-  throw std::logic_error("every result of this operator is numbered by query rows");
+WholeResults Operator::whole(const Call&, const Inputs&, const std::vector<TensorId>& results,
+                             const std::vector<Producer>& producers, const std::vector<char>&) const {
+  if (!results.empty()) throw std::logic_error("every result of this operator is numbered by query rows");
+  return {{}, std::vector<ResultValues>(producers.size())};
 }
 
 double Operator::multiply_adds(const Call& p) const {

@@ -92,6 +92,7 @@ class Parser {
     if (columns_.contains("mask.dtype") && (!p.call.mask || !p.call.mask->additive)) {
       throw CaseError(column_of("mask.dtype"), "mask.dtype belongs to an additive mask (mask=add:...)");
     }
+    if (columns_.contains("pass") && !columns_.contains("out")) p.call.outputs = default_outputs(p.call.pass);
     p.set_seed(p.data.seed);
     drop_defaults();
     if (auto fault = find_fault(p)) throw CaseError(column_of(fault->key), fault->key + ": " + fault->message);

@@ -79,7 +79,7 @@ std::optional<Fault> check_combinations(const Call& p) {
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
     for (TensorId id : values_of<TensorId>()) {
-      if ((has_layout(id) || id == TensorId::lse) && (p.tensor(id).strides || p.tensor(id).layout)) {
+      if (is_packed(p, id) && (p.tensor(id).strides || p.tensor(id).layout)) {
         return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }
@@ -93,6 +93,7 @@ std::optional<Fault> check_combinations(const Call& p) {
   }
   for (const TensorId id : outputs_of(p)) {
     if (std::ranges::find(row_of(id).axes, Axis::keys) == row_of(id).axes.end() || p.stores_every_key()) continue;
+    if (is_gradient(*row_of(id).result)) continue;
     return Fault{"out",
                  std::string(name_of(id)) + " needs every key stored: neither layout=thd nor paged nor past=n,..."};
   }
@@ -108,6 +109,28 @@ std::string operators_with(const Option& option) {
     if (option.has(op)) list += (count++ == 0 ? "op=" : " or op=") + std::string(name_of(op));
   }
   return count + 1 == values_of<Op>().size() ? "op=linear or its kin" : list;
+}
+
+/// Results and inputs that the pass doesn't have.
+std::optional<Fault> check_pass(const Problem& problem) {
+  const Call& p = problem.call;
+  const std::string pass = "pass=" + std::string(name_of(p.pass));
+  for (const Output output : p.outputs) {
+    const std::string name(name_of(output));
+    if (is_gradient(output) && !p.wants_gradients())
+      return Fault{"out", name + " is a gradient; say pass=backward or pass=both"};
+    if (!is_gradient(output) && !p.runs_forward()) return Fault{"out", pass + " gives no " + name + "; say pass=both"};
+    if (output == Output::dmask && !(p.mask && p.mask->additive))
+      return Fault{"out", std::string(p.mask ? "a boolean mask has no gradient" : "there is no mask") +
+                              "; dmask belongs to an additive one (mask=add:...)"};
+    if (output == Output::dsinks && !p.sinks) return Fault{"out", "there are no sinks; say sinks"};
+  }
+  if (p.wants_gradients()) return std::nullopt;
+  const char* const needs = "there are no gradients; say pass=backward or pass=both";
+  if (p.dlse) return Fault{"dlse", needs};
+  if (problem.data.own_fill(TensorId::dout)) return Fault{"do.fill", needs};
+  if (problem.data.poison == "hidden:do") return Fault{"poison", needs};
+  return std::nullopt;
 }
 
 /// Options that the operator doesn't have.
@@ -211,6 +234,7 @@ std::optional<Fault> find_fault(const Problem& problem) {
   }
   if (p.prefix_causal && !p.causal) return Fault{"prefix", "N:causal needs causal, which it keeps for the prefix"};
   if (auto fault = check_operator(problem)) return fault;
+  if (auto fault = check_pass(problem)) return fault;
   if (auto fault = check_combinations(problem)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {
     const auto count = static_cast<std::int64_t>(list.size());

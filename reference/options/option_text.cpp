@@ -195,7 +195,7 @@ std::string print_number(double value) {
 const std::vector<FillName>& tensor_fills() {
   static const std::vector<FillName> fills = {
       {"normal", 0}, {"uniform", 0}, {"spread", 1}, {"ties", 0},  {"onehot", 0},   {"constant", 1}, {"denormal", 0},
-      {"huge", 0},   {"integer", 0}, {"cancel", 0}, {"mixed", 0}, {"infinite", 1}, {"largest", 1}};
+      {"huge", 0},   {"integer", 0}, {"cancel", 0}, {"mixed", 0}, {"infinite", 1}, {"largest", 1},  {"activations", 0}};
   return fills;
 }
 

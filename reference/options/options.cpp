@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "reference/call/tensor_place.h"
 #include "reference/options/option_features.h"
 
 namespace attest {
 namespace {
 
 constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
-                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
+                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta,
+                        kGradients = &OperatorTraits::gradients;
 
 bool any_number(double) { return true; }
 
@@ -187,10 +189,19 @@ Option out() {
     }
   };
   option.print = [](const Call& p) -> std::optional<std::string> {
-    if (p.outputs == std::vector<Output>{Output::o}) return std::nullopt;
+    if (p.outputs == default_outputs(p.pass)) return std::nullopt;
     return joined(p.outputs, [](Output o) { return std::string(name_of(o)); });
   };
-  option.copy = [](Call& to, const Call& from) { to.outputs = from.outputs; };
+  option.copy = [](Call& to, const Call& from) {
+    to.outputs = to.pass == from.pass ? from.outputs : default_outputs(to.pass);
+  };
+  return option;
+}
+
+/// Which results there are depends on it.
+Option pass() {
+  Option option = name_option("pass", &Call::pass, kNames<Pass>, "pass");
+  option.copy = [](Call& to, const Call& from) { to.set_pass(from.pass); };
   return option;
 }
 
@@ -276,18 +287,14 @@ Option fill() {
 Option fill_of(TensorId tensor) {
   Option option = data_option(std::string(name_of(tensor)) + ".fill", "name or name(x)", "of this tensor alone");
   option.files(InFiles::unsaid);
-  option.parse = [=](Problem& p, const OptionText& v) {
-    p.data.own_fills[static_cast<std::size_t>(tensor)] = parse_fill(v, tensor_fills());
-  };
+  option.parse = [=](Problem& p, const OptionText& v) { p.data.own_fill(tensor) = parse_fill(v, tensor_fills()); };
   option.print = [=](const ProblemView& p) -> std::optional<std::string> {
     if (!p.data) return std::nullopt;
-    const auto& own = p.data->own_fills[static_cast<std::size_t>(tensor)];
+    const auto& own = p.data->own_fill(tensor);
     if (!own) return std::nullopt;
     return fill_text(*own);
   };
-  option.copy = [=](Problem& to, const Problem& from) {
-    to.data.own_fills[static_cast<std::size_t>(tensor)] = from.data.own_fills[static_cast<std::size_t>(tensor)];
-  };
+  option.copy = [=](Problem& to, const Problem& from) { to.data.own_fill(tensor) = from.data.own_fill(tensor); };
   return option;
 }
 
@@ -308,9 +315,10 @@ Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
 }
 
 Option poison() {
-  static constexpr std::array<std::string_view, 6> kinds = {"hidden:k",  "hidden:v",  "hidden:kv",
-                                                            "visible:k", "visible:v", "visible:kv"};
-  Option option = data_option("poison", "hidden:kv|visible:k|...", "NaN in keys or values that no query, or one, sees");
+  static constexpr std::array<std::string_view, 7> kinds = {"hidden:k",  "hidden:v",   "hidden:kv", "visible:k",
+                                                            "visible:v", "visible:kv", "hidden:do"};
+  Option option = data_option("poison", "hidden:kv|visible:k|hidden:do|...",
+                              "NaN in keys or values that no query, or one, sees, or in do of rows that see nothing");
   option.files(InFiles::unsaid);
   option.parse = [](Problem& p, const OptionText& v) {
     p.data.poison = std::string(kinds[parse_name(v, kinds, "poison")]);
@@ -387,7 +395,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
-    name_option("pass", &Call::pass, kNames<Pass>, "pass").values(alternatives<Pass>(), "direction of the computation").kept(),
+    pass().version(5).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).only(kGradients),
     name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
@@ -414,8 +422,9 @@ std::vector<Option> make_table() {
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
+    tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).only(kGradients),
 
-    out().tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
+    out().grown([](const Call& p) { return p.wants_gradients() ? 5 : 0; }).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
     integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
   };
@@ -429,17 +438,23 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto rarely = [](TensorId id) { return id == TensorId::past_lengths ? 2 : row_of(id).of == kScores ? 16 : 3; };
-  for (TensorId id : others) rows.push_back(strides_of(id).version(3).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
-  for (TensorId id : others) rows.push_back(offset_of(id).version(3).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
+  const auto of_pass = [](TensorId id) { return row_of(id).of == kGradients; };
+  const auto since = [&](TensorId id, int version) { return of_pass(id) ? 5 : version; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : of_pass(id) ? 8 : row_of(id).of == kScores ? 16 : 3; };
+  for (TensorId id : others) {
+    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(8).cut(layout_features(id)).only(kGradients));
+  }
+  for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
+  for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(4).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : of_pass(id) ? 12 : 24).cut(type_features(id)).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));
   }
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
+  rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)).only(kGradients));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(kDecay));
   rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(kBeta));
   rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(kState));

@@ -273,22 +273,34 @@ std::vector<Feature> past_per_batch_features() {
       "past per batch", [](const Call& p) { return !p.past_lengths.empty(); }, give_past_per_batch)};
 }
 
+namespace {
+
+/// Asks for the result, of a pass that has it.
+void give_output(Problem& problem, Output output) {
+  Call& p = problem.call;
+  const bool has = is_gradient(output) ? p.wants_gradients() : p.runs_forward();
+  if (!has) p.set_pass(Pass::both);
+  if (!p.wants(output)) p.outputs.push_back(output);
+  std::ranges::sort(p.outputs);
+  if (output == Output::dmask) give_mask(problem, true);
+  if (output == Output::dsinks) p.sinks = true;
+}
+
+}  // namespace
+
 std::vector<Feature> output_features() {
   std::vector<Feature> features;
   for (Output output : values_of<Output>()) {
     if (output == Output::o) continue;
     features.push_back(flag_feature(
         "out=" + std::string(name_of(output)), [output](const Call& p) { return p.wants(output); },
-        [output](Call& p, std::uint64_t) {
-          if (!p.wants(output)) p.outputs.push_back(output);
-          std::sort(p.outputs.begin(), p.outputs.end());
-        }));
+        [output](Problem& p, std::uint64_t) { give_output(p, output); }));
   }
   features.push_back(flag_feature(
       "out without o", [](const Call& p) { return !p.wants(Output::o); },
       [](Call& p, std::uint64_t) {
         const std::vector<Output> all = outputs_of(p.op);
-        if (p.outputs.size() < 2 && all.size() > 1) p.outputs = {all[1]};
+        if (p.outputs.size() < 2 && p.wants(Output::o) && all.size() > 1) p.outputs = {all[1]};
         if (p.outputs.size() > 1) std::erase(p.outputs, Output::o);
       }));
   return features;
@@ -370,9 +382,15 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::state: p.initial_state = true; break;
     case TensorId::decay: p.op = Op::gated; break;
     case TensorId::beta: p.op = Op::delta; break;
+    case TensorId::saved_o:
+    case TensorId::saved_lse: p.set_pass(Pass::backward); break;
+    case TensorId::dout:
+    case TensorId::dlse:
+      if (!p.wants_gradients()) p.set_pass(Pass::backward);
+      p.dlse = p.dlse || tensor == TensorId::dlse;
+      break;
     default:
-      if (const auto output = row_of(tensor).result; output && !p.wants(*output)) p.outputs.push_back(*output);
-      std::ranges::sort(p.outputs);
+      if (const auto output = row_of(tensor).result) give_output(problem, *output);
   }
 }
 
@@ -455,13 +473,14 @@ std::vector<Feature> fill_features() {
 }
 
 std::vector<Feature> own_fill_features(TensorId tensor) {
-  const auto n = static_cast<std::size_t>(tensor);
   return {flag_feature(
-      std::string(name_of(tensor)) + ".fill", [n](const Problem& p) { return p.data.own_fills[n].has_value(); },
-      [n](Problem& p, std::uint64_t draw) {
+      std::string(name_of(tensor)) + ".fill", [=](const Problem& p) { return p.data.own_fill(tensor).has_value(); },
+      [=](Problem& p, std::uint64_t draw) {
         const auto& fills = tensor_fills();
-        p.data.own_fills[n] = make_fill(fills[draw % fills.size()], draw / fills.size());
-        if (*p.data.own_fills[n] == p.data.fill) p.data.own_fills[n] = Fill{"constant", {0.5}};
+        Fill own = make_fill(fills[draw % fills.size()], draw / fills.size());
+        if (own == p.data.fill) own = Fill{"constant", {0.5}};
+        give_tensor(p, tensor);
+        p.data.own_fill(tensor) = std::move(own);
       })};
 }
 

@@ -44,15 +44,7 @@ struct RowGradient {
 /// `row` is a row of `head`. Reuses the gradient's storage.
 void differentiate(const Head& head, const Row& row, const RowLoss& loss, RowGradient& gradient);
 
-/// All gradients of a call, each dense in the order of its axes.
-struct Gradients {
-  std::vector<double> q;      ///< B,Hq,Lq,Dqk
-  std::vector<double> k, v;   ///< B,Hkv,Lk,D: of all keys, cached ones first, wherever they are stored
-  std::vector<double> mask;   ///< the mask's stored shape; empty without an additive mask
-  std::vector<double> sinks;  ///< Hq; empty without sinks
-};
-
-/// `out` is do, B,Hq,Lq,Dv, and `lse` dlse, B,Hq,Lq,1, or nullptr for zeros.
-Gradients gradients(const Call& call, const Inputs& inputs, const ConstTensor& out, const ConstTensor* lse);
+/// do and dlse of a row.
+RowLoss loss_of(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i);
 
 }  // namespace attest

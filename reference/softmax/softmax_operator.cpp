@@ -1,11 +1,15 @@
 #include "reference/softmax/softmax_operator.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "reference/call/tensor_table.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/error_bound.h"
 #include "reference/softmax/bounds/error_deviation.h"
+#include "reference/softmax/bounds/gradient_row.h"
+#include "reference/softmax/bounds/gradient_sums.h"
 #include "reference/softmax/key_place.h"
 
 namespace attest {
@@ -22,6 +26,7 @@ class SoftmaxHead : public HeadReference {
       for (const ResultRounding& one : producer.arithmetic.of_results)
         own.push_back({one.result, BoundConstants(p, {Arithmetic{one.rounding, {}}, producer.stored})});
     }
+    if (has_tensor(p, TensorId::dq)) gradient_.emplace(p, inputs, producers);
   }
 
   void attend(std::int64_t i, ResultValues& row) override {
@@ -34,16 +39,21 @@ class SoftmaxHead : public HeadReference {
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (!row_.seen[j]) biased[j] = -kInfinity;
     }
+    if (gradient_) attend_gradient(row.of(TensorId::dq));
   }
   void bound(std::size_t n, ResultValues& bound) override {
-    bound_row(head_, row_, sums_, i_, constants_[n], bound_);
-    fill(bound, bound_);
+    if (head_.call().runs_forward()) {
+      bound_row(head_, row_, sums_, i_, constants_[n], bound_);
+      fill(bound, bound_);
+    }
     for (const OwnConstants& own : own_[n]) {
+      if (!head_.call().runs_forward()) break;
       ResultValues other;
       bound_row(head_, row_, sums_, i_, own.constants, bound_);
       fill(other, bound_);
-      bound.of(own.result) = other.of(own.result);
+      if (!other.of(own.result).empty()) bound.of(own.result) = other.of(own.result);
     }
+    if (gradient_) bound_gradient(n, bound.of(TensorId::dq));
   }
   std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) override {
     const RowDeviation deviation(head_, row_, i_, columns);
@@ -60,8 +70,36 @@ class SoftmaxHead : public HeadReference {
     BoundConstants constants;
   };
 
+  /// dq_i = scale * sum over j of dT_ij * k_j.
+  void attend_gradient(std::vector<double>& dq) {
+    gradient_->set(head_, row_, i_);
+    dq.assign(static_cast<std::size_t>(head_.call().key_dim), 0);
+    for (std::size_t j = 0; j < row_.seen.size(); ++j) {
+      const double* key = head_.key_row(static_cast<std::int64_t>(j));
+      for (std::size_t d = 0; row_.seen[j] && d < dq.size(); ++d) dq[d] += gradient_->gradient().raw[j] * key[d];
+    }
+    for (double& value : dq) value *= head_.call().scale_value();
+    dq_ = dq;
+  }
+  void bound_gradient(std::size_t n, std::vector<double>& bound) {
+    const BoundConstants& c = gradient_->constants(n, TensorId::dq);
+    const RowGradientErrors& errors = gradient_->errors(n, TensorId::dq);
+    const Storing storing(c.arithmetic, producers_[n].type_of(head_.call(), TensorId::dq));
+    std::vector<GradientSum> sums(dq_.size());
+    for (std::size_t j = 0; j < row_.seen.size(); ++j) {
+      const double* key = head_.key_row(static_cast<std::int64_t>(j));
+      for (std::size_t d = 0; row_.seen[j] && d < sums.size(); ++d)
+        sums[d].add(gradient_->gradient().raw[j], errors.raw[j], key[d]);
+    }
+    bound.resize(sums.size());
+    for (std::size_t d = 0; d < sums.size(); ++d)
+      bound[d] =
+          bound_gradient_sum(sums[d], dq_[d], head_.call().scale_value(), c.scale_roundings + 1 + c.blocks, c, storing);
+  }
+
   /// `from` is a Row or a RowBound.
   void fill(ResultValues& to, const auto& from) const {
+    if (!head_.call().runs_forward()) return;
     to.of(TensorId::out) = from.output;
     to.of(TensorId::lse) = {from.lse};
     const auto stage = [&](TensorId id, const std::vector<double>& list) {
@@ -78,6 +116,8 @@ class SoftmaxHead : public HeadReference {
   RowBound bound_;
   std::int64_t i_ = 0;
   RowSums sums_;
+  std::optional<GradientRow> gradient_;  ///< where the call asks for dq
+  std::vector<double> dq_;
   std::vector<Producer> producers_;
   std::vector<BoundConstants> constants_;       ///< one for each producer
   std::vector<std::vector<OwnConstants>> own_;  ///< likewise
@@ -103,23 +143,44 @@ class SoftmaxOperator : public Operator {
                                       const std::vector<Producer>& producers) const override {
     return std::make_unique<SoftmaxHead>(p, inputs, b, h, producers);
   }
+  WholeResults whole(const Call& p, const Inputs& inputs, const std::vector<TensorId>& results,
+                     const std::vector<Producer>& producers, const std::vector<char>& of_key_heads) const override {
+    std::vector<TensorId> gradients;
+    std::ranges::copy_if(results, std::back_inserter(gradients),
+                         [](TensorId id) { return is_gradient(*row_of(id).result); });
+    WholeResults all{{}, std::vector<ResultValues>(producers.size())};
+    if (!gradients.empty()) all = sum_gradients(p, inputs, gradients, producers, of_key_heads);
+    for (const TensorId id : results) {
+      if (is_copied(id)) copy_cache(p, inputs, id, all);
+    }
+    return all;
+  }
   /// Cached keys or values in front of the new ones, bit for bit.
-  WholeResult whole(const Call& p, const Inputs& inputs, TensorId result,
-                    const std::vector<Producer>& producers) const override {
-    WholeResult present;
+  static void copy_cache(const Call& p, const Inputs& inputs, TensorId result, WholeResults& to) {
+    std::vector<double>& present = to.values.of(result);
     const Cache cache = result == TensorId::present_v ? Cache::values : Cache::keys;
     each_index(seen_shape(p, result), [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-      present.values.push_back(load_cached(inputs, cache, b, h, j, d));
+      present.push_back(load_cached(inputs, cache, b, h, j, d));
     });
-    present.bounds.assign(producers.size(), std::vector<double>(present.values.size()));
-    return present;
+    for (ResultValues& bounds : to.bounds) bounds.of(result).assign(present.size(), 0.0);
   }
   double row_operations(const Call& p) const override {
-    return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) * static_cast<double>(p.key_dim + p.value_dim);
+    return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) *
+           (products(p) + (p.wants_gradients() && !p.runs_forward() ? forward_products(p) : 0));
   }
-  double multiply_adds(const Call& p) const override { return dense_multiply_adds(p); }
+  double multiply_adds(const Call& p) const override {
+    return dense_multiply_adds(p) * products(p) / forward_products(p);
+  }
   double useful_operations(const Call& p, const Inputs& inputs) const override {
-    return 2 * count_visible_pairs(p, inputs) * static_cast<double>(p.key_dim + p.value_dim);
+    return 2 * count_visible_pairs(p, inputs) * products(p);
+  }
+
+ private:
+  static double forward_products(const Call& p) { return static_cast<double>(p.key_dim + p.value_dim); }
+  /// Multiply-adds of a visible pair: q*k and p*v; q*k once more, do*v, and those of dq, dk and dv.
+  static double products(const Call& p) {
+    const double gradients = static_cast<double>(3 * p.key_dim + 2 * p.value_dim);
+    return (p.runs_forward() ? forward_products(p) : 0) + (p.wants_gradients() ? gradients : 0);
   }
 };
 

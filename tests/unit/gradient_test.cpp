@@ -5,36 +5,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/cases/fill.h"
+#include "reference/call/tensor_table.h"
+#include "reference/operators/operator.h"
 #include "reference/softmax/key_place.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
 
-/// A call's inputs and a loss: the sum of do * o and dlse * lse.
+/// A call of both passes, and its loss: the sum of do * o and dlse * lse.
 struct Loss {
   Problem problem;
   CaseInputs inputs;
-  std::vector<double> of_out, of_lse;
 
-  explicit Loss(const std::string& line) : problem(parse_case("dtype=f64 " + line)), inputs(make_inputs(problem)) {
-    const auto number = [&](std::uint64_t n) { return 2 * hash_uniform(hash_words(17, 1, n)) - 1; };
-    const Call& p = problem.call;
-    for (std::int64_t n = 0; n < p.batch * p.query_heads * p.query_length * p.value_dim; ++n)
-      of_out.push_back(number(static_cast<std::uint64_t>(n)));
-    for (std::int64_t n = 0; n < p.batch * p.query_heads * p.query_length; ++n)
-      of_lse.push_back(number(static_cast<std::uint64_t>(n) + 100000));
-  }
-
-  ConstTensor out() const {
-    const Call& p = problem.call;
-    return {of_out.data(), DType::f64, {p.batch, p.query_heads, p.query_length, p.value_dim}, strides(p.value_dim)};
-  }
-  ConstTensor lse() const {
-    const Call& p = problem.call;
-    return {of_lse.data(), DType::f64, {p.batch, p.query_heads, p.query_length, 1}, strides(1)};
-  }
+  explicit Loss(const std::string& line)
+      : problem(parse_case("dtype=f64 pass=both " + line)), inputs(make_inputs(problem)) {}
 
   double value() const {
     const Inputs views = inputs.views();
@@ -45,11 +30,9 @@ struct Loss {
         Row row;
         for (std::int64_t i = 0; i < problem.call.stored_queries(b); ++i) {
           head.attend(i, row);
-          const std::int64_t at = (b * problem.call.query_heads + h) * problem.call.query_length + i;
-          for (std::int64_t c = 0; c < problem.call.value_dim; ++c)
-            sum += row.output[static_cast<std::size_t>(c)] *
-                   of_out[static_cast<std::size_t>(at * problem.call.value_dim + c)];
-          if (std::isfinite(row.lse)) sum += row.lse * of_lse[static_cast<std::size_t>(at)];
+          const RowLoss loss = loss_of(problem, views, b, h, i);
+          for (std::size_t c = 0; c < row.output.size(); ++c) sum += row.output[c] * loss.out[c];
+          if (std::isfinite(row.lse)) sum += row.lse * loss.lse;
         }
       }
     }
@@ -69,17 +52,37 @@ struct Loss {
     storage.set(at[0], at[1], at[2], at[3], was);
     return (above - below) / (2 * kStep);
   }
+};
 
- private:
-  Index4 strides(std::int64_t columns) const {
-    const Call& p = problem.call;
-    return {p.query_heads * p.query_length * columns, p.query_length * columns, columns, 1};
-  }
+/// What the reference gives: each dense, in the order of its axes.
+struct Gradients {
+  std::vector<double> q, k, v, mask, sinks;
 };
 
 Gradients gradients_of(const Loss& loss) {
-  const ConstTensor lse = loss.lse();
-  return gradients(loss.problem, loss.inputs.views(), loss.out(), &lse);
+  const Call& p = loss.problem.call;
+  const Inputs views = loss.inputs.views();
+  Gradients all;
+  all.q.resize(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length * p.key_dim));
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const auto head = operator_of(p).head(p, views, b, h, {});
+      ResultValues row;
+      for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
+        head->attend(i, row);
+        std::ranges::copy(row.of(TensorId::dq),
+                          all.q.begin() + ((b * p.query_heads + h) * p.query_length + i) * p.key_dim);
+      }
+    }
+  }
+  std::vector<TensorId> sums = outputs_of(p);
+  std::erase_if(sums, [](TensorId id) { return index_space(id) == IndexSpace::query_rows; });
+  const ResultValues values = operator_of(p).whole(p, views, sums, {}, {}).values;
+  all.k = values.of(TensorId::dk);
+  all.v = values.of(TensorId::dv);
+  all.mask = values.of(TensorId::dmask);
+  all.sinks = values.of(TensorId::dsinks);
+  return all;
 }
 
 double largest(const std::vector<double>& list) {
@@ -90,14 +93,15 @@ double largest(const std::vector<double>& list) {
 
 TEST(Gradient, IsTheLimitOfDifferences) {
   for (const char* line :
-       {"seq=3x5 dim=2/3 seed=1", "heads=4/2 batch=2 seq=4 dim=2 causal seed=2",
-        "heads=2 seq=4x6 dim=3 causal align=bottom-right softcap=1.5 scale=-0.8 seed=3",
-        "heads=2 seq=3x4 dim=2 mask=add:1HQ1:normal alibi align=bottom-right seed=4",
-        "heads=2 seq=3x4 dim=2 mask=add:11QK:neginf(0.4) sinks seed=5",
-        "batch=2 seq=3x4 dim=2 dropout=0.4 sinks seed=6", "seq=5 dim=2 window=1:1 prefix=1 segments=2,3 seed=7",
-        "seq=4x6 dim=2 blocks=2x3:random(0.5) seed=8", "batch=2 heads=2 seq=2x5 dim=2 past=3,1 causal seed=9",
-        "batch=2 seq=2x7 dim=2 paged=3 lengths=q:2,1/k:7,4 seed=10",
-        "batch=3 heads=2/1 seq=3x4 dim=2 lengths=q:3,0,2/k:4,1,0 layout=thd seed=11"}) {
+       {"seq=3x5 dim=2/3 dlse seed=1", "heads=4/2 batch=2 seq=4 dim=2 causal dlse seed=2",
+        "heads=2 seq=4x6 dim=3 causal align=bottom-right softcap=1.5 scale=-0.8 dlse seed=3",
+        "heads=2 seq=3x4 dim=2 mask=add:1HQ1:normal alibi align=bottom-right dlse out=dq,dk,dv,dmask seed=4",
+        "heads=2 seq=3x4 dim=2 mask=add:11QK:neginf(0.4) sinks dlse out=dq,dk,dv,dmask,dsinks seed=5",
+        "batch=2 seq=3x4 dim=2 dropout=0.4 sinks dlse out=dq,dk,dv,dsinks seed=6",
+        "seq=5 dim=2 window=1:1 prefix=1 segments=2,3 dlse seed=7", "seq=4x6 dim=2 blocks=2x3:random(0.5) dlse seed=8",
+        "batch=2 heads=2 seq=2x5 dim=2 past=3,1 causal dlse seed=9",
+        "batch=2 seq=2x7 dim=2 paged=3 lengths=q:2,1/k:7,4 dlse seed=10",
+        "batch=3 heads=2/1 seq=3x4 dim=2 lengths=q:3,0,2/k:4,1,0 layout=thd dlse seed=11"}) {
     Loss loss(line);
     const Call& p = loss.problem.call;
     const Gradients g = gradients_of(loss);
@@ -144,11 +148,14 @@ TEST(Gradient, IsTheLimitOfDifferences) {
 TEST(Gradient, OfOneKeyIsTheLossAlone) {
   // A single weight is 1 whatever the score: nothing flows to q and k but through lse.
   const Loss loss("seq=3x1 dim=2");
-  const Gradients g = gradients(loss.problem, loss.inputs.views(), loss.out(), nullptr);
+  const Gradients g = gradients_of(loss);
   for (const double value : g.q) EXPECT_EQ(value, 0);
   for (const double value : g.k) EXPECT_EQ(value, 0);
-  for (std::size_t c = 0; c < 2; ++c)
-    EXPECT_DOUBLE_EQ(g.v[c], loss.of_out[c] + loss.of_out[2 + c] + loss.of_out[4 + c]);
+  for (std::size_t c = 0; c < 2; ++c) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < 3; ++i) sum += loss_of(loss.problem, loss.inputs.views(), 0, 0, i).out[c];
+    EXPECT_DOUBLE_EQ(g.v[c], sum);
+  }
 }
 
 TEST(Gradient, OfScoresAddsUpToLseAlone) {
@@ -171,10 +178,10 @@ TEST(Gradient, OfScoresAddsUpToLseAlone) {
 }
 
 TEST(Gradient, NothingHiddenReachesIt) {
-  Loss loss("batch=2 seq=3x4 dim=2 lengths=q:2,0/k:3,0 poison=hidden:kv");
+  Loss loss("batch=2 seq=3x4 dim=2 lengths=q:2,0/k:3,0 dlse poison=hidden:kv");
   for (std::int64_t i : {2, 3, 4, 5}) {  // rows that see nothing, NaN in their do and dlse
-    loss.of_out[static_cast<std::size_t>(2 * i)] = kNaN;
-    loss.of_lse[static_cast<std::size_t>(i)] = kNaN;
+    loss.inputs.at(TensorId::dout).set(i / 3, 0, i % 3, 0, kNaN);
+    loss.inputs.at(TensorId::dlse).set(i / 3, 0, i % 3, 0, kNaN);
   }
   const Gradients g = gradients_of(loss);
   for (const auto* list : {&g.q, &g.k, &g.v}) {

@@ -112,7 +112,8 @@ TEST_P(LinearRules, AStateCarriesOn) {
     return inputs;
   };
   const std::vector<double> expected = outputs_of(whole, all);
-  const std::vector<double> state = operator_of(first).whole(first, part(0, 7), TensorId::present_state, {}).values;
+  const TensorId last = TensorId::present_state;
+  const std::vector<double> state = operator_of(first).whole(first, part(0, 7), {last}, {}, {}).values.of(last);
   Inputs rest = part(7, 5);
   rest.set(TensorId::state, dense(state, {1, 2, 6, 5}));
   const std::vector<double> tail = outputs_of(second, rest);

@@ -64,8 +64,10 @@ TEST(Operators, AResultMayBeRoundedOtherwise) {
   }
   const Problem linear = parse_case("op=linear seq=6 dim=2 out=o,present");
   const CaseInputs tokens = make_inputs(linear);
-  const WholeResult state = operator_of(linear).whole(linear, tokens.views(), TensorId::present_state, {plain, other});
-  for (std::size_t n = 0; n < state.values.size(); ++n) EXPECT_LT(state.bounds[1][n], state.bounds[0][n] / 1000);
+  const TensorId state = TensorId::present_state;
+  const WholeResults whole = operator_of(linear).whole(linear, tokens.views(), {state}, {plain, other}, {});
+  for (std::size_t n = 0; n < whole.values.of(state).size(); ++n)
+    EXPECT_LT(whole.bounds[1].of(state)[n], whole.bounds[0].of(state)[n] / 1000);
 }
 
 /// All that an operator can give comes with a bound for each producer, in the shape that the table of tensors says.
@@ -89,11 +91,11 @@ TEST(Operators, GiveEveryResultOfTheirsWithItsBounds) {
         ++found;
         const Index4 n = seen_shape(p, id);
         if (index_space(id) != IndexSpace::query_rows) {
-          const WholeResult whole = operator_of(p).whole(p, views, id, producers);
-          EXPECT_EQ(whole.values.size(), static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3])) << name_of(id);
+          const WholeResults whole = operator_of(p).whole(p, views, {id}, producers, {});
+          EXPECT_EQ(whole.values.of(id).size(), static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3])) << name_of(id);
           ASSERT_EQ(whole.bounds.size(), 2u);
-          for (std::size_t at = 0; at < whole.values.size(); ++at)
-            EXPECT_EQ(whole.bounds[0][at] > whole.bounds[1][at], !is_copied(id)) << name_of(id);
+          for (std::size_t at = 0; at < whole.values.of(id).size(); ++at)
+            EXPECT_EQ(whole.bounds[0].of(id)[at] > whole.bounds[1].of(id)[at], !is_copied(id)) << name_of(id);
           continue;
         }
         const auto head = operator_of(p).head(p, views, 0, 1, producers);
@@ -179,12 +181,14 @@ TEST(Operators, KeysOfTheDeltaRulesHaveAboutUnitLength) {
 TEST(Operators, PresentIsPastAndNew) {
   const Problem p = parse_case("heads=2/1 seq=2x5 dim=3/2 past=3 causal out=o,present");
   const CaseInputs inputs = make_inputs(p);
-  const WholeResult keys = operator_of(p).whole(p, inputs.views(), TensorId::present_k, {{Arithmetic{}, DType::f32}});
-  ASSERT_EQ(keys.values.size(), 5u * 3);
+  const WholeResults whole =
+      operator_of(p).whole(p, inputs.views(), {TensorId::present_k}, {{Arithmetic{}, DType::f32}}, {});
+  const std::vector<double>& keys = whole.values.of(TensorId::present_k);
+  ASSERT_EQ(keys.size(), 5u * 3);
   const ConstTensor past = inputs.at(TensorId::past_k).view(), fresh = inputs.at(TensorId::k).view();
-  EXPECT_EQ(keys.values[2 * 3 + 1], load(past.data, past.dtype, past.offset(0, 0, 2, 1)));
-  EXPECT_EQ(keys.values[3 * 3 + 1], load(fresh.data, fresh.dtype, fresh.offset(0, 0, 0, 1)));
-  for (const double bound : keys.bounds.at(0)) EXPECT_EQ(bound, 0);
+  EXPECT_EQ(keys[2 * 3 + 1], load(past.data, past.dtype, past.offset(0, 0, 2, 1)));
+  EXPECT_EQ(keys[3 * 3 + 1], load(fresh.data, fresh.dtype, fresh.offset(0, 0, 0, 1)));
+  for (const double bound : whole.bounds.at(0).of(TensorId::present_k)) EXPECT_EQ(bound, 0);
   EXPECT_FALSE(has_tensor(parse_case("seq=2 dim=3"), TensorId::present_k));
   const Problem linear = parse_case("op=linear heads=2 seq=2 dim=3/4 out=present");
   EXPECT_FALSE(has_tensor(linear, TensorId::present_k));

@@ -56,7 +56,8 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   of_product = gamma(key_dim + scale_roundings);
   // A subnormal scale is rounded to a multiple of eta, or flushed.
   const double smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
-  if (scale > 0 && scale < smallest_normal) of_product = both(of_product, eta / scale);
+  if (scale > 0 && scale < smallest_normal) of_scale = eta / scale;
+  if (of_scale > 0) of_product = both(of_product, of_scale);
   softcap = p.softcap;
   wants_scores = p.wants_scores();
   has_sinks = p.sinks;

@@ -27,6 +27,7 @@ struct BoundConstants {
   double scale = 0;         ///< |scale|
   double larger_scale = 0;  ///< max(1, |scale|): an operand or a score is scaled
   double of_product = 0;    ///< relative, of a scaled product of q and k
+  double of_scale = 0;      ///< relative, of the scale where it is subnormal
   std::optional<double> softcap;
   double of_cap = 0;  ///< relative, of the cap's own roundings
   bool wants_scores = false, has_sinks = false;

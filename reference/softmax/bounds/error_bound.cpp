@@ -150,20 +150,6 @@ bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFinit
   return false;
 }
 
-/// How far exp(s_j - lse) may be from the weight, whose score was computed for lse, and once more.
-double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
-                       const BoundConstants& c) {
-  const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
-  const double below = row.lse - row.biased[j];
-  if (below == kInfinity) return c.eta;  // exp(-inf) is 0
-  const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
-  const double exponent =
-      score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
-  const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
-                                  : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
-  return ratio * off * (1 + 8 * c.u) + c.eta;
-}
-
 /// The largest |m| that a step may take weights under: of the row, and of each block by itself.
 double largest_maximum(const Row& row, const BoundConstants& c) {
   double largest = std::fabs(row.max);
@@ -277,6 +263,19 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
 }
 
 }  // namespace
+
+double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
+                       const BoundConstants& c) {
+  const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
+  const double below = row.lse - row.biased[j];
+  if (below == kInfinity) return c.eta;  // exp(-inf) is 0
+  const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
+  const double exponent =
+      score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
+  const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
+                                  : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
+  return ratio * off * (1 + 8 * c.u) + c.eta;
+}
 
 void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer& producer, RowBound& bound,
                std::int64_t terms_column) {

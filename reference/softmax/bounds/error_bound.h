@@ -38,4 +38,9 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer&
 void bound_row(const Head& head, const Row& row, const RowSums& sums, std::int64_t i, const BoundConstants& constants,
                RowBound& bound, std::int64_t terms_column = -1);
 
+/// How far exp(s_j - lse) may be from the weight of key j, where score and lse are off by these. `ratio`: as in
+/// RowSums.
+double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
+                       const BoundConstants& c);
+
 }  // namespace attest
