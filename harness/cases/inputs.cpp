@@ -143,7 +143,8 @@ void poison_visible(const Problem& problem, std::uint64_t stream, const SeenKeys
 template <class Value>
 void fill_with(TensorStorage& storage, const Value& value) {
   each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    storage.set(b, h, l, d, value(b, h, l, d));
+    const auto number = value(b, h, l, d);  // for rows that packed sequences don't store, too
+    if (l < storage.place().rows(b)) storage.set(b, h, l, d, number);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "harness/cases/option_values.h"
 #include "reference/call/tensor_place.h"
 #include "reference/operators/operator.h"
+#include "reference/options/case_line.h"
 
 namespace attest {
 namespace {
@@ -46,22 +47,42 @@ std::string random_lengths(std::int64_t batch, std::int64_t max, Random& random)
 /// The version of the contract whose options all lines of a seed have been drawn with from the beginning.
 constexpr int kFirstVersion = 2;
 
+/// Gradients of the problem, some of those that it can have.
+Problem with_random_pass(const Problem& problem, Random& random) {
+  Problem p = problem;
+  p.call.set_pass(random.below(2) == 0 ? Pass::backward : Pass::both);
+  std::vector<Output>& outputs = p.call.outputs;
+  std::erase_if(outputs, is_gradient);
+  for (const Output output : outputs_of(p.call.op)) {
+    const bool given = output == Output::dmask    ? p.call.mask && p.call.mask->additive
+                       : output == Output::dsinks ? p.call.sinks
+                                                  : is_gradient(output);
+    if (given && random.below(3) != 0) outputs.push_back(output);
+  }
+  if (outputs.empty() || !is_gradient(outputs.back()))
+    outputs.push_back(random.pick(std::vector{Output::dq, Output::dk, Output::dv}));
+  p.call.dlse = random.below(3) == 0;
+  return canonical(p).value_or(problem);
+}
+
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
 /// the lines that it has given.
 Problem with_random_options(Problem problem, Random& random) {
   std::vector<const Option*> first, later;
   for (const Option& option : options()) {
-    if (option.varies() && option.has(problem.call.op))
+    if (option.varies() && option.has(problem.call.op) && option.key != "pass")
       (option.since <= kFirstVersion ? first : later).push_back(&option);
   }
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed), of_past(seed + 1);
+  Random own(seed), of_past(seed + 1), of_pass(seed + 2);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
+  if (has_trait(problem.call.op, &OperatorTraits::gradients) && of_pass.below(16) == 0)
+    problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);
   return problem;
 }
@@ -109,7 +130,7 @@ std::optional<std::string> draw_mask(const Problem&, Random& random) {
 std::optional<std::string> draw_strides(TensorId id, const Call& p, Random& random) {
   if (!has_tensor(p, id)) return std::nullopt;
   const Index4 n = place_of(p, id).shape;
-  const bool unique = is_output(id) || id == TensorId::page_table;
+  const bool unique = has_place_for_each(id);
   const std::size_t kind = random.below(unique || id == TensorId::mask ? 4 : 6);
   Index4 s = {n[1] * n[2] * (n[3] + 3), n[2] * (n[3] + 3), n[3] + 3, 1};      // 0: rows with a gap
   if (kind == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};  // features two apart

@@ -193,6 +193,7 @@ std::optional<Fault> check_storage(const Call& p) {
     const std::string name(name_of(id));
     const TensorSpec& spec = p.tensor(id);
     if (!has_tensor(p, id)) {
+      if (spec.layout) return Fault{name + ".layout", "there is no " + name + " to lay out"};
       if (spec.strides) return Fault{name + ".strides", "there is no " + name + " to lay out"};
       if (spec.offset != 0) return Fault{name + ".offset", "there is no " + name + " to lay out"};
       continue;
@@ -202,7 +203,7 @@ std::optional<Fault> check_storage(const Call& p) {
       return Fault{spec.strides ? name + ".strides" : "seq",
                    "the size of " + name + " does not fit in 63 bits; make it smaller"};
     }
-    const bool unique = is_output(id) || id == TensorId::page_table;
+    const bool unique = has_place_for_each(id);
     if (unique && spec.strides && !is_injective(place.shape, place.strides)) {
       return Fault{name + ".strides", "two elements of " + (id == TensorId::out ? "the output" : name) +
                                           " would share storage; give every axis room"};

@@ -243,7 +243,7 @@ Option layout_of(TensorId tensor) {
 }
 
 Option strides_of(TensorId tensor) {
-  const bool unique = is_output(tensor) || tensor == TensorId::page_table;
+  const bool unique = has_place_for_each(tensor);
   Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
                             unique ? "in elements" : "in elements, 0 for a broadcast axis");
   option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !unique); };

@@ -306,6 +306,40 @@ std::vector<Feature> output_features() {
   return features;
 }
 
+namespace {
+
+/// Makes the call one that has the tensor.
+void give_tensor(Problem& problem, TensorId tensor) {
+  Call& p = problem.call;
+  if (has_tensor(p, tensor)) return;
+  switch (tensor) {
+    case TensorId::past_k:
+    case TensorId::past_v:
+      p.page_size.reset();
+      p.past = std::max<std::int64_t>(p.past, 1);
+      break;
+    case TensorId::past_lengths: give_past_per_batch(p, 1); break;
+    case TensorId::page_table: p.page_size = 4; break;
+    case TensorId::blocks: give_blocks(problem); break;
+    case TensorId::slopes: p.alibi = true; break;
+    case TensorId::sinks: p.sinks = true; break;
+    case TensorId::state: p.initial_state = true; break;
+    case TensorId::decay: p.op = Op::gated; break;
+    case TensorId::beta: p.op = Op::delta; break;
+    case TensorId::saved_o:
+    case TensorId::saved_lse: p.set_pass(Pass::backward); break;
+    case TensorId::dout:
+    case TensorId::dlse:
+      if (!p.wants_gradients()) p.set_pass(Pass::backward);
+      p.dlse = p.dlse || tensor == TensorId::dlse;
+      break;
+    default:
+      if (const auto output = row_of(tensor).result) give_output(problem, *output);
+  }
+}
+
+}  // namespace
+
 std::vector<Feature> layout_features(TensorId tensor) {
   std::vector<std::string> names = names_of<Layout>();
   names.pop_back();  // thd packs every tensor
@@ -315,7 +349,9 @@ std::vector<Feature> layout_features(TensorId tensor) {
         if (!p.tensor(tensor).layout) return std::nullopt;
         return static_cast<std::size_t>(*p.tensor(tensor).layout);
       },
-      [tensor](Call& p, std::size_t which, std::uint64_t draw) {
+      [tensor](Problem& problem, std::size_t which, std::uint64_t draw) {
+        give_tensor(problem, tensor);
+        Call& p = problem.call;
         p.tensor(tensor).layout = static_cast<Layout>(which);
         if (p.layout == p.tensor(tensor).layout || p.packed_sequences())
           p.layout = static_cast<Layout>((which + 1 + draw % 2) % 3);
@@ -363,36 +399,6 @@ std::vector<Feature> stride_features(TensorId tensor) {
 }
 
 namespace {
-
-/// Makes the call one that has the tensor.
-void give_tensor(Problem& problem, TensorId tensor) {
-  Call& p = problem.call;
-  if (has_tensor(p, tensor)) return;
-  switch (tensor) {
-    case TensorId::past_k:
-    case TensorId::past_v:
-      p.page_size.reset();
-      p.past = std::max<std::int64_t>(p.past, 1);
-      break;
-    case TensorId::past_lengths: give_past_per_batch(p, 1); break;
-    case TensorId::page_table: p.page_size = 4; break;
-    case TensorId::blocks: give_blocks(problem); break;
-    case TensorId::slopes: p.alibi = true; break;
-    case TensorId::sinks: p.sinks = true; break;
-    case TensorId::state: p.initial_state = true; break;
-    case TensorId::decay: p.op = Op::gated; break;
-    case TensorId::beta: p.op = Op::delta; break;
-    case TensorId::saved_o:
-    case TensorId::saved_lse: p.set_pass(Pass::backward); break;
-    case TensorId::dout:
-    case TensorId::dlse:
-      if (!p.wants_gradients()) p.set_pass(Pass::backward);
-      p.dlse = p.dlse || tensor == TensorId::dlse;
-      break;
-    default:
-      if (const auto output = row_of(tensor).result) give_output(problem, *output);
-  }
-}
 
 /// Rows apart, features apart, or heads apart from each other; 0 along axes that are broadcast.
 Index4 drawn_strides(const Call& p, TensorId tensor, std::uint64_t draw) {
