@@ -257,7 +257,7 @@ class ExamplePlan : public Plan {
 
   /// The element of the mask as it is stored, one for all indices of a broadcast axis.
   std::size_t mask_element(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const std::array<bool, 4>& kept = p_.mask->kept;
+    const auto& kept = p_.mask->kept;
     const Index4 n = stored_shape(p_, TensorId::mask);
     return static_cast<std::size_t>((((kept[0] ? b : 0) * n[1] + (kept[1] ? h : 0)) * n[2] + (kept[2] ? i : 0)) * n[3] +
                                     (kept[3] ? j : 0));

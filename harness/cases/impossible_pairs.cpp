@@ -17,6 +17,11 @@ struct Rule {
 
 constexpr std::string_view
     kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*",
+    kForward =
+        "out=lse|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|raw.*|capped.*|biased.*|weights.*|"
+        "present_k.*|present_v.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
+    kGradients =
+        "out=dq|out=dk|out=dv|out=dmask|out=dsinks|dq.*|dk.*|dv.*|dmask.*|dsinks.*|saved_o.*|saved_lse.*|do.*|dlse*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -39,8 +44,14 @@ constexpr Rule kRules[] = {
      "out=weights|out=raw|out=capped|out=biased|out=present|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
      "stages and present need every key stored"},
     {"layout=thd|gap",
-     "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides",
+     "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
+     "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
+     "dlse.strides|dq.strides|dk.strides|dv.strides",
      "thd has no strides to choose"},
+    {"pass=forward", kGradients, "a forward pass has no gradients"},
+    {"pass=backward|saved_o.*|saved_lse.*", kForward, "a backward pass gives gradients alone"},
+    {"pass=forward|pass=both", "saved_o.*|saved_lse.*", "saved results are inputs of a backward pass alone"},
+    {"boolean mask=*|mask=bool", "out=dmask|dmask.*", "a boolean mask has no gradient"},
     {"layout=qkv", "queries to keys=fewer|queries to keys=more|align=*|keys a multiple of queries",
      "one packed tensor has one length"},
     {"layout=qkv", "key dim to value dim=smaller|key dim to value dim=larger", "one packed tensor has one dimension"},
@@ -55,6 +66,7 @@ constexpr Rule kRules[] = {
      "linear attention has one length"},
     {kLinear, "out=lse|out=weights|out=raw|out=capped|out=biased", "linear attention has no scores"},
     {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
+    {kLinear, kGradients, "linear attention has no gradients yet"},
     {"gap", "layout=bhld|layout=blhd|layout=bld|layout=qkv|layout=kv", "sequences with a gap between them are packed"},
     {"gap", "batch=0|batch=1", "a gap lies between two sequences"},
     {kLinear, "layout=thd|gap", "packed sequences have lengths, which linear attention has not"},

@@ -41,6 +41,10 @@ constexpr ArithmeticProbe kProbes[] = {
     {"flush_to_zero", flush_to_zero, false},
     {"weights_from_lse", weights_from_lse, false, true},
     {"state_chunk", state_chunk, false},
+    {"kept_weights", kept_weights, false},
+    {"delta_from_weights", delta_from_weights, false},
+    {"stored_score_gradients", stored_score_gradients, false},
+    {"stored_head_gradients", stored_head_gradients, false},
 };
 
 /// Whether the backend computes anything like attention in this type. Otherwise no statement is the cause.

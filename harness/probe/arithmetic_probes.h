@@ -83,6 +83,11 @@ ProbeResult maximum(const ProbeTarget&);
 ProbeResult fused_log2e(const ProbeTarget&);
 ProbeResult weights_from_lse(const ProbeTarget&);
 
+ProbeResult kept_weights(const ProbeTarget&);
+ProbeResult delta_from_weights(const ProbeTarget&);
+ProbeResult stored_score_gradients(const ProbeTarget&);
+ProbeResult stored_head_gradients(const ProbeTarget&);
+
 ProbeResult key_block(const ProbeTarget&);
 ProbeResult lazy_threshold(const ProbeTarget&);
 ProbeResult flush_to_zero(const ProbeTarget&);

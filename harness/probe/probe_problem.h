@@ -44,6 +44,8 @@ class Probe {
   void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.call.key_dim, value); }
   void set_k(const Value& value) { set(inputs_.at(TensorId::k), target_.call.key_dim, value); }
   void set_v(const Value& value) { set(inputs_.at(TensorId::v), target_.call.value_dim, value); }
+  /// Of one that has the same features whatever the sizes: an input of the backward pass, by row.
+  void set(TensorId id, const Value& value) { set(inputs_.at(id), inputs_.at(id).shape()[3], value); }
   void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.call.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
     const TensorStorage& mask = inputs_.at(TensorId::mask);
@@ -57,6 +59,8 @@ class Probe {
   double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
   double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }
   double weight(std::int64_t i, std::int64_t j) const { return outputs_.at(TensorId::weights, 0, 0, i, j); }
+
+  double gradient(TensorId id, std::int64_t l, std::int64_t d) const { return outputs_.at(id, 0, 0, l, d); }
 
   /// Names an output and the call, for who wants to see it.
   std::string shown(std::int64_t i, std::int64_t c) const {

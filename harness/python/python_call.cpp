@@ -77,7 +77,7 @@ void define_call(nb::module_& module) {
       .def_prop_ro(
           "op", [](const Call& c) { return text_of(c.op); }, "\"attention\", or a rule of linear attention.")
       .def_prop_ro(
-          "pass_", [](const Call& c) { return text_of(c.pass); }, "\"forward\".")
+          "pass_", [](const Call& c) { return text_of(c.pass); }, R"("forward", "backward" or "both".)")
       .def_prop_ro(
           "dtype", [](const Call& c) { return text_of(c.dtype); }, "Storage of q, k, v and the output.")
       .def_ro("batch", &Call::batch, "Sequences.")

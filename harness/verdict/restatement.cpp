@@ -45,6 +45,10 @@ void each_member(const Visit& visit) {
   visit("fused_log2e", &Arithmetic::fused_log2e);
   visit("no_maximum", &Arithmetic::no_maximum);
   visit("weights_from_lse", &Arithmetic::weights_from_lse);
+  visit("kept_weights", &Arithmetic::kept_weights);
+  visit("delta_from_weights", &Arithmetic::delta_from_weights);
+  visit("stored_score_gradients", &Arithmetic::stored_score_gradients);
+  visit("stored_head_gradients", &Arithmetic::stored_head_gradients);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.
@@ -137,6 +141,13 @@ std::vector<Restatement> restatements(const Arithmetic& a) {
   }
   all.say("no_maximum", [](Arithmetic& to) { to.no_maximum = !to.no_maximum; });
   all.say("weights_from_lse", [](Arithmetic& to) { to.weights_from_lse = !to.weights_from_lse; });
+  all.say("kept_weights", [](Arithmetic& to) { to.kept_weights = !to.kept_weights; });
+  all.say("delta_from_weights", [](Arithmetic& to) { to.delta_from_weights = !to.delta_from_weights; });
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    if (!narrower(type, a.accumulator)) continue;
+    all.say("stored_score_gradients", [type](Arithmetic& to) { to.stored_score_gradients = type; });
+    all.say("stored_head_gradients", [type](Arithmetic& to) { to.stored_head_gradients = type; });
+  }
   if (!a.flush_to_zero) all.say("flush_to_zero", [](Arithmetic& to) { to.flush_to_zero = true; });
   all.widen("exp_ulps", &Arithmetic::exp_ulps, {8, 32, 128, 512});
   all.widen("log_ulps", &Arithmetic::log_ulps, {8, 32, 128, 512});

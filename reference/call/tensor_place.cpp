@@ -103,10 +103,12 @@ bool has_layout(TensorId id) {
   }
 }
 
+bool follows_packing(TensorId id) { return has_layout(id) || is_list_of_rows(id); }
+
 bool is_packed(const Call& p, TensorId id) {
   const bool of_keys = laid_as(id) == TensorId::k || laid_as(id) == TensorId::v;
   const bool in_pages = p.page_size && of_keys;
-  return p.packed_sequences() && !in_pages && (has_layout(id) || is_list_of_rows(id));
+  return p.packed_sequences() && !in_pages && follows_packing(id);
 }
 
 TensorPlace place_of(const Call& p, TensorId id) {

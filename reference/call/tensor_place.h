@@ -39,6 +39,8 @@ TensorPlace place_of(const Call& call, TensorId id);
 
 /// Whether `layout` applies to the tensor. Other tensors are dense unless they have strides.
 bool has_layout(TensorId id);
+/// Whether packed sequences leave it no choice of strides: what has a layout, and lists of a number for each query row.
+bool follows_packing(TensorId id);
 /// Whether the tensor holds the rows of packed sequences, one sequence after another.
 bool is_packed(const Call& call, TensorId id);
 

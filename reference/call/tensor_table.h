@@ -75,9 +75,10 @@ enum class IndexSpace : std::uint8_t { query_rows, key_rows, other };
 IndexSpace index_space(TensorId result);
 
 constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
-/// Whether no two of its elements may share storage: results, and the numbers by which keys are found.
+/// Whether no two of its elements may share storage: results, saved ones too, and the numbers by which keys are found.
 constexpr bool has_place_for_each(TensorId id) {
-  return is_output(id) || id == TensorId::page_table || id == TensorId::past_lengths;
+  const bool is_saved = id == TensorId::saved_o || id == TensorId::saved_lse;
+  return is_output(id) || is_saved || id == TensorId::page_table || id == TensorId::past_lengths;
 }
 bool has_tensor(const Call& call, TensorId id);
 /// Whether the output repeats inputs bit for bit.

@@ -79,7 +79,7 @@ std::optional<Fault> check_combinations(const Call& p) {
   if (p.packed_sequences()) {
     if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
     for (TensorId id : values_of<TensorId>()) {
-      if (is_packed(p, id) && (p.tensor(id).strides || p.tensor(id).layout)) {
+      if (follows_packing(id) && (p.tensor(id).strides || p.tensor(id).layout)) {
         return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
       }
     }

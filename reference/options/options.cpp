@@ -395,7 +395,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
-    pass().version(5).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).only(kGradients),
+    pass().version(5).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kGradients),
     name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
@@ -422,7 +422,7 @@ std::vector<Option> make_table() {
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
-    tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).only(kGradients),
+    tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(dlse_features()).only(kGradients),
 
     out().grown([](const Call& p) { return p.wants_gradients() ? 5 : 0; }).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),

@@ -330,7 +330,10 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::saved_lse: p.set_pass(Pass::backward); break;
     case TensorId::dout:
     case TensorId::dlse:
-      if (!p.wants_gradients()) p.set_pass(Pass::backward);
+      if (!p.wants_gradients()) {
+        const TensorSpec& out = p.tensor(TensorId::out);
+        p.set_pass(out.is_placed() || out.dtype ? Pass::both : Pass::backward);
+      }
       p.dlse = p.dlse || tensor == TensorId::dlse;
       break;
     default:
@@ -339,6 +342,21 @@ void give_tensor(Problem& problem, TensorId tensor) {
 }
 
 }  // namespace
+
+std::vector<Feature> pass_features() {
+  return {named_feature(
+      "pass", names_of<Pass>(),
+      [](const Call& p) -> Index {
+        if (!has_trait(p.op, &OperatorTraits::gradients)) return std::nullopt;
+        return static_cast<std::size_t>(p.pass);
+      },
+      [](Call& p, std::size_t which, std::uint64_t) { p.set_pass(static_cast<Pass>(which)); })};
+}
+
+std::vector<Feature> dlse_features() {
+  return {flag_feature(
+      "dlse", [](const Call& p) { return p.dlse; }, [](Problem& p, std::uint64_t) { give_tensor(p, TensorId::dlse); })};
+}
 
 std::vector<Feature> layout_features(TensorId tensor) {
   std::vector<std::string> names = names_of<Layout>();

@@ -6,80 +6,15 @@
 #include <vector>
 
 #include "tests/faulty/around.h"
+#include "tests/faulty/mistake.h"
 
 namespace attest::faulty {
 namespace {
-
-/// Inputs that a mistake replaces; owns what it points at.
-struct ChangedInputs {
-  Inputs inputs;
-  std::vector<double> slopes, sinks;
-  std::vector<std::int32_t> pages;
-  std::vector<std::uint8_t> blocks;
-
-  /// What stands in the list, if anything, becomes the input.
-  void give_slopes(const Call& p) {
-    const bool by_batch = slopes.size() > static_cast<std::size_t>(p.query_heads);
-    if (slopes.empty()) return;
-    inputs.set(TensorId::slopes, numbers_of_heads(slopes.data(), p.batch, p.query_heads, by_batch));
-  }
-  void give_sinks(const Call& p) {
-    if (!sinks.empty()) inputs.set(TensorId::sinks, numbers_of_heads(sinks.data(), 1, p.query_heads, false));
-  }
-  void give_blocks(const Index4& n) {
-    inputs.set(TensorId::blocks, {blocks.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
-  }
-};
-
-struct Mistake {
-  std::string_view name, text;
-  void (*change_problem)(Call&) = nullptr;
-  void (*change_inputs)(const Call&, ChangedInputs&) = nullptr;
-  void (*change_outputs)(const Call&, const Outputs&) = nullptr;
-  void (*change_views)(Outputs&) = nullptr;  ///< where results are to be written
-};
-
-/// Strides as if one element lay behind the other, but never beyond what was given: a wrong number, not a crash.
-template <class Void>
-void take_as_dense(AnyView<Void>& t) {
-  const Index4& n = t.shape;
-  const Index4 dense = {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
-  for (std::size_t axis = 0; axis < 4; ++axis) t.strides[axis] = std::min(t.strides[axis], dense[axis]);
-}
-void take_as_dense(ChangedInputs& c, std::initializer_list<TensorId> ids) {
-  for (const TensorId id : ids) take_as_dense(c.inputs.change(id));
-}
 
 /// The memory stays as it is: a type of another size would reach beyond it.
 void read_in_type_of(ChangedInputs& c, TensorId id, DType type) {
   ConstTensor& view = c.inputs.change(id);
   if (view.data && size_of(view.dtype) == size_of(type)) view.dtype = type;
-}
-
-template <class Change>
-void each_element(const MutableTensor& t, Change change) {
-  each_index(t.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    const std::int64_t at = t.offset(b, h, l, d);
-    store(t.data, t.dtype, at, change(load(t.data, t.dtype, at)));
-  });
-}
-
-/// Each row of a result that has storage: (b, h, l).
-template <class Change>
-void each_row(const Call& p, Change change) {
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < p.query_heads; ++h) {
-      for (std::int64_t l = 0; l < p.stored_queries(b); ++l) change(b, h, l);
-    }
-  }
-}
-
-template <class Change>
-void each_in_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, Change change) {
-  for (std::int64_t d = 0; d < t.shape[3]; ++d) {
-    const std::int64_t at = t.offset(b, h, l, d);
-    store(t.data, t.dtype, at, change(load(t.data, t.dtype, at), d));
-  }
 }
 
 /// The last row that is stored, of all results that have rows: as if nobody had written it.
@@ -400,6 +335,17 @@ constexpr std::array kMistakes = {
     Mistake{"row_of_the_run_before", "the first row is that of the run before", nullptr, nullptr, keep_first_row},
 };
 
+/// Those above, and those of gradients.
+const std::vector<Mistake>& all_mistakes() {
+  static const std::vector<Mistake> all = [] {
+    std::vector<Mistake> list(kMistakes.begin(), kMistakes.end());
+    const std::span<const Mistake> more = gradient_mistakes();
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  }();
+  return all;
+}
+
 class TamperedPlan : public PlanAround {
  public:
   TamperedPlan(const Mistake& mistake, const Call& asked, std::unique_ptr<Plan> plan)
@@ -427,8 +373,8 @@ class TamperedPlan : public PlanAround {
 class TamperedBackend : public BackendAround {
  public:
   TamperedBackend(std::size_t mistake, const Context& /*context*/)
-      : BackendAround({std::string(kMistakes[mistake].name), "deliberately wrong", "CPU"}, make_example()),
-        mistake_(kMistakes[mistake]) {}
+      : BackendAround({std::string(all_mistakes()[mistake].name), "deliberately wrong", "CPU"}, make_example()),
+        mistake_(all_mistakes()[mistake]) {}
   std::unique_ptr<Plan> prepare(const Call& p) override {
     Call changed = p;
     if (mistake_.change_problem) mistake_.change_problem(changed);
@@ -457,7 +403,7 @@ class WrongWhere : public BackendAround {
 }  // namespace
 
 std::span<const BackendEntry> tampered_backends() {
-  static const auto entries = entries_of<TamperedBackend, std::size_t>(kMistakes);
+  static const auto entries = entries_of<TamperedBackend, std::size_t>(all_mistakes());
   return entries;
 }
 
@@ -466,8 +412,8 @@ std::unique_ptr<Backend> wrong_where(std::function<bool(const Call&)> such) {
 }
 
 std::string_view tampered_description(std::string_view name) {
-  const auto found = std::find_if(kMistakes.begin(), kMistakes.end(), [&](const Mistake& m) { return m.name == name; });
-  return found == kMistakes.end() ? "" : found->text;
+  const auto found = std::ranges::find(all_mistakes(), name, &Mistake::name);
+  return found == all_mistakes().end() ? "" : found->text;
 }
 
 }  // namespace attest::faulty

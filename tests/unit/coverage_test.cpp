@@ -161,7 +161,7 @@ TEST(Coverage, OfNothingToComputeIsThatAlone) {
 
 /// What is said to be impossible is met by no suite: the reasons are right.
 TEST(Coverage, WhatIsCalledImpossibleIsMetNowhere) {
-  const Coverage met = coverage_of({"bugs", "large", "linear", "masks", "matrix", "smoke", "deep"});
+  const Coverage met = coverage_of({"backward", "bugs", "large", "linear", "masks", "matrix", "smoke", "deep"});
   for (const auto& [a, b] : all_pairs()) {
     if (why_impossible(a, b) == nullptr || !met.met(a, b)) continue;
     const std::string reason = why_impossible(a, b);
@@ -176,7 +176,7 @@ TEST(Coverage, WhatIsCalledImpossibleIsMetNowhere) {
 }
 
 TEST(Coverage, MatrixAndLargeMeetEveryClassAndEveryOptionBesideEveryLength) {
-  const Coverage met = coverage_of({"matrix", "large"});
+  const Coverage met = coverage_of({"matrix", "large", "backward"});
   for (std::size_t c = 0; c < classes_of_table().size(); ++c) {
     EXPECT_TRUE(met.met(c)) << classes_of_table()[c].name();
   }

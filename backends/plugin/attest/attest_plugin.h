@@ -85,8 +85,14 @@ enum {
   ATTEST_OUT_RAW = 8,
   ATTEST_OUT_CAPPED = 16,
   ATTEST_OUT_BIASED = 32,
-  ATTEST_OUT_PRESENT = 64
+  ATTEST_OUT_PRESENT = 64,
+  ATTEST_OUT_DQ = 128,
+  ATTEST_OUT_DK = 256,
+  ATTEST_OUT_DV = 512,
+  ATTEST_OUT_DMASK = 1024,
+  ATTEST_OUT_DSINKS = 2048
 };
+enum { ATTEST_FORWARD = 0, ATTEST_BACKWARD = 1, ATTEST_BOTH = 2 }; /* pass */
 #define ATTEST_UNBOUNDED INT64_MAX /* a side of a window that is open */
 
 /* What a call uses, in words: those of attest_call.features that this header knows. A backend refuses every call with a
@@ -116,6 +122,10 @@ static const char* const attest_known_features[] = {
   "gap",                      /* packed sequences have rows between them that belong to none */
   "past per batch",           /* past_lengths: sequences have different numbers of cached keys */
   "strides of other tensors", /* any but q, k, v, mask and o is not dense, or begins at an offset */
+  "pass=backward",            /* gradients, from saved results */
+  "pass=both",                /* results and gradients in one plan */
+  "dlse",                     /* the loss depends on lse, too */
+  "out=dq", "out=dk", "out=dv", "out=dmask", "out=dsinks",
   "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
@@ -167,6 +177,8 @@ typedef struct attest_call {
   int64_t gap;      /* packed: rows between two sequences; their lengths say where each ends */
   const attest_placement* placements;
   uint64_t placement_count;
+  int32_t pass; /* ATTEST_FORWARD, ... */
+  int32_t dlse; /* there is a "dlse" */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -192,8 +204,12 @@ typedef struct attest_call {
  *   "decay"          B,G,L,D       logarithms
  *   "beta"           B,G,L,1
  *   "past_state"     B,G,D,V
+ *   "saved_o"        B,H,L,V       of the forward pass, where that isn't run
+ *   "saved_lse"      B,H,L,1       likewise
+ *   "do"             B,H,L,V       the loss's derivatives by o
+ *   "dlse"           B,H,L,1       and by lse
  * Outputs, each where it was asked for:
- *   "o"              B,H,L,V       always there. Packed: 1,H,rows,V
+ *   "o"              B,H,L,V       always there in a forward pass. Packed: 1,H,rows,V
  *   "lse"            B,H,L,1       in the accumulator's type. Packed: 1,H,rows,1
  *   "raw"            B,H,L,S       this and the next three in the storage type
  *   "capped"         B,H,L,S
@@ -202,6 +218,11 @@ typedef struct attest_call {
  *   "present_k"      B,G,S,D
  *   "present_v"      B,G,S,V
  *   "present_state"  B,G,D,V
+ *   "dq"             B,H,L,D       packed as q
+ *   "dk"             B,G,S,D       of all keys, cached ones first, wherever they lie. Packed: 1,G,rows,D
+ *   "dv"             B,G,S,V       likewise
+ *   "dmask"          B,H,L,S       1 along an axis on which the mask is broadcast
+ *   "dsinks"         1,H,1,1       in the accumulator's type
  */
 
 typedef struct attest_named_tensor {
@@ -265,6 +286,10 @@ typedef struct attest_arithmetic {
   int32_t fused_log2e;                  /* exp2(fma(s, log2(e), -m*log2(e))) of scores in base e */
   int32_t no_maximum;                   /* exp(s): no maximum is subtracted */
   int32_t weights_from_lse;             /* weights as an output are exp(s - lse) */
+  int32_t kept_weights;                 /* of gradients: P is a forward pass's, and not exp(s - lse) */
+  int32_t delta_from_weights;           /* D is the sum of P*dP, and not of do*o */
+  int32_t stored_score_gradients;       /* type in which dS enters dq and dk; before: the accumulator's */
+  int32_t stored_head_gradients;        /* type in which dk and dv of one query head wait to be summed; likewise */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

@@ -81,6 +81,8 @@ inline Call call_from(const attest_call& from) {
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }
+  c.pass = static_cast<Pass>(from.pass);
+  c.dlse = from.dlse != 0;
   c.outputs.clear();
   for (const Output output : values_of<Output>()) {
     if (from.outputs >> static_cast<unsigned>(output) & 1u) c.outputs.push_back(output);
@@ -219,6 +221,10 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->fused_log2e = a.fused_log2e;
   to->no_maximum = a.no_maximum;
   to->weights_from_lse = a.weights_from_lse;
+  to->kept_weights = a.kept_weights;
+  to->delta_from_weights = a.delta_from_weights;
+  to->stored_score_gradients = static_cast<std::int32_t>(a.stored_score_gradients);
+  to->stored_head_gradients = static_cast<std::int32_t>(a.stored_head_gradients);
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

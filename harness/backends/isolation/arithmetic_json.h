@@ -13,7 +13,9 @@
   NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(EACH, accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2,   \
                                            scale, division, key_block, lazy_threshold, normalised_before_storage,     \
                                            stored_scores, score_stores, sum_of_stored, flush_to_zero, state_chunk,    \
-                                           parts, stored_parts, fused_log2e, no_maximum, weights_from_lse))
+                                           parts, stored_parts, fused_log2e, no_maximum, weights_from_lse,            \
+                                           kept_weights, delta_from_weights, stored_score_gradients,                  \
+                                           stored_head_gradients))
 // clang-format on
 
 namespace attest {

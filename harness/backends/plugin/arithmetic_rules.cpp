@@ -8,7 +8,8 @@
 namespace attest {
 
 std::optional<std::string> fault_of(const Arithmetic& a) {
-  for (const DType stored : {a.stored_weights, a.stored_scores, a.stored_parts}) {
+  for (const DType stored :
+       {a.stored_weights, a.stored_scores, a.stored_parts, a.stored_score_gradients, a.stored_head_gradients}) {
     if (!is_floating(stored)) return "what is stored between steps must be of a floating type";
   }
   if (a.accumulator != DType::f32 && a.accumulator != DType::f64) return "accumulator must be f32 or f64";

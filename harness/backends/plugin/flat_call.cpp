@@ -96,6 +96,8 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.page_size = c.page_size.value_or(0);
   f.decay_per_head = c.decay_per_head;
   f.beta_shared = c.beta_shared;
+  f.pass = static_cast<std::int32_t>(c.pass);
+  f.dlse = c.dlse;
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
   for (const TensorRow& row : tensor_rows()) {

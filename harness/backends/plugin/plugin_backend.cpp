@@ -137,8 +137,8 @@ bool flag(const char* member, std::int32_t value) {
 
 void set_defaults(attest_arithmetic& a, const Call& call) {
   const Arithmetic plain;
-  a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts =
-      static_cast<std::int32_t>(accumulator_of(call.dtype));
+  a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts = a.stored_score_gradients =
+      a.stored_head_gradients = static_cast<std::int32_t>(accumulator_of(call.dtype));
   a.exp_ulps = plain.exp_ulps;
   a.log_ulps = plain.log_ulps;
   a.tanh_ulps = plain.tanh_ulps;
@@ -167,6 +167,10 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.fused_log2e = flag("fused_log2e", from.fused_log2e);
   a.no_maximum = flag("no_maximum", from.no_maximum);
   a.weights_from_lse = flag("weights_from_lse", from.weights_from_lse);
+  a.kept_weights = flag("kept_weights", from.kept_weights);
+  a.delta_from_weights = flag("delta_from_weights", from.delta_from_weights);
+  a.stored_score_gradients = enumerator<DType>("stored_score_gradients", from.stored_score_gradients);
+  a.stored_head_gradients = enumerator<DType>("stored_head_gradients", from.stored_head_gradients);
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

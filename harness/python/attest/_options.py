@@ -75,9 +75,15 @@ OPTIONS: dict[str, Option] = {
     "beta": Option(("op=delta", "beta=one"), needs=("op",)),
     "state": Option(("state",), needs=("op",)),
     "outputs": Option(
-        ("out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present"),
+        ("out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present", "out=dq",
+         "out=dk", "out=dv", "out=dmask", "out=dsinks"),
         lambda c: c.outputs if len(c.outputs) > 1 else None,
     ),
+    "pass_": Option(("pass=backward", "pass=both"), lambda c: c.pass_ if c.pass_ != "forward" else None),
+    "saved_o": Option((), needs=("pass_",)),
+    "saved_lse": Option((), needs=("pass_",)),
+    "do": Option((), needs=("pass_",)),
+    "dlse": Option(("dlse",), needs=("pass_",)),
     "output_types": Option(("mixed types",), lambda c: c.output_types if "mixed types" in c.features else None),
 }
 

@@ -80,7 +80,12 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
   for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) list->assign(keys, 0.0);
   errors.sink = 0;
   const Arithmetic& a = c.arithmetic;
-  const Special special = special_of(row, loss, g);
+  Special special = special_of(row, loss, g);
+  // What was saved is not what the data give.
+  if (!a.kept_weights && !std::isfinite(forward.lse)) special.infinite = true;
+  if (!a.delta_from_weights) {
+    for (const double off : forward.output) special.infinite = special.infinite || !std::isfinite(off);
+  }
   const RowScores scores(head, row, i, c);
   const auto n = static_cast<double>(row.visible_count), dv = static_cast<double>(columns);
   const double dropout = row.factors.empty() ? 0 : kDropoutRoundings;

@@ -46,7 +46,7 @@ void GradientRow::set(const Head& head, const Row& row, std::int64_t i) {
   const auto off = [&](const ConstTensor& saved, std::int64_t c, double exact, double own) {
     const double number = load(saved.data, saved.dtype, saved.offset(head.batch(), head.head(), i, c));
     if (number == exact || (std::isnan(number) && std::isnan(exact))) return own;
-    return std::isfinite(number) ? std::fabs(number - exact) + own : kInfinity;
+    return std::isfinite(number) && std::isfinite(exact) ? std::fabs(number - exact) + own : kInfinity;
   };
   saved_output_.resize(row.output.size());
   for (std::size_t c = 0; c < row.output.size(); ++c)
