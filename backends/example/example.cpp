@@ -250,7 +250,7 @@ class ExamplePlan : public Plan {
       for (std::int64_t c = 0; c < p_.value_dim; ++c) dv[c] += weight * factor * dout_[static_cast<std::size_t>(c)];
       if (!results_.dmask.empty()) results_.dmask[mask_element(b, h, i, j)] += of_score;
     }
-    if (results_.dsinks.empty()) return;
+    if (!inputs_.sinks() || results_.dsinks.empty()) return;
     const auto sink = static_cast<Real>(inputs_.sink(h));
     if (sink != kHidden<Real>) results_.dsinks[static_cast<std::size_t>(h)] += std::exp(sink - lse) * (dlse - delta);
   }

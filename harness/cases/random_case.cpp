@@ -81,7 +81,7 @@ Problem with_random_options(Problem problem, Random& random) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
-  if (has_trait(problem.call.op, &OperatorTraits::gradients) && of_pass.below(16) == 0)
+  if (has_trait(problem.call.op, &OperatorTraits::gradients) && of_pass.below(8) == 0)
     problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);
   return problem;
@@ -140,7 +140,7 @@ std::optional<std::string> draw_strides(TensorId id, const Call& p, Random& rand
   if (kind == 5) s = {0, n[2] * n[3], 0, 1};                                  // one row for all
   for (std::size_t axis = 0; axis < 4; ++axis) {
     if (kind < 4 && s[axis] == 0) s[axis] = 1;
-    if (broadcast_axes(p, id)[axis]) s[axis] = 0;
+    if (broadcast_axes(p, id)[axis] && !unique) s[axis] = 0;
   }
   return joined(s, integer_text);
 }

@@ -44,8 +44,7 @@ Json json_of(const std::string& field, const nb::handle& value) {
 /// What plain loops in the accumulator's type do: what holds where a backend states nothing.
 Arithmetic plain_arithmetic(const Call& call) {
   Arithmetic plain;
-  plain.accumulator = plain.stored_weights = plain.stored_scores = plain.stored_parts = plain.stored_score_gradients =
-      plain.stored_head_gradients = accumulator_of(call.dtype);
+  plain.accumulator = plain.stored_weights = plain.stored_scores = plain.stored_parts = accumulator_of(call.dtype);
   return plain;
 }
 

@@ -20,6 +20,7 @@
 #include "harness/verdict/prepared_case.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/error_bound.h"
+#include "reference/softmax/bounds/gradient_row.h"
 
 namespace attest {
 namespace {
@@ -28,8 +29,8 @@ namespace {
 constexpr double kStatementSeconds = 10;
 
 struct Element {
-  RowIndex row;
-  std::int64_t column;
+  const TensorRow* result;
+  Index4 index;
   double got, expected, bound;
   /// In units of the bound.
   double ratio() const { return error_in_bounds(got, expected, bound); }
@@ -49,13 +50,52 @@ std::string ranges_of(const std::vector<char>& seen) {
   return text.empty() ? "none" : text;
 }
 
-void print_element(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
-                   std::FILE* out) {
-  const auto [b, h, i] = e.row;
-  fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, e.column, b, h, i, e.column);
+void print_numbers(const Element& e, std::FILE* out) {
   fmt::print(out,
              "  got       {:.9g}\n  expected  {:.17g}\n  error     {:.3g}\n  bound     {:.3g}   error/bound {:.3g}{}\n",
              e.got, e.expected, std::fabs(e.got - e.expected), e.bound, e.ratio(), e.ratio() <= 1 ? "" : "   FAIL");
+}
+
+/// The keys that give most to an element of dq, and how far the derivative by each score may be off.
+void print_keys_of_dq(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
+                      std::FILE* out) {
+  const auto [b, h, i, d] = e.index;
+  const Head head(p, inputs, b, h);
+  Row row;
+  head.attend(i, row);
+  GradientRow of_row(p, inputs, {{arithmetic, {}}});
+  of_row.set(head, row, i);
+  const RowGradient& gradient = of_row.gradient();
+  const RowGradientErrors& errors = of_row.errors(0, TensorId::dq);
+  fmt::print(out, "  keys seen {} of {}: {}\n", row.visible_count, p.key_length, ranges_of(row.seen));
+  fmt::print(out, "  D {:.5g}\n", gradient.mean);
+  const auto share = [&](std::size_t j) {
+    return std::fabs(errors.raw[j] * head.key_row(static_cast<std::int64_t>(j))[d]);
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j]) order.push_back(j);
+  }
+  std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) { return share(x) > share(y); });
+  order.resize(std::min<std::size_t>(order.size(), 5));
+  fmt::print(out, "  keys with most of the bound\n    {:>6} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "key", "weight",
+             "dP", "dS", "its error", "key's number");
+  for (const std::size_t j : order)
+    fmt::print(out, "    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.3g} {:>12.5g}\n", j, row.weights[j],
+               gradient.products[j], gradient.scores[j], errors.raw[j], head.key_row(static_cast<std::int64_t>(j))[d]);
+}
+
+void print_element(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
+                   std::FILE* out) {
+  const auto [b, h, i, column] = e.index;
+  if (e.result->id != TensorId::out) {
+    fmt::print(out, "\n{}\n", place_text(e.result->name, e.index));
+    print_numbers(e, out);
+    if (e.result->id == TensorId::dq) print_keys_of_dq(p, inputs, e, arithmetic, out);
+    return;
+  }
+  fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, column, b, h, i, column);
+  print_numbers(e, out);
   if (!p.has_scores()) return;
   const Head head(p, inputs, b, h);
   Row row;
@@ -64,7 +104,7 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
   if (row.visible_count == 0) return;
 
   RowBound bound;
-  bound_row(head, row, i, {arithmetic.of(TensorId::out), {}}, bound, e.column);
+  bound_row(head, row, i, {arithmetic.of(TensorId::out), {}}, bound, column);
   const RowBound::Terms& t = bound.terms;
   fmt::print(out, "  the bound, term by term\n");
   fmt::print(out, "    scores       {:<10.3g} largest error of a score: rounding of {} products and their sum\n",
@@ -80,7 +120,7 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
              name_of(type_of(p, TensorId::out)));
   bound_row(head, row, i, {reference_arithmetic(), DType::f64}, bound);
   fmt::print(out, "    reference    {:<10.3g} the reference's own rounding in float64\n",
-             bound.output[static_cast<std::size_t>(e.column)]);
+             bound.output[static_cast<std::size_t>(column)]);
 
   std::vector<std::size_t> order;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
@@ -94,22 +134,19 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
   for (std::size_t n = 0; n < shown; ++n) {
     const std::size_t j = order[n];
     fmt::print(out, "    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}\n", j, row.raw[j], row.biased[j], row.weights[j],
-               head.value_row(static_cast<std::int64_t>(j))[e.column]);
+               head.value_row(static_cast<std::int64_t>(j))[column]);
   }
 }
 
-/// Every checked element of the output.
+/// Every checked element of the output and of gradients.
 std::vector<Element> elements_of(const Call& p, const Expectation& e, const Arithmetic& arithmetic,
                                  const GuardedOutputs& outputs) {
-  const Bounds& bounds = e.bounds_for({arithmetic, {}});
   std::vector<Element> elements;
-  for (std::size_t r = 0; r < e.rows.size(); ++r) {
-    for (std::int64_t c = 0; c < p.value_dim; ++c) {
-      const std::size_t at = r * static_cast<std::size_t>(p.value_dim) + static_cast<std::size_t>(c);
-      elements.push_back({e.rows[r], c, outputs.out(e.rows[r].b, e.rows[r].h, e.rows[r].i, c), e.of(TensorId::out)[at],
-                          bounds.of(TensorId::out)[at] + e.own.of(TensorId::out)[at]});
-    }
-  }
+  each_result(p, e, e.bounds_for({arithmetic, {}}), outputs,
+              [&](const TensorRow& result, const Index4& at, double got, double expected, double bound) {
+                if (result.id == TensorId::out || is_gradient(*result.result))
+                  elements.push_back({&result, at, got, expected, bound});
+              });
   return elements;
 }
 

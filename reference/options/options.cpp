@@ -440,14 +440,14 @@ std::vector<Option> make_table() {
   }
   const auto of_pass = [](TensorId id) { return row_of(id).of == kGradients; };
   const auto since = [&](TensorId id, int version) { return of_pass(id) ? 5 : version; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : of_pass(id) ? 8 : row_of(id).of == kScores ? 16 : 3; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : of_pass(id) ? 4 : row_of(id).of == kScores ? 16 : 3; };
   for (TensorId id : others) {
-    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(8).cut(layout_features(id)).only(kGradients));
+    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(kGradients));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : of_pass(id) ? 12 : 24).cut(type_features(id)).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : of_pass(id) ? 4 : 24).cut(type_features(id)).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

@@ -426,7 +426,8 @@ Index4 drawn_strides(const Call& p, TensorId tensor, std::uint64_t draw) {
   if (draw % 3 == 1) s = {n[1] * n[2] * n[3] * 2, n[2] * n[3] * 2, n[3] * 2, 2};
   if (draw % 3 == 2) s = {n[1] * (n[2] * n[3] + gap), n[2] * n[3] + gap, n[3], 1};
   const std::array<bool, 4> shared = broadcast_axes(p, tensor);
-  for (std::size_t axis = 0; axis < 4; ++axis) s[axis] = shared[axis] ? 0 : std::max<std::int64_t>(s[axis], 1);
+  for (std::size_t axis = 0; axis < 4; ++axis)
+    s[axis] = shared[axis] && !is_output(tensor) ? 0 : std::max<std::int64_t>(s[axis], 1);
   return s;
 }
 

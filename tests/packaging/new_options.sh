@@ -39,8 +39,8 @@ for name in deaf old; do
   sed -i "s/example/$name/g; s/Example/${name^}/g" "backends/$name"/*
   mv "backends/$name/example.cpp" "backends/$name/$name.cpp"
 done
-for name in example deaf; do edit "backends/$name/$name.cpp" 's/int contract() const override { return 4; }/int contract() const override { return 5; }/'; done
-edit backends/backend.h 's/kContractVersion = 4/kContractVersion = 5/'
+for name in example deaf; do edit "backends/$name/$name.cpp" 's/int contract() const override { return 5; }/int contract() const override { return 6; }/'; done
+edit backends/backend.h 's/kContractVersion = 5/kContractVersion = 6/'
 touched
 
 # The members and the rows.
@@ -48,13 +48,13 @@ put reference/call/call.h 'std::optional<double> softcap;' \
   '  std::optional<double> temperature;
   std::vector<double> hidden_first;
   bool gate = false;'
-edit reference/call/call.h 's/^  out,$/  gate,\n  out,/; s/"state", "out"/"state", "gate", "out"/'
+edit reference/call/call.h 's/^  out,$/  gate,\n  out,/; s/"dlse", "out"/"dlse", "gate", "out"/'
 put reference/call/tensor_table.cpp '{TensorId::out, "o"' \
   '    {TensorId::gate, "gate", {batch, key_heads, keys, one}, TypeRule::storage, [](const Call& c) { return c.gate; }, kScores, DrawnNumbers{-0.5, 1}},'
-put reference/options/options.cpp 'out().tried(' \
-  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(kScores).version(5),
-    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(kScores).version(5),
-    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(kScores).version(5),'
+put reference/options/options.cpp 'out().grown(' \
+  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(kScores).version(6),
+    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(kScores).version(6),
+    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(kScores).version(6),'
 
 # What they mean.
 edit reference/call/call.cpp 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/'
@@ -69,17 +69,19 @@ touched "three options"
 
 # A result: the sum of the weights that each key gets from the queries of its group.
 put reference/call/call.h '  present_k,' '  received,'
-edit reference/call/call.h 's/"present_k", "present_v"/"received", &/; s/biased, present };/biased, present, received };/; s/"biased", "present");/"biased", "present", "received");/'
+edit reference/call/call.h 's/"present_k", "present_v"/"received", &/; s/biased, present, dq,/biased, present, received, dq,/; s/"biased", "present", "dq",/"biased", "present", "received", "dq",/'
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
-edit reference/options/options.cpp 's/    out()\.tried({/    out().grown([](const Call\& p) { return p.wants(Output::received) ? 5 : 1; }).tried({"o,received", /'
-edit reference/softmax/softmax_operator.cpp 's/^    WholeResult present;/    if (result == TensorId::received) return received(p, inputs, producers);\n&/'
-put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  WholeResult received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers) const {
+edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return p.wants_gradients() ? 5 : 0; })\.tried({/    out().grown([](const Call\& p) { return p.wants(Output::received) ? 6 : p.wants_gradients() ? 5 : 0; }).tried({"o,received", /'
+edit reference/softmax/softmax_operator.cpp 's/^      if (is_copied(id)) copy_cache/      if (id == TensorId::received) received(p, inputs, producers, all);\n&/'
+put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  void received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers, WholeResults& to) const {
     Call weighed = p;
     weighed.outputs = {Output::weights};
     const auto keys = static_cast<std::size_t>(p.key_length);
     const auto count = static_cast<std::size_t>(p.batch * p.key_heads) * keys;
-    WholeResult sums{std::vector<double>(count), {producers.size(), std::vector<double>(count)}};
+    std::vector<double>& values = to.values.of(TensorId::received);
+    values.assign(count, 0);
+    for (ResultValues& bounds : to.bounds) bounds.of(TensorId::received).assign(count, 0);
     ResultValues row;
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -90,10 +92,10 @@ put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& 
         };
         for (std::int64_t i = 0; i < p.query_length; ++i) {
           reference->attend(i, row);
-          add(sums.values);
+          add(values);
           for (std::size_t n = 0; n < producers.size(); ++n) {
             reference->bound(n, row);
-            add(sums.bounds[n]);
+            add(to.bounds[n].of(TensorId::received));
           }
         }
       }
@@ -102,11 +104,11 @@ put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& 
       const Storing storing(producers[n].arithmetic, producers[n].type_of(p, TensorId::received));
       const double terms = 2 * static_cast<double>(p.heads_per_group() * p.query_length) * unit_roundoff(producers[n].arithmetic.accumulator);
       for (std::size_t at = 0; at < count; ++at) {
-        const double sum = sums.values[at], error = sums.bounds[n][at];
-        sums.bounds[n][at] = storing.bound(sum, error + terms * (sum + error));
+        double& bound = to.bounds[n].of(TensorId::received)[at];
+        const double sum = values[at], error = bound;
+        bound = storing.bound(sum, error + terms * (sum + error));
       }
     }
-    return sums;
   }'
 put backends/example/example.cpp 'for (std::int64_t b = 0; b < p_.batch; ++b) {' \
   '    received_.assign(static_cast<std::size_t>(p_.batch * p_.key_heads * p_.key_length), 0);'
@@ -132,7 +134,7 @@ touched "a result"
 
 # An operator with one result: o_i = scale / Lk * sum over j of <q_i, k_j> v_j.
 edit reference/call/call.h 's/delta, gated_delta };/delta, gated_delta, average };/; s/"delta", "gated_delta");/"delta", "gated_delta", "average");/
-  s/^    {.state = true, .decay = true, .beta = true},/&\n    {.since = 5},/'
+  s/^    {.state = true, .decay = true, .beta = true},/&\n    {.since = 6},/'
 edit reference/operators/operator_table.cpp 's/^    *linear_operator};/linear_operator, average_operator};/; s/^#include "reference\/linear/#include "reference\/average\/average_operator.h"\n&/'
 edit reference/CMakeLists.txt 's/^  linear\/linear_attention/  average\/average_operator.cpp\n&/'
 mkdir reference/average
@@ -145,7 +147,7 @@ put backends/example/example.cpp 'if (problem.has_state()) {' '    if (problem.o
 put backends/example/example.cpp '#include "backends/example/linear.h"' '#include "backends/example/average.h"'
 edit backends/plugin/attest/attest_plugin.h 's/"op=gated_delta",/"op=gated_delta", "op=average",/'
 touched "an operator"
-add_format 5
+add_format 6
 touched "a format"
 
 # A kernel that gets both wrong: the last query of a group alone is received, and there is one key too many.
@@ -182,11 +184,11 @@ for wrong in "seq=4 dim=4 temperature=-1" "heads=2 seq=4 dim=4 hidden_first=1" "
 done
 # An older kernel refuses them with a sentence, and by name of the first.
 $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-grep -q '"status":"refused","reason":"temperature: came with version 5 of the contract, and the backend was written for version 4"' "$work/old.jsonl" ||
+grep -q '"status":"refused","reason":"temperature: came with version 6 of the contract, and the backend was written for version 5"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 for line in "seq=4 dim=4 out=o,received" "op=average seq=4 dim=4"; do
   $attest check --backend old "$line" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-  grep -q '"status":"refused","reason":"[a-z]*: came with version 5 of the contract' "$work/old.jsonl" || fail "an old backend does not refuse $line"
+  grep -q '"status":"refused","reason":"[a-z]*: came with version 6 of the contract' "$work/old.jsonl" || fail "an old backend does not refuse $line"
 done
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
 # A plug-in of the contract before doesn't get them. One of this contract gets the tensor, which it refuses unless it knows the
@@ -197,22 +199,22 @@ refused() { # PLUG-IN LINE REASON
   grep -qF "\"status\":\"refused\",\"reason\":\"$3" "$work/$1.jsonl" || fail "the plug-in $1: $(tail -n 1 "$work/$1.jsonl")"
 }
 cp backends/plugin/examples/c/example_c.c "$work/older.c"
-sed 's/contract = 4/contract = 5/' "$work/older.c" >"$work/younger.c"
+sed 's/contract = 4/contract = 6/' "$work/older.c" >"$work/younger.c"
 sed 's/"softcap", /"softcap", "gate", /' "$work/younger.c" >"$work/knowing.c"
 put "$work/knowing.c" 'if (!p->mask) return 1;' '  const attest_tensor* gate = attest_find(p->in, "gate");
   if (gate && element(gate, b, h / (c->query_heads / c->key_heads), j, 0) < 0) return 0;'
 for name in older younger knowing; do build_plugin "$name"; done
 gate="heads=2/1 seq=5 dim=4 gate causal"
-refused older "$gate" "gate: came with version 5 of the contract, and the backend was written for version 4"
+refused older "$gate" "gate: came with version 6 of the contract, and the backend was written for version 4"
 refused younger "$gate" "gate: not supported"
 $attest check --plugin "$work/libknowing.so" "$gate" "heads=2 seq=8x12 dim=4 gate" >"$work/log" || { cat "$work/log" >&2; fail "a plug-in with the tensor"; }
 for option in temperature=2 hidden_first=0,3; do
   refused knowing "heads=2 seq=9x33 dim=4 $option" "${option%=*}: version 2 of the plug-in interface has no member for it"
 done
 $attest check --plugin "$work/libyounger.so" "heads=2 seq=8x12 dim=4" >/dev/null || fail "a plug-in refuses what it knows"
-refused older "seq=4 dim=4 out=o,received" "out: came with version 5"
+refused older "seq=4 dim=4 out=o,received" "out: came with version 6"
 refused younger "seq=4 dim=4 out=o,received" "out=received: not supported"
-refused older "op=average seq=4 dim=4" "op: came with version 5"
+refused older "op=average seq=4 dim=4" "op: came with version 6"
 refused younger "op=average seq=4 dim=4" "op=average: not supported"
 # What is wrong in a result that keys number names its key; both mistakes are made small.
 wrong() { # LINE PATTERN

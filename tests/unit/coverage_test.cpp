@@ -175,7 +175,7 @@ TEST(Coverage, WhatIsCalledImpossibleIsMetNowhere) {
   EXPECT_EQ(why_impossible(class_named("keys=33..63"), class_named("end of keys=64n-1")), nullptr);
 }
 
-TEST(Coverage, MatrixAndLargeMeetEveryClassAndEveryOptionBesideEveryLength) {
+TEST(Coverage, MatrixLargeAndBackwardMeetEveryClassAndEveryOptionBesideEveryLength) {
   const Coverage met = coverage_of({"matrix", "large", "backward"});
   for (std::size_t c = 0; c < classes_of_table().size(); ++c) {
     EXPECT_TRUE(met.met(c)) << classes_of_table()[c].name();
@@ -217,8 +217,8 @@ TEST(Coverage, DeepMeetsEveryTypeBesideEveryVisibilityAndLength) {
   EXPECT_GT(possible, 3000u);
 }
 
-TEST(Coverage, DeepMeetsEveryPossiblePair) {
-  const Coverage met = coverage_of({"deep"});
+TEST(Coverage, DeepAndBackwardMeetEveryPossiblePair) {
+  const Coverage met = coverage_of({"deep", "backward"});
   std::size_t pairs = 0;
   for (std::size_t c = 0; c < classes_of_table().size(); ++c) EXPECT_TRUE(met.met(c)) << classes_of_table()[c].name();
   for (const auto& [a, b] : all_pairs()) {

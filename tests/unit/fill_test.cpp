@@ -108,6 +108,7 @@ constexpr Pin kTensorPins[] = {
     {"mixed", "739a174ca9abfabe 8000000002000500 80000400 8040 8010"},
     {"infinite(0.1)", "e8f4cf36fafbee02 c000002800000000 c0000140 c000 c000"},
     {"largest(0.3)", "f1ce8118f87bda1f c000002800000000 c0000140 fbff c000"},
+    {"activations", "f91923db2644e57a bfdbf9749c128244 bedfcba5 b6fe bee0"},
 };
 
 TEST(Fill, EveryFillInEveryTypeKeepsItsBits) {

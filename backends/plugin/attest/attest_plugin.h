@@ -288,7 +288,7 @@ typedef struct attest_arithmetic {
   int32_t weights_from_lse;             /* weights as an output are exp(s - lse) */
   int32_t kept_weights;                 /* of gradients: P is a forward pass's, and not exp(s - lse) */
   int32_t delta_from_weights;           /* D is the sum of P*dP, and not of do*o */
-  int32_t stored_score_gradients;       /* type in which dS enters dq and dk; before: the accumulator's */
+  int32_t stored_score_gradients;       /* type in which dS enters dq and dk; F64: the accumulator's */
   int32_t stored_head_gradients;        /* type in which dk and dv of one query head wait to be summed; likewise */
 } attest_arithmetic;
 

@@ -137,8 +137,10 @@ bool flag(const char* member, std::int32_t value) {
 
 void set_defaults(attest_arithmetic& a, const Call& call) {
   const Arithmetic plain;
-  a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts = a.stored_score_gradients =
-      a.stored_head_gradients = static_cast<std::int32_t>(accumulator_of(call.dtype));
+  a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts =
+      static_cast<std::int32_t>(accumulator_of(call.dtype));
+  a.stored_score_gradients = static_cast<std::int32_t>(plain.stored_score_gradients);
+  a.stored_head_gradients = static_cast<std::int32_t>(plain.stored_head_gradients);
   a.exp_ulps = plain.exp_ulps;
   a.log_ulps = plain.log_ulps;
   a.tanh_ulps = plain.tanh_ulps;
