@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "backends/plugin/attest/attest_plugin.hpp"
+#include "harness/backends/plugin/plugin_backend.h"
 #include "harness/speed/timing/timed_case.h"
 #include "harness/speed/timing/timed_plan.h"
 #include "harness/verdict/prepared_case.h"
@@ -25,7 +27,13 @@ class Counting : public faulty::BackendAround {
   }
   Arithmetic arithmetic(const Call& call) const override {
     ++arithmetics[print_call(call)];
-    return BackendAround::arithmetic(call);
+    Arithmetic a = BackendAround::arithmetic(call);
+    if (lse_ulps > 0) {
+      Arithmetic own = a;
+      own.log_ulps = lse_ulps;
+      a.of_results = {{TensorId::lse, own}};
+    }
+    return a;
   }
   Conventions conventions() const override {
     ++asked_for_conventions;
@@ -33,6 +41,7 @@ class Counting : public faulty::BackendAround {
   }
 
   bool refuses = false, throws = false;
+  double lse_ulps = 0;  ///< of lse alone, where it has its own
   mutable std::map<std::string, int> refusals, arithmetics;
   mutable int asked_for_conventions = 0;
 };
@@ -71,6 +80,25 @@ TEST(Answers, ABenchmarkAsksOnce) {
   const TimedPlan plan(backend, shared);
   EXPECT_EQ(plan.wrong().kind, NoSpeed::none);
   EXPECT_EQ(backend.arithmetics, (Counts{{print_call(source.problem.call), 1}}));
+}
+
+/// The arithmetic of all results comes from one question, whatever the interface asks for one by one.
+TEST(Answers, AsAPluginABackendIsAskedOnce) {
+  static const Counting* made = nullptr;
+  const BackendEntry entries[] = {{"counting",
+                                   [](const Context&) -> std::unique_ptr<Backend> {
+                                     auto backend = std::make_unique<Counting>();
+                                     backend->lse_ulps = 9;
+                                     made = backend.get();
+                                     return backend;
+                                   },
+                                   ""}};
+  const plugin::Table library(entries);
+  const PluginBackend outside(std::make_shared<const PluginTable>(read_plugin_table(library.get())), 0, {1, ""});
+  const Call call = parse_case("seq=4 dim=4 out=o,lse,weights");
+  EXPECT_EQ(outside.arithmetic(call).of(TensorId::lse).log_ulps, 9);
+  EXPECT_NE(outside.arithmetic(call).of(TensorId::out).log_ulps, 9);
+  EXPECT_EQ(made->arithmetics, (Counts{{print_call(call), 2}}));
 }
 
 TEST(Answers, RefusalsAndFaultsTravelToo) {
