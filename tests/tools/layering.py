@@ -64,10 +64,11 @@ def covers(place, path):
 def imports_of(root, path, folders):
     """The project's files that a Python source imports; of two of one name the one beside the source is meant."""
     for whole, package, names in IMPORT.findall(path.read_text()):
-        modules = re.findall(r"[\w.]+", whole) or [package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))]
+        modules = re.findall(r"[\w.]+", whole) or [package, *(f"{package}.{one}" for one in re.findall(r"\w+", names))]
         for module in filter(None, modules):  # "as other" names nothing that is there
             at = module.strip(".").replace(".", "/")
-            files = [file for place in [path.parent, *folders] for file in (place / f"{at}.py", place / at / "__init__.py")]
+            places = [path.parent, *folders]
+            files = [file for place in places for file in (place / f"{at}.py", place / at / "__init__.py")]
             yield from [file.relative_to(root).as_posix() for file in files if file.exists()][:1]
 
 
@@ -187,7 +188,8 @@ TRIALS = [
      ["circle: harness/base/ -> harness/cases/ -> harness/base/", "harness/base/up.h includes harness/cases/case.h"]),
     ({"harness/base/up.cpp": '#include "../cases/case.h"\n'},
      ["circle: harness/base/ -> harness/cases/ -> harness/base/", "harness/base/up.cpp includes harness/cases/case.h"]),
-    ({"backends/one/more.cpp": '#include "backends/two/two.h"\n'}, ["backends/one/more.cpp includes backends/two/two.h"]),
+    ({"backends/one/more.cpp": '#include "backends/two/two.h"\n'},
+     ["backends/one/more.cpp includes backends/two/two.h"]),
     ({"reference/a.cpp": "#include <fmt/format.h>\n"}, ["reference/a.cpp includes fmt/format.h"]),
     ({"backends/one/b.cpp": '#include "harness/base/file.h"\n'}, ["backends/one/b.cpp includes harness/base/file.h"]),
     ({"harness/cli/c.cpp": '#include "backends/registry.h"\n'}, ["harness/cli/c.cpp includes backends/registry.h"]),

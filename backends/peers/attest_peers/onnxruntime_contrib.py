@@ -92,7 +92,9 @@ class MultiHeadAttention(Contrib):
         "out=raw": "its fourth output has scores with all that is added",
         "out=capped": "the operator has no soft cap",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"}  # type: ignore[assignment]
+    conventions = {  # type: ignore[assignment]
+        "align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"
+    }  # fmt: skip
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         made = self.run_node(*self.node(q, k, v, request))
