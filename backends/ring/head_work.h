@@ -11,8 +11,7 @@ template <class Real>
 class HeadWork : public WorkOf<Real> {
  public:
   HeadWork(const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(Scheme::head_parallel, call, group, threads, shards(call, group.size), pieces(call, group.size),
-                     true) {
+      : WorkOf<Real>(Scheme::head_parallel, call, group, threads) {
     const PositionSpan heads = this->own_piece().heads, groups = key_heads_of(call, group.rank, group.size);
     const std::size_t width = size_of(call.dtype);
     const auto numbers = [&](std::int64_t heads_held, std::int64_t rows, std::int64_t columns) {
@@ -71,18 +70,6 @@ class HeadWork : public WorkOf<Real> {
     std::int64_t heads, rows, width;
   };
   static std::int64_t count(const PositionSpan& span) { return span.last - span.first; }
-
-  static std::vector<Shard> shards(const Call& call, int ranks) {
-    std::vector<Shard> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(Scheme::head_parallel, call, rank, ranks));
-    return list;
-  }
-  static std::vector<Piece> pieces(const Call& call, int ranks) {
-    std::vector<Piece> list;
-    for (int rank = 0; rank < ranks; ++rank)
-      list.push_back({heads_of(call.query_heads, rank, ranks), whole(call.query_length), whole(call.key_length)});
-    return list;
-  }
 
   int rank() const { return this->transport_.rank(); }
   int ranks() const { return this->transport_.size(); }

@@ -10,8 +10,7 @@ template <class Real>
 class KeyWork : public WorkOf<Real> {
  public:
   KeyWork(const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(Scheme::key_parallel, call, group, threads, shards(call, group.size), pieces(call, group.size),
-                     group.rank == 0) {
+      : WorkOf<Real>(Scheme::key_parallel, call, group, threads) {
     if (group.rank > 0) return;
     out_.resize(this->attention_.out.size());
     lse_.resize(this->attention_.lse.size());
@@ -58,17 +57,6 @@ class KeyWork : public WorkOf<Real> {
   }
 
  private:
-  static std::vector<Shard> shards(const Call& call, int ranks) {
-    std::vector<Shard> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(Scheme::key_parallel, call, rank, ranks));
-    return list;
-  }
-  static std::vector<Piece> pieces(const Call& call, int ranks) {
-    std::vector<Piece> list;
-    for (const Shard& shard : shards(call, ranks)) list.push_back({shard.query_heads, shard.queries, shard.keys});
-    return list;
-  }
-
   std::vector<Real> out_, lse_;  ///< of another rank, on rank 0
   const std::vector<Real> none_;
 };

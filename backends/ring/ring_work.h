@@ -10,9 +10,7 @@ template <class Real>
 class RingWork : public WorkOf<Real> {
  public:
   RingWork(Scheme scheme, const Call& call, const Group& group, int threads)
-      : WorkOf<Real>(scheme, call, group, threads, shards(scheme, call, group.size), pieces(scheme, call, group.size),
-                     true),
-        steps_(steps_of(scheme, call, group.size)) {
+      : WorkOf<Real>(scheme, call, group, threads), steps_(steps_of(scheme, call, group.size)) {
     // Two parts are under way at most: one that is computed with and sent on, one that comes in.
     const int needed = std::min(group.size - 1, 2);
     std::size_t largest = 0;
@@ -32,18 +30,6 @@ class RingWork : public WorkOf<Real> {
   }
 
  private:
-  static std::vector<Shard> shards(Scheme scheme, const Call& call, int ranks) {
-    std::vector<Shard> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(shard_of(scheme, call, rank, ranks));
-    return list;
-  }
-  static std::vector<Piece> pieces(Scheme scheme, const Call& call, int ranks) {
-    std::vector<Piece> list;
-    for (const Shard& shard : shards(scheme, call, ranks))
-      list.push_back({shard.query_heads, shard.queries, whole(call.key_length)});
-    return list;
-  }
-
   /// Rows of keys of a step, all heads of it, in the part of a rank.
   std::int64_t rows_of_step(const RingStep& step, int rank) const {
     return (step.batches.last - step.batches.first) * (step.groups.last - step.groups.first) *

@@ -42,6 +42,12 @@ Shard shard_of(Scheme scheme, const Call& call, int rank, int ranks) {
   return shard;
 }
 
+std::vector<Shard> shards_of(Scheme scheme, const Call& call, int ranks) {
+  std::vector<Shard> shards;
+  for (int rank = 0; rank < ranks; ++rank) shards.push_back(shard_of(scheme, call, rank, ranks));
+  return shards;
+}
+
 std::int64_t merged_runs(Scheme scheme, const Call& call, int ranks) {
   switch (scheme) {
     case Scheme::ring:

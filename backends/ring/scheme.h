@@ -25,6 +25,9 @@ PositionSpan key_heads_of(const Call& call, int rank, int ranks);
 /// What a rank holds after an upload.
 Shard shard_of(Scheme scheme, const Call& call, int rank, int ranks);
 
+/// Of every rank, in order.
+std::vector<Shard> shards_of(Scheme scheme, const Call& call, int ranks);
+
 /// Into how many runs of keys at most a row's keys are cut whose results are merged; 0: they are not.
 std::int64_t merged_runs(Scheme scheme, const Call& call, int ranks);
 

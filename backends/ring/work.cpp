@@ -20,6 +20,17 @@ std::unique_ptr<Work> make(Scheme scheme, const Call& call, const Group& group, 
 
 }  // namespace
 
+std::vector<Piece> pieces_of(Scheme scheme, const Call& call, int ranks) {
+  std::vector<Piece> pieces;
+  for (const Shard& shard : shards_of(scheme, call, ranks)) {
+    if (scheme == Scheme::head_parallel)
+      pieces.push_back({shard.mask_heads, shard.mask_queries, shard.mask_keys});
+    else
+      pieces.push_back({shard.query_heads, shard.queries, shard.mask_keys});
+  }
+  return pieces;
+}
+
 std::unique_ptr<Work> make_work(Scheme scheme, const Call& call, const Group& group, int threads) {
   return call.dtype == DType::f64 ? make<double>(scheme, call, group, threads)
                                   : make<float>(scheme, call, group, threads);

@@ -37,6 +37,9 @@ struct Piece {
   Spans queries, keys;
 };
 
+/// Of every rank, in order.
+std::vector<Piece> pieces_of(Scheme scheme, const Call& call, int ranks);
+
 /// What the schemes have in common.
 template <class Real>
 class WorkOf : public Work {
@@ -63,14 +66,14 @@ class WorkOf : public Work {
   std::size_t bytes() const override { return local_.bytes() + attention_.workspace_bytes(); }
 
  protected:
-  WorkOf(Scheme scheme, const Call& call, const Group& group, int threads, std::vector<Shard> shards,
-         std::vector<Piece> pieces, bool with_sinks)
+  WorkOf(Scheme scheme, const Call& call, const Group& group, int threads)
       : scheme_(scheme),
         call_(call),
         transport_(group),
-        local_(call_, std::move(shards), group.rank),
-        pieces_(std::move(pieces)),
-        attention_(call_, local_, threads, own_piece().heads, own_piece().queries, own_piece().keys, with_sinks) {
+        local_(call_, shards_of(scheme, call, group.size), group.rank),
+        pieces_(pieces_of(scheme, call, group.size)),
+        attention_(call_, local_, threads, own_piece().heads, own_piece().queries, own_piece().keys,
+                   scheme != Scheme::key_parallel || group.rank == 0) {
     if (group.rank == 0) results_ = std::make_unique<support::HostResults<Real>>(call_);
   }
 

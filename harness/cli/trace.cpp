@@ -18,7 +18,7 @@ namespace attest {
 namespace {
 
 struct TraceOptions {
-  std::string what, json, svg, row;
+  std::string what, json, svg;
   bool causal = false;
   int digits = 4;
   std::optional<std::int64_t> batch, head;
@@ -60,7 +60,7 @@ class TraceFiles {
 int run(const TraceOptions& options) {
   Case source = find_case(options.what);
   if (source.from_file) source.label = seen_from_here(source.label).string();
-  const Trace trace = trace_case(source, {options.causal, options.row, options.batch, options.head});
+  const Trace trace = trace_case(source, {options.causal, options.batch, options.head});
   TraceFiles files(options);
   print_trace(trace, options.digits);
   files.write_svg(draw_heat_maps(trace.heat_maps));
@@ -76,7 +76,6 @@ void add_trace(CLI::App& app, Invocation& invocation) {
                           "attest trace the_cat_sat_on_mat --svg cat.svg");
   sub->add_option("what", options->what, "A walkthrough's name, a case line or a .safetensors file")->required();
   sub->add_flag("--causal", options->causal, "Add the causal mask");
-  sub->add_option("--row", options->row, "The query to put into words, by number or name; else the least even one");
   sub->add_option("--batch", options->batch, "Only this batch");
   sub->add_option("--head", options->head, "Only this head");
   sub->add_option("--digits", options->digits, "Decimals to print")->check(CLI::Range(0, 20));

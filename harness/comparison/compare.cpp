@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
 namespace attest {
 
@@ -29,6 +32,13 @@ std::string Comparison::describe() const {
   return fmt::format("{} of {} elements are wrong; the worst: {} = {:.9g}, expected {:.9g} within {:.3g}", failures_,
                      compared_, place_text(worst_->output, worst_->index), worst_->got, worst_->expected,
                      worst_->bound);
+}
+
+std::size_t Comparison::result(std::string_view output) {
+  const auto known = std::find_if(sums_.begin(), sums_.end(), [&](const auto& one) { return one.first == output; });
+  const auto number = static_cast<std::size_t>(known - sums_.begin());
+  if (known == sums_.end()) sums_.emplace_back(output, ErrorSums());
+  return number;
 }
 
 std::vector<SignedBias> Comparison::biases() const {
@@ -79,9 +89,12 @@ std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t pro
 Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
   Comparison comparison;
+  std::array<std::optional<std::size_t>, kTensorCount> results;  // as their elements come
   each_result(call, expectation, bounds, outputs,
               [&](const TensorRow& output, const Index4& index, double got, double expected, double bound) {
-                comparison.element(output.name, index, got, expected, bound);
+                auto& result = results[static_cast<std::size_t>(output.id)];
+                if (!result) result = comparison.result(output.name);
+                comparison.element(*result, index, got, expected, bound);
               });
   return comparison;
 }

@@ -41,16 +41,22 @@ inline double error_in_bounds(double got, double expected, double bound) {
 /// The summary of the elements that were compared so far.
 class Comparison {
  public:
-  /// One element; it fails unless error_in_bounds is at most 1.
-  void element(std::string_view output, const Index4& index, double got, double expected, double bound) {
+  /// The number of a result among those compared so far; one of another name is added.
+  std::size_t result(std::string_view output);
+  /// One element of a result; it fails unless error_in_bounds is at most 1.
+  void element(std::size_t result, const Index4& index, double got, double expected, double bound) {
     ++compared_;
-    sums_of(output).add(got, expected);
+    auto& [output, sums] = sums_[result];
+    sums.add(got, expected);
     const double measured = error_in_bounds(got, expected, bound);
     if (!(measured <= 1)) count_failure(got, expected);
     if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
     if (worst_ && !(measured > worst_ratio_)) return;
     worst_ratio_ = measured;
-    worst_ = WorstElement{std::string(output), index, got, expected, bound};
+    worst_ = WorstElement{output, index, got, expected, bound};
+  }
+  void element(std::string_view output, const Index4& index, double got, double expected, double bound) {
+    element(result(output), index, got, expected, bound);
   }
 
   bool failed() const { return failures_ > 0; }
@@ -69,12 +75,6 @@ class Comparison {
   FailureCause cause() const;
 
  private:
-  ErrorSums& sums_of(std::string_view output) {
-    for (auto& [name, sums] : sums_) {
-      if (name == output) return sums;
-    }
-    return sums_.emplace_back(output, ErrorSums()).second;
-  }
   void count_failure(double got, double expected) {
     ++failures_;
     if (std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;

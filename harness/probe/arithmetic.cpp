@@ -101,8 +101,8 @@ std::vector<ProbedStatement> ask_all(const ProbeTarget& target, bool until_one =
     findings.back().broken_off = true;
     return findings;
   }
-  const Probe plain = target.probe("seq=4x8 dim=4");
-  const bool cut = !refusal_of(target.backend, plain.problem()) && target.arithmetic(plain).parts > 0;
+  const Answers plain = ask(target.backend, target.probe("seq=4x8 dim=4").problem());
+  const bool cut = !plain.refusal && plain.arithmetic.parts > 0;
   for (const ArithmeticProbe& probe : kProbes) {
     if (cut && probe.across_keys) continue;
     if (!add(probe.name, target, probe.ask, findings) && probe.structural) {
@@ -122,8 +122,9 @@ bool all_hold(const std::vector<ProbedStatement>& findings) {
 /// Most of what can't be so falls with the first probe.
 std::optional<ProbedStatement> joint_finding(const ProbeTarget& target, const std::vector<ProbedStatement>& findings) {
   const Probe plain = target.probe("seq=4x8 dim=4");
-  if (refusal_of(target.backend, plain.problem())) return std::nullopt;
-  const Arithmetic stated = target.arithmetic(plain);
+  const Answers answers = ask(target.backend, plain.problem());
+  if (answers.refusal) return std::nullopt;
+  const Arithmetic& stated = answers.arithmetic;
   std::vector<Restatement> changes = restatements(stated);
   std::erase_if(changes, [](const Restatement& one) { return one.measured; });  // their own probes tell the number
   const auto explains = [&](const std::vector<const Restatement*>& chosen) {
@@ -227,8 +228,8 @@ std::string text_of(const ProbeSizes& sizes) {
 /// What the backend says of a call; nothing where it refuses or throws, which is for verdicts to tell.
 std::optional<Arithmetic> stated_for(Backend& backend, const Call& call) {
   try {
-    if (refusal_of(backend, call)) return std::nullopt;
-    return backend.arithmetic(call);
+    const Answers answers = ask(backend, call);
+    return answers.refusal ? std::nullopt : std::optional(answers.arithmetic);
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -11,6 +11,7 @@
 
 #include "backends/backend.h"
 #include "harness/probe/probe_problem.h"
+#include "harness/verdict/answers.h"
 #include "reference/arithmetic/rounding.h"
 
 namespace attest::probes {
@@ -33,8 +34,9 @@ struct ProbeTarget {
   }
   /// A backend owes no answer for what it refuses.
   Arithmetic arithmetic(const Probe& probe) const {
-    if (refusal_of(backend, probe.problem())) throw Refused{};
-    return backend.arithmetic(probe.problem());
+    const Answers answers = ask(backend, probe.problem());
+    if (answers.refusal) throw Refused{};
+    return answers.arithmetic;
   }
   double u_out() const { return unit_roundoff(dtype); }
 };

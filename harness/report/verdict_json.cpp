@@ -201,12 +201,8 @@ class Reader {
     }
     return true;
   }
-  static bool read(const OrderedJson& json, std::vector<std::string>& texts) {
-    if (!json.is_array()) return false;
-    return std::all_of(json.begin(), json.end(),
-                       [&](const OrderedJson& text) { return read(text, texts.emplace_back()); });
-  }
-  static bool read(const OrderedJson& json, std::vector<SignedBias>& list) {
+  template <class T>
+  static bool read(const OrderedJson& json, std::vector<T>& list) {
     if (!json.is_array()) return false;
     return std::all_of(json.begin(), json.end(),
                        [&](const OrderedJson& one) { return read(one, list.emplace_back()); });

@@ -84,14 +84,17 @@ void run_again(const PreparedCase& prepared, Backend& backend, const std::vector
                Verdict& verdict) {
   const Problem& p = prepared.problem();
   if (bitwise) {
-    verdict.bitwise =
-        bitwise_facts(backend, others, p, prepared.inputs(),
-                      [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
-                          Cause cause) { prepared.require_right(whose, call, inputs, outputs, cause); });
+    verdict.bitwise = bitwise_facts(
+        backend, others, p, prepared.inputs(),
+        [&](const Backend& whose, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs, Cause cause) {
+          const Answers answers = call == p.call ? prepared.answers_of(whose) : ask(whose, call);
+          prepared.require_right(answers, call, inputs, outputs, cause);
+        });
   } else if (!others.empty() && state_steps(p).interleaved) {
     GuardedOutputs outputs(p);
     walk_once(*others.back(), p, prepared.inputs(), outputs);
-    prepared.require_right(*others.back(), p, prepared.inputs(), outputs, Cause::more_threads_than_cores);
+    prepared.require_right(prepared.answers_of(*others.back()), p, prepared.inputs(), outputs,
+                           Cause::more_threads_than_cores);
   }
 }
 
@@ -104,6 +107,7 @@ struct CheckRun::Task {
   std::vector<Backend*> backends;
   bool reference = false;  ///< is held against the file's results
   std::future<std::unique_ptr<PreparedCase>> prepared;
+  bool has_work() const { return reference || !backends.empty(); }
 };
 
 CheckRun::CheckRun(CheckSettings settings, std::vector<CaseList> cases, const BackendSet& backends,
@@ -135,14 +139,16 @@ CheckOutcome CheckRun::run() {
       earlier_.take(verdict);
       record(std::move(verdict));
     }
-    if (!task.prepared.valid()) return;
+    if (!task.has_work()) return;
     announce(task.number);
     check(task, sink);
   };
   std::optional<Task> ahead;
   for (std::size_t number = 0; number < places_.size(); ++number) {
     if (!own_[number]) continue;
-    std::optional<Task> task = std::exchange(ahead, plan(number, true));
+    Task next = plan(number);
+    prepare(next, true);
+    std::optional<Task> task = std::exchange(ahead, std::move(next));
     if (task) complete(*task);
     if (stop()) return finish();
   }
@@ -203,9 +209,8 @@ std::vector<Verdict> CheckRun::remembered(std::size_t number) const {
   return found;
 }
 
-/// What there is to do for a case that the earlier run did not. With `ahead` a small one is begun at once: inputs,
-/// reference and bounds in a thread beside the backends.
-CheckRun::Task CheckRun::plan(std::size_t number, bool ahead) const {
+/// What there is to do for a case that the earlier run did not.
+CheckRun::Task CheckRun::plan(std::size_t number) const {
   const auto& [list, source] = places_[number];
   Task task;
   task.number = number;
@@ -217,12 +222,17 @@ CheckRun::Task CheckRun::plan(std::size_t number, bool ahead) const {
   for (Backend* backend : backends_.all()) {
     if (is_wanted(backend->identity().name)) task.backends.push_back(backend);
   }
-  if (task.backends.empty() && !task.reference) return task;
-  const auto when = ahead && is_small(*source) ? std::launch::async : std::launch::deferred;
-  task.prepared = std::async(when, [&one = *source, producers = producers_of(*source, task.backends), this] {
-    return std::make_unique<PreparedCase>(one, producers, settings_.threads);
-  });
   return task;
+}
+
+/// With `ahead` a small case is begun at once: inputs, reference and bounds in a thread beside the backends.
+void CheckRun::prepare(Task& task, bool ahead) const {
+  if (!task.has_work()) return;
+  const Case& source = *task.source;
+  const auto when = ahead && is_small(source) ? std::launch::async : std::launch::deferred;
+  task.prepared = std::async(when, [&source, asked = ask_all(source, task.backends), this]() mutable {
+    return std::make_unique<PreparedCase>(source, std::move(asked), settings_.threads);
+  });
 }
 
 void CheckRun::check(Task& task, const CaseSink& sink) const {
@@ -284,11 +294,12 @@ void CheckRun::check(Task& task, const CaseSink& sink) const {
   }
 }
 
-bool CheckRun::has_work(std::size_t number) const { return plan(number, false).prepared.valid(); }
+bool CheckRun::has_work(std::size_t number) const { return plan(number).has_work(); }
 
 void CheckRun::check_now(std::size_t number, const CaseSink& sink) const {
-  Task task = plan(number, false);
-  if (task.prepared.valid()) check(task, sink);
+  Task task = plan(number);
+  prepare(task, false);
+  if (task.has_work()) check(task, sink);
 }
 
 Backend* CheckRun::backend_named(const std::string& name) const {

@@ -89,7 +89,8 @@ class CheckRun {
   void begin();
   /// Verdicts of the earlier run on a case.
   std::vector<Verdict> remembered(std::size_t number) const;
-  Task plan(std::size_t number, bool ahead) const;
+  Task plan(std::size_t number) const;
+  void prepare(Task& task, bool ahead) const;
   void check(Task& task, const CaseSink& sink) const;
   /// Whether there is something to do for a case, and doing it here and now.
   bool has_work(std::size_t number) const;

@@ -65,10 +65,11 @@ std::int64_t rows_of(const Problem& p) { return p.call.batch * p.call.query_head
 /// Runs a plan again and again; what comes out otherwise than the first time is held against the bound.
 void repeat(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
+  const Answers answers = prepared.answers_of(backend);
   const std::unique_ptr<Plan> plan = make_plan(backend, p);
   GuardedOutputs first(p), again(p);
   execute(*plan, prepared.inputs(), &first);
-  prepared.require_right(backend, p, prepared.inputs(), first, Cause::not_every_time);
+  prepared.require_right(answers, p, prepared.inputs(), first, Cause::not_every_time);
   const Disturbance disturbance;
   const Stopwatch spent;
   for (int n = 1; n < kTimes && spent.seconds() < kSecondsEach; ++n) {
@@ -76,13 +77,14 @@ void repeat(const PreparedCase& prepared, Backend& backend) {
     again.reset();
     plan->download(again.views());
     if (!again.difference_from(first).empty())
-      prepared.require_right(backend, p, prepared.inputs(), again, Cause::not_every_time);
+      prepared.require_right(answers, p, prepared.inputs(), again, Cause::not_every_time);
   }
 }
 
 /// Two plans of the case at the same time, one of them on other data.
 void beside_another(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
+  const Answers answers = prepared.answers_of(backend);
   const std::unique_ptr<Plan> plan = make_plan(backend, p), other = make_plan(backend, p);
   CaseInputs data = prepared.own_data();
   change_data(p, data);
@@ -94,7 +96,7 @@ void beside_another(const PreparedCase& prepared, Backend& backend) {
     run_side_by_side(*plan, *other);
     outputs.reset();
     plan->download(outputs.views());
-    prepared.require_right(backend, p, prepared.inputs(), outputs, Cause::at_the_same_time);
+    prepared.require_right(answers, p, prepared.inputs(), outputs, Cause::at_the_same_time);
   }
 }
 
@@ -124,7 +126,7 @@ void ThreadChecks::with_many_threads(const PreparedCase& prepared, const std::st
   } catch (const NoSharedMemory&) {
     return;  // no fault of the backend, which was right without a worker
   }
-  prepared.require_right(*many, p, prepared.inputs(), outputs, Cause::other_threads);
+  prepared.require_right(prepared.answers_of(*many), p, prepared.inputs(), outputs, Cause::other_threads);
   repeat(prepared, *many);
 }
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <tuple>
 
-#include "backends/refusal.h"
 #include "harness/base/interrupted.h"
+#include "harness/verdict/answers.h"
 #include "harness/verdict/state_check.h"
 
 namespace attest {
@@ -88,8 +88,7 @@ void remember_case(EarlierCases& earlier, const Case& source) {
 void meet(Backend& backend, const Case& source) {
   const Problem& p = source.problem;
   try {
-    if (refusal_of(backend, p)) return;
-    (void)backend.arithmetic(p);
+    if (ask(backend, p).refusal) return;
     const CaseInputs made = source.inputs ? CaseInputs() : make_inputs(p);
     GuardedOutputs outputs(p);
     StateCheck state(backend, p, source.inputs ? *source.inputs : made, state_steps(p));

@@ -189,7 +189,7 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements,
     fmt::print(out, "nothing to explain: it threw: {}\n", printable(error.what()));
     return verdict;
   }
-  const Arithmetic arithmetic = backend.arithmetic(p);
+  const Arithmetic arithmetic = prepared.answers_of(backend).arithmetic;
   std::vector<Element> list = elements_of(p, prepared.expectation(), arithmetic, outputs);
   const std::size_t shown = std::min<std::size_t>(list.size(), static_cast<std::size_t>(elements));
   std::partial_sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(shown), list.end(),

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/statistics.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/trace/reading.h"
 #include "harness/verdict/row_stages.h"
-#include "reference/base/nearest.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
@@ -45,19 +42,6 @@ std::vector<std::int64_t> chosen(const std::string& option, const std::optional<
   return {*one};
 }
 
-std::optional<std::size_t> find_row(const std::string& row, const std::vector<std::string>& queries) {
-  if (row.empty()) return std::nullopt;
-  const auto named = std::find(queries.begin(), queries.end(), row);
-  if (named != queries.end()) return static_cast<std::size_t>(named - queries.begin());
-  std::size_t number = 0;
-  const auto [stop, error] = std::from_chars(row.data(), row.data() + row.size(), number);
-  const bool is_number = stop == row.data() + row.size();
-  if (is_number && error == std::errc() && number < queries.size()) return number;
-  if (is_number || row.front() == '-')
-    throw UserError(fmt::format("--row {}: this case has queries 0 to {}", row, queries.size() - 1));
-  throw UserError("--row \"" + row + "\": no query has this name; nearest: " + nearest_name(row, queries));
-}
-
 class Tracer {
  public:
   Tracer(const Case& source, const TraceSettings& settings) : source_(source), p_(source.problem), settings_(settings) {
@@ -70,7 +54,6 @@ class Tracer {
   }
 
   Trace run() {
-    const std::optional<std::size_t> row = find_row(settings_.row, trace_.queries);
     const double scale = p_.call.scale_value();
     trace_.scaling = p_.call.scale
                          ? fmt::format("scale {:.6g}", scale)
@@ -79,7 +62,7 @@ class Tracer {
     projections();
     shapes();
     for (std::int64_t b : chosen("batch", settings_.batch, p_.call.batch)) {
-      for (std::int64_t h : chosen("head", settings_.head, p_.call.query_heads)) trace_head(b, h, row);
+      for (std::int64_t h : chosen("head", settings_.head, p_.call.query_heads)) trace_head(b, h);
     }
     return std::move(trace_);
   }
@@ -181,7 +164,7 @@ class Tracer {
     return result;
   }
 
-  void trace_head(std::int64_t b, std::int64_t h, const std::optional<std::size_t>& asked_row) {
+  void trace_head(std::int64_t b, std::int64_t h) {
     const HeadRows of_head = attend(p_, b, h);
     const std::vector<Row>& rows = of_head.rows;
     HeadTrace& traced = trace_.heads.emplace_back();
@@ -189,8 +172,6 @@ class Tracer {
     traced.head = h;
     std::vector<std::string> queries = trace_.queries;
     queries.resize(rows.size());
-    if (asked_row && *asked_row >= rows.size())
-      throw UserError(fmt::format("--row: batch {} has {} queries", b, rows.size()));
 
     const auto matrix = [&](const std::string& name, const std::string& title, const auto& get) -> Stage& {
       Stage& s = traced.stages.emplace_back(Stage{name, title, queries, trace_.keys, {}});
@@ -237,9 +218,6 @@ class Tracer {
     }
     if (!rows.empty() && !rows.front().factors.empty()) dropout(rows, matrix);
     matrix("output", "output = weights * v", [&](std::size_t i) { return rows[i].output; }).columns.clear();
-    if (!rows.empty()) {
-      traced.reading = read_row({queries, trace_.keys, rows, of_head.hidden}, asked_row);
-    }
     heat_maps(b, h, queries);
   }
 
@@ -335,7 +313,6 @@ void print_trace(const Trace& trace, int digits) {
   for (const HeadTrace& head : trace.heads) {
     if (trace.heads.size() > 1) fmt::print("\n=== batch {}, head {}\n", head.batch, head.head);
     for (const Stage& stage : head.stages) print_stage(stage, digits);
-    if (!head.reading.empty()) fmt::print("\n{}\n", head.reading);
   }
 }
 
@@ -353,7 +330,6 @@ std::string trace_json(const Trace& trace) {
     one["batch"] = head.batch;
     one["head"] = head.head;
     for (const Stage& stage : head.stages) one["stages"][stage.name] = stage_json(stage);
-    one["reading"] = head.reading;
     json["heads"].push_back(one);
   }
   return json.dump(1) + "\n";

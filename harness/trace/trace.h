@@ -1,4 +1,4 @@
-// The walk-through of one small case: every stage of every head with its shape, and what the weights say.
+// The walk-through of one small case: every stage of every head with its shape.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,12 @@ namespace attest {
 
 struct TraceSettings {
   bool causal = false;                      ///< add the causal mask to the case
-  std::string row;                          ///< the query to interpret, by number or name; empty: the least even one
   std::optional<std::int64_t> batch, head;  ///< only this one
 };
 
 struct HeadTrace {
   std::int64_t batch = 0, head = 0;
   std::vector<Stage> stages;
-  std::string reading;  ///< one query's weights in sentences
 };
 
 struct Trace {
@@ -32,7 +30,7 @@ struct Trace {
   std::vector<std::vector<HeatMap>> heat_maps;  ///< of each head: without and with the causal mask, or one if alike
 };
 
-/// Throws UserError for a case too large to read, and for a row, batch or head that it lacks.
+/// Throws UserError for a case too large to read, and for a batch or head that it lacks.
 Trace trace_case(const Case& source, const TraceSettings& settings);
 
 void print_trace(const Trace& trace, int digits);

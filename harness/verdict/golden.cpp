@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 
-#include "backends/refusal.h"
 #include "harness/base/statistics.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/file_bounds.h"
@@ -342,12 +341,12 @@ Comparison GoldenCheck::compare_reference() const {
   return comparison;
 }
 
-Comparison GoldenCheck::compare_backend(Backend& backend) const {
+Comparison GoldenCheck::compare_backend(Backend& backend, const Answers& answers) const {
   Comparison comparison;
   const Golden& golden = *source_.golden;
-  const auto run = [&](const Problem& p, const Inputs& inputs, GuardedOutputs& outputs) {
+  const auto run = [&](const Problem& p, const Answers& stated, const Inputs& inputs, GuardedOutputs& outputs) {
     walk_once(backend, p, inputs, outputs);
-    std::vector<Producer> producers = {{backend.arithmetic(p), {}}};
+    std::vector<Producer> producers = {{stated.arithmetic, {}}};
     if (golden.producer) producers.push_back({*golden.producer, {}});
     return expect(p, inputs, producers, 2, kInfinity);
   };
@@ -372,9 +371,8 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
     }
   };
   const Problem& p = source_.problem;
-  if (refusal_of(backend, p)) return comparison;
   GuardedOutputs outputs(p);
-  const Expectation e = run(p, inputs_, outputs);
+  const Expectation e = run(p, answers, inputs_, outputs);
   compare("output", p, e, TensorId::out, true,
           [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
   for (const TensorId stage : kScoreStages) {
@@ -387,10 +385,11 @@ Comparison GoldenCheck::compare_backend(Backend& backend) const {
                                 p.call.past == 0 && !p.call.packed_sequences() && !p.call.page_size;
   if (through_identity && p.call.key_length <= kMaxKeysForWeights && p.call.key_length > 0) {
     const IdentityValues identity(p);
-    if (refusal_of(backend, identity.problem)) return comparison;
+    const Answers of_identity = ask(backend, identity.problem);
+    if (of_identity.refusal) return comparison;
     const Inputs inputs = identity.inputs(inputs_);
     GuardedOutputs weights(identity.problem);
-    const Expectation of_weights = run(identity.problem, inputs, weights);
+    const Expectation of_weights = run(identity.problem, of_identity, inputs, weights);
     compare("weights", identity.problem, of_weights, TensorId::out, false,
             [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return weights.out(b, h, i, c); });
   }

@@ -7,6 +7,7 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/compare.h"
+#include "harness/verdict/answers.h"
 
 namespace attest {
 
@@ -17,8 +18,9 @@ class GoldenCheck {
   /// Every stage of the file against the reference's.
   Comparison compare_reference() const;
 
-  /// The backend's output against `output`, and its weights (obtained with V = I) against `weights`.
-  Comparison compare_backend(Backend& backend) const;
+  /// The output of a backend that takes the case against `output`, and its weights (obtained with V = I) against
+  /// `weights`.
+  Comparison compare_backend(Backend& backend, const Answers& answers) const;
 
  private:
   const Case& source_;

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "backends/refusal.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/stopwatch.h"
 #include "harness/base/text.h"
@@ -83,6 +82,16 @@ std::string argument_of(const Case& source) {
   return source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
 }
 
+/// The arithmetic of each backend that supports the case, and that of a file's own results.
+std::vector<Producer> producers_of(const Case& source, const std::vector<AskedBackend>& backends) {
+  std::vector<Producer> producers;
+  for (const AskedBackend& one : backends) {
+    if (!one.thrown && !one.answers.refusal) producers.push_back({one.answers.arithmetic, {}});
+  }
+  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, {}});
+  return producers;
+}
+
 void depends(Judgement& judgement, Cause cause, std::string reason) {
   judgement.state_matters = true;
   judgement.cause = {cause};
@@ -90,23 +99,6 @@ void depends(Judgement& judgement, Cause cause, std::string reason) {
 }
 
 }  // namespace
-
-std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends) {
-  std::vector<Producer> producers;
-  for (Backend* backend : backends) {
-    try {
-      const CrashContext work(backend->identity().name, source.label);
-      if (!refusal_of(*backend, source.problem)) {
-        producers.push_back({backend->arithmetic(source.problem), {}});
-      }
-    } catch (...) {
-      // The same call in check() becomes this backend's failed verdict.
-      continue;
-    }
-  }
-  if (source.golden && source.golden->producer) producers.push_back({*source.golden->producer, {}});
-  return producers;
-}
 
 std::string repro_command(const Case& source, const Identity& backend) {
   return printed_command("check", backend, argument_of(source), source.label);
@@ -122,15 +114,24 @@ std::string repro_after(const Case& earlier, const Case& source, const std::stri
 }
 
 PreparedCase::PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads)
-    : PreparedCase(source, producers_of(source, backends), threads) {}
+    : PreparedCase(source, ask_all(source, backends), threads) {}
 
-PreparedCase::PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads)
-    : source_(source), threads_(threads) {
+PreparedCase::PreparedCase(const Case& source, std::vector<AskedBackend> backends, int threads)
+    : source_(source), threads_(threads), backends_(std::move(backends)) {
+  const std::vector<Producer> producers = producers_of(source, backends_);
   if (producers.empty() && !source.golden) return;  // refused by all: there will be nothing to compare
   check_memory(source.problem, source.label);
   if (!source.inputs) made_ = make_inputs(source.problem);
   views_ = data().views();
   expectation_ = expect(source.problem, views_, producers, threads);
+}
+
+Answers PreparedCase::answers_of(const Backend& backend) const {
+  const auto known = std::find_if(backends_.begin(), backends_.end(),
+                                  [&](const AskedBackend& one) { return one.backend == &backend; });
+  if (known == backends_.end()) return ask(backend, source_.problem);
+  if (known->thrown) std::rethrow_exception(known->thrown);
+  return known->answers;
 }
 
 Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewhere) const {
@@ -145,15 +146,15 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     verdict.backend = identity.name;
     const CrashContext work(verdict.backend, source_.label);
     verdict.repro = repro_command(source_, identity);
-    if (const auto refusal = refusal_of(backend, p)) {
+    const Answers answers = answers_of(backend);
+    if (const auto& refusal = answers.refusal) {
       verdict.status = Status::refused;
       verdict.reason = refusal->reason;
       verdict.cause = {cause_of(refusal->cause)};
       if (refusal->reason.empty()) set_failure(verdict, {Cause::refused_without_reason}, "refused without a reason");
       return verdict;
     }
-    const Arithmetic arithmetic = backend.arithmetic(p);
-    const Standard standard{expectation_.index_of({arithmetic, {}}), backend.conventions()};
+    const Standard standard{expectation_.index_of({answers.arithmetic, {}}), answers.conventions};
     const std::size_t producer = standard.producer;
     const auto kept = std::make_shared<GuardedOutputs>(p);
     GuardedOutputs& outputs = *kept;
@@ -190,8 +191,8 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       verdict.status = Status::inconclusive;
       verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
     }
-    if (keep_ && is_failure(verdict)) keep_(verdict, arithmetic, kept);
-    if (has_golden() && !is_failure(verdict) && judgement.convention.empty()) check_golden(backend, verdict);
+    if (keep_ && is_failure(verdict)) keep_(verdict, answers.arithmetic, kept);
+    if (has_golden() && !is_failure(verdict) && judgement.convention.empty()) check_golden(backend, answers, verdict);
   } catch (const CaseFault& fault) {
     set_failure(verdict, fault.cause(), fault.what());
     verdict.status = fault.status();
@@ -362,13 +363,13 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
   return "after all steps before it together, right after each of them";
 }
 
-void PreparedCase::require_right(const Backend& backend, const Call& call, const Inputs& inputs,
+void PreparedCase::require_right(const Answers& answers, const Call& call, const Inputs& inputs,
                                  const GuardedOutputs& outputs, Cause cause) const {
-  const Producer producer{backend.arithmetic(call), {}};
+  const Producer producer{answers.arithmetic, {}};
   const auto& known = expectation_.producers;
   const bool own = call == source_.problem.call && std::find(known.begin(), known.end(), producer) != known.end();
   const Judgement judgement =
-      own ? judge_results(outputs, {expectation_.index_of(producer), backend.conventions()}) : [&] {
+      own ? judge_results(outputs, {expectation_.index_of(producer), answers.conventions}) : [&] {
         Problem problem{call, {}};
         problem.set_seed(call.dropout_seed);
         const Expectation other = expect(problem, inputs, {producer}, threads_);
@@ -377,9 +378,9 @@ void PreparedCase::require_right(const Backend& backend, const Call& call, const
   if (judgement.wrong()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + judgement.reason);
 }
 
-void PreparedCase::check_golden(Backend& backend, Verdict& verdict) const {
+void PreparedCase::check_golden(Backend& backend, const Answers& answers, Verdict& verdict) const {
   const GoldenCheck check(source_, views_);
-  const Comparison comparison = check.compare_backend(backend);
+  const Comparison comparison = check.compare_backend(backend, answers);
   if (!comparison.failed()) return;
   verdict.worst = comparison.worst();
   verdict.error_over_bound = comparison.error_over_bound();

@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/expectation.h"
+#include "harness/verdict/answers.h"
 #include "harness/verdict/judgement.h"
 #include "harness/verdict/known_mistakes.h"
 #include "harness/verdict/plan_life.h"
@@ -19,16 +20,13 @@
 
 namespace attest {
 
-/// The producers of a case: the arithmetic of each backend that supports it, and that of a file's own results.
-std::vector<Producer> producers_of(const Case& source, const std::vector<Backend*>& backends);
-
-/// A case with its data in memory and the expectation for a set of backends.
+/// A case with its data in memory, what a set of backends says about it, and the expectation for them.
 class PreparedCase {
  public:
   /// Throws UserError when the machine has too little memory.
   PreparedCase(const Case& source, const std::vector<Backend*>& backends, int threads);
-  /// Takes the result of producers_of, and calls no backend.
-  PreparedCase(const Case& source, const std::vector<Producer>& producers, int threads);
+  /// Takes the result of ask_all, and calls no backend.
+  PreparedCase(const Case& source, std::vector<AskedBackend> backends, int threads);
 
   const Case& source() const { return source_; }
   const Problem& problem() const { return source_.problem; }
@@ -36,6 +34,8 @@ class PreparedCase {
   const Expectation& expectation() const { return expectation_; }
   /// The data that the inputs are views of.
   const CaseInputs& own_data() const { return data(); }
+  /// What a backend said when the case was prepared for it; another one is asked now. Throws what the backend threw.
+  Answers answers_of(const Backend& backend) const;
 
   /// Runs the backend on this case and compares. Never throws what a backend throws: that is a failed verdict.
   /// A new plan goes through what state_check.h says. With `plan`, made by the backend for this problem, that plan is
@@ -43,8 +43,8 @@ class PreparedCase {
   Verdict check(Backend& backend, Plan* plan = nullptr, const Inputs* elsewhere = nullptr) const;
 
   /// Holds results of a backend for a call, this case's or one made of it, against the bound. Throws CaseFault when
-  /// they are wrong; `cause` says how they came about, as Cause::run_again.
-  void require_right(const Backend& backend, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
+  /// they are wrong; `cause` says how they came about, as Cause::run_again. `answers` are about that call.
+  void require_right(const Answers& answers, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
                      Cause cause) const;
 
   /// From now on plans run once, with nothing before, beside or after them: for simulators and debuggers.
@@ -87,7 +87,7 @@ class PreparedCase {
   /// A right result once more, among the steps of three plans.
   Judgement judge_life(Backend& backend, const Standard& standard, Judgement first) const;
   std::string state_that_matters(Backend& backend, StateSteps steps, const Standard& standard) const;
-  void check_golden(Backend& backend, Verdict& verdict) const;
+  void check_golden(Backend& backend, const Answers& answers, Verdict& verdict) const;
   void diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const;
 
   const Case& source_;
@@ -97,6 +97,7 @@ class PreparedCase {
   std::function<MistakeFinder&(const std::string&)> finder_of_;
   std::uint64_t steps_seed_ = 0;
   PlanSteps given_steps_;
+  std::vector<AskedBackend> backends_;
   CaseInputs made_;
   Inputs views_;
   Expectation expectation_;

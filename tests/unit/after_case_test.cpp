@@ -4,35 +4,17 @@
 #include <set>
 #include <sstream>
 
-#include "harness/run/check_run.h"
 #include "harness/search/fuzz.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/keeping.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 
 namespace attest {
 namespace {
 
-struct Told : Report {
-  Told(std::vector<Verdict>& all, std::vector<Verdict>& small) : verdicts(all), shrunken(small) {}
-  void verdict(const Verdict& verdict) override { verdicts.push_back(verdict); }
-  void shrunk(const Verdict&, const Verdict& small) override { shrunken.push_back(small); }
-  void end(const Counts&, double, const std::vector<std::string>&) override {}
-  std::vector<Verdict>&verdicts, &shrunken;
-};
-
-struct Ran {
-  std::vector<Verdict> verdicts, small;
-};
-
 Ran run(const std::string& name, const std::vector<std::string>& lines) {
-  const BackendSet backends(faulty::keeping_backends(), {name}, {1, ""});
-  Ran ran;
-  std::vector<std::unique_ptr<Report>> reports;
-  reports.push_back(std::make_unique<Told>(ran.verdicts, ran.small));
-  const std::vector<BackendSet> no_others;
-  CheckRun({}, load_cases({{}, {}, lines}), backends, no_others, EarlierRun(), std::move(reports)).run();
-  return ran;
+  return run_lines(BackendSet(faulty::keeping_backends(), {name}, {1, ""}), lines);
 }
 
 const std::vector<std::string> kLines = {"seq=3 dim=5", "heads=2 seq=4x6 dim=8 softcap=2", "seq=9 dim=7",
@@ -54,7 +36,7 @@ TEST(AfterCase, AFailureNamesTheCaseThatCausedIt) {
 TEST(AfterCase, ThePairIsMadeSmall) {
   const Ran ran = run("name_of_element_count", kLines);
   ASSERT_EQ(ran.small.size(), 1u);
-  const Verdict& small = ran.small[0];
+  const Verdict& small = ran.small[0].second;
   EXPECT_EQ(small.cause.kind, Cause::after_another_case) << small.reason;
   const Problem earlier = parse_case(small.after), later = parse_case(small.case_line);
   EXPECT_FALSE(earlier.call.softcap);

@@ -69,6 +69,12 @@ std::string complaint_about(const FileWriter& file) {
   return complaint([&] { case_from_file(file.write()); });
 }
 
+void every_backend_passes(const Case& source) {
+  const BackendSet backends(registered_backends(), {}, {1, ""});
+  const PreparedCase prepared(source, backends.all(), 1);
+  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+}
+
 /// Two sequences of 2 and 3 queries, 4 and 1 keys; 2 heads over 1, dim 2.
 FileWriter packed(const std::vector<std::int32_t>& q, const std::vector<std::int32_t>& k) {
   FileWriter file;
@@ -103,10 +109,7 @@ TEST(FileCases, PackedSequencesAreTheirParts) {
   const std::vector<Row> alone = attention(part.problem, part.inputs->views()).rows;
   ASSERT_EQ(alone.size(), 6u);
   for (std::size_t r = 0; r < 6; ++r) EXPECT_EQ(rows[4 + r].output, alone[r].output);
-  // Every backend agrees.
-  const BackendSet backends(registered_backends(), {}, {1, ""});
-  const PreparedCase prepared(whole, backends.all(), 1);
-  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+  every_backend_passes(whole);
 }
 
 TEST(FileCases, CumulativeLengthsAreChecked) {
@@ -145,9 +148,7 @@ TEST(FileCases, PagesAreReadThroughTheTable) {
     for (std::size_t j = 0; j < keys[b].size(); ++j) EXPECT_NEAR(rows[b].raw[j], score(b, keys[b][j]), 1e-12);
     EXPECT_EQ(rows[b].visible_count, static_cast<std::int64_t>(keys[b].size()));
   }
-  const BackendSet backends(registered_backends(), {}, {1, ""});
-  const PreparedCase prepared(source, backends.all(), 1);
-  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+  every_backend_passes(source);
 }
 
 TEST(FileCases, PageTablesAreChecked) {
@@ -186,9 +187,7 @@ TEST(FileCases, EachSequenceHasItsOwnCachedKeys) {
   EXPECT_NEAR(rows[1].raw[0], score(1, past, 2), 1e-12);
   EXPECT_NEAR(rows[1].raw[1], score(1, k, 1), 1e-12) << "the new key follows the one that is cached";
   EXPECT_EQ(rows[1].visible_count, 2);
-  const BackendSet backends(registered_backends(), {}, {1, ""});
-  const PreparedCase prepared(source, backends.all(), 1);
-  for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
+  every_backend_passes(source);
 }
 
 TEST(FileCases, CachedLengthsAreChecked) {

@@ -9,52 +9,11 @@
 #include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 #include "tests/unit/scratch_folder.h"
 
 namespace attest {
 namespace {
-
-/// Keeps what it is told.
-struct Told {
-  std::vector<Verdict> verdicts;
-  std::vector<std::pair<Verdict, Verdict>> small;
-  std::size_t cases = 0;
-  CaseSelection selection;
-  int begun = 0, ended = 0;
-};
-
-class Keeper : public Report {
- public:
-  explicit Keeper(Told& told) : told_(told) {}
-  void begin(const RunInfo& info) override {
-    ++told_.begun;
-    told_.cases = info.cases;
-    told_.selection = info.selection;
-  }
-  void verdict(const Verdict& v) override { told_.verdicts.push_back(v); }
-  void shrunk(const Verdict& failure, const Verdict& small) override { told_.small.emplace_back(failure, small); }
-  void end(const Counts&, double, const std::vector<std::string>&) override { ++told_.ended; }
-
- private:
-  Told& told_;
-};
-
-struct Ran {
-  Told told;
-  CheckOutcome outcome;
-};
-
-Ran run_on(const BackendSet& backends, const std::vector<std::string>& lines, CheckSettings settings = {},
-           EarlierRun earlier = {}) {
-  Ran run;
-  std::vector<std::unique_ptr<Report>> reports;
-  reports.push_back(std::make_unique<Keeper>(run.told));
-  const std::vector<BackendSet> no_others;
-  run.outcome = CheckRun(std::move(settings), load_cases({{}, {}, lines}), backends, no_others, std::move(earlier),
-                         std::move(reports))
-                    .run();
-  return run;
-}
 
 BackendSet example() { return {registered_backends(), {"example"}, {1, ""}}; }
 BackendSet wrong() { return {faulty::faulty_backends(), {"softcap_dropped"}, {1, ""}}; }
@@ -63,17 +22,17 @@ const std::vector<std::string> kLines = {"seq=3 dim=2", "seq=4 dim=2", "seq=5 di
 
 std::vector<std::string> lines_of(const Ran& run) {
   std::vector<std::string> lines;
-  for (const Verdict& v : run.told.verdicts) lines.push_back(v.case_line);
+  for (const Verdict& v : run.verdicts) lines.push_back(v.case_line);
   return lines;
 }
 
 TEST(CheckRun, TakesEveryCaseInOrder) {
-  const Ran run = run_on(example(), kLines);
+  const Ran run = run_lines(example(), kLines);
   EXPECT_EQ(lines_of(run), kLines);
   EXPECT_EQ(run.outcome.counts.pass, 5u);
-  EXPECT_EQ(run.told.cases, 5u);
-  EXPECT_EQ(run.told.begun, 1);
-  EXPECT_EQ(run.told.ended, 1);
+  EXPECT_EQ(run.begun.at(0).cases, 5u);
+  EXPECT_EQ(run.begun.size(), 1u);
+  EXPECT_EQ(run.ended, 1);
   EXPECT_FALSE(run.outcome.interrupted);
 }
 
@@ -82,32 +41,34 @@ TEST(CheckRun, TakesEveryCaseInOrder) {
 TEST(CheckRun, ShardsAreInOrderAndTogetherAll) {
   CheckSettings settings;
   settings.shard = "2/3";
-  const Ran run = run_on(example(), kLines, settings);
+  const Ran run = run_lines(example(), kLines, settings);
   EXPECT_EQ(lines_of(run), (std::vector<std::string>{"seq=3 dim=2", "seq=6 dim=2"}));
-  EXPECT_EQ(run.told.verdicts[1].number, 4) << "among all cases, from 1";
-  EXPECT_EQ(run.told.cases, 2u);
-  EXPECT_EQ(run.told.selection.cases, 5u);
-  EXPECT_EQ(run.told.selection.shard, "2/3");
-  EXPECT_EQ(run.told.selection.verdicts, (std::map<std::string, std::size_t>{{"example", 5}}));
+  EXPECT_EQ(run.verdicts[1].number, 4) << "among all cases, from 1";
+  EXPECT_EQ(run.begun.at(0).cases, 2u);
+  EXPECT_EQ(run.begun.at(0).selection.cases, 5u);
+  EXPECT_EQ(run.begun.at(0).selection.shard, "2/3");
+  EXPECT_EQ(run.begun.at(0).selection.verdicts, (std::map<std::string, std::size_t>{{"example", 5}}));
   settings.shard = "";
-  EXPECT_EQ(run_on(example(), kLines, settings).told.selection.fingerprint, run.told.selection.fingerprint);
+  EXPECT_EQ(run_lines(example(), kLines, settings).begun.at(0).selection.fingerprint,
+            run.begun.at(0).selection.fingerprint);
   settings.filter = "seq=3";
-  EXPECT_NE(run_on(example(), kLines, settings).told.selection.fingerprint, run.told.selection.fingerprint);
+  EXPECT_NE(run_lines(example(), kLines, settings).begun.at(0).selection.fingerprint,
+            run.begun.at(0).selection.fingerprint);
   settings.filter = "";
   for (const char* nonsense : {"0/3", "4/3", "1", "1/0", "a/b", "1/3x"}) {
     settings.shard = nonsense;
-    EXPECT_THROW(run_on(example(), kLines, settings), UserError) << nonsense;
+    EXPECT_THROW(run_lines(example(), kLines, settings), UserError) << nonsense;
   }
 }
 
 TEST(CheckRun, AFilterSeesBackendAndLine) {
   CheckSettings settings;
   settings.filter = "^example seq=[45] ";
-  EXPECT_EQ(lines_of(run_on(example(), kLines, settings)), (std::vector<std::string>{"seq=4 dim=2", "seq=5 dim=2"}));
+  EXPECT_EQ(lines_of(run_lines(example(), kLines, settings)), (std::vector<std::string>{"seq=4 dim=2", "seq=5 dim=2"}));
   settings.filter = "no such backend";
-  EXPECT_TRUE(run_on(example(), kLines, settings).told.verdicts.empty());
+  EXPECT_TRUE(run_lines(example(), kLines, settings).verdicts.empty());
   settings.filter = "(";
-  EXPECT_THROW(run_on(example(), kLines, settings), UserError);
+  EXPECT_THROW(run_lines(example(), kLines, settings), UserError);
 }
 
 /// The example, which says that it adds up in float64. Of every type but f64 this is false; in bf16, which rounds the
@@ -125,10 +86,7 @@ class SaysWide : public faulty::BackendAround {
 TEST(CheckRun, SaysNothingOfStatementsOfABackendWithFailingCases) {
   const BackendEntry entries[] = {{"says_wide", [](const Context&) { return std::make_unique<SaysWide>(); }, ""}};
   const BackendSet backends(entries, {"says_wide"}, {1, ""});
-  CheckSettings settings;
-  settings.shrink = false;
-  const std::vector<BackendSet> no_others;
-  const CheckOutcome outcome = CheckRun(settings, load_cases({{"smoke"}, {}, {}}), backends, no_others, {}, {}).run();
+  const CheckOutcome outcome = run_cases(backends, load_cases({{"smoke"}, {}, {}}), without_shrinking()).outcome;
   ASSERT_GT(outcome.counts.fail, 0u);
   EXPECT_EQ(outcome.problems, std::vector<std::string>{}) << "in bf16 no case fails, and there it is silent, too";
   ASSERT_EQ(outcome.right_if.size(), 1u);
@@ -140,33 +98,31 @@ TEST(CheckRun, SaysNothingOfStatementsOfABackendWithFailingCases) {
 
 TEST(CheckRun, EndsAtTheFirstFailureWhenAsked) {
   const std::vector<std::string> lines = {"seq=3 dim=2", "seq=4 dim=8 softcap=0.1", "seq=5 dim=8 softcap=0.1"};
-  CheckSettings settings;
-  settings.shrink = false;
-  EXPECT_EQ(run_on(wrong(), lines, settings).outcome.counts.fail, 2u);
+  CheckSettings settings = without_shrinking();
+  EXPECT_EQ(run_lines(wrong(), lines, settings).outcome.counts.fail, 2u);
   settings.fail_fast = true;
-  const Ran run = run_on(wrong(), lines, settings);
+  const Ran run = run_lines(wrong(), lines, settings);
   EXPECT_EQ(run.outcome.counts.fail, 1u);
-  EXPECT_EQ(run.told.verdicts.size(), 2u);
-  EXPECT_EQ(run.told.ended, 1);
+  EXPECT_EQ(run.verdicts.size(), 2u);
+  EXPECT_EQ(run.ended, 1);
 }
 
 TEST(CheckRun, TheFirstFailuresOfACauseSayWhereTheyAreWrong) {
   std::vector<std::string> lines;
   for (int keys = 2; keys < 12; ++keys) lines.push_back("seq=" + std::to_string(keys) + " dim=8 softcap=0.1");
-  CheckSettings settings;
-  settings.shrink = false;
-  const Ran run = run_on(wrong(), lines, settings);
+  CheckSettings settings = without_shrinking();
+  const Ran run = run_lines(wrong(), lines, settings);
   ASSERT_EQ(run.outcome.counts.fail, 10u);
   std::size_t mapped = 0;
-  for (const Verdict& v : run.told.verdicts) mapped += v.error_map.has_value();
+  for (const Verdict& v : run.verdicts) mapped += v.error_map.has_value();
   EXPECT_EQ(mapped, 8u) << "a file of thousands of failures stays small";
 }
 
 TEST(CheckRun, MakesItsFailuresSmall) {
-  const Ran run = run_on(wrong(), {"batch=2 heads=2 seq=9 dim=8 softcap=0.1"});
-  ASSERT_EQ(run.told.small.size(), 1u);
-  EXPECT_EQ(run.told.small[0].first.case_line, "batch=2 heads=2 seq=9 dim=8 softcap=0.1");
-  const Problem small = parse_case(run.told.small[0].second.case_line);
+  const Ran run = run_lines(wrong(), {"batch=2 heads=2 seq=9 dim=8 softcap=0.1"});
+  ASSERT_EQ(run.small.size(), 1u);
+  EXPECT_EQ(run.small[0].first.case_line, "batch=2 heads=2 seq=9 dim=8 softcap=0.1");
+  const Problem small = parse_case(run.small[0].second.case_line);
   EXPECT_TRUE(small.call.softcap);
   EXPECT_LE(small.call.batch * small.call.query_heads * small.call.query_length * small.call.key_dim, 4);
 }
@@ -177,7 +133,7 @@ Ran go_on(const BackendSet& backends, const std::vector<std::string>& lines, con
   file << R"({"kind":"run","commit":")" << build_commit() << "\"}\n" << verdict_to_json(before).dump() << "\n";
   EarlierRun earlier;
   earlier.read(file, "earlier");
-  return run_on(backends, lines, {}, std::move(earlier));
+  return run_lines(backends, lines, {}, {}, std::move(earlier));
 }
 
 TEST(CheckRun, GoesOnFromAnEarlierRun) {
@@ -188,7 +144,7 @@ TEST(CheckRun, GoesOnFromAnEarlierRun) {
   const Ran run = go_on(example(), kLines, before);
   EXPECT_EQ(run.outcome.counts.pass, 4u);
   EXPECT_EQ(run.outcome.counts.crashed, 1u);
-  EXPECT_EQ(run.told.verdicts[1].status, Status::crashed);
+  EXPECT_EQ(run.verdicts[1].status, Status::crashed);
 }
 
 TEST(CheckRun, WaiversAreThoseOfToday) {
@@ -206,9 +162,9 @@ TEST(CheckRun, WaiversAreThoseOfToday) {
   before.case_line = "seq=5 dim=2";
   const Ran no_longer = go_on(correct, {before.case_line}, before);
   unsetenv("ATTEST_LISTS");
-  EXPECT_EQ(listed.told.verdicts.at(0).waiver, "known since");
+  EXPECT_EQ(listed.verdicts.at(0).waiver, "known since");
   EXPECT_EQ(listed.outcome.counts.failures(), 0u);
-  EXPECT_EQ(no_longer.told.verdicts.at(0).waiver, "");
+  EXPECT_EQ(no_longer.verdicts.at(0).waiver, "");
   EXPECT_EQ(no_longer.outcome.counts.failures(), 1u);
 }
 

@@ -9,13 +9,18 @@
 namespace attest {
 namespace {
 
-RowBound bound_of(const std::string& line, const Arithmetic& arithmetic) {
-  const Computed c(line);
+/// The first row on the data as they are now, and its bound.
+std::pair<Row, RowBound> first_row(const Computed& c, const Producer& producer, std::int64_t terms_of = -1) {
   const Inputs inputs = c.inputs.views();
   const Head head(c.problem, inputs, 0, 0);
-  RowBound bound;
-  bound_row(head, c.row(0), 0, {arithmetic, {}}, bound);
-  return bound;
+  std::pair<Row, RowBound> result;
+  head.attend(0, result.first);
+  bound_row(head, result.first, 0, producer, result.second, terms_of);
+  return result;
+}
+
+RowBound bound_of(const std::string& line, const Arithmetic& arithmetic) {
+  return first_row(Computed(line), {arithmetic, {}}).second;
 }
 
 TEST(ErrorBound, EachResultIsStoredInItsOwnType) {
@@ -46,12 +51,7 @@ TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
     const std::string whole = line + std::to_string(0) + ") seed=" + std::to_string(seed);
     Computed c(whole);
     for (std::int64_t j = 0; j < 64; ++j) c.inputs.at(TensorId::v).set(0, 0, j, 0, tiny);
-    const Inputs inputs = c.inputs.views();
-    const Head head(c.problem, inputs, 0, 0);
-    Row row;
-    head.attend(0, row);
-    RowBound bound;
-    bound_row(head, row, 0, {a, DType::f32}, bound);
+    const auto [row, bound] = first_row(c, {a, DType::f32});
     kept = kept || row.output[0] > 3 * 0x1p-126;
     EXPECT_GE(bound.output[0], row.output[0]) << seed;
   }
@@ -67,14 +67,9 @@ TEST(ErrorBound, WhereFloat64LeavesScoresOpenTheOutputMayBeAnyOfTheValues) {
       for (std::int64_t d = 0; d < 2; ++d) c.inputs.at(TensorId::k).set(0, 0, j, d, keys[j][d]);
       c.inputs.at(TensorId::v).set(0, 0, j, 0, static_cast<double>(j));
     }
-    const Inputs inputs = c.inputs.views();
-    const Head head(c.problem, inputs, 0, 0);
-    Row row;
-    head.attend(0, row);
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator;
-    RowBound bound;
-    bound_row(head, row, 0, {a, DType::f64}, bound);
+    const auto [row, bound] = first_row(c, {a, DType::f64});
     EXPECT_EQ(bound.output.size(), 1);
     return std::pair(row.output[0], bound);
   };
@@ -123,15 +118,10 @@ TEST(ErrorBound, AStoreBeforeTheBiasCountsWithTheScoreThatItHolds) {
       "seq=1x2 dim=1 scale=1 q.fill=constant(1) k.fill=constant(1000) mask=add:111K:normal out=o,raw";
   Computed c(line);
   for (std::int64_t j = 0; j < 2; ++j) c.inputs.at(TensorId::mask).set(0, 0, 0, j, -1000);
-  const Inputs inputs = c.inputs.views();
-  const Head head(c.problem, inputs, 0, 0);
-  Row row;
-  head.attend(0, row);
   Arithmetic a;
   a.stored_scores = DType::bf16;
   a.score_stores = 1;
-  RowBound bound;
-  bound_row(head, row, 0, {a, DType::f32}, bound, 0);
+  const RowBound bound = first_row(c, {a, DType::f32}, 0).second;
   EXPECT_GE(bound.terms.score, 1000 * 0x1p-8);
   EXPECT_GE(bound.raw[0], 1000 * 0x1p-8);
 }
@@ -164,16 +154,11 @@ TEST(ErrorBound, ASumOfStoredWeightsLosesWhatUnderflows) {
   Computed c("seq=1x64 dim=1 scale=1 q.fill=constant(1) k.fill=constant(0) v.fill=constant(1) out=o,lse");
   for (std::int64_t j = 1; j < 64; ++j) c.inputs.at(TensorId::k).set(0, 0, j, 0, score);
   for (std::int64_t j = 1; j < 64; ++j) c.inputs.at(TensorId::v).set(0, 0, j, 0, 0);
-  const Inputs inputs = c.inputs.views();
-  const Head head(c.problem, inputs, 0, 0);
-  Row row;
-  head.attend(0, row);
   Arithmetic a;
   a.accumulator = DType::f64;
   a.stored_weights = DType::f16;
   a.sum_of_stored = true;
-  RowBound bound;
-  bound_row(head, row, 0, {a, DType::f32}, bound);
+  const auto [row, bound] = first_row(c, {a, DType::f32});
   EXPECT_GE(bound.output[0], 1 - row.output[0]);  // the kernel's answer is 1
   EXPECT_GE(bound.lse, row.lse);                  // and 0
 }

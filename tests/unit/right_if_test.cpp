@@ -5,12 +5,12 @@
 #include <cstdio>
 
 #include "harness/probe/restated.h"
-#include "harness/run/check_run.h"
 #include "harness/trace/explanation.h"
 #include "tests/emulator/declarations.h"
 #include "tests/emulator/emulator.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 
 namespace attest {
 namespace {
@@ -30,10 +30,7 @@ std::vector<RightIfTold> told_of(const emulator::Emulated& emulated, const std::
   const BackendEntry entries[] = {
       {"emulator", [&](const Context&) { return std::make_unique<emulator::EmulatorBackend>(emulated); }, ""}};
   const BackendSet backends(entries, {"emulator"}, {1, ""});
-  CheckSettings settings;
-  settings.shrink = false;
-  const std::vector<BackendSet> no_others;
-  const CheckOutcome outcome = CheckRun(settings, load_cases({{}, {}, lines}), backends, no_others, {}, {}).run();
+  const CheckOutcome outcome = run_lines(backends, lines, without_shrinking()).outcome;
   EXPECT_GT(outcome.counts.failures(), 0u) << emulator::text_of(emulated.does);
   return outcome.right_if;
 }
@@ -100,10 +97,7 @@ TEST(RightIf, ExcusesNoWrongKernel) {
                                  "row_of_the_run_before",
                                  "throws_now_and_then"}) {
     const BackendSet backends(faulty::faulty_backends(), {name}, {1, ""});
-    CheckSettings settings;
-    settings.shrink = false;
-    const std::vector<BackendSet> no_others;
-    const CheckOutcome outcome = CheckRun(settings, load_cases({{"smoke"}, {}, {}}), backends, no_others, {}, {}).run();
+    const CheckOutcome outcome = run_cases(backends, load_cases({{"smoke"}, {}, {}}), without_shrinking()).outcome;
     failing += outcome.counts.failures() > 0;
     EXPECT_TRUE(outcome.right_if.empty()) << name << ": " << outcome.right_if.front().statement;
   }

@@ -11,8 +11,6 @@
 #include "harness/base/junk_memory.h"
 #include "harness/cases/fill.h"
 #include "harness/cases/other_data.h"
-#include "harness/report/report.h"
-#include "harness/run/check_run.h"
 #include "harness/verdict/interleaved_plans.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/state_check.h"
@@ -21,6 +19,7 @@
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/stateful.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 
 namespace attest {
 namespace {
@@ -83,8 +82,8 @@ TEST(State, EachKindIsFoundByItsName) {
     if (std::string(kept.backend) == "adds_to_output") outputs.reset_to_zeros();
     walk_once(*set.all().front(), source.problem, prepared.inputs(), outputs);
     if (std::string(kept.backend) == "adds_to_output") continue;  // its zeros are no guards
-    EXPECT_NO_THROW(
-        prepared.require_right(*set.all().front(), source.problem, prepared.inputs(), outputs, Cause::run_again));
+    EXPECT_NO_THROW(prepared.require_right(prepared.answers_of(*set.all().front()), source.problem, prepared.inputs(),
+                                           outputs, Cause::run_again));
   }
 }
 
@@ -251,26 +250,11 @@ TEST(Padding, ReadBesideAnInputIsNoOutputLeftUnwritten) {
   }
 }
 
-/// What a run told.
-struct Told : Report {
-  explicit Told(std::vector<Verdict>& list) : verdicts(list) {}
-  void verdict(const Verdict& verdict) override { verdicts.push_back(verdict); }
-  void end(const Counts&, double, const std::vector<std::string>&) override {}
-  std::vector<Verdict>& verdicts;
-};
-
 std::vector<Verdict> run(const BackendSet& backends, const std::vector<BackendSet>& others, bool bitwise,
                          const std::string& line) {
-  std::vector<Verdict> verdicts;
-  CaseList list;
-  list.cases.push_back(case_from_line(line));
-  CheckSettings settings;
+  CheckSettings settings = without_shrinking();
   settings.bitwise = bitwise;
-  settings.shrink = false;
-  std::vector<std::unique_ptr<Report>> reports;
-  reports.push_back(std::make_unique<Told>(verdicts));
-  CheckRun(settings, {std::move(list)}, backends, others, EarlierRun(), std::move(reports)).run();
-  return verdicts;
+  return run_lines(backends, {line}, settings, others).verdicts;
 }
 
 TEST(Threads, MoreThanCoresAreTried) {

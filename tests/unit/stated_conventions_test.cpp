@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "harness/run/check_run.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 
 namespace attest {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 /// A deliberately wrong backend that states what it does.
 class Says : public faulty::BackendAround {
  public:
-  Says(const std::string& name, std::vector<std::pair<std::string Conventions::*, std::string>> stated)
+  using Stated = std::vector<std::pair<std::string Conventions::*, std::string>>;
+  Says(const std::string& name, Stated stated)
       : BackendAround(faulty::make_named(faulty::faulty_backends(), name)), stated_(std::move(stated)) {}
   Conventions conventions() const override {
     Conventions c;
@@ -24,7 +25,7 @@ class Says : public faulty::BackendAround {
   }
 
  private:
-  std::vector<std::pair<std::string Conventions::*, std::string>> stated_;
+  Stated stated_;
 };
 
 struct Example {
@@ -80,23 +81,19 @@ TEST(StatedConventions, SeveralMayBeNeededAtOnce) {
   EXPECT_EQ(check_line(case_from_line("seq=4 dim=4 mask=bool:11QK:none"), both, 1).status, Status::convention);
 }
 
+/// A registry of that backend, which states that NaN leaks.
+std::vector<BackendEntry> leaking(const char* name) {
+  const auto make = [name](const Context&) -> std::unique_ptr<Backend> {
+    return std::make_unique<Says>(name, Says::Stated{{&Conventions::hidden_nan, "leaks"}});
+  };
+  return {{name, make, ""}};
+}
+
 TEST(StatedConventions, AreCountedAndNeverRed) {
-  const BackendEntry entries[] = {
-      {"hidden_nan_leaks",
-       [](const Context&) {
-         return std::make_unique<Says>(
-             "hidden_nan_leaks",
-             std::vector<std::pair<std::string Conventions::*, std::string>>{{&Conventions::hidden_nan, "leaks"}});
-       },
-       ""}};
-  const BackendSet backends(entries, {"hidden_nan_leaks"}, {1, ""});
-  CheckSettings settings;
-  const std::vector<BackendSet> no_others;
+  const std::vector<BackendEntry> entries = leaking("hidden_nan_leaks");
+  const BackendSet backends(entries, {}, {1, ""});
   const CheckOutcome outcome =
-      CheckRun(settings,
-               load_cases({{}, {}, {"seq=7x40 dim=4 causal align=top-left poison=hidden:kv", "seq=5 dim=4 causal"}}),
-               backends, no_others, {}, {})
-          .run();
+      run_lines(backends, {"seq=7x40 dim=4 causal align=top-left poison=hidden:kv", "seq=5 dim=4 causal"}).outcome;
   EXPECT_EQ(outcome.counts.convention, 1u);
   EXPECT_EQ(outcome.counts.pass, 1u);
   EXPECT_EQ(outcome.counts.passed(), 2u);
@@ -106,16 +103,9 @@ TEST(StatedConventions, AreCountedAndNeverRed) {
 }
 
 TEST(StatedConventions, ThatAreFalseAreTold) {
-  const BackendEntry entries[] = {{"correct",
-                                   [](const Context&) {
-                                     return std::make_unique<Says>(
-                                         "correct", std::vector<std::pair<std::string Conventions::*, std::string>>{
-                                                        {&Conventions::hidden_nan, "leaks"}});
-                                   },
-                                   ""}};
-  const BackendSet backends(entries, {"correct"}, {1, ""});
-  const std::vector<BackendSet> no_others;
-  const CheckOutcome outcome = CheckRun({}, load_cases({{}, {}, {"seq=5 dim=4"}}), backends, no_others, {}, {}).run();
+  const std::vector<BackendEntry> entries = leaking("correct");
+  const BackendSet backends(entries, {}, {1, ""});
+  const CheckOutcome outcome = run_lines(backends, {"seq=5 dim=4"}).outcome;
   ASSERT_EQ(outcome.problems.size(), 1u);
   EXPECT_NE(outcome.problems[0].find("hidden_nan=leaks; observed: stays out"), std::string::npos)
       << outcome.problems[0];

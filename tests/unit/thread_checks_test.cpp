@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "backends/side_by_side.h"
-#include "harness/run/check_run.h"
 #include "tests/faulty/around.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/run_lines.h"
 
 namespace attest {
 namespace {
@@ -75,13 +75,6 @@ std::vector<BackendEntry> registry() {
            ""}};
 }
 
-struct Told : Report {
-  explicit Told(std::vector<Verdict>& list) : verdicts(list) {}
-  void verdict(const Verdict& verdict) override { verdicts.push_back(verdict); }
-  void end(const Counts&, double, const std::vector<std::string>&) override {}
-  std::vector<Verdict>& verdicts;
-};
-
 /// The causes of what fails among forty cases of one size.
 template <Mistake mistake>
 std::vector<Cause> causes() {
@@ -89,16 +82,9 @@ std::vector<Cause> causes() {
   const BackendSet set(entries, {}, {1, ""});
   std::vector<std::string> lines = {"heads=2 seq=70x3 dim=4"};
   for (int seed = 1; seed < 20; ++seed) lines.push_back("heads=4 seq=10x9 dim=8 seed=" + std::to_string(seed));
-  std::vector<Verdict> verdicts;
-  std::vector<std::unique_ptr<Report>> reports;
-  reports.push_back(std::make_unique<Told>(verdicts));
-  const std::vector<BackendSet> no_others;
   scratch.together = 0;
-  CheckSettings settings;
-  settings.shrink = false;
-  CheckRun(settings, load_cases({{}, {}, lines}), set, no_others, EarlierRun(), std::move(reports)).run();
   std::vector<Cause> found;
-  for (const Verdict& v : verdicts) {
+  for (const Verdict& v : run_lines(set, lines, without_shrinking()).verdicts) {
     if (v.status != Status::pass) found.push_back(v.cause.kind);
   }
   return found;

@@ -35,6 +35,7 @@ class Backend(Peer):
         "dtype=f16": "how its weights are rounded then isn't known well enough to be stated",
         "dtype=bf16": "its runtime gives NumPy no arrays of it",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}
 
     def __init__(self) -> None:
         self._modules: dict[Any, Any] = {}
@@ -87,9 +88,6 @@ class Backend(Peer):
         return {
             "base2": True, "scale": "folded_log2e", "division": "reciprocal", "key_block": 8, "flush_to_zero": True,
         }  # fmt: skip
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}
 
 
 def text_of(sizes: Mapping[str, int], axes: Mapping[str, str], types: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ class Backend(Peer):
         "sinks": "dot_product_attention has no parameter for it",
         "dropout": "dot_product_attention has no parameter for it",
     }
+    conventions = {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks", "softmax_f64": "f32"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = request.with_cached(k, v)
@@ -59,9 +60,6 @@ class Backend(Peer):
         if call.dtype == "f64":
             stated.update(accumulator="f32", stored_weights="f32", stored_scores="f32")
         return stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks", "softmax_f64": "f32"}
 
 
 def _own_words(request: Request) -> bool:

@@ -32,6 +32,7 @@ class Backend(Peer):
         "dropout": "dot_product_attention has no parameter for it",
         "out=lse": "dot_product_attention returns the output alone",
     }
+    conventions = {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = request.with_cached(k, v)
@@ -69,6 +70,3 @@ class Backend(Peer):
         if UNDER == "tensorflow":  # its threads set the processor's flags that make subnormals 0
             stated["flush_to_zero"] = True
         return stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks"}

@@ -21,6 +21,7 @@ class Backend(Peer):
         "out=lse": "the function returns the output alone",
         "dtype=f64": "MLX has no f64 matrix product in this function: inputs of float64 are refused",
     }
+    conventions = {"align": "bottom-right", "hidden_nan": "leaks"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = request.with_cached(k, v)
@@ -64,6 +65,3 @@ class Backend(Peer):
         if call.dtype == "f16":
             stated.update(stored_scores="f16", score_stores=3)
         return stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "bottom-right", "hidden_nan": "leaks"}

@@ -31,6 +31,7 @@ class Backend(Peer):
         "dtype=f64": "the pattern is of f32, bf16 and f16",
         "dtype=f16": "without AVX512-FP16 the graph is no partition",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}
 
     def __init__(self) -> None:
         self._graphs: dict[Any, dnn.Graph] = {}
@@ -108,6 +109,3 @@ class Backend(Peer):
         # exp of src/cpu/x64/injectors/ gives 0 below exp(-86.6), 1.4 times the smallest normal number: the probe sees
         # what is lost of normal ones as an error of exp, which no statement covers.
         return {"normalised_before_storage": True, "stored_weights": call.dtype, "flush_to_zero": True}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}

@@ -26,6 +26,7 @@ class Backend(OnnxPeer):
         "a size 0": "batch size and sequence lengths must be greater than 0, says the kernel",
         "dtype=bf16": "the kernel is registered for float and float16",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def __init__(self) -> None:
         self._sessions = Sessions()
@@ -50,9 +51,6 @@ class Backend(OnnxPeer):
         if call.dtype == "f16":
             stated.update(stored_scores="f16", score_stores=3)
         return stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}
 
 
 class Packed(Backend):

@@ -92,6 +92,9 @@ class MultiHeadAttention(Contrib):
         "out=raw": "its fourth output has scores with all that is added",
         "out=capped": "the operator has no soft cap",
     }
+    conventions = {  # type: ignore[assignment]
+        "align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"
+    }  # fmt: skip
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         made = self.run_node(*self.node(q, k, v, request))
@@ -143,9 +146,6 @@ class MultiHeadAttention(Contrib):
         block = max(1, LEAST_CACHE // (16 * max(1, call.key_dim + call.value_dim)))
         return {"key_block": block if call.key_length > block else 0, "flush_to_zero": True}
 
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"}
-
 
 class GroupQueryAttention(Contrib):
     """Queries are the last of the keys: keys before them are handed over as cached ones."""
@@ -173,6 +173,7 @@ class GroupQueryAttention(Contrib):
         "out=raw": "output_qk has scores with all that is added",
         "out=capped": "output_qk has scores with all that is added",
     }
+    conventions = {"align": "bottom-right", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         made = self.run_node(*self.node(q, k, v, request))
@@ -244,6 +245,3 @@ class GroupQueryAttention(Contrib):
         # ComputeAttentionProbs(): float16 is widened, and scores and weights are float32; the softmax multiplies by
         # 1/sum. Its exp is the one that MultiHeadAttention has.
         return {"division": "reciprocal", "normalised_before_storage": True, "flush_to_zero": True}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "bottom-right", "hidden_nan": "leaks"}

@@ -24,6 +24,7 @@ class Backend(Peer):
         "dtype=f64": "the CPU plug-in computes f64 in f32",
         "dtype=bf16": "NumPy has no arrays of it for OpenVINO",
     }
+    conventions = {"align": "top-left", "empty_row": "nan", "hidden_nan": "leaks"}
 
     def __init__(self) -> None:
         self._core = openvino.Core()
@@ -68,6 +69,3 @@ class Backend(Peer):
         # With INFERENCE_PRECISION_HINT=f32 a model of f16 is computed in f32; the plug-in sets the processor's flags
         # that make subnormals 0.
         return {"flush_to_zero": True, "normalised_before_storage": True, "division": "reciprocal"}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "empty_row": "nan", "hidden_nan": "leaks"}

@@ -27,6 +27,7 @@ class Backend(Peer):
         "dtype=f16": "the processor has no matrix product of float16",
         "dtype=bf16": "NumPy has no arrays of it for PaddlePaddle",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = request.with_cached(k, v)
@@ -50,6 +51,3 @@ class Backend(Peer):
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # _math_attention(): the query times the scale, product, mask, softmax, product.
         return {"normalised_before_storage": True}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}

@@ -45,6 +45,7 @@ class Peer(Refusing):
     """Another library's attention. A subclass says what it takes, and computes."""
 
     takes: frozenset[str] = SHAPES | HIDING | ADDING | CACHE
+    conventions: Mapping[str, str] = {}  # type: ignore[assignment]
 
     def attention(
         self, q: Any, k: Any, v: Any, *, scale: Any = None, causal: bool = False, align: str = "top-left",

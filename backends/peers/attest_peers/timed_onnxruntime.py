@@ -13,8 +13,9 @@ from attest_peers.readied import Readied
 from attest_peers.request import Request
 
 
-def bound(session: Any, given: Mapping[str, np.ndarray], made: Mapping[str, Any]) -> Callable[[], None]:
-    """The session's Run() on these arrays, without a copy. Of `made` an item may be one of `given`: it is updated."""
+def bound(session: Any, given: Mapping[str, np.ndarray], made: Mapping[str, Any], o: Any) -> Callable[[], Any]:
+    """The session's Run() on these arrays, without a copy, which gives `o`. Of `made` an item may be one of `given`: it
+    is updated."""
     binding = session.io_binding()
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in given.items()}
     for name, value in values.items():
@@ -23,8 +24,9 @@ def bound(session: Any, given: Mapping[str, np.ndarray], made: Mapping[str, Any]
         value = values[array] if isinstance(array, str) else onnxruntime.OrtValue.ortvalue_from_numpy(array)
         binding.bind_ortvalue_output(name, value)
 
-    def run(held: Mapping[str, Any] = values) -> None:  # the binding holds no memory of NumPy
+    def run(held: Mapping[str, Any] = values) -> Any:  # the binding holds no memory of NumPy
         session.run_with_iobinding(binding)
+        return o
 
     return run
 
@@ -43,13 +45,7 @@ class Attention(Readied, onnxruntime_attention.Backend):
             "V": np.ascontiguousarray(v),
         }
         o = self.buffer("o", (*q.shape[:3], v.shape[3]), q.dtype)
-        call = bound(session, given, {"Y": o})
-
-        def run() -> Any:
-            call()
-            return o
-
-        return run
+        return bound(session, given, {"Y": o}, o)
 
 
 class MultiHeadAttention(Readied, onnxruntime_contrib.MultiHeadAttention):
@@ -60,13 +56,7 @@ class MultiHeadAttention(Readied, onnxruntime_contrib.MultiHeadAttention):
         given = {**kept, "query": side_by_side(q), "key": side_by_side(k), "value": side_by_side(v)}
         packed = self.buffer("o", (q.shape[0], q.shape[2], q.shape[1] * v.shape[3]), q.dtype)
         o = separate(packed, q.shape[1])
-        call = bound(self.session_of(attributes, given, asked), given, {"output": packed})
-
-        def run() -> Any:
-            call()
-            return o
-
-        return run
+        return bound(self.session_of(attributes, given, asked), given, {"output": packed}, o)
 
 
 class GroupQueryAttention(Readied, onnxruntime_contrib.GroupQueryAttention):
@@ -88,13 +78,7 @@ class GroupQueryAttention(Readied, onnxruntime_contrib.GroupQueryAttention):
         else:
             made.update(present_key=cache["key"], present_value=cache["value"])
         o = separate(packed, q.shape[1])
-        call = bound(self.session_of(attributes, given, asked), given, made)
-
-        def run() -> Any:
-            call()
-            return o
-
-        return run
+        return bound(self.session_of(attributes, given, asked), given, made, o)
 
 
 def with_arrays(

@@ -24,6 +24,7 @@ class Backend(Peer):
         "out=lse": "the method returns the output alone",
         "dtype=bf16": "NumPy has no arrays of it for tinygrad",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = request.with_cached(k, v)
@@ -49,6 +50,3 @@ class Backend(Peer):
         if call.dtype == "f16":
             stated.update(stored_weights="f16", stored_scores="f16", score_stores=3)
         return stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}

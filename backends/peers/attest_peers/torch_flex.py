@@ -20,6 +20,7 @@ class Backend(Torch):
     library = f"flex_attention, PyTorch {torch.__version__}, CPU, eager"
     takes = Torch.takes | {"softcap", "out=lse"}
     cannot = {key: reason for key, reason in Torch.cannot.items() if key not in ("softcap", "out=lse")}
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
@@ -44,9 +45,6 @@ class Backend(Torch):
         # oneDNN's product of bf16 makes subnormals 0.
         stated = {"division": "reciprocal", "normalised_before_storage": True, "stored_weights": call.dtype}
         return {**stated, "flush_to_zero": True} if call.dtype == "bf16" else stated
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}
 
 
 def _block_mask(request: Request) -> Any:

@@ -59,6 +59,7 @@ class Backend(Torch):
     name = "torch_sdpa"
     library = f"scaled_dot_product_attention, PyTorch {torch.__version__}, CPU"
     paths = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
@@ -81,9 +82,6 @@ class Backend(Torch):
             "scale": "split_root", "division": "reciprocal", "key_block": 512, "stored_weights": call.dtype,
             "exp_ulps": 20.0, "flush_to_zero": True,  # exp_u20() gives 0 below the smallest normal number
         }  # fmt: skip
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}
 
 
 class Math(Backend):
@@ -112,6 +110,7 @@ class MultiheadAttention(Torch):
         "scale": "nn.MultiheadAttention has no parameter for it",
         "out=weights": "need_weights gives averages, or weights beside an output that is not by SDPA",
     }
+    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
@@ -154,9 +153,6 @@ class MultiheadAttention(Torch):
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         return Backend.arithmetic(self, call)  # type: ignore[arg-type]
 
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks"}
-
 
 class MultiheadAttentionWeights(MultiheadAttention):
     """The same with need_weights=True, its default: by bmm and softmax."""
@@ -164,10 +160,8 @@ class MultiheadAttentionWeights(MultiheadAttention):
     name = "torch_mha_weights"
     library = f"nn.MultiheadAttention, PyTorch {torch.__version__}, CPU, need_weights=True"
     need_weights = True
+    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # multi_head_attention_forward(): q times the scale, baddbmm or bmm, softmax, bmm.
         return {"division": "reciprocal", "normalised_before_storage": True}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}

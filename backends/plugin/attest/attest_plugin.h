@@ -325,7 +325,8 @@ typedef struct attest_backend {
   int (*download)(void* plan, const attest_tensors* outputs, attest_text* message);
   int (*workspace)(void* plan, uint64_t* bytes, attest_text* message);        /* may be NULL: 0 */
   int (*device_time)(void* plan, int64_t* nanoseconds, attest_text* message); /* may be NULL; leave -1: no such clock */
-  /* Of one result, by the role of its tensor, where it is rounded otherwise; filled in with what `arithmetic` said. */
+  /* Of one result, by the role of its tensor, where it is rounded otherwise; filled in with what `arithmetic` said.
+   * Called for the results of a call right after `arithmetic` for that call. */
   int (*arithmetic_of)(void* instance, const attest_call* call, const char* result, attest_arithmetic* arithmetic,
                        attest_text* message); /* may be NULL */
 } attest_backend;

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "attest_plugin.h"
@@ -135,11 +136,13 @@ Views views_of(const attest_tensors& from, const Call& call) {
 // ---- functions of the interface around a Backend and its plans
 // -------------------------------------------------------
 
-/// Runs a step; what it throws becomes a code and a sentence.
+/// Runs a step, which may give a code of its own; what it throws becomes a code and a sentence.
 template <class Step>
 int guarded(attest_text* message, const Step& step) noexcept {
   try {
-    return step();
+    if constexpr (std::is_same_v<decltype(step()), int>) return step();
+    step();
+    return ATTEST_OK;
   } catch (const std::bad_alloc&) {
     return attest_say(message, ATTEST_OUT_OF_MEMORY, "out of memory");
   } catch (const BackendUnavailable& error) {
@@ -156,6 +159,7 @@ struct Instance {
   std::unique_ptr<Backend> backend;
   Identity identity;
   Conventions conventions;
+  Arithmetic stated{};  ///< of the call that arithmetic() was asked about last
 };
 
 struct Planned {
@@ -175,7 +179,6 @@ inline int create(const attest_backend* self, const attest_context* context, voi
     instance->identity = instance->backend->identity();
     instance->conventions = instance->backend->conventions();
     *made = instance.release();
-    return ATTEST_OK;
   });
 }
 
@@ -188,7 +191,6 @@ inline int identity(void* instance, attest_identity* to, attest_text* message) {
     to->side_by_side = runs_side_by_side(*own.backend);
     to->library = own.identity.library.c_str();
     to->device = own.identity.device.c_str();
-    return ATTEST_OK;
   });
 }
 
@@ -229,17 +231,17 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {
   return guarded(message, [&] {
-    put(instance_of(instance).backend->arithmetic(call_from(*call)), to);
-    return ATTEST_OK;
+    Instance& own = instance_of(instance);
+    own.stated = own.backend->arithmetic(call_from(*call));
+    put(own.stated, to);
   });
 }
 
-inline int arithmetic_of(void* instance, const attest_call* call, const char* result, attest_arithmetic* to,
+inline int arithmetic_of(void* instance, const attest_call*, const char* result, attest_arithmetic* to,
                          attest_text* message) {
   return guarded(message, [&] {
     const TensorRow* row = find_row(result);
-    if (row) put(instance_of(instance).backend->arithmetic(call_from(*call)).of(row->id), to);
-    return ATTEST_OK;
+    if (row) put(instance_of(instance).stated.of(row->id), to);
   });
 }
 
@@ -256,7 +258,6 @@ inline int conventions(void* instance, attest_conventions* to, attest_text* mess
     to->softcap = c.softcap.c_str();
     to->softmax_f64 = c.softmax_f64.c_str();
     to->accumulation_f32 = c.accumulation_f32.c_str();
-    return ATTEST_OK;
   });
 }
 
@@ -267,44 +268,30 @@ inline int prepare(void* instance, const attest_call* call, void** made, attest_
     one->plan = instance_of(instance).backend->prepare(one->call);
     if (!one->plan) throw BackendError("prepare returned no plan");
     *made = one.release();
-    return ATTEST_OK;
   });
 }
 
 inline void drop(void* plan) { delete static_cast<Planned*>(plan); }
 
 inline int upload(void* plan, const attest_tensors* inputs, attest_text* message) {
-  return guarded(message, [&] {
-    planned(plan).plan->upload(views_of<Inputs>(*inputs, planned(plan).call));
-    return ATTEST_OK;
-  });
+  return guarded(message, [&] { planned(plan).plan->upload(views_of<Inputs>(*inputs, planned(plan).call)); });
 }
 
 inline int run(void* plan, attest_text* message) {
-  return guarded(message, [&] {
-    planned(plan).plan->run();
-    return ATTEST_OK;
-  });
+  return guarded(message, [&] { planned(plan).plan->run(); });
 }
 
 inline int download(void* plan, const attest_tensors* outputs, attest_text* message) {
-  return guarded(message, [&] {
-    planned(plan).plan->download(views_of<Outputs>(*outputs, planned(plan).call));
-    return ATTEST_OK;
-  });
+  return guarded(message, [&] { planned(plan).plan->download(views_of<Outputs>(*outputs, planned(plan).call)); });
 }
 
 inline int workspace(void* plan, std::uint64_t* bytes, attest_text* message) {
-  return guarded(message, [&] {
-    *bytes = planned(plan).plan->workspace_bytes();
-    return ATTEST_OK;
-  });
+  return guarded(message, [&] { *bytes = planned(plan).plan->workspace_bytes(); });
 }
 
 inline int device_time(void* plan, std::int64_t* nanoseconds, attest_text* message) {
   return guarded(message, [&] {
     if (const auto time = planned(plan).plan->device_time()) *nanoseconds = time->count();
-    return ATTEST_OK;
   });
 }
 

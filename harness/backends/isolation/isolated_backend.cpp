@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <thread>
 
@@ -34,8 +33,8 @@ class IsolatedBackend : public Backend, public SideBySide {
   Conventions conventions() const override { return conventions_; }
   int contract() const override { return contract_; }
   bool runs_side_by_side() const override { return side_by_side_; }
-  std::optional<Refusal> refuse(const Call& call) const override { return answer_for(call).refusal; }
-  Arithmetic arithmetic(const Call& call) const override { return answer_for(call).arithmetic; }
+  std::optional<Refusal> refuse(const Call& call) const override;
+  Arithmetic arithmetic(const Call& call) const override;
   Tuning tuning() const override { return tuning_; }
   void tune(const std::vector<std::int64_t>& values) override;
   std::unique_ptr<Plan> prepare(const Call& call) override;
@@ -48,13 +47,6 @@ class IsolatedBackend : public Backend, public SideBySide {
 
  private:
   class RemotePlan;
-  /// What the worker said about a case line.
-  struct Answer {
-    std::string line;
-    std::optional<Refusal> refusal;
-    Arithmetic arithmetic;
-    std::exception_ptr fault;  ///< thrown once more to whoever asks next: the first to ask may have looked ahead only
-  };
   /// What happens while an answer is waited for.
   struct Waiting {
     Glance glance;
@@ -74,7 +66,6 @@ class IsolatedBackend : public Backend, public SideBySide {
   /// Ends the worker and says why.
   CaseFault fault_of(Received received, const std::string& what, std::chrono::milliseconds limit) const;
   std::string step_of(const std::string& what) const;
-  const Answer& answer_for(const Call& call) const;
 
   std::string name_, plugin_;
   Context context_;
@@ -86,13 +77,12 @@ class IsolatedBackend : public Backend, public SideBySide {
   Tuning tuning_;
   std::vector<std::int64_t> chosen_;  ///< given to each worker; empty as long as nothing was chosen
   mutable std::unique_ptr<WorkerProcess> worker_;
-  mutable std::int64_t requests_ = 0;   ///< made so far: an answer has the number of its request
-  mutable int generation_ = 0;          ///< of workers; a plan belongs to one
-  mutable std::exception_ptr end_;      ///< of the last worker that ended
-  mutable int ended_generation_ = 0;    ///< and which it was
-  mutable std::deque<Answer> answers_;  ///< the last ones, the newest in front
-  int plans_ = 0;                       ///< made so far; each has its number
-  FileSpace space_{page_size()};        ///< of the worker's file, behind its first page
+  mutable std::int64_t requests_ = 0;  ///< made so far: an answer has the number of its request
+  mutable int generation_ = 0;         ///< of workers; a plan belongs to one
+  mutable std::exception_ptr end_;     ///< of the last worker that ended
+  mutable int ended_generation_ = 0;   ///< and which it was
+  int plans_ = 0;                      ///< made so far; each has its number
+  FileSpace space_{page_size()};       ///< of the worker's file, behind its first page
 };
 
 IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options,
@@ -163,7 +153,6 @@ void IsolatedBackend::tune(const std::vector<std::int64_t>& values) {
   chosen_ = values;  // kept where the worker ends over them: the next one must not take others for these
   ask({{"do", "tune"}, {"values", values}});
   for (std::size_t n = 0; n < values.size(); ++n) tuning_.parameters.at(n).value = values[n];
-  answers_.clear();
 }
 
 std::string IsolatedBackend::step_of(const std::string& what) const {
@@ -224,35 +213,15 @@ Json IsolatedBackend::ask_service(Json request, const Call& call) const {
   return ask(request, std::nullopt, {in_time, &late, limit});
 }
 
-const IsolatedBackend::Answer& IsolatedBackend::answer_for(const Call& call) const {
-  // A case is looked at while the one before runs, and then again; each has interleaved plans.
-  constexpr std::size_t kMaxAnswers = 12;
-  std::string line = print_call(call);
-  const auto known = std::find_if(answers_.begin(), answers_.end(), [&](const Answer& a) { return a.line == line; });
-  if (known != answers_.end()) {
-    if (!known->fault) return *known;
-    const std::exception_ptr fault = known->fault;
-    answers_.erase(known);
-    std::rethrow_exception(fault);
-  }
-  Answer& answer = answers_.emplace_front();
-  if (answers_.size() > kMaxAnswers) answers_.pop_back();
-  answer.line = std::move(line);
-  try {
-    const Json reply = ask({{"do", "refuse"}, {"case", answer.line}});
-    if (reply.contains("refusal"))
-      answer.refusal = Refusal{reply.at("refusal").get<std::string>(),
-                               value_named<RefusalCause>(reply.at("refused_by").get<std::string>()).value()};
-    else
-      answer.arithmetic = reply.at("arithmetic").get<Arithmetic>();
-  } catch (const CaseFault&) {
-    answer.fault = std::current_exception();
-    throw;
-  } catch (...) {
-    answers_.pop_front();
-    throw;
-  }
-  return answer;
+std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
+  const Json reply = ask({{"do", "refuse"}, {"case", print_call(call)}});
+  if (!reply.contains("refusal")) return std::nullopt;
+  return Refusal{reply.at("refusal").get<std::string>(),
+                 value_named<RefusalCause>(reply.at("refused_by").get<std::string>()).value()};
+}
+
+Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
+  return ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
 }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small

@@ -119,11 +119,11 @@ class Worker {
       return Json::object();
     }
     if (what == "refuse") {
-      const Call call = call_of(request);
-      if (const auto refusal = backend_->refuse(call))
+      if (const auto refusal = backend_->refuse(call_of(request)))
         return {{"refusal", refusal->reason}, {"refused_by", name_of(refusal->cause)}};
-      return {{"arithmetic", backend_->arithmetic(call)}};
+      return Json::object();
     }
+    if (what == "arithmetic") return {{"arithmetic", backend_->arithmetic(call_of(request))}};
     if (what == "run") return run(request);
     if (request.contains("service")) return service_->answer(request);
     if (what == "run_both") {

@@ -15,8 +15,15 @@ from attest._api import Cases, Request, isolated, rows_for, run_words, threads_f
 from attest._results import Verdict, verdict_from
 
 
+class Printed:
+    """Stands in a notebook as it prints."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Printed):
     """The verdict on a case, and its worst elements with their bounds, term by term."""
 
     verdict: Verdict
@@ -24,9 +31,6 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.text
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
 
 
 def explain(
@@ -45,7 +49,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class Shrinking:
+class Shrinking(Printed):
     """The smallest case on which an implementation still fails."""
 
     before: Verdict  #: of the case as it was
@@ -57,9 +61,6 @@ class Shrinking:
         if self.smallest is None:
             return f"{self.before.case}\n{self.before.status}: there is no failure to shrink"
         return f"{self.before}\nsmallest: {self.smallest.case}\n  {self.smallest.reason}"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def shrink(
@@ -99,7 +100,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Fuzzing:
+class Fuzzing(Printed):
     """What random cases came to."""
 
     cases: int
@@ -113,9 +114,6 @@ class Fuzzing:
         lines = [f"{f.count} x  {f.cause}\n  {f.smallest.case}\n  {f.smallest.reason}" for f in self.findings]
         end = f"{self.cases} cases, {self.refused} refused, {self.inconclusive} inconclusive\n"
         return "\n".join([*lines, f"{end}{self.passed} passed, {self.failed} failed in {len(self.findings)} way(s)"])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def fuzz(
@@ -154,7 +152,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Statements:
+class Statements(Printed):
     arithmetic: tuple[Statement, ...]
     conventions: tuple[Statement, ...]
 
@@ -164,9 +162,6 @@ class Statements:
             word = "refused" if s.refused else "holds" if s.holds else "TOO WIDE" if s.too_wide else "FALSE"
             lines.append(f"{s.name:<34} {s.stated:<14} {word:<9} observed {s.observed}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def statements(implementation: Any, *, isolate: Optional[bool] = None, **stated: Any) -> Statements:
@@ -205,15 +200,12 @@ class Timing:
         return float(np.median(self.seconds)) if self.seconds else float("nan")
 
 
-class Timings(tuple[Timing, ...]):
+class Timings(Printed, tuple[Timing, ...]):
     """Timings that print as a table."""
 
     def __str__(self) -> str:
         heads = ("backend", "run ms", "total ms", "GFLOP/s", "error/bound")
         return "\n".join([_row_of(heads), *(_row_of(_cells_of(timing)) for timing in self)])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def _row_of(cells: Sequence[str]) -> str:
@@ -240,7 +232,7 @@ class Benchmarks(list["Benchmark"]):
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Printed):
     """Timings of backends that took turns on one case."""
 
     case: str
@@ -252,9 +244,6 @@ class Benchmark:
 
     def __str__(self) -> str:
         return self.text
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
 
 
 def bench(

@@ -40,6 +40,7 @@ class TimedCase {
   int threads_;
   std::mt19937_64 random_;
   Case source_, other_;
+  std::vector<AskedBackend> asked_;
   PreparedCase as_written_, unseen_;
   ChangingInputs changing_;
   GuardedOutputs outputs_, more_outputs_;

@@ -8,7 +8,6 @@
 #include <new>
 #include <thread>
 
-#include "backends/refusal.h"
 #include "harness/base/float_environment.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/raw_clock.h"
@@ -77,12 +76,13 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
   attempt([&] {
     guarded([&] {
       name_ = backend.identity().name;
-      if (const auto refusal = refusal_of(backend, case_.problem())) {
-        wrong_ = {NoSpeed::refused, "refused: " + refusal->reason};
+      const Answers answers = case_.as_written().answers_of(backend);
+      if (answers.refusal) {
+        wrong_ = {NoSpeed::refused, "refused: " + answers.refusal->reason};
       } else if (idle_threads().left_by(name_)) {
         wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
       } else {
-        producer_ = {backend.arithmetic(case_.problem()), {}};
+        producer_ = {answers.arithmetic, {}};
       }
     });
     if (!wrong_.empty()) return;
