@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "harness/base/run_words.h"
 #include "harness/base/text.h"
 
 namespace attest {
@@ -49,9 +50,10 @@ std::string seen_from_anywhere(const std::string& source) {
 }
 
 std::string command_with(const std::string& command, const std::string& source) {
-  if (source.empty()) return "attest " + command;
+  const std::string& program = run_words().program;
+  if (source.empty()) return program + " " + command;
   const std::vector<std::string> words = lines_of(python_words(source));
-  if (words.empty()) return "attest " + command + " --plugin " + shell_quoted(source);
+  if (words.empty()) return program + " " + command + " --plugin " + shell_quoted(source);
   return "python -m attest " + command + " --python " + shell_line(words);
 }
 

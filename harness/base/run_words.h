@@ -1,4 +1,4 @@
-// Options of the run under way that a printed command must repeat, so that whoever types it gets what was seen.
+// What a printed command must repeat of the run under way, so that whoever types it gets what was seen.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@ namespace attest {
 struct RunWords {
   std::vector<std::string> of_every_command;  ///< "--threads", "3", "--timeout", "5"
   std::vector<std::string> of_check;          ///< "--once"
+  std::string program = "attest";             ///< that has these backends
 };
 
 /// Set by each command before its backends are made; empty where all is as it is without options.

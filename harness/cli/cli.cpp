@@ -17,6 +17,7 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/launcher.h"
 #include "harness/base/output_file.h"
+#include "harness/base/run_words.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
@@ -166,6 +167,8 @@ int run_command_line(int argc, const char* const* argv, std::span<const BackendE
   fill_closed_streams();
   catch_interrupts();
   name_work_in_crashes();
+  if (const std::string name = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string(); !name.empty())
+    run_words().program = shell_quoted(name);
   return parse_and_run(argc, argv, registry, join_ranks);
 }
 

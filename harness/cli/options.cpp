@@ -57,7 +57,8 @@ std::vector<std::string> BackendOptions::sources() const {
 
 void BackendOptions::repeat_in_printed_commands() const {
   RunWords& words = run_words();
-  words = {};
+  words.of_every_command.clear();
+  words.of_check.clear();
   if (threads > 0) words.of_every_command.insert(words.of_every_command.end(), {"--threads", std::to_string(threads)});
   if (!device.empty()) words.of_every_command.insert(words.of_every_command.end(), {"--device", device});
   if (no_isolate) words.of_every_command.emplace_back("--no-isolate");

@@ -343,8 +343,8 @@ std::vector<std::string> CheckRun::false_conventions() const {
       const auto field = std::find_if(kConventionFields.begin(), kConventionFields.end(),
                                       [&](const ConventionField& one) { return one.name == f.name; });
       if (f.holds || stated.*(field->value) == own.*(field->value)) continue;
-      list.push_back(fmt::format("{} states the convention {}={}; observed: {} (attest list conventions --backend {})",
-                                 name, f.name, f.stated, f.observed, name));
+      list.push_back(fmt::format("{} states the convention {}={}; observed: {} ({})", name, f.name, f.stated,
+                                 f.observed, printed_command("list conventions", identity_of(*backend))));
     }
   }
   return list;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/stopwatch.h"
 #include "harness/base/text.h"
@@ -391,7 +392,7 @@ Verdict PreparedCase::check_reference() const {
   Verdict verdict;
   verdict.case_line = source_.label;
   verdict.backend = "reference";
-  verdict.repro = "attest check " + shell_quoted(source_.label);
+  verdict.repro = command_with("check", "") + " " + shell_quoted(source_.label);
   verdict.rows = verdict.rows_checked =
       source_.problem.call.batch * source_.problem.call.query_heads * source_.problem.call.query_length;
   const GoldenCheck check(source_, views_);

@@ -14,8 +14,8 @@ namespace attest {
 void require_lists(const std::vector<std::string>& backends, const std::filesystem::path& written_to);
 
 /// Compares a run over committed suites with the lists: refusals that are not listed, and listed cases that were run
-/// and not refused. A sentence for each backend and reason, with its first case; nothing when all is as listed. Throws
-/// UserError at a list that can't be read.
+/// and not refused. A sentence for each backend and reason, with its first case, or that there is no list; nothing
+/// when all is as listed. Throws UserError at a list that can't be read.
 std::vector<std::string> compare_refusals(const std::vector<Verdict>& verdicts);
 
 /// A pattern for what the refused cases have in common and no other has, where there are at least four of them; the

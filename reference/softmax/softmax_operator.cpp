@@ -19,7 +19,7 @@ class SoftmaxHead : public HeadReference {
  public:
   SoftmaxHead(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
               const std::vector<Producer>& producers)
-      : head_(p, inputs, b, h), producers_(producers) {
+      : head_(p, inputs, b, h), producers_(producers), of_reference_(p, {reference_arithmetic(), DType::f64}) {
     for (const Producer& producer : producers) {
       constants_.emplace_back(p, producer);
       std::vector<OwnConstants>& own = own_.emplace_back();
@@ -32,7 +32,7 @@ class SoftmaxHead : public HeadReference {
   void attend(std::int64_t i, ResultValues& row) override {
     i_ = i;
     head_.attend(i, row_);
-    if (!producers_.empty()) sums_ = row_sums(head_, row_, i);
+    if (!producers_.empty()) sums_ = row_sums(head_, row_, i, of_reference_);
     fill(row, row_);
     // Handed out, hidden keys are at -inf.
     std::vector<double>& biased = row.of(TensorId::biased);
@@ -119,6 +119,7 @@ class SoftmaxHead : public HeadReference {
   std::optional<GradientRow> gradient_;  ///< where the call asks for dq
   std::vector<double> dq_;
   std::vector<Producer> producers_;
+  BoundConstants of_reference_;
   std::vector<BoundConstants> constants_;       ///< one for each producer
   std::vector<std::vector<OwnConstants>> own_;  ///< likewise
 };

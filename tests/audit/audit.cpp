@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/refusal.h"
 #include "backends/registry.h"
 #include "harness/backends/set/backend_set.h"
 #include "harness/base/user_error.h"
@@ -110,12 +111,12 @@ class Audit {
     std::vector<Producer> producers;
     std::vector<Backend*> takers;
     for (Backend* backend : backends_.all()) {
-      if (backend->refuse(p)) continue;
+      if (refusal_of(*backend, p)) continue;
       takers.push_back(backend);
       producers.push_back({backend->arithmetic(p), {}});
     }
     emulator::EmulatorBackend emulated(emulator::random_declaration(random_, p.call.dtype));
-    if (!emulated.refuse(p)) {
+    if (!refusal_of(emulated, p)) {
       takers.push_back(&emulated);
       producers.push_back({emulated.arithmetic(p), {}});
     }

@@ -15,7 +15,8 @@ for name in $("$1" list options | sed 's/[= [].*//') \
   $(sed -n '/^const std::vector<FillName>& /,/^}/p' reference/options/option_text.cpp | grep -oE '"[a-z]+"' | tr -d '"' | sort -u) \
   $(names_of Op reference/call/call.h) $(names_of Layout reference/call/call.h) $(names_of Output reference/call/call.h) \
   $(names_of Align reference/call/call.h); do
-  case $name in *.layout | *.fill | *.strides | *.offset) continue ;; esac  # said once for all tensors
+  # Said once for all tensors.
+  case $name in *.layout | *.fill) continue ;; *.strides | *.offset | *.dtype) name=TENSOR.${name#*.} ;; esac
   expect harness/CASES.md "$name"
 done
 for name in $(names_of Status harness/verdict/verdict.h); do expect harness/VERDICTS.md "$name"; done

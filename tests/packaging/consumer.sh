@@ -68,7 +68,7 @@ ninja -C build --quiet
 build/check_mine check "seq=33x65 dim=40" "seq=64 dim=64 fill=spread(88)"
 build/check_mine check --suite smoke --filter 'mine seq=[1-9][0-9x]* dim=[0-9]+$'
 build/check_through_library check --suite smoke --filter 'mine seq=[1-9][0-9x]* dim=[0-9]+$'
-cmake -S . -B build_renamed -G Ninja -DCMAKE_PREFIX_PATH="$work/renamed" -DATTEST_DOCUMENTS="$work/renamed/data/doc/attest" \
+cmake -S . -B build_renamed -G Ninja -DCMAKE_PREFIX_PATH="$work/renamed" -DATTEST_DOCUMENTS="$work/renamed/share/doc/attest" \
   -DCMAKE_BUILD_TYPE=Release >/dev/null
 ninja -C build_renamed --quiet check_mine
 build_renamed/check_mine list suites | grep '^smoke '

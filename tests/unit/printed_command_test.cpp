@@ -21,6 +21,15 @@ TEST(PrintedCommand, RepeatsWhatNamesTheBackendAndTheOptionsOfTheRun) {
   run_words() = before;
 }
 
+TEST(PrintedCommand, BeginsWithTheProgramThatHasTheBackend) {
+  const RunWords before = run_words();
+  run_words().program = "check_mine";
+  EXPECT_EQ(printed_command("fuzz", {"mine", "my library", "CPU"}), "check_mine fuzz --backend mine");
+  EXPECT_EQ(printed_command("fuzz", {"mine", "my library", "CPU", "./libmine.so"}),
+            "check_mine fuzz --plugin ./libmine.so --backend mine");
+  run_words() = before;
+}
+
 TEST(PrintedCommand, OfAnObjectThatLivesHereIsALineOfPython) {
   const Identity here{"mine", "my library", "CPU", "here:attention, threads=2"};
   EXPECT_EQ(printed_command("check", here, "'seq=4 dim=4'", "seq=4 dim=4"),

@@ -60,6 +60,9 @@ TEST(Refusals, ComplaintsOfOneKindAreOneSentence) {
     run.push_back(verdict_of("mine", "seq=4 dim=" + dim, "dim " + dim + ": 64 alone"));
     run.push_back(verdict_of("mine", "seq=4 dim=" + dim + " causal", "causal is not done here"));
   }
+  ASSERT_EQ(compare_refusals(run).size(), 1u) << "without a list, where it is wanted";
+  const ListsElsewhere lists("lists_of_kinds");
+  lists.write("mine", "expected_refusals", "");
   const std::vector<std::string> problems = compare_refusals(run);
   ASSERT_EQ(problems.size(), 3u);  // two kinds, and where the list lies
   EXPECT_NE((problems[0] + problems[1]).find("dim 1: 64 alone"), std::string::npos);

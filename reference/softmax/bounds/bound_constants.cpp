@@ -61,6 +61,7 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   softcap = p.softcap;
   wants_scores = p.wants_scores();
   has_sinks = p.sinks;
+  of_reference = arithmetic == reference_arithmetic();
 }
 
 }  // namespace attest

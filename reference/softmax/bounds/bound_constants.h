@@ -31,6 +31,7 @@ struct BoundConstants {
   std::optional<double> softcap;
   double of_cap = 0;  ///< relative, of the cap's own roundings
   bool wants_scores = false, has_sinks = false;
+  bool of_reference = false;  ///< the arithmetic is that of reference/
 
   double gamma(double k) const { return k * u / (1 - k * u); }
   /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.

@@ -24,14 +24,15 @@ struct WeightErrors {
   double surest = -kInfinity;     ///< max s_j - E_j: and at least
 };
 
-WeightErrors weight_errors(const Row& row, const RowSums& sums, const RowScores& scores, const BoundConstants& c) {
+WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vector<ScoreErrors>& scores,
+                           const BoundConstants& c) {
   const Arithmetic& a = c.arithmetic;
   WeightErrors errors;
   std::vector<double>& t = errors.of_weight;
   t.assign(row.seen.size(), 0.0);
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
-    t[j] = scores.of(j).biased;
+    t[j] = scores[j].biased;
     errors.largest_score = std::max(errors.largest_score, t[j]);
     errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
     errors.highest = std::max(errors.highest, row.biased[j] + t[j]);
@@ -128,7 +129,7 @@ namespace {
 /// Whether a visible score, or what is stored on its way, may become an infinity, or -inf NaN: such a row proves
 /// nothing. A score far below the maximum may become -inf, its weight is 0 all the same. What the data make infinite is
 /// left to `special`.
-bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFiniteScores& special,
+bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
   if (!(special.largest_product <= c.half_range)) return true;
@@ -142,7 +143,7 @@ bool scores_may_overflow(const Row& row, const RowScores& scores, const NonFinit
     // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
     const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
     if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
-    const ScoreErrors errors = scores.of(j);
+    const ScoreErrors& errors = scores[j];
     const bool heaviest = row.biased[j] == row.max;
     if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
     if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
@@ -212,8 +213,8 @@ double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const
 }
 
 /// Bounds of the scores' stages, hidden keys included, and of the weights. `ratio`: as in RowSums.
-void bound_stages(const Row& row, const RowScores& scores, const BoundConstants& c, const NonFiniteScores& special,
-                  double ratio, const WeightErrors* weights, RowBound& bound) {
+void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const BoundConstants& c,
+                  const NonFiniteScores& special, double ratio, const WeightErrors* weights, RowBound& bound) {
   const std::size_t keys = row.seen.size();
   const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
@@ -235,7 +236,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
     if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
-      const ScoreErrors errors = scores.of(j);
+      const ScoreErrors& errors = scores[j];
       bound.raw[j] = c.storing_raw.bound(std::fabs(row.raw[j]), errors.raw);
       bound.capped[j] = c.storing_capped.bound(std::fabs(row.capped[j]), errors.capped);
       const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
@@ -248,7 +249,7 @@ void bound_stages(const Row& row, const RowScores& scores, const BoundConstants&
     if (!weights || std::isnan(row.weights[j])) continue;
     const double w = row.weights[j], off = weights->of_weight[j], total = weights->sum;
     if (c.arithmetic.weights_from_lse) {
-      bound.weights[j] = c.storing_weights.bound(w, weight_from_lse(row, ratio, j, scores.of(j).biased, bound.lse, c));
+      bound.weights[j] = c.storing_weights.bound(w, weight_from_lse(row, ratio, j, scores[j].biased, bound.lse, c));
       continue;
     }
     // The output's bound with V the identity.
@@ -289,7 +290,9 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   bound.terms = {};
   const Arithmetic& a = c.arithmetic;
   const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range, c.eta);
-  const RowScores scores(head, row, i, c);
+  std::vector<ScoreErrors> own;
+  if (!c.of_reference) own = score_errors(head, row, i, c);
+  const std::vector<ScoreErrors>& scores = c.of_reference ? of_row.reference_errors : own;
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) {

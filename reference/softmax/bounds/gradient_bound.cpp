@@ -86,7 +86,7 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
   if (!a.delta_from_weights) {
     for (const double off : forward.output) special.infinite = special.infinite || !std::isfinite(off);
   }
-  const RowScores scores(head, row, i, c);
+  const std::vector<ScoreErrors> scores = score_errors(head, row, i, c);
   const auto n = static_cast<double>(row.visible_count), dv = static_cast<double>(columns);
   const double dropout = row.factors.empty() ? 0 : kDropoutRoundings;
   const bool stores_gradients = narrower(a.stored_score_gradients, a.accumulator);
@@ -109,7 +109,7 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
     }
     if (magnitude * std::max(1.0, factor) > c.half_range) overflows = true;
     product_errors[j] = factor * (c.gamma(dv + dropout) * magnitude + c.eta * (1 + dv + sum_of_loss + sum_of_value));
-    weight_errors[j] = weight_error(row, forward, ratio, j, scores.of(j).biased, c);
+    weight_errors[j] = weight_error(row, forward, ratio, j, scores[j].biased, c);
     const double heaviest = ratio * row.weights[j] + weight_errors[j], size = std::fabs(g.products[j]);
     delta_error += weight_errors[j] * size + heaviest * product_errors[j] +
                    c.gamma(n + c.blocks + 1) * heaviest * (size + product_errors[j]) + c.eta;
@@ -151,7 +151,7 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
     const double of_product = c.u * (p + off) * (terms + of_difference) + c.eta;
     const double of_scores = off * size + (p + off) * of_difference + of_product;
     double of_raw = of_scores;
-    if (c.softcap) of_raw = softcap_error(row, j, scores.of(j).capped, std::fabs(g.scores[j]), of_scores, c);
+    if (c.softcap) of_raw = softcap_error(row, j, scores[j].capped, std::fabs(g.scores[j]), of_scores, c);
     errors.scores[j] = kGradientEvaluation * storing_gradients.bound(std::fabs(g.scores[j]), of_scores);
     errors.raw[j] = kGradientEvaluation * storing_gradients.bound(std::fabs(g.raw[j]), of_raw);
   }

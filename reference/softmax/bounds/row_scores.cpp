@@ -2,8 +2,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace attest {
+namespace {
+
+class RowScores {
+ public:
+  RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
+      : head_(head),
+        row_(row),
+        i_(i),
+        c_(c),
+        additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
+        alibi_(head.inputs().slopes()),
+        hides_loss_(c.larger_scale * (c.eta * 0x1p60)) {}
+
+  ScoreErrors of(std::size_t j) const;
+
+ private:
+  /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
+  double stored(double error, double magnitude) const;
+
+  const Head& head_;
+  const Row& row_;
+  std::int64_t i_;
+  const BoundConstants& c_;
+  bool additive_, alibi_;
+  double hides_loss_;  ///< an error that is larger by this factor is rounded to itself when a loss is added
+};
 
 ScoreErrors RowScores::of(std::size_t j) const {
   ScoreErrors errors;
@@ -41,6 +68,17 @@ double RowScores::stored(double error, double magnitude) const {
     error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
   }
   return error;
+}
+
+}  // namespace
+
+std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c) {
+  const RowScores scores(head, row, i, c);
+  std::vector<ScoreErrors> errors(row.seen.size());
+  for (std::size_t j = 0; j < errors.size(); ++j) {
+    if (row.seen[j] || c.wants_scores) errors[j] = scores.of(j);
+  }
+  return errors;
 }
 
 }  // namespace attest

@@ -6,6 +6,8 @@
 
 #include "reference/arithmetic/arithmetic.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/bound_constants.h"
+#include "reference/softmax/bounds/row_scores.h"
 
 namespace attest {
 
@@ -16,6 +18,7 @@ struct RowSums {
   /// How many times its share a key's exact weight may be. It is near 1, unless scores are so large that float64 leaves
   /// their differences open.
   double ratio = 1;
+  std::vector<ScoreErrors> reference_errors;  ///< the errors of the reference's own scores
   /// How far the exact output may be from a value, over visible keys and the sink, for each column c of the output:
   /// max |v_jc - o_c| times the ratio, or max v_jc - min v_jc where that is less.
   std::vector<double> spread;
@@ -25,5 +28,8 @@ struct RowSums {
 
 /// `row` must be row i of `head`.
 RowSums row_sums(const Head& head, const Row& row, std::int64_t i);
+
+/// The same with the constants of reference_arithmetic() given.
+RowSums row_sums(const Head& head, const Row& row, std::int64_t i, const BoundConstants& of_reference);
 
 }  // namespace attest
