@@ -147,11 +147,20 @@ def from_pages(pages, table, page_size, keys):
 
 def behind_each(past, new, counts):
     """B, Hkv, P + new, D: the first counts[b] cached rows of each batch, its new ones, and zeros."""
-    rows = np.zeros((*new.shape[:2], past.shape[2] + new.shape[2], new.shape[3]), new.dtype)
+    rows = np.zeros((*new.shape[:2], past.shape[2] + new.shape[2], new.shape[3]), np.result_type(past, new))
     for b, count in enumerate(counts):
         rows[b, :, :count] = past[b, :, :count]
         rows[b, :, count : count + new.shape[2]] = new[b]
     return rows
+
+
+def as_numpy(word):
+    """The type that a case line calls so."""
+    if word == "bf16":
+        import ml_dtypes  # NumPy has none
+
+        return ml_dtypes.bfloat16
+    return np.dtype(word.replace("f", "float"))
 
 
 def attention(
@@ -159,6 +168,7 @@ def attention(
     key_lengths=None, query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
     alibi_slopes=None, sinks=None, dropout=0.0, keep=None, past=0, past_k=None, past_v=None, page_table=None,
     past_lengths=None, page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
+    output_types=None,
 ):  # fmt: skip
     """As attest defines it."""
     options = dict(
@@ -187,7 +197,9 @@ def attention(
         else:
             found = dense_attention(q, k, v, **options)
         found.update(present_k=k, present_v=v)
-        results = {name: found[name].astype(wide if name == "lse" else q.dtype) for name in outputs}
+        types = {name: wide if name == "lse" else q.dtype for name in outputs}
+        types.update({name: as_numpy(word) for name, word in (output_types or {}).items()})
+        results = {name: found[name].astype(types[name]) for name in outputs}
     return results if len(outputs) > 1 else results["o"]
 
 
