@@ -1,5 +1,6 @@
 #include "harness/speed/timing/timed_case.h"
 
+#include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 
 namespace attest {
@@ -19,7 +20,10 @@ Case with_other_data(const Case& source, std::uint64_t seed) { return with_input
 
 }  // namespace
 
-void check_memory_to_time(const Case& one, std::size_t count, bool isolated) {
+void check_can_be_timed(const Case& one, std::size_t count, bool isolated) {
+  // New data before every run would need another o and lse to go with them.
+  if (one.problem.call.wants_gradients())
+    throw UserError(one.label + ": gradients are checked, and not timed yet; leave pass out");
   // Two cases with inputs, of which memory_needed counts one; up to two sets of changing inputs, each kept twice; a
   // second set of outputs; and plans of all backends at once, each with inputs and outputs of its own, of which it
   // counts one.

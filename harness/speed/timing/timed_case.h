@@ -13,9 +13,10 @@
 
 namespace attest {
 
-/// Throws UserError where the memory for timing `count` backends on the case isn't there, as check_memory does.
+/// Throws UserError for a case of gradients, which nothing times yet, and where the memory for timing `count` backends
+/// isn't there, as check_memory does.
 /// `isolated`: each has the case in a process of its own.
-void check_memory_to_time(const Case& one, std::size_t count, bool isolated = false);
+void check_can_be_timed(const Case& one, std::size_t count, bool isolated = false);
 
 class TimedCase {
  public:
