@@ -93,7 +93,7 @@ enum {
   ATTEST_OUT_DSINKS = 2048
 };
 enum { ATTEST_FORWARD = 0, ATTEST_BACKWARD = 1, ATTEST_BOTH = 2 }; /* pass */
-#define ATTEST_UNBOUNDED INT64_MAX /* a side of a window that is open */
+#define ATTEST_UNBOUNDED INT64_MAX                                 /* a side of a window that is open */
 
 /* What a call uses, in words: those of attest_call.features that this header knows. A backend refuses every call with a
  * word that it does not know, those that don't exist yet included: see attest_refuse_others. One type and one operator
