@@ -55,6 +55,20 @@ TEST(ProbeArithmetic, FindsWhatIsFalse) {
   EXPECT_EQ(false_statements(coarse), (Names{"key_block, f64", "key_block, f32", "key_block, bf16"}));
 }
 
+TEST(ProbeArithmetic, FindsWhatIsFalseOfGradients) {
+  const auto in_all_types = [](const std::string& name) {
+    return Names{name + ", f64", name + ", f32", name + ", f16", name + ", bf16"};
+  };
+  Liar keeps("example", [](Arithmetic& a) { a.kept_weights = true; });
+  EXPECT_EQ(false_statements(keeps), in_all_types("kept_weights"));
+  Liar sums("example", [](Arithmetic& a) { a.delta_from_weights = true; });
+  EXPECT_EQ(false_statements(sums), in_all_types("delta_from_weights"));
+  Liar stores("example", [](Arithmetic& a) { a.stored_score_gradients = DType::bf16; });
+  EXPECT_EQ(false_statements(stores), in_all_types("stored_score_gradients"));
+  Liar waits("example", [](Arithmetic& a) { a.stored_head_gradients = DType::f16; });
+  EXPECT_EQ(false_statements(waits), in_all_types("stored_head_gradients"));
+}
+
 TEST(ProbeArithmetic, AsksNothingOfSumsThatAreMergedFromRuns) {
   Liar divides("eigen", [](Arithmetic& a) {
     a.division = Division::ieee;
