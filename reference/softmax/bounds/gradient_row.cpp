@@ -12,6 +12,7 @@ namespace {
 BoundConstants with_weights(const Call& call, const Producer& producer) {
   BoundConstants constants(call, producer);
   constants.wants_scores = true;
+  constants.arithmetic.weights_from_lse = false;  // said of the result alone
   constants.storing_weights = Storing();
   return constants;
 }
