@@ -129,7 +129,7 @@ class HostResults {
   void write_keys(const MutableTensor& to, const std::vector<Real>& list) const {
     const Call& p = problem_;
     for (std::int64_t b = 0; b < p.batch; ++b) {
-      const std::int64_t keys = to.starts ? p.key_count(b) : p.key_length;
+      const std::int64_t keys = to.starts ? std::min(p.key_count(b), to.starts[b + 1] - to.starts[b]) : p.key_length;
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
         for (std::int64_t j = 0; j < keys; ++j)
           write_row(to, b, h, j, list.data() + ((b * p.key_heads + h) * p.key_length + j) * to.shape[3]);

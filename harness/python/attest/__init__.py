@@ -2,7 +2,7 @@
 
 >>> import attest
 >>> sorted(attest.suites())[:2]
-['axes', 'basics']
+['axes', 'backward']
 """
 
 import os
