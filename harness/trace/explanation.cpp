@@ -59,7 +59,8 @@ void print_numbers(const Element& e, std::FILE* out) {
 /// The keys that give most to an element of dq, and how far the derivative by each score may be off.
 void print_keys_of_dq(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
                       std::FILE* out) {
-  const auto [b, h, i, d] = e.index;
+  const auto [b, h, i, column] = e.index;
+  const std::int64_t d = column;  // a lambda reads it
   const Head head(p, inputs, b, h);
   Row row;
   head.attend(i, row);

@@ -49,8 +49,8 @@ BackendSet mutant_set() {
 /// Mistakes against every suite, each suite by itself. Adds what was found to the table. Returns how many survived or
 /// were wrongly accused.
 int mistakes(KillTable& table) {
-  const std::vector<std::string> suites = {"smoke",  "bugs",     "walkthroughs", "captures", "onnx",
-                                           "linear", "backward", "matrix",       "unit"};
+  const std::vector<std::string> suites = {"smoke", "bugs",   "walkthroughs", "captures",
+                                           "onnx",  "linear", "matrix",       "unit"};
   const BackendSet backends(faulty::faulty_backends(), {}, {1, ""});
   const std::vector<Subject> subjects = subjects_of(
       backends, [&](std::size_t n) { return std::string(faulty::description(faulty::faulty_backends()[n].name)); });
