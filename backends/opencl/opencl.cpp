@@ -3,14 +3,17 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "attention_cpu_cl.h"
 #include "attention_gpu_cl.h"
 #include "backends/backend.h"
+#include "backends/opencl/gradients.h"
 #include "backends/opencl/linear.h"
 #include "backends/support/opencl/call.h"
 #include "backends/support/tuned_tile.h"
+#include "gradients_cl.h"
 #include "linear_cl.h"
 
 namespace attest {
@@ -151,9 +154,10 @@ std::string build_options(const Call& p, const OpenClDevice& device, int lanes) 
 
 class OpenClPlan : public Plan {
  public:
-  /// `tile` is the one that `program` was built for, of the kernel for CPUs or of the one for GPUs.
+  /// `tile` is the one that `program` was built for, of the kernel for CPUs or of the one for GPUs; `gradients` holds
+  /// gradients.cl where the call wants them.
   OpenClPlan(const Call& problem, OpenClDevice& device, const cl::Program& program,
-             const std::variant<CpuTile, GpuChoice>& tile)
+             const std::variant<CpuTile, GpuChoice>& tile, const cl::Program* gradients)
       : device_(device),
         kernel_(program, std::holds_alternative<GpuChoice>(tile) ? "attend_gpu" : "attend_cpu"),
         gpu_(std::holds_alternative<GpuChoice>(tile)),
@@ -171,6 +175,7 @@ class OpenClPlan : public Plan {
       const std::int64_t parts = (problem.heads_per_group() + heads_ - 1) / heads_;
       tiles_ = static_cast<std::size_t>(problem.batch * problem.key_heads * parts);
     }
+    if (gradients) gradients_.emplace(call_, device, *gradients);
     groups_ = gpu_ ? tiles_ : std::min(tiles_, static_cast<std::size_t>(device.compute_units()));
     if (!gpu_) {
       cl_uint zero = 0;
@@ -181,7 +186,10 @@ class OpenClPlan : public Plan {
 
   void upload(const Inputs& inputs) override {
     call_.upload(inputs);
-    checked([&] { set_arguments(); });
+    checked([&] {
+      set_arguments();
+      if (gradients_) gradients_->upload(inputs);
+    });
   }
 
   void run() override {
@@ -196,16 +204,22 @@ class OpenClPlan : public Plan {
         device_.queue().enqueueNDRangeKernel(kernel_, cl::NullRange, global, local, nullptr, &event_);
       }
       call_.enqueue_rest();
+      if (gradients_) gradients_->enqueue();
       device_.queue().finish();
     });
   }
 
-  void download(const Outputs& outputs) override { call_.download(outputs); }
+  void download(const Outputs& outputs) override {
+    call_.download(outputs);
+    checked([&] {
+      if (gradients_) gradients_->download(outputs);
+    });
+  }
 
   std::size_t workspace_bytes() const override { return tile_ ? tile_->bytes(call_.problem(), element_) : 0; }
 
   std::optional<std::chrono::nanoseconds> device_time() const override {
-    if (event_() == nullptr) return std::nullopt;
+    if (gradients_ || event_() == nullptr) return std::nullopt;
     return checked([&] { return support::duration_of(event_); });
   }
 
@@ -228,6 +242,7 @@ class OpenClPlan : public Plan {
   bool gpu_;
   std::size_t element_;
   support::DeviceCall call_;
+  std::optional<OpenClGradients> gradients_;
   std::optional<CpuTile> tile_;
   std::size_t tiles_ = 0, groups_ = 0, side_ = 0;
   std::int64_t heads_ = 0;  ///< of a single query that one work-item takes; 0 where there are more queries
@@ -252,11 +267,11 @@ class OpenClBackend : public Backend {
   Identity identity() const override {
     return {"opencl", device_.library(), device_.name() + (gpu_ ? " (GPU kernel)" : " (CPU kernel)")};
   }
-  int contract() const override { return 3; }
+  int contract() const override { return 5; }
 
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (auto refusal = support::refuse_on_device(problem, device_)) return refusal;
-    if (!gpu_ && problem.has_scores() && !tile_of(problem)) {
+    if (!gpu_ && problem.has_scores() && problem.runs_forward() && !tile_of(problem)) {
       return Refusal{"the head dimension is too large for the device's " + std::to_string(device_.local_bytes()) +
                      " bytes of local memory"};
     }
@@ -290,16 +305,23 @@ class OpenClBackend : public Backend {
       const cl::Program& program = built(kLinearSource, build_options(problem, device_, lanes));
       return checked([&] { return std::make_unique<OpenClLinearPlan>(problem, device_, program, lanes); });
     }
+    const cl::Program* gradients = nullptr;
+    if (problem.wants_gradients()) {
+      gradients =
+          &built(kGradientsSource, build_options(problem, device_, kGpuLanes) + OpenClGradients::build_options());
+      if (!problem.runs_forward())
+        return checked([&] { return std::make_unique<OpenClBackwardPlan>(problem, device_, *gradients); });
+    }
     if (gpu_) {
       const GpuChoice choice = gpu_choice_.of(element);
       const std::string options = build_options(problem, device_, kGpuLanes) + choice.build_options();
       const cl::Program& program = built(kGpuSource, options);
-      return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, choice); });
+      return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, choice, gradients); });
     }
     const std::optional<CpuTile> tile = tile_of(problem);
     if (!tile) throw BackendError(refuse(problem)->reason);
     const cl::Program& program = built(kCpuSource, build_options(problem, device_, tile->lanes));
-    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, *tile); });
+    return checked([&] { return std::make_unique<OpenClPlan>(problem, device_, program, *tile, gradients); });
   }
 
  private:

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "backends/simd/few_rows-inl.h"
+#include "backends/simd/gradients-inl.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear-inl.h"
 #include "backends/simd/tile-inl.h"
@@ -124,6 +125,8 @@ const Kernels<Real>& KernelsHere() {
                                             .accumulate_few = AccumulateFew<Real>,
                                             .widen = Widen<Real>,
                                             .multiply_add = MultiplyAdd<Real>,
+                                            .multiply_add_turned = MultiplyAddTurned<Real>,
+                                            .weigh = Weigh<Real>,
                                             .step = Step<Real>,
                                             .exp_row = ExpRow<Real>,
                                             .tanh_row = TanhRow<Real>};

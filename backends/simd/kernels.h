@@ -50,8 +50,8 @@ struct Tile {
 /// Tokens of linear attention that enter the state together.
 inline constexpr std::int64_t kStateChunk = 32;
 
-/// out += left * right, all of them rows that lie `stride` apart. Rows are a multiple of Kernels::rows, columns of
-/// Kernels::lanes.
+/// out += left * right, all of them rows that lie `stride` apart. Rows are a multiple of Kernels::rows (of kLeastRows
+/// where left is turned), columns of Kernels::lanes.
 template <class Real>
 struct Product {
   std::int64_t rows = 0, columns = 0, depth = 0;
@@ -103,6 +103,10 @@ struct Kernels {
   /// n numbers of a 16-bit or the same storage type that lie side by side, times a factor.
   void (*widen)(const void* from, DType type, std::int64_t n, Real factor, Real* to);
   void (*multiply_add)(const Product<Real>&);
+  void (*multiply_add_turned)(const Product<Real>&);  ///< left holds `depth` rows, and its transpose is multiplied
+  /// p = exp(score - lse) in place of n scores, whole vectors, then p * (product + shift) in place of the products; 0
+  /// for both where a score is -inf.
+  void (*weigh)(Real* scores, Real* products, std::int64_t n, Real lse, Real shift);
   void (*step)(const Token<Real>&);
   /// In place: exp for arguments up to kChunkNats, exactly 0 where it would be subnormal, NaN for NaN; tanh.
   void (*exp_row)(Real*, std::int64_t n);

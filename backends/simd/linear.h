@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "backends/simd/aligned.h"
 #include "backends/simd/packed_keys.h"
+#include "backends/support/aligned.h"
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
 #include "backends/support/tiles.h"
@@ -61,7 +61,7 @@ class LinearPlan : public Plan {
   struct Worker {
     explicit Worker(const LinearPlan& plan) {
       const Call& call = plan.call_;
-      const auto allocate = [](Aligned<Real>& numbers, std::int64_t rows, std::int64_t columns) {
+      const auto allocate = [](support::Aligned<Real>& numbers, std::int64_t rows, std::int64_t columns) {
         numbers.assign(static_cast<std::size_t>(rows * columns), Real{0});
       };
       allocate(state, plan.state_rows_, plan.columns_);
@@ -75,12 +75,12 @@ class LinearPlan : public Plan {
       allocate(out, std::max(plan.token_rows_, call.heads_per_group()), plan.columns_);
       beta.assign(kStateChunk, Real{0});
     }
-    Aligned<Real> state;                 ///< Dk x Dv
-    Aligned<Real> keys, values;          ///< of the chunk's tokens
-    Aligned<Real> turned;                ///< Dk x tokens: keys, divided by the decay since the chunk began
-    Aligned<Real> logs, factors;         ///< tokens x Dk: of the decay; a power of e for each
-    Aligned<Real> queries, scores, out;  ///< head by head: tokens x Dk, scaled; tokens x tokens; tokens x Dv
-    Aligned<Real> beta;
+    support::Aligned<Real> state;                 ///< Dk x Dv
+    support::Aligned<Real> keys, values;          ///< of the chunk's tokens
+    support::Aligned<Real> turned;                ///< Dk x tokens: keys, divided by the decay since the chunk began
+    support::Aligned<Real> logs, factors;         ///< tokens x Dk: of the decay; a power of e for each
+    support::Aligned<Real> queries, scores, out;  ///< head by head: tokens x Dk, scaled; tokens x tokens; tokens x Dv
+    support::Aligned<Real> beta;
   };
 
   static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/simd/aligned.h"
 #include "backends/simd/kernels.h"
+#include "backends/support/aligned.h"
 #include "backends/support/host_results.h"
 #include "backends/support/key_rows.h"
 #include "backends/support/tiles.h"
@@ -215,7 +215,7 @@ class PackedKeys {
 
   const Kernels<Real>& kernels_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
-  Aligned<Real> keys_, values_, rows_, zeros_;
+  support::Aligned<Real> keys_, values_, rows_, zeros_;
   std::array<const void*, 2 * kTileKeys> key_rows_{}, value_rows_{};
   DType stored_ = kSame;
   std::vector<std::int64_t> suspects_;

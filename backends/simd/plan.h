@@ -2,16 +2,19 @@
 // them for one block of rows after another, with an online softmax. No score matrix is ever held.
 //
 // Tiles that nobody sees are skipped; between the steps of those that all rows see whole nothing is done. A few rows
-// alone read keys and values where they lie.
+// alone read keys and values where they lie. Gradients have a schedule of their own
+// (backends/support/fused_gradients.h).
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/simd/gradients.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/tasks.h"
 #include "backends/simd/worker.h"
@@ -32,7 +35,7 @@ class SimdPlan : public Plan {
         block_(kBlockRows / kernels.rows * kernels.rows),
         results_(call),
         options_(call_, inputs_),
-        tasks_(make_tasks(call_, options_.visibility(), block_, threads)),
+        tasks_(call.runs_forward() ? make_tasks(call_, options_.visibility(), block_, threads) : std::vector<Task>()),
         threads_(threads, static_cast<std::int64_t>(tasks_.size()), dense_multiply_adds(call)) {
     std::int64_t rows = 0;
     for (const Task& task : tasks_) {
@@ -45,6 +48,7 @@ class SimdPlan : public Plan {
     partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
     for (std::int64_t n = 0; n < threads_.workers(); ++n)
       workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_));
+    if (call.wants_gradients()) gradients_.emplace(call_, inputs_, results_, threads, SimdGradients<Real>(kernels));
   }
 
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
@@ -55,12 +59,13 @@ class SimdPlan : public Plan {
     });
     threads_.each(std::ssize(split_),
                   [this](std::int64_t task, std::size_t) { put_together(split_[static_cast<std::size_t>(task)]); });
+    if (gradients_) gradients_->run();
   }
 
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
   std::size_t workspace_bytes() const override {
-    std::size_t bytes = partials_.size() * sizeof(Real);
+    std::size_t bytes = partials_.size() * sizeof(Real) + (gradients_ ? gradients_->workspace_bytes() : 0);
     for (const auto& worker : workers_) bytes += worker->bytes();
     return bytes;
   }
@@ -359,6 +364,7 @@ class SimdPlan : public Plan {
   std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
   std::vector<Real> partials_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<support::FusedGradients<Real, SimdGradients<Real>>> gradients_;
 };
 
 }  // namespace attest::simd

@@ -35,7 +35,7 @@ class SimdBackend : public Backend {
     return {"simd", "Highway " + simd::highway_version() + " (" + target_.name + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 4; }
+  int contract() const override { return 5; }
 
   std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 

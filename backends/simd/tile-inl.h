@@ -65,8 +65,9 @@ HWY_INLINE void Pin(V& vector) {
 #endif
 }
 
-/// sums += A * B: R rows of A, a_stride apart, and `depth` rows of B with N vectors each, b_stride apart.
-template <int R, int N, class Real>
+/// sums += A * B: R rows of A, a_stride apart (or columns, where it is turned), and `depth` rows of B with N vectors
+/// each, b_stride apart.
+template <int R, int N, bool kTurned = false, class Real>
 HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
                          std::int64_t b_stride, std::int64_t depth, Sums<Real, R, N>& sums) {
   const TagOf<Real> tag;
@@ -79,7 +80,7 @@ HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, cons
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto left = hn::Set(tag, a[r * a_stride + t]);
+      const auto left = hn::Set(tag, kTurned ? a[t * a_stride + r] : a[r * a_stride + t]);
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sums.at[r][n] = hn::MulAdd(left, right[n], sums.at[r][n]);
     }
@@ -128,7 +129,7 @@ HWY_INLINE void EachGroup(std::int64_t rows, const Function& function) {
 }
 
 /// out += A * B, as Multiply has them; out's rows lie out_stride apart.
-template <int R, int N, class Real>
+template <int R, int N, bool kTurned = false, class Real>
 HWY_INLINE void AddProduct(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
                            std::int64_t b_stride, std::int64_t depth, Real* out, std::int64_t out_stride) {
   const TagOf<Real> tag;
@@ -138,7 +139,7 @@ HWY_INLINE void AddProduct(const Real* HWY_RESTRICT a, std::int64_t a_stride, co
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sums.at[r][n] = hn::LoadU(tag, out + r * out_stride + n * kLanes<Real>);
   }
-  Multiply(a, a_stride, b, b_stride, depth, sums);
+  Multiply<R, N, kTurned>(a, a_stride, b, b_stride, depth, sums);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/simd/aligned.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/tasks.h"
+#include "backends/support/aligned.h"
 
 namespace attest::simd {
 
@@ -42,8 +42,8 @@ struct Worker {
   }
 
   PackedKeys<Real> packed;
-  Aligned<Real> queries, out, maximum, sum, weights, value;
-  Aligned<Real> before;  ///< O of few rows, before a tile
+  support::Aligned<Real> queries, out, maximum, sum, weights, value;
+  support::Aligned<Real> before;  ///< O of few rows, before a tile
   std::vector<std::int64_t> first, last;
   std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees
   std::vector<support::RowKeys> seen;

@@ -1,5 +1,6 @@
-// The schedule of a fused attention on host threads: tiles of queries (fused_tiles.h) dealt out to the threads. What a
-// backend brings is the Kernel that is described there.
+// The schedule of a fused attention on host threads: tiles of queries (fused_tiles.h) dealt out to the threads, then
+// gradients where a call wants them (fused_gradients.h). What a backend brings is the Kernel that is described in the
+// one, which names that of the other as Kernel::Gradients.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/support/fused_gradients.h"
 #include "backends/support/fused_tiles.h"
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
@@ -33,8 +35,10 @@ class FusedHostPlan : public Plan {
  public:
   FusedHostPlan(const Call& problem, int threads, TileShape max)
       : problem_(problem), results_(problem), tiles_(problem_, inputs_, tile_for(problem, threads, max)) {
-    const std::int64_t rows = tiles_.shape().queries;
-    tiles_per_head_ = (problem.query_length + rows - 1) / rows;
+    if (problem.wants_gradients())
+      gradients_.emplace(problem_, inputs_, results_, threads, typename Kernel::Gradients());
+    if (!problem.runs_forward()) return;
+    tiles_per_head_ = divide_up(problem.query_length, tiles_.shape().queries);
     threads_.emplace(threads, tasks(), dense_multiply_adds(problem));
     for (std::int64_t n = 0; n < threads_->workers(); ++n)
       workers_.push_back(std::make_unique<Worker>(problem, tiles_.shape()));
@@ -43,6 +47,20 @@ class FusedHostPlan : public Plan {
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
+    if (threads_) run_forward();
+    if (gradients_) gradients_->run();
+  }
+
+  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
+
+  std::size_t workspace_bytes() const override {
+    return workers_.size() * tiles_.workspace_bytes() + (gradients_ ? gradients_->workspace_bytes() : 0);
+  }
+
+ private:
+  std::int64_t tasks() const { return problem_.batch * problem_.query_heads * tiles_per_head_; }
+
+  void run_forward() {
     // Long query tiles first: with a causal mask the last ones of a head have the most keys.
     threads_->each(tasks(), [this](std::int64_t task, std::size_t worker) {
       const std::int64_t heads = problem_.batch * problem_.query_heads;
@@ -51,13 +69,6 @@ class FusedHostPlan : public Plan {
              *workers_[worker]);
     });
   }
-
-  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
-
-  std::size_t workspace_bytes() const override { return workers_.size() * tiles_.workspace_bytes(); }
-
- private:
-  std::int64_t tasks() const { return problem_.batch * problem_.query_heads * tiles_per_head_; }
 
   void attend(std::int64_t b, std::int64_t h, std::int64_t first_row, Worker& worker) {
     // Rows that are not stored at all have no result; rows that are padding have an empty one.
@@ -94,6 +105,7 @@ class FusedHostPlan : public Plan {
   std::int64_t tiles_per_head_ = 0;
   std::optional<HostThreads> threads_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<FusedGradients<Real, typename Kernel::Gradients>> gradients_;
 };
 
 }  // namespace attest::support

@@ -30,9 +30,9 @@ struct RegisterTile {
   static constexpr int kVectors = Simd::kRegisters >= 32 ? 4 : 2;
   static constexpr std::int64_t kWidth = kVectors * kLanes;
 
-  /// Where A's elements lie: rows `stride` apart, or packed: kRows rows side by side for each step in depth (the last
-  /// ones fewer), which needs one address and shorter instructions.
-  enum class Left { rows, packed };
+  /// Where A's elements lie: rows `stride` apart; packed: kRows rows side by side for each step in depth (the last ones
+  /// fewer), which needs one address and shorter instructions; or turned: columns `stride` apart.
+  enum class Left { rows, packed, turned };
 
   /// Columns rounded up so that whole vectors cover them.
   static constexpr std::int64_t padded(std::int64_t n, std::int64_t unit = kLanes) {
@@ -44,13 +44,13 @@ struct RegisterTile {
     return std::min(kWidth, padded(columns) - c);
   }
 
-  /// `rows` rows of C against a panel of B, `width` columns (whole vectors, at most kWidth); B holds `depth` rows.
+  /// `rows` rows of C against `width` columns of B (whole vectors, at most kWidth); B holds `depth` rows.
   template <Left L>
-  static void multiply(Rows<Real> a, std::int64_t rows, const Real* b, std::int64_t width, std::int64_t depth, Real* c,
+  static void multiply(Rows<Real> a, std::int64_t rows, Rows<Real> b, std::int64_t width, std::int64_t depth, Real* c,
                        std::int64_t c_stride, bool add) {
-    if (width == kWidth) return columns<L, kVectors>(a, rows, {b, width}, depth, c, c_stride, add);
+    if (width == kWidth) return columns<L, kVectors>(a, rows, b, depth, c, c_stride, add);
     for (std::int64_t n = 0; n < width; n += kLanes)
-      columns<L, 1>(a, rows, {b + n, width}, depth, c + n, c_stride, add);
+      columns<L, 1>(a, rows, {b.data + n, b.stride}, depth, c + n, c_stride, add);
   }
 
   /// factor * A, packed for Left::packed.
@@ -107,7 +107,7 @@ struct RegisterTile {
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const Vector factor = Simd::set(L == Left::packed ? a.data[r] : a.data[r * a.stride]);
+      const Vector factor = Simd::set(L == Left::rows ? a.data[r * a.stride] : a.data[r]);
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sum[r][n] = Simd::multiply_add(factor, row[n], sum[r][n]);
     }
@@ -117,8 +117,8 @@ struct RegisterTile {
   template <Left L, int R, int N>
   [[gnu::noinline]] static void block(Rows<Real> a, Rows<Real> b, std::int64_t depth, Real* c, std::int64_t c_stride,
                                       bool add) {
-    constexpr std::int64_t kUnrolled = 4,
-                           kStep = L == Left::packed ? R : 1;  // NOLINT(bugprone-branch-clone): R may be 1
+    constexpr std::int64_t kUnrolled = 4;
+    const std::int64_t step_of_a = L == Left::packed ? R : L == Left::turned ? a.stride : 1;
     Vector sum[R][N];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -126,13 +126,13 @@ struct RegisterTile {
       for (int n = 0; n < N; ++n) sum[r][n] = Simd::set(Real{0});
     }
     std::int64_t t = 0;
-    for (; t + kUnrolled <= depth; t += kUnrolled, a.data += kUnrolled * kStep, b.data += kUnrolled * b.stride) {
+    for (; t + kUnrolled <= depth; t += kUnrolled, a.data += kUnrolled * step_of_a, b.data += kUnrolled * b.stride) {
 #pragma GCC unroll 4
       for (std::int64_t u = 0; u < kUnrolled; ++u) {
-        step<L, R, N>({a.data + u * kStep, a.stride}, b.data + u * b.stride, sum);
+        step<L, R, N>({a.data + u * step_of_a, a.stride}, b.data + u * b.stride, sum);
       }
     }
-    for (; t < depth; ++t, a.data += kStep, b.data += b.stride) step<L, R, N>(a, b.data, sum);
+    for (; t < depth; ++t, a.data += step_of_a, b.data += b.stride) step<L, R, N>(a, b.data, sum);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
@@ -147,7 +147,7 @@ struct RegisterTile {
   template <Left L, int N>
   static void columns(Rows<Real> a, std::int64_t rows, Rows<Real> b, std::int64_t depth, Real* c, std::int64_t c_stride,
                       bool add) {
-    const std::int64_t next = kRows * (L == Left::packed ? depth : a.stride);
+    const std::int64_t next = kRows * (L == Left::packed ? depth : L == Left::turned ? 1 : a.stride);
     for (; rows >= kRows; rows -= kRows, a.data += next, c += kRows * c_stride) {
       block<L, kRows, N>(a, b, depth, c, c_stride, add);
     }

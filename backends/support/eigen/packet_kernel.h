@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backends/support/eigen/packet_exp.h"
+#include "backends/support/eigen/packet_gradients.h"
 #include "backends/support/eigen/packets.h"
 #include "backends/support/fused_tiles.h"
 #include "backends/support/register_tile.h"
@@ -21,6 +22,7 @@ class PacketKernel {
   using Left = typename Product::Left;
 
  public:
+  using Gradients = PacketGradients<Real>;
   static constexpr std::int64_t kKeyStep = Product::kWidth;
 
   PacketKernel(TileShape tile, std::int64_t key_dim, std::int64_t value_dim)
@@ -63,8 +65,9 @@ class PacketKernel {
       return;
     }
     for (std::int64_t j = block.key; j < block.key + block.keys; j += kKeyStep) {
-      Product::template multiply<Left::packed>({&queries_(block.row, 0), 0}, block.rows, keys_.data() + j * dim,
-                                               kKeyStep, dim, &scores_(0, j), scores_.cols(), false);
+      Product::template multiply<Left::packed>({&queries_(block.row, 0), 0}, block.rows,
+                                               {keys_.data() + j * dim, kKeyStep}, kKeyStep, dim, &scores_(0, j),
+                                               scores_.cols(), false);
     }
   }
 
@@ -95,8 +98,8 @@ class PacketKernel {
     for (std::int64_t c = 0; c < out_.cols();) {
       const std::int64_t width = Product::panel_width(c, value_dim_);
       Product::template multiply<Left::rows>({&scores_(0, block.key), scores_.cols()}, block.rows,
-                                             values_.data() + c * loaded_ + block.key * width, width, block.keys,
-                                             &out_(block.row, c), out_.cols(), true);
+                                             {values_.data() + c * loaded_ + block.key * width, width}, width,
+                                             block.keys, &out_(block.row, c), out_.cols(), true);
       c += width;
     }
   }

@@ -49,6 +49,11 @@ std::optional<Refusal> refuse_on_device(const Call& p, const OpenClDevice& devic
   if ((p.dtype == DType::f64 || double_mask) && !device.has_double()) {
     return Refusal{"f64: the device has no double precision"};
   }
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::decay,
+                            TensorId::beta, TensorId::state}) {
+    if (has_tensor(p, id) && type_of(p, id) != p.dtype)
+      return Refusal{std::string(name_of(id)) + ".dtype: another type than the call's"};
+  }
   for (TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
     if (id == TensorId::mask && !p.mask) continue;
     const double bytes = device_bytes(place_of(p, id), size_of(type_of(p, id)));
@@ -249,27 +254,30 @@ std::vector<GuardedBuffer*> DeviceCall::results_of_call() {
   return list;
 }
 
-void DeviceCall::download(const Outputs& outputs) const {
-  // Results lie densely in `type`; the view may have strides, packed rows, and fewer bits.
-  const auto fetch = [&](const GuardedBuffer& buffer, const MutableTensor& to, DType type) {
-    buffer.inspect(device_.queue());
-    const Index4 n = to.shape;
-    const auto elements = static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]);
-    if (elements == 0) return;
-    std::vector<std::byte> bytes(elements * size_of(type));
-    device_.queue().enqueueReadBuffer(buffer.inside(), CL_TRUE, 0, bytes.size(), bytes.data());
-    for (std::int64_t b = 0; b < n[0]; ++b) {
-      const std::int64_t rows = to.starts ? problem_.query_count(b) : n[2];
-      for (std::int64_t h = 0; h < n[1]; ++h) {
-        for (std::int64_t l = 0; l < rows; ++l) {
-          const std::int64_t from = ((b * n[1] + h) * n[2] + l) * n[3];
-          for (std::int64_t d = 0; d < n[3]; ++d) {
-            store(to.data, to.dtype, to.offset(b, h, l, d), load(bytes.data(), type, from + d));
-          }
-        }
+void DeviceCall::fetch(const GuardedBuffer& from, const MutableTensor& to, DType type, bool of_keys) const {
+  from.inspect(device_.queue());
+  const Index4 n = to.shape;
+  const auto elements = static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]);
+  if (elements == 0) return;
+  std::vector<std::byte> bytes(elements * size_of(type));
+  device_.queue().enqueueReadBuffer(from.inside(), CL_TRUE, 0, bytes.size(), bytes.data());
+  for (std::int64_t b = 0; b < n[0]; ++b) {
+    // The view may have strides, packed rows, and fewer bits.
+    std::int64_t rows = n[2];
+    if (to.starts)
+      rows = of_keys ? std::min(problem_.key_count(b), to.starts[b + 1] - to.starts[b]) : problem_.query_count(b);
+    for (std::int64_t h = 0; h < n[1]; ++h) {
+      for (std::int64_t l = 0; l < rows; ++l) {
+        const std::int64_t at = ((b * n[1] + h) * n[2] + l) * n[3];
+        for (std::int64_t d = 0; d < n[3]; ++d)
+          store(to.data, to.dtype, to.offset(b, h, l, d), load(bytes.data(), type, at + d));
       }
     }
-  };
+  }
+}
+
+void DeviceCall::download(const Outputs& outputs) const {
+  if (!problem_.runs_forward()) return;
   checked([&] {
     const DType accumulator = accumulator_of(problem_.dtype);
     fetch(out_, outputs.out(), accumulator);

@@ -29,7 +29,7 @@ struct DeviceProblem {
 /// Nothing when the device allocates so many bytes at once; else the sentence "`what` needs ...".
 std::optional<Refusal> refuse_allocation(const std::string& what, double bytes, const OpenClDevice& device);
 
-/// What no OpenCL backend can do on this device: doubles, tensors beyond its allocations.
+/// What no OpenCL backend can do on this device: doubles, tensors beyond its allocations, inputs of several types.
 std::optional<Refusal> refuse_on_device(const Call& problem, const OpenClDevice& device);
 
 /// Compiler options for the problem's types.
@@ -50,11 +50,14 @@ class DeviceCall {
   /// Enqueues what follows the kernel that wrote out and lse: stages of the scores and present keys.
   void enqueue_rest();
   void download(const Outputs& outputs) const;
+  /// Copies a result, dense numbers of `type`, to where it belongs. Packed rows are those of queries, or of keys.
+  void fetch(const GuardedBuffer& from, const MutableTensor& to, DType type, bool of_keys = false) const;
 
   const Call& problem() const { return problem_; }
   /// Elements of a result: rows of q times Dv, and so on.
   std::size_t rows() const { return rows_count_; }
   const cl::Buffer& out() const { return out_.inside(); }
+  const cl::Buffer& lse() const { return lse_.inside(); }
 
  private:
   void set_real(cl::Kernel& kernel, cl_uint argument, double value) const;

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-namespace attest::simd {
+namespace attest::support {
 
 template <class T>
 struct LineAllocator {
@@ -25,4 +25,4 @@ struct LineAllocator {
 template <class T>
 using Aligned = std::vector<T, LineAllocator<T>>;
 
-}  // namespace attest::simd
+}  // namespace attest::support
