@@ -1,11 +1,13 @@
 // audit FILE: the oracle against MPFR. For each small line of a case file, everything is computed once more with 256
-// bits: the reference must lie within the bound it states for itself, and each backend within the bound derived for it,
-// of the exact value. So must the emulator, with an arithmetic drawn for each line. Prints how far above the true error
-// the bounds are. Exit code 1 at the first violation.
+// bits, and gradients at some elements from dual numbers: the reference must lie within the bound it states for
+// itself, and each backend within the bound derived for it, of the exact value. So must the emulator, with an
+// arithmetic drawn for each line. Prints how far above the true error the bounds are. Exit code 1 at the first
+// violation.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,77 +23,16 @@
 #include "reference/linear/linear_attention.h"
 #include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
-#include "tests/audit/big_float.h"
+#include "tests/audit/exact_attention.h"
+#include "tests/audit/exact_gradient.h"
 #include "tests/emulator/declarations.h"
 #include "tests/emulator/emulator.h"
 
 namespace attest::audit {
 namespace {
 
-constexpr double kMaxOperations = 4e4;  ///< of the reference on one line
-
-struct ExactRow {
-  std::vector<Big> output;
-  Big lse;
-  bool empty = false;
-  std::vector<Big> raw, capped, biased, weights;
-};
-
-/// One row of softmax attention. Which keys are seen, and which weights dropout keeps, is the reference's word.
-ExactRow attend(const Head& head, const Row& row, std::int64_t i) {
-  const Call& p = head.call();
-  const std::vector<double> query = head.query_row(i);
-  const std::size_t keys = row.seen.size();
-  ExactRow exact;
-  exact.output.resize(static_cast<std::size_t>(p.value_dim));
-  const Big scale = p.scale_value();
-  for (std::size_t j = 0; j < keys; ++j) {
-    const auto key = static_cast<std::int64_t>(j);
-    Big t;
-    for (std::size_t d = 0; d < query.size(); ++d) t += Big(query[d]) * head.key_row(key)[d];
-    t = scale * t;
-    exact.raw.push_back(t);
-    if (p.softcap) t = Big(*p.softcap) * tanh(t / *p.softcap);
-    exact.capped.push_back(t);
-    const bool biased = (head.inputs().mask() && is_additive(*head.inputs().mask())) || head.inputs().slopes();
-    if (biased && row.seen[j]) {
-      const Placement at = locate(p, head.batch(), i, key);
-      if (head.inputs().mask() && is_additive(*head.inputs().mask())) t = t + head.bias(i, key).additive;
-      if (head.inputs().slopes()) {
-        const double slope = head.inputs().slope(head.batch(), head.head());
-        t = t - Big(slope) * static_cast<double>(std::abs(at.diagonal - at.key));
-      }
-    }
-    exact.biased.push_back(t);
-  }
-  const bool sink = row.sink != -kInfinity;
-  exact.empty = row.visible_count == 0 && !sink;
-  exact.weights.resize(keys);
-  if (exact.empty) return exact;
-  // 256 bits have exponents enough to do without a shift, up to scores of about 2^60; beyond, the largest is taken off.
-  Big most = sink ? Big(row.sink) : Big(0);
-  bool any = sink;
-  for (std::size_t j = 0; j < keys; ++j) {
-    if (!row.seen[j]) continue;
-    if (!any || most < exact.biased[j]) most = exact.biased[j];
-    any = true;
-  }
-  Big sum = sink ? exp(Big(row.sink) - most) : Big(0);
-  for (std::size_t j = 0; j < keys; ++j) {
-    if (row.seen[j]) sum += exact.weights[j] = exp(exact.biased[j] - most);
-  }
-  for (std::size_t j = 0; j < keys; ++j) {
-    if (!row.seen[j]) continue;
-    exact.weights[j] = exact.weights[j] / sum;
-    Big weight = exact.weights[j];
-    if (!row.factors.empty()) weight = row.factors[j] > 0 ? weight / (Big(1) - p.dropout) : Big(0);
-    for (std::size_t c = 0; c < exact.output.size(); ++c) {
-      exact.output[c] += weight * head.value_row(static_cast<std::int64_t>(j))[c];
-    }
-  }
-  exact.lse = most + log(sum);
-  return exact;
-}
+constexpr double kMaxOperations = 4e4;  ///< of the reference on one line, and for one gradient
+constexpr int kSampledGradients = 4;    ///< of each tensor
 
 class Audit {
  public:
@@ -126,6 +67,7 @@ class Audit {
       outputs.emplace_back(p);
       walk_once(*backend, p, inputs, outputs.back());
     }
+    type_ = name_of(p.call.dtype);
     line_ = source.label + "\n    of the emulator: " + emulator::text_of(emulated.arithmetic(p));
     ++lines_;
     const auto compare = [&](const char* what, const Big& exact, double reference, double own, std::size_t n,
@@ -142,7 +84,8 @@ class Audit {
     std::unique_ptr<LinearState> state;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      const ExactRow exact = p.call.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
+      const ExactRow<Big> exact =
+          p.call.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
       for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
         const bool ran = n < takers.size();
         for (std::size_t c = 0; c < columns && p.call.wants(Output::o); ++c) {
@@ -169,34 +112,50 @@ class Audit {
         }
       }
     }
+    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks}) {
+      if (!has_tensor(p, id)) continue;
+      for (int sample = 0; sample < kSampledGradients; ++sample) {
+        const std::optional<Index4> at = draw_element(p, id);
+        if (!at) continue;
+        const auto [b, h, l, d] = *at;
+        const std::size_t place = place_of_result(e, p, id, *at);
+        const Big exact = derivative(p, inputs, {id, *at});
+        for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
+          const bool ran = n < takers.size();
+          compare(std::string(name_of(id)).c_str(), exact, e.of(id)[place], e.own.of(id)[place], n,
+                  ran ? outputs[n].at(id, b, h, l, d) : 0, ran ? e.bounds_for(producers[n]).of(id)[place] : 0);
+        }
+      }
+    }
   }
 
   int report() {
     std::printf("%lld lines, %lld elements, %lld violations\n\nbound / true error, where there was an error\n", lines_,
                 elements_, violations_);
-    std::printf("%-12s %10s %10s %10s %10s %10s\n", "", "elements", "least", "1%", "median", "99%");
+    std::printf("%-24s %10s %10s %10s %10s %10s\n", "", "elements", "least", "1%", "median", "99%");
     for (auto& [name, list] : ratios_) {
       if (list.empty()) continue;
       std::sort(list.begin(), list.end());
       const auto at = [&list = list](double q) {
         return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
       };
-      std::printf("%-12s %10zu %10.3g %10.3g %10.3g %10.3g\n", name.c_str(), list.size(), at(0), at(0.01), at(0.5),
+      std::printf("%-24s %10zu %10.3g %10.3g %10.3g %10.3g\n", name.c_str(), list.size(), at(0), at(0.01), at(0.5),
                   at(0.99));
     }
     return lines_ == 0 ? 3 : violations_ > 0;
   }
 
  private:
-  static ExactRow softmax_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+  static ExactRow<Big> softmax_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                                   std::int64_t i) {
     const Head head(p, inputs, b, h);
     Row row;
     head.attend(i, row);
-    return attend(head, row, i);
+    return attend<Big>(head, row, i);
   }
 
   /// The recurrence up to row i, from the start.
-  static ExactRow linear_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
+  static ExactRow<Big> linear_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t g = h / p.heads_per_group();
     const auto read = [&](const ConstTensor& t, std::int64_t head, std::int64_t l, std::int64_t d) {
       return Big(load(t.data, t.dtype, t.offset(b, head, l, d)));
@@ -223,13 +182,39 @@ class Audit {
         s += read(inputs.k(), g, t, d) * value;
       });
     }
-    ExactRow exact;
+    ExactRow<Big> exact;
     exact.output.resize(static_cast<std::size_t>(p.value_dim));
     each([&](const Big& s, std::int64_t d, std::int64_t m) {
       exact.output[static_cast<std::size_t>(m)] += read(inputs.q(), h, i, d) * s;
     });
     for (Big& o : exact.output) o = o * p.scale_value();
     return exact;
+  }
+
+  /// A stored element of a gradient that few enough rows reach, or none.
+  std::optional<Index4> draw_element(const Call& p, TensorId id) {
+    const Index4 n = seen_shape(p, id);
+    Index4 at{};
+    for (std::size_t axis = 0; axis < 4; ++axis) {
+      if (n[axis] == 0) return std::nullopt;
+      at[axis] = static_cast<std::int64_t>(random_.below(static_cast<std::size_t>(n[axis])));
+    }
+    const bool of_keys = index_space(id) == IndexSpace::key_rows;
+    if (of_keys && at[2] >= p.stored_keys(at[0])) return std::nullopt;
+    if (id == TensorId::dq && at[2] >= p.stored_queries(at[0])) return std::nullopt;
+    double rows = 0;
+    each_row_of(p, id, at, [&](std::int64_t, std::int64_t, std::int64_t) { ++rows; });
+    if (rows * operator_of(p).row_operations(p) > kMaxOperations) return std::nullopt;
+    return at;
+  }
+
+  /// Of its element in the lists of an expectation that has every row.
+  static std::size_t place_of_result(const Expectation& e, const Call& p, TensorId id, const Index4& at) {
+    const Index4 n = seen_shape(p, id);
+    if (index_space(id) != IndexSpace::query_rows)
+      return static_cast<std::size_t>(((at[0] * n[1] + at[1]) * n[2] + at[2]) * n[3] + at[3]);
+    const auto row = std::find(e.rows.begin(), e.rows.end(), RowIndex{at[0], at[1], at[2]});
+    return static_cast<std::size_t>((row - e.rows.begin()) * n[3] + at[3]);
   }
 
   void element(const std::string& who, const char* what, const Big& exact, double got, double bound) {
@@ -242,13 +227,14 @@ class Audit {
                     exact.number(), error, bound, line_.c_str());
       }
     } else if (error > 0) {
-      ratios_[who].push_back(bound / error);
+      const bool of_gradient = what[0] == 'd';
+      ratios_[who + " " + type_ + (of_gradient ? " gradients" : "")].push_back(bound / error);
     }
   }
 
   const BackendSet& backends_;
   Random random_{11};
-  std::string line_;
+  std::string line_, type_;
   long long lines_ = 0, elements_ = 0, violations_ = 0;
   std::map<std::string, std::vector<double>> ratios_;
 };
