@@ -45,6 +45,11 @@ Emulated random_declaration(Random& random, DType dtype) {
   a.sum_of_stored = weights_stored && !a.normalised_before_storage && one_in(2);
   a.flush_to_zero = one_in(3);
   e.clamped_exp = a.flush_to_zero && one_in(2);
+  a.kept_weights = one_in(4);
+  a.delta_from_weights = one_in(3);
+  const DType score_gradients = random.pick(kNarrow), head_gradients = random.pick(kNarrow);
+  if (one_in(3) && narrower(score_gradients, a.accumulator)) a.stored_score_gradients = score_gradients;
+  if (one_in(4) && narrower(head_gradients, a.accumulator)) a.stored_head_gradients = head_gradients;
   e.does = e.says = a;
   e.behaviour = random.pick(values_of<Behaviour>());
   e.seed = random.below(std::size_t{1} << 40);
@@ -77,6 +82,8 @@ std::vector<Statement> every_statement(DType dtype) {
       a.stored_weights = type;
       a.normalised_before_storage = true;
     });
+    add("stored_score_gradients=" + name, [&](Arithmetic& a) { a.stored_score_gradients = type; });
+    add("stored_head_gradients=" + name, [&](Arithmetic& a) { a.stored_head_gradients = type; });
     for (int stores = 1; stores <= 4; ++stores) {
       add("stored_scores=" + name + " score_stores=" + std::to_string(stores), [&](Arithmetic& a) {
         a.stored_scores = type;
@@ -115,6 +122,8 @@ std::vector<Statement> every_statement(DType dtype) {
   });
   add("no_maximum", [](Arithmetic& a) { a.no_maximum = true; });
   add("weights_from_lse", [](Arithmetic& a) { a.weights_from_lse = true; });
+  add("kept_weights", [](Arithmetic& a) { a.kept_weights = true; });
+  add("delta_from_weights", [](Arithmetic& a) { a.delta_from_weights = true; });
   add("normalised_before_storage", [](Arithmetic& a) { a.normalised_before_storage = true; });
   add("flush_to_zero", [](Arithmetic& a) { a.flush_to_zero = true; });
   add(

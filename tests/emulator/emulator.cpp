@@ -6,105 +6,11 @@
 #include "backends/support/host_results.h"
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "reference/softmax/attention.h"
+#include "tests/emulator/gradients.h"
+#include "tests/emulator/scores.h"
 
 namespace attest::emulator {
 namespace {
-
-constexpr Number kHidden = -std::numeric_limits<Number>::infinity();
-
-/// The steps from query and key to the score that enters exp.
-class Scores {
- public:
-  /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one.
-  Scores(const Call& call, const Arithmetic& a, Steps& steps)
-      : p_(call), a_(a), steps_(steps), where_(static_cast<Where>(steps.word() % 3)), log2e_(steps.round(kLog2e)) {
-    const Number scale = p_.scale_value();
-    factor_ = folds() ? steps_.round(steps_.round(scale) * log2e_) : steps_.round(scale);
-    root_ = steps_.round(std::sqrt(std::fabs(scale)));
-    if (p_.softcap) cap_ = steps_.round(*p_.softcap);
-  }
-
-  void set_query(const std::vector<double>& q) {
-    query_.clear();
-    for (double x : q) {
-      const Number read = steps_.input(x);
-      if (a_.scale == ScalePlacement::split_root) {
-        query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
-      } else {
-        query_.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
-      }
-    }
-  }
-
-  struct Stages {
-    Number raw, capped, biased;  ///< in units of log 2 in base 2
-  };
-  /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
-  Stages score(const double* key, const Head::Bias& bias, int push) {
-    terms_.clear();
-    for (std::size_t t = 0; t < query_.size(); ++t) {
-      Number k = steps_.input(key[t]);
-      if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
-      if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
-        k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
-      }
-      terms_.push_back(steps_.round(query_[t] * k, push));
-    }
-    Number s = steps_.sum(terms_, push);
-    s = store(s, 3, push);
-    if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
-    s = store(s, 2, push);
-    Stages stages{};
-    stages.raw = s;
-    if (p_.softcap) {
-      s = steps_.tanh(steps_.round(s / cap_, push), push);
-      s = steps_.round(s * (a_.base2 ? steps_.round(cap_ * log2e_) : cap_), push);
-    } else if (a_.base2 && !folds()) {
-      s = steps_.round(s * log2e_, push);
-    }
-    s = stages.capped = store(s, 4, push);
-    s = add_bias(s, bias, push);
-    stages.biased = store(s, 1, push);
-    return stages;
-  }
-
-  Number sink(Number logit) const { return a_.base2 ? steps_.round(logit * log2e_) : logit; }
-  Number log2e() const { return log2e_; }
-
- private:
-  enum class Where { query, key, score };
-  static constexpr Number kLog2e = std::numbers::log2e_v<Number>;
-
-  bool folds() const { return a_.scale == ScalePlacement::folded_log2e && a_.base2 && !p_.softcap; }
-
-  /// Rounds to the type of stored scores at the n-th place, in the order in which `score_stores` fills them.
-  Number store(Number s, int place, int push) const {
-    return a_.score_stores >= place ? steps_.stored(s, a_.stored_scores, push) : s;
-  }
-
-  Number add_bias(Number s, const Head::Bias& bias, int push) {
-    Number additive = bias.additive, alibi = bias.alibi;
-    if (alibi != 0) alibi = steps_.round(alibi, push);
-    if (a_.base2) {
-      if (additive != 0) additive = steps_.round(additive * log2e_, push);
-      if (alibi != 0) alibi = steps_.round(alibi * log2e_, push);
-    }
-    if (additive == 0 || alibi == 0) return additive + alibi == 0 ? s : steps_.round(s + (additive + alibi), push);
-    switch (where_) {
-      case Where::query: return steps_.round(steps_.round(s + additive, push) + alibi, push);
-      case Where::key: return steps_.round(steps_.round(s + alibi, push) + additive, push);
-      case Where::score: return steps_.round(s + steps_.round(additive + alibi, push), push);
-    }
-    return s;
-  }
-
-  const Call& p_;
-  const Arithmetic a_;
-  Steps& steps_;
-  Where where_;
-  Number log2e_, factor_, root_, cap_ = 1;
-  std::vector<Number> query_, terms_;
-};
 
 class EmulatorPlan : public Plan {
  public:
@@ -114,20 +20,26 @@ class EmulatorPlan : public Plan {
   void upload(const Inputs& inputs) override { inputs_ = inputs; }
 
   void run() override {
+    results_.clear_gradients();
     Steps steps(a_, e_.behaviour, e_.clamped_exp);
     steps.seed(e_.seed);
     steps.choose_order();
     walk_ = a_.key_block > 0 ? static_cast<Walk>(e_.seed / 7 % (a_.lazy_threshold > 0 ? 2 : 3)) : Walk::forwards;
     Scores scores(p_, a_, steps);
+    Gradients gradients(p_, inputs_, a_, steps, scores, results_);
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t h = 0; h < p_.query_heads; ++h) {
         const Head head(p_, inputs_, b, h);
         for (std::int64_t i = 0; i < p_.stored_queries(b); ++i) {
           head.attend(i, exact_);
-          attend(head, i, results_.row(b, h, i), steps, scores);
+          if (p_.runs_forward()) attend(head, i, results_.row(b, h, i), steps, scores);
+          if (!p_.wants_gradients()) continue;
+          gradients.add_row(head, exact_, i, gradient_weights(head, i, gradients.lse(head, i), steps, scores));
         }
+        if (p_.wants_gradients()) gradients.end_head(head);
       }
     }
+    if (p_.wants_gradients()) gradients.finish();
     if (p_.wants_scores()) write_stages();
   }
 
@@ -353,8 +265,18 @@ class EmulatorPlan : public Plan {
       if (exact_.seen[j] && !(biased[j] <= max)) max = biased[j];
     }
     if (!results_.stage_row(results_.weights, row)) return;
+    const std::vector<Number> weights = weights_of(biased, exact_.sink, max, a_.weights_from_lse, steps);
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      const bool is_stored = exact_.seen[j] && a_.normalised_before_storage && !a_.weights_from_lse;
+      put(results_.weights, j, is_stored ? steps.stored(weights[j], a_.stored_weights, 1) : weights[j]);
+    }
+  }
+
+  /// Weights of biased scores, with a maximum and a sum of their own; 0 where hidden.
+  std::vector<Number> weights_of(const std::vector<Number>& biased, Number sink, Number max, bool by_lse,
+                                 Steps& steps) {
     terms_.clear();
-    if (exact_.sink != -kInfinity) terms_.push_back(exp_below(exact_.sink, max, 1, steps));
+    if (exact_.sink != -kInfinity) terms_.push_back(exp_below(sink, max, 1, steps));
     std::vector<Number> weights(biased.size(), 0);
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (exact_.seen[j]) terms_.push_back(weights[j] = exp_below(biased[j], max, 1, steps));
@@ -362,17 +284,40 @@ class EmulatorPlan : public Plan {
     const Number sum = steps.sum(terms_, 1), logarithm = steps.log(sum, 1);
     const Number lse = steps.round(a_.no_maximum ? logarithm : max + logarithm);
     for (std::size_t j = 0; j < biased.size(); ++j) {
-      if (exact_.seen[j] && a_.weights_from_lse) {
-        put(results_.weights, j, steps.nearest(from_lse(biased[j], lse, steps)));
-        continue;
-      }
-      if (!exact_.seen[j]) {
-        put(results_.weights, j, 0);
-        continue;
-      }
-      const Number p = steps.divide(weights[j], sum, 1, true);
-      put(results_.weights, j, a_.normalised_before_storage ? steps.stored(p, a_.stored_weights, 1) : p);
+      if (!exact_.seen[j]) continue;
+      weights[j] = by_lse ? steps.nearest(from_lse(biased[j], lse, steps)) : steps.divide(weights[j], sum, 1, true);
     }
+    return weights;
+  }
+
+  /// The weights of the row as a backward pass has them.
+  GradientWeights gradient_weights(const Head& head, std::int64_t i, Number saved_lse, Steps& steps, Scores& scores) {
+    GradientWeights row;
+    row.keys.assign(exact_.seen.size(), 0);
+    row.slopes.assign(exact_.seen.size(), 1);
+    scores.set_query(head.query_row(i));
+    std::vector<Number> biased(exact_.seen.size(), kHidden);
+    const bool has_sink = exact_.sink != -kInfinity;
+    const Number sink = has_sink ? scores.sink(exact_.sink) : kHidden;
+    Number max = sink;
+    for (std::size_t j = 0; j < biased.size(); ++j) {
+      if (!exact_.seen[j]) continue;
+      const auto key = static_cast<std::int64_t>(j);
+      const Scores::Stages stages = scores.score(head.key_row(key), head.bias(i, key), 1);
+      biased[j] = stages.biased;
+      row.slopes[j] = scores.slope(stages.capped);
+      if (!(biased[j] <= max)) max = biased[j];
+    }
+    const Number lse = a_.base2 ? steps.round(saved_lse * scores.log2e()) : saved_lse;
+    if (has_sink) row.sink = from_lse(sink, lse, steps);
+    if (a_.kept_weights) {
+      row.keys = weights_of(biased, sink, max, false, steps);  // that statement is of the result alone
+    } else {
+      for (std::size_t j = 0; j < biased.size(); ++j) {
+        if (exact_.seen[j]) row.keys[j] = from_lse(biased[j], lse, steps);
+      }
+    }
+    return row;
   }
 
   const Call p_;

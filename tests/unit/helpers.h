@@ -57,6 +57,12 @@ inline std::vector<double> run_backend(Backend& backend, const Problem& problem,
       }
     }
   }
+  for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv}) {
+    if (!has_tensor(p, id)) continue;
+    each_index(seen_shape(p, id), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      values.push_back(outputs.at(id, b, h, l, d));
+    });
+  }
   return values;
 }
 

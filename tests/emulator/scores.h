@@ -1,0 +1,128 @@
+// The emulator's scores.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "reference/softmax/attention.h"
+#include "tests/emulator/steps.h"
+
+namespace attest::emulator {
+
+inline constexpr Number kHidden = -std::numeric_limits<Number>::infinity();
+
+/// The steps from query and key to the score that enters exp.
+class Scores {
+ public:
+  /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one.
+  Scores(const Call& call, const Arithmetic& a, Steps& steps)
+      : p_(call), a_(a), steps_(steps), where_(static_cast<Where>(steps.word() % 3)), log2e_(steps.round(kLog2e)) {
+    const Number scale = p_.scale_value();
+    factor_ = folds() ? steps_.round(steps_.round(scale) * log2e_) : steps_.round(scale);
+    root_ = steps_.round(std::sqrt(std::fabs(scale)));
+    if (p_.softcap) cap_ = steps_.round(*p_.softcap);
+  }
+
+  void set_query(const std::vector<double>& q) {
+    query_.clear();
+    for (double x : q) {
+      const Number read = steps_.input(x);
+      if (a_.scale == ScalePlacement::split_root) {
+        query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
+      } else {
+        query_.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
+      }
+    }
+  }
+
+  struct Stages {
+    Number raw, capped, biased;  ///< in units of log 2 in base 2
+  };
+  /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
+  Stages score(const double* key, const Head::Bias& bias, int push) {
+    terms_.clear();
+    for (std::size_t t = 0; t < query_.size(); ++t) {
+      Number k = steps_.input(key[t]);
+      if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
+      if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
+        k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
+      }
+      terms_.push_back(steps_.round(query_[t] * k, push));
+    }
+    Number s = steps_.sum(terms_, push);
+    s = store(s, 3, push);
+    if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
+    s = store(s, 2, push);
+    Stages stages{};
+    stages.raw = s;
+    if (p_.softcap) {
+      s = steps_.tanh(steps_.round(s / cap_, push), push);
+      s = steps_.round(s * (a_.base2 ? steps_.round(cap_ * log2e_) : cap_), push);
+    } else if (a_.base2 && !folds()) {
+      s = steps_.round(s * log2e_, push);
+    }
+    s = stages.capped = store(s, 4, push);
+    s = add_bias(s, bias, push);
+    stages.biased = store(s, 1, push);
+    return stages;
+  }
+
+  /// What the query and the scale become in a product with a score's gradient: q, or scale * q where that is kept.
+  Number gradient_scale(bool of_query) const {
+    return of_query && where_ == Where::query && a_.scale != ScalePlacement::split_root
+               ? 1
+               : steps_.round(p_.scale_value());
+  }
+  Number query_of_gradient(double q) const {
+    const Number read = steps_.input(q);
+    return gradient_scale(true) == 1 ? steps_.round(read * steps_.round(p_.scale_value())) : read;
+  }
+  /// 1 - tanh^2 of a capped score.
+  Number slope(Number capped) const {
+    if (!p_.softcap) return 1;
+    const Number tanh = steps_.round(capped / (a_.base2 ? steps_.round(cap_ * log2e_) : cap_));
+    return steps_.round(1 - steps_.round(tanh * tanh));
+  }
+
+  Number sink(Number logit) const { return a_.base2 ? steps_.round(logit * log2e_) : logit; }
+  Number log2e() const { return log2e_; }
+
+ private:
+  enum class Where { query, key, score };
+  static constexpr Number kLog2e = std::numbers::log2e_v<Number>;
+
+  bool folds() const { return a_.scale == ScalePlacement::folded_log2e && a_.base2 && !p_.softcap; }
+
+  /// Rounds to the type of stored scores at the n-th place, in the order in which `score_stores` fills them.
+  Number store(Number s, int place, int push) const {
+    return a_.score_stores >= place ? steps_.stored(s, a_.stored_scores, push) : s;
+  }
+
+  Number add_bias(Number s, const Head::Bias& bias, int push) {
+    Number additive = bias.additive, alibi = bias.alibi;
+    if (alibi != 0) alibi = steps_.round(alibi, push);
+    if (a_.base2) {
+      if (additive != 0) additive = steps_.round(additive * log2e_, push);
+      if (alibi != 0) alibi = steps_.round(alibi * log2e_, push);
+    }
+    if (additive == 0 || alibi == 0) return additive + alibi == 0 ? s : steps_.round(s + (additive + alibi), push);
+    switch (where_) {
+      case Where::query: return steps_.round(steps_.round(s + additive, push) + alibi, push);
+      case Where::key: return steps_.round(steps_.round(s + alibi, push) + additive, push);
+      case Where::score: return steps_.round(s + steps_.round(additive + alibi, push), push);
+    }
+    return s;
+  }
+
+  const Call& p_;
+  const Arithmetic a_;
+  Steps& steps_;
+  Where where_;
+  Number log2e_, factor_, root_, cap_ = 1;
+  std::vector<Number> query_, terms_;
+};
+
+}  // namespace attest::emulator
