@@ -63,26 +63,6 @@ void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
   }
 }
 
-/// What a backward pass is given of its forward one: the reference's results, rounded where they are stored.
-void save_forward(const Problem& problem, CaseInputs& inputs) {
-  Call forward = problem.call;
-  forward.set_pass(Pass::forward);
-  const Inputs views = inputs.views();
-  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
-  ResultValues row;
-  for (std::int64_t b = 0; b < forward.batch; ++b) {
-    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
-      const auto head = operator_of(forward).head(forward, views, b, h, {});
-      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
-        head->attend(i, row);
-        for (std::int64_t c = 0; c < forward.value_dim; ++c)
-          o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
-        lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
-      }
-    }
-  }
-}
-
 /// The tensor that holds a key: of the past, or what k and v are.
 TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place) {
   if (place.past) return inputs.at(values ? TensorId::past_v : TensorId::past_k);
@@ -218,6 +198,25 @@ void add_small_inputs(const Problem& p, CaseInputs& inputs) {
     TensorStorage& blocks = inputs.add(p, TensorId::blocks);
     const MaskFill fill(p.data.block_fill, false, blocks.shape(), p);
     fill_with(blocks, [&](auto... at) { return fill.at(at...); });
+  }
+}
+
+void save_forward(const Problem& problem, CaseInputs& inputs) {
+  Call forward = problem.call;
+  forward.set_pass(Pass::forward);
+  const Inputs views = inputs.views();
+  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
+  ResultValues row;
+  for (std::int64_t b = 0; b < forward.batch; ++b) {
+    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
+      const auto head = operator_of(forward).head(forward, views, b, h, {});
+      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
+        head->attend(i, row);
+        for (std::int64_t c = 0; c < forward.value_dim; ++c)
+          o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
+        lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
+      }
+    }
   }
 }
 

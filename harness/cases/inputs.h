@@ -39,4 +39,8 @@ CaseInputs make_inputs(const Problem& problem);
 /// Makes the tensors that a file does not hold: slopes, sinks, page table and block mask.
 void add_small_inputs(const Problem& problem, CaseInputs& inputs);
 
+/// Makes what a backward pass is given of its forward one: the reference's results for these inputs, rounded where they
+/// are stored.
+void save_forward(const Problem& problem, CaseInputs& inputs);
+
 }  // namespace attest
