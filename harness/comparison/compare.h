@@ -138,7 +138,7 @@ struct Deviation {
 std::optional<Deviation> largest_deviation(const Expectation& expectation, std::size_t producer,
                                            const GuardedOutputs& outputs);
 
-/// Every output that the call asks for, against `expected(id, column, value)` where the expectation has `value`.
+/// Every output that the call asks for, against `expected_of(id, column, value)` where the expectation has `value`.
 template <class Expected>
 Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs, const Expected& expected_of) {

@@ -6,22 +6,25 @@ namespace attest {
 namespace {
 
 /// The same call with its data made, from another seed where one is given.
-Case with_inputs(const Case& source, const std::uint64_t* seed) {
+Case with_inputs(const Case& source, int threads, const std::uint64_t* seed) {
   Case made = source;
   check_memory(source.problem, source.label);
   // Not set_seed: dropout's seed belongs to the call that the plans are made for.
   if (seed) made.problem.data.seed = *seed;
-  made.inputs = make_inputs(made.problem);
+  made.inputs = make_inputs(made.problem, threads);
   return made;
 }
 
-Case with_other_data(const Case& source, std::uint64_t seed) { return with_inputs(source, &seed); }
+Case with_other_data(const Case& source, int threads, std::uint64_t seed) {
+  return with_inputs(source, threads, &seed);
+}
 
 /// Of a case of gradients: the same call with other data, drawn from its own.
-std::optional<Case> known_besides(const Case& source, std::mt19937_64& random) {
+std::optional<Case> known_besides(const Case& source, int threads, std::mt19937_64& random) {
   if (!source.problem.call.wants_gradients()) return std::nullopt;
   Case other = source;
-  other.inputs = redrawn(source.problem, *source.inputs, random());
+  other.problem.data.seed = random();  // of the rows and keys that are checked
+  other.inputs = redrawn(source.problem, *source.inputs, random(), threads);
   return other;
 }
 
@@ -44,12 +47,12 @@ void check_memory_to_time(const Case& one, std::size_t count, bool isolated) {
 TimedCase::TimedCase(const Case& source, const std::vector<Backend*>& backends, int threads, std::uint64_t seed)
     : threads_(threads),
       random_(seed),
-      source_(with_inputs(source, nullptr)),
-      other_(with_other_data(source, random_())),
+      source_(with_inputs(source, threads, nullptr)),
+      other_(with_other_data(source, threads, random_())),
       asked_(ask_all(source_, backends)),
       as_written_(source_, asked_, threads),
       unseen_(other_, asked_, threads),
-      other_known_(known_besides(source_, random_)),
+      other_known_(known_besides(source_, threads, random_)),
       changing_(changing_from(source_, other_known_, random_())),
       outputs_(source_.problem),
       more_outputs_(source_.problem) {

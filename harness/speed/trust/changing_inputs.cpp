@@ -117,10 +117,10 @@ void redraw_numbers(CaseInputs& data, const Flips::Origin& from, const Flips::Or
 
 }  // namespace
 
-CaseInputs redrawn(const Problem& problem, const CaseInputs& inputs, std::uint64_t seed) {
+CaseInputs redrawn(const Problem& problem, const CaseInputs& inputs, std::uint64_t seed, int threads) {
   CaseInputs data = inputs;
   redraw_numbers(data, {0, 0, 0}, {seed, 1, 0});
-  if (data.has(TensorId::saved_o)) save_forward(problem, data);
+  if (data.has(TensorId::saved_o)) save_forward(problem, data, threads);
   return data;
 }
 

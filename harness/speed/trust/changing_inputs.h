@@ -87,7 +87,7 @@ class ChangingInputs {
 };
 
 /// Other data for the same call, drawn by `seed` as for one run, with saved results that are right for them.
-CaseInputs redrawn(const Problem& problem, const CaseInputs& inputs, std::uint64_t seed);
+CaseInputs redrawn(const Problem& problem, const CaseInputs& inputs, std::uint64_t seed, int threads = 1);
 
 /// Of the largest cache that the system reports; 0 where it reports none.
 double last_level_cache_bytes();
