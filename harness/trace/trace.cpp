@@ -222,7 +222,9 @@ class Tracer {
                                {},
                                {{rows.empty() ? -kInfinity : rows.front().sink}}});
     }
-    if (!rows.empty() && !rows.front().factors.empty()) dropout(rows, matrix);
+    // A row that sees nothing has no factors.
+    if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.factors.empty(); }))
+      dropout(rows, matrix);
     matrix("output", "output = weights * v", [&](std::size_t i) { return rows[i].output; }).columns.clear();
     if (p_.call.wants_gradients()) {
       for (Stage& stage : gradient_stages(head, inputs_, b, h, rows, queries, trace_.keys))
@@ -278,7 +280,7 @@ class Tracer {
            [&](std::size_t i) { return rows[i].factors; });
     matrix("dropped_weights", "weights after dropout; they are what the output sums with", [&](std::size_t i) {
       std::vector<double> row = rows[i].weights;
-      for (std::size_t j = 0; j < row.size(); ++j) row[j] *= rows[i].factors[j];
+      for (std::size_t j = 0; j < rows[i].factors.size(); ++j) row[j] *= rows[i].factors[j];
       return row;
     }).row_sums = true;
   }

@@ -55,6 +55,13 @@ TEST(Trace, EveryHeadOfEveryBatch) {
   EXPECT_EQ(stage(one.heads[0], "weights").values, stage(trace.heads[6], "weights").values);
 }
 
+TEST(Trace, DropoutOfRowsThatSeeNothing) {
+  const HeadTrace head = trace_line("seq=4x5 dim=2 dropout=0.4 causal align=bottom-right lengths=q:4/k:2").heads[0];
+  EXPECT_TRUE(stage(head, "dropout").values.front().empty());
+  EXPECT_EQ(stage(head, "dropout").values.back().size(), 5u);
+  EXPECT_EQ(stage(head, "dropped_weights").values.front(), std::vector<double>(5, 0.0));
+}
+
 TEST(Trace, GradientsGoOnFromTheWeights) {
   for (const char* line :
        {"pass=backward dtype=f64 batch=2 heads=4/2 seq=3x5 dim=4/3 causal align=bottom-right softcap=2 dlse",
