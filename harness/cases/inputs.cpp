@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+
+#include "harness/base/parallel.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
 #include "reference/call/tensor_place.h"
@@ -58,26 +61,6 @@ void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
         bool empty = true;
         for (std::int64_t j = 0; empty && j < p.key_length; ++j) empty = !visible(p, views, b, h, i, j);
         for (std::int64_t c = 0; empty && c < p.value_dim; ++c) storage.set(b, h, i, c, kNaN);
-      }
-    }
-  }
-}
-
-/// What a backward pass is given of its forward one: the reference's results, rounded where they are stored.
-void save_forward(const Problem& problem, CaseInputs& inputs) {
-  Call forward = problem.call;
-  forward.set_pass(Pass::forward);
-  const Inputs views = inputs.views();
-  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
-  ResultValues row;
-  for (std::int64_t b = 0; b < forward.batch; ++b) {
-    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
-      const auto head = operator_of(forward).head(forward, views, b, h, {});
-      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
-        head->attend(i, row);
-        for (std::int64_t c = 0; c < forward.value_dim; ++c)
-          o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
-        lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
       }
     }
   }
@@ -221,7 +204,28 @@ void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   }
 }
 
-CaseInputs make_inputs(const Problem& p) {
+void save_forward(const Problem& problem, CaseInputs& inputs, int threads) {
+  Call forward = problem.call;
+  forward.set_pass(Pass::forward);
+  const Inputs views = inputs.views();
+  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
+  const auto heads = static_cast<std::size_t>(forward.query_heads);
+  std::mutex storing;
+  parallel_for(static_cast<std::size_t>(forward.batch) * heads, threads, [&](std::size_t n) {
+    const auto b = static_cast<std::int64_t>(n / heads), h = static_cast<std::int64_t>(n % heads);
+    const auto head = operator_of(forward).head(forward, views, b, h, {});
+    ResultValues row;
+    for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
+      head->attend(i, row);
+      const std::lock_guard lock(storing);
+      for (std::int64_t c = 0; c < forward.value_dim; ++c)
+        o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
+      lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
+    }
+  });
+}
+
+CaseInputs make_inputs(const Problem& p, int threads) {
   CaseInputs inputs;
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v}) {
     if (has_tensor(p, id)) inputs.add(p, id);
@@ -256,7 +260,7 @@ CaseInputs make_inputs(const Problem& p) {
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
     if (inputs.has(id)) refuse_overflow(inputs, id);
   }
-  if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs);
+  if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs, threads);
   return inputs;
 }
 

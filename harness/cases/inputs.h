@@ -34,9 +34,13 @@ class CaseInputs {
 };
 
 /// Throws UserError when the storage type can't hold a value of the fill.
-CaseInputs make_inputs(const Problem& problem);
+CaseInputs make_inputs(const Problem& problem, int threads = 1);
 
 /// Makes the tensors that a file does not hold: slopes, sinks, page table and block mask.
 void add_small_inputs(const Problem& problem, CaseInputs& inputs);
+
+/// Makes what a backward pass is given of its forward one: the reference's results for these inputs, rounded where they
+/// are stored.
+void save_forward(const Problem& problem, CaseInputs& inputs, int threads = 1);
 
 }  // namespace attest

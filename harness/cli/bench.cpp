@@ -182,7 +182,7 @@ std::vector<Backend*> chosen_for(const Case& one, const BackendSet& backends, co
 void check_before_timing(const std::vector<Case>& cases, const BackendSet& backends, const Filter& filter,
                          bool isolated) {
   for (const Backend* backend : backends.all()) waivers_of(backend->identity().name);
-  for (const Case& one : cases) check_can_be_timed(one, chosen_for(one, backends, filter).size(), isolated);
+  for (const Case& one : cases) check_memory_to_time(one, chosen_for(one, backends, filter).size(), isolated);
 }
 
 int run(const BenchOptions& options, const Invocation& invocation, const Ranks* ranks) {

@@ -111,7 +111,7 @@ int run(const TuneOptions& options, const Invocation& invocation) {
   const BackendSet first(plugins.entries(), names, context, isolation);
   const Backend& backend = *first.all().front();
   const std::size_t most = most_choices(backend);
-  for (const Case& one : cases) check_can_be_timed(one, most, isolation.has_value());
+  for (const Case& one : cases) check_memory_to_time(one, most, isolation.has_value());
 
   const std::filesystem::path path =
       options.cache.empty() ? default_tuned_file() : std::filesystem::path(options.cache);

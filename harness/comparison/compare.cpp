@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
@@ -88,15 +87,8 @@ std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t pro
 
 Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
                            const GuardedOutputs& outputs) {
-  Comparison comparison;
-  std::array<std::optional<std::size_t>, kTensorCount> results;  // as their elements come
-  each_result(call, expectation, bounds, outputs,
-              [&](const TensorRow& output, const Index4& index, double got, double expected, double bound) {
-                auto& result = results[static_cast<std::size_t>(output.id)];
-                if (!result) result = comparison.result(output.name);
-                comparison.element(*result, index, got, expected, bound);
-              });
-  return comparison;
+  return compare_outputs(call, expectation, bounds, outputs,
+                         [](TensorId, std::int64_t, double value) { return value; });
 }
 
 }  // namespace attest

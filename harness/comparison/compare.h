@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -136,6 +137,21 @@ struct Deviation {
 };
 std::optional<Deviation> largest_deviation(const Expectation& expectation, std::size_t producer,
                                            const GuardedOutputs& outputs);
+
+/// Every output that the call asks for, against `expected_of(id, column, value)` where the expectation has `value`.
+template <class Expected>
+Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,
+                           const GuardedOutputs& outputs, const Expected& expected_of) {
+  Comparison comparison;
+  std::array<std::optional<std::size_t>, kTensorCount> results;  // as their elements come
+  each_result(call, expectation, bounds, outputs,
+              [&](const TensorRow& output, const Index4& index, double got, double expected, double bound) {
+                auto& result = results[static_cast<std::size_t>(output.id)];
+                if (!result) result = comparison.result(output.name);
+                comparison.element(*result, index, got, expected_of(output.id, index[3], expected), bound);
+              });
+  return comparison;
+}
 
 /// Every output that the call asks for.
 Comparison compare_outputs(const Call& call, const Expectation& expectation, const Bounds& bounds,

@@ -52,7 +52,7 @@ std::vector<Case> loaded(const CaseNames& names, std::size_t backends, bool isol
   for (CaseList& list : load_cases(names)) {
     for (Case& one : list.cases) {
       check_memory(one.problem, one.label);
-      check_can_be_timed(one, backends, isolated);
+      check_memory_to_time(one, backends, isolated);
       all.push_back(std::move(one));
     }
   }

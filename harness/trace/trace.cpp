@@ -10,6 +10,7 @@
 #include "harness/base/statistics.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
+#include "harness/trace/gradient_stages.h"
 #include "harness/verdict/row_stages.h"
 #include "reference/options/case_line.h"
 
@@ -90,6 +91,11 @@ class Tracer {
     add("scores", p_.call.query_heads, p_.call.query_length, p_.call.key_length);
     add("weights", p_.call.query_heads, p_.call.query_length, p_.call.key_length);
     add("output", p_.call.query_heads, p_.call.query_length, p_.call.value_dim);
+    if (p_.call.wants_gradients()) {
+      add("dq", p_.call.query_heads, p_.call.query_length, p_.call.key_dim);
+      add("dk", p_.call.key_heads, p_.call.key_length, p_.call.key_dim);
+      add("dv", p_.call.key_heads, p_.call.key_length, p_.call.value_dim);
+    }
     trace_.stages.insert(trace_.stages.begin(), std::move(s));
   }
 
@@ -216,8 +222,14 @@ class Tracer {
                                {},
                                {{rows.empty() ? -kInfinity : rows.front().sink}}});
     }
-    if (!rows.empty() && !rows.front().factors.empty()) dropout(rows, matrix);
+    // A row that sees nothing has no factors.
+    if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.factors.empty(); }))
+      dropout(rows, matrix);
     matrix("output", "output = weights * v", [&](std::size_t i) { return rows[i].output; }).columns.clear();
+    if (p_.call.wants_gradients()) {
+      for (Stage& stage : gradient_stages(head, inputs_, b, h, rows, queries, trace_.keys))
+        traced.stages.push_back(std::move(stage));
+    }
     heat_maps(b, h, queries);
   }
 
@@ -268,7 +280,7 @@ class Tracer {
            [&](std::size_t i) { return rows[i].factors; });
     matrix("dropped_weights", "weights after dropout; they are what the output sums with", [&](std::size_t i) {
       std::vector<double> row = rows[i].weights;
-      for (std::size_t j = 0; j < row.size(); ++j) row[j] *= rows[i].factors[j];
+      for (std::size_t j = 0; j < rows[i].factors.size(); ++j) row[j] *= rows[i].factors[j];
       return row;
     }).row_sums = true;
   }

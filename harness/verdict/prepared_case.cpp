@@ -122,7 +122,7 @@ PreparedCase::PreparedCase(const Case& source, std::vector<AskedBackend> backend
   const std::vector<Producer> producers = producers_of(source, backends_);
   if (producers.empty() && !source.golden) return;  // refused by all: there will be nothing to compare
   check_memory(source.problem, source.label);
-  if (!source.inputs) made_ = make_inputs(source.problem);
+  if (!source.inputs) made_ = make_inputs(source.problem, threads);
   views_ = data().views();
   expectation_ = expect(source.problem, views_, producers, threads);
 }

@@ -1,7 +1,12 @@
 #include "reference/call/tensor_place.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace attest {
 namespace {
+
+__extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
 
 std::optional<std::int64_t> checked_extent(const Index4& shape, const Index4& strides, std::int64_t offset) {
   for (std::int64_t n : shape) {
@@ -125,6 +130,21 @@ TensorPlace place_of(const Call& p, TensorId id) {
   }
   place.elements = checked_extent(stored, place.strides, place.offset);
   return place;
+}
+
+bool is_injective(const Index4& shape, const Index4& strides) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
+  for (int axis = 0; axis < 4; ++axis) {
+    if (shape[axis] > 1) axes.emplace_back(strides[axis], shape[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  Wide reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return false;
+    reach += static_cast<Wide>(stride) * (extent - 1);
+  }
+  return true;
 }
 
 TensorPlace dense_place(const Index4& shape) {

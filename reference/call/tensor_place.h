@@ -44,6 +44,9 @@ bool follows_packing(TensorId id);
 /// Whether the tensor holds the rows of packed sequences, one sequence after another.
 bool is_packed(const Call& call, TensorId id);
 
+/// Whether no two elements share storage: sorted by stride, each axis steps past all before it.
+bool is_injective(const Index4& shape, const Index4& strides);
+
 /// The place of a dense tensor, in the order of the axes.
 TensorPlace dense_place(const Index4& shape);
 

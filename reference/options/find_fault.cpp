@@ -8,27 +8,9 @@
 namespace attest {
 namespace {
 
-__extension__ typedef __int128 Wide;  // sizes are checked before they are trusted
-
 bool is_self_shaped(const Call& p) {
   return p.past == 0 && !p.page_size && p.query_length == p.key_length && p.query_heads == p.key_heads &&
          p.key_dim == p.value_dim;
-}
-
-/// True when no two indices of the view share storage: sorted by stride, each axis steps past all before it.
-bool is_injective(const Index4& shape, const Index4& strides) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
-  for (int axis = 0; axis < 4; ++axis) {
-    if (shape[axis] > 1) axes.emplace_back(strides[axis], shape[axis]);
-  }
-  std::sort(axes.begin(), axes.end());
-  Wide reach = 0;
-  for (const auto& [stride, extent] : axes) {
-    if (stride <= reach) return false;
-    reach += static_cast<Wide>(stride) * (extent - 1);
-  }
-  return true;
 }
 
 std::optional<Fault> check_lengths(const Call& p) {

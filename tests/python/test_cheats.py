@@ -108,3 +108,47 @@ def test_a_cheat_gets_no_speed(cheat, line, reasons):
 def test_the_honest_one_gets_its_speed():
     (timed,) = attest.bench(attention, LINE, against=[], repetitions=2, min_seconds=0.01, threads=1)
     assert not timed["attention"].wrong and timed["attention"].median > 0, str(timed)
+
+
+GRADIENTS = "pass=backward heads=2 seq=48 dim=16"
+
+
+def gradients(q, k, v, *, pass_, saved_o, saved_lse, do, outputs):
+    scale = np.float32(q.shape[-1] ** -0.5)
+    weights = np.exp(q @ k.swapaxes(-1, -2) * scale - saved_lse.reshape(*q.shape[:-1], 1))
+    by_weights = do @ v.swapaxes(-1, -2)
+    by_scores = weights * (by_weights - (do * saved_o).sum(-1, keepdims=True)) * scale
+    return {"dq": by_scores @ k, "dk": by_scores.swapaxes(-1, -2) @ q, "dv": weights.swapaxes(-1, -2) @ do}
+
+
+def first_gradients():
+    kept = []
+
+    def cheat(q, k, v, *, pass_, saved_o, saved_lse, do, outputs):
+        if not kept:
+            kept.append(gradients(q, k, v, pass_=pass_, saved_o=saved_o, saved_lse=saved_lse, do=do, outputs=outputs))
+        return kept[0]
+
+    return cheat
+
+
+def gradients_of_first_keys():
+    kept = []
+
+    def cheat(q, k, v, *, pass_, saved_o, saved_lse, do, outputs):
+        kept.append(k.copy())
+        return gradients(q, kept[0], v, pass_=pass_, saved_o=saved_o, saved_lse=saved_lse, do=do, outputs=outputs)
+
+    return cheat
+
+
+@pytest.mark.parametrize("cheat, reason", [(first_gradients, "earlier_result"), (gradients_of_first_keys, "wrong_while_timed")])
+def test_what_is_kept_of_the_first_gradients_earns_no_speed(cheat, reason):
+    (timed,) = attest.bench(cheat(), GRADIENTS, against=[], repetitions=2, min_seconds=0.01, threads=1)
+    (found,) = timed.timings
+    assert not found.seconds and found.no_speed == reason, str(timed)
+
+
+def test_honest_gradients_get_their_speed():
+    (timed,) = attest.bench(gradients, GRADIENTS, against=[], repetitions=2, min_seconds=0.01, threads=1)
+    assert not timed["gradients"].wrong and timed["gradients"].median > 0, str(timed)

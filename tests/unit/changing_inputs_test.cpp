@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
+#include <string>
 
+#include "harness/cases/other_data.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -93,6 +96,54 @@ TEST(ChangingInputs, ASeedRepeatsThem) {
   const Tensors run = tensors_of(first.next());
   EXPECT_EQ(run, tensors_of(second.next()));
   EXPECT_NE(run, tensors_of(other.next()));
+}
+
+/// What is given to a backward pass is right for each run.
+void expect_saved_results_of(const Problem& problem, ChangingInputs& changing, const std::string& what) {
+  CaseInputs again = changing.kept();
+  EXPECT_TRUE(changing.all_intact()) << what;
+  save_forward(problem, again);
+  EXPECT_TRUE(same_data(again, changing.kept())) << what;
+}
+
+TEST(ChangingInputs, SavedResultsAreThoseOfTheRunsOwnData) {
+  const double cache = last_level_cache_bytes();
+  const std::string one_set = "pass=backward dim=64 seq=1x" + std::to_string(std::llround(0.75 * cache / 512));
+  for (const std::string& line :
+       {std::string("pass=backward heads=4/2 seq=9x13 dim=8 dlse"),
+        std::string("pass=backward dtype=bf16 seq=12 dim=4"),
+        std::string("pass=backward batch=2 seq=9x21 dim=8 lengths=q:9,4/k:21,7 layout=thd"), one_set}) {
+    const Case one = case_from_line(line);
+    const CaseInputs first = make_inputs(one.problem), second = redrawn(one.problem, first, 5);
+    EXPECT_FALSE(same_data(first, second));
+    ChangingInputs changing(one.problem, {&first, &second}, 7);
+    EXPECT_EQ(changing.sets(), line == one_set && cache > 0 ? 1u : 2u);
+    std::set<std::size_t> known;
+    std::set<double> scores;
+    for (int run = 0; run < 12; ++run) {
+      const Inputs& inputs = changing.next();
+      known.insert(changing.known());
+      scores.insert(load(inputs.saved_lse().data, inputs.saved_lse().dtype, 0));
+      expect_saved_results_of(one.problem, changing, line);
+    }
+    EXPECT_EQ(known.size(), 2u) << line;
+    EXPECT_EQ(scores.size(), 2u) << line << ": scores are others, too";
+    changing.stage(first);
+    changing.restore();
+    expect_saved_results_of(one.problem, changing, line);
+  }
+}
+
+TEST(ChangingInputs, GradientsGetOthersInEachRun) {
+  const Case one = case_from_line("pass=both heads=2 seq=20 dim=16");
+  const CaseInputs first = make_inputs(one.problem), second = redrawn(one.problem, first, 5);
+  ChangingInputs changing(one.problem, {&first, &second}, 7);
+  std::set<std::map<std::size_t, double>> met;
+  for (int run = 0; run < 40; ++run) {
+    const Inputs& inputs = changing.next();
+    for (const ConstTensor& t : {inputs.q(), inputs.k(), inputs.v(), inputs.dout()})
+      EXPECT_TRUE(met.insert(elements(t)).second) << run;
+  }
 }
 
 }  // namespace

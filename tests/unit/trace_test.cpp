@@ -55,6 +55,56 @@ TEST(Trace, EveryHeadOfEveryBatch) {
   EXPECT_EQ(stage(one.heads[0], "weights").values, stage(trace.heads[6], "weights").values);
 }
 
+TEST(Trace, DropoutOfRowsThatSeeNothing) {
+  const HeadTrace head = trace_line("seq=4x5 dim=2 dropout=0.4 causal align=bottom-right lengths=q:4/k:2").heads[0];
+  EXPECT_TRUE(stage(head, "dropout").values.front().empty());
+  EXPECT_EQ(stage(head, "dropout").values.back().size(), 5u);
+  EXPECT_EQ(stage(head, "dropped_weights").values.front(), std::vector<double>(5, 0.0));
+}
+
+TEST(Trace, GradientsGoOnFromTheWeights) {
+  for (const char* line :
+       {"pass=backward dtype=f64 batch=2 heads=4/2 seq=3x5 dim=4/3 causal align=bottom-right softcap=2 dlse",
+        "pass=both dtype=f64 heads=2 seq=4x6 dim=3 dropout=0.4 lengths=q:3/k:5 poison=hidden:do"}) {
+    const Case one = case_from_line(line);
+    const Call& p = one.problem.call;
+    const Trace trace = trace_case(one, {});
+    const CaseInputs inputs = make_inputs(one.problem);
+    const Expectation expected = expect(one.problem, inputs.views(), {}, 1);
+    const auto heads = static_cast<std::size_t>(p.query_heads), group = static_cast<std::size_t>(p.heads_per_group());
+    for (const auto& [name, id, columns] :
+         {std::tuple{"dk", TensorId::dk, p.key_dim}, {"dv", TensorId::dv, p.value_dim}}) {
+      std::size_t at = 0;
+      for (std::size_t first = 0; first < trace.heads.size(); first += group) {
+        for (std::size_t j = 0; j < static_cast<std::size_t>(p.key_length); ++j) {
+          for (std::size_t d = 0; d < static_cast<std::size_t>(columns); ++d) {
+            double sum = 0;
+            for (std::size_t h = first; h < first + group; ++h) sum += stage(trace.heads[h], name).values[j][d];
+            EXPECT_NEAR(sum, expected.of(id)[at++], 1e-14) << line << " " << name << " " << j;
+          }
+        }
+      }
+    }
+    std::size_t at = 0;
+    for (const HeadTrace& head : trace.heads) {
+      for (const std::vector<double>& row : stage(head, "dq").values) {
+        for (const double value : row) EXPECT_NEAR(value, expected.of(TensorId::dq)[at++], 1e-14) << line;
+      }
+      EXPECT_EQ(has_stage(head, "dT"), p.softcap.has_value());
+      EXPECT_EQ(has_stage(head, "dlse"), p.dlse);
+      // Weights that can't change their sum have derivatives whose sum is that of the row's lse.
+      for (std::size_t i = 0; i < stage(head, "dS").values.size(); ++i) {
+        double sum = 0, visible = 0;
+        for (const double value : stage(head, "dS").values[i]) sum += value;
+        for (const double weight : stage(head, "weights").values[i]) visible += weight;
+        EXPECT_NEAR(sum, p.dlse && visible > 0 ? stage(head, "dlse").values[i][0] : 0, 1e-14);
+      }
+    }
+    EXPECT_EQ(trace.heads.size(), heads * static_cast<std::size_t>(p.batch));
+  }
+  EXPECT_FALSE(has_stage(trace_line("seq=3 dim=2").heads[0], "dP"));
+}
+
 TEST(Trace, CachedAndPagedKeysAreTheOnesThatAreRead) {
   for (const char* line : {"seq=2x6 dim=4 past=4 causal", "seq=2x6 dim=4 lengths=6 paged=4"}) {
     const HeadTrace head = trace_line(line).heads[0];

@@ -115,8 +115,8 @@ void print_bench_table(const BenchCase& result, std::FILE* out) {
   }
   if (!lines.empty()) {
     fmt::print(
-        out, "  caches: warm, {} set(s) of {:.1f} MB in turn, each element changed before each run in {:.3f} ms{}\n",
-        result.sets, result.set_bytes / 1e6, result.change_seconds * 1e3,
+        out, "  caches: warm, {} set(s) of {:.1f} MB in turn, changed before each run in {:.3f} ms{}\n", result.sets,
+        result.set_bytes / 1e6, result.change_seconds * 1e3,
         result.evicted_bytes > 0 ? fmt::format("; cold, {:.0f} MB written before", result.evicted_bytes / 1e6) : "");
   }
   if (!lines.empty() && result.roof_after > 0) {

@@ -32,10 +32,14 @@ BytesMoved bytes_moved(const Call& p) {
     return count * static_cast<double>(size_of(type_of(p, id)));
   };
   BytesMoved bytes;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask}) {
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::saved_o,
+                            TensorId::saved_lse, TensorId::dout, TensorId::dlse}) {
     if (has_tensor(p, id)) bytes.in += bytes_of(id);
   }
-  bytes.out = bytes_of(TensorId::out);
+  for (const TensorId id :
+       {TensorId::out, TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks}) {
+    if (has_tensor(p, id)) bytes.out += bytes_of(id);
+  }
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -9,14 +10,14 @@
 #include "harness/cases/case.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/speed/trust/changing_inputs.h"
+#include "harness/speed/trust/sample_check.h"
 #include "harness/verdict/prepared_case.h"
 
 namespace attest {
 
-/// Throws UserError for a case of gradients, which nothing times yet, and where the memory for timing `count` backends
-/// isn't there, as check_memory does.
+/// Throws UserError where the memory for timing `count` backends isn't there, as check_memory does.
 /// `isolated`: each has the case in a process of its own.
-void check_can_be_timed(const Case& one, std::size_t count, bool isolated = false);
+void check_memory_to_time(const Case& one, std::size_t count, bool isolated = false);
 
 class TimedCase {
  public:
@@ -31,6 +32,8 @@ class TimedCase {
   /// With data that no backend has seen: the sample of each that is checked in full.
   const PreparedCase& unseen() const { return unseen_; }
   ChangingInputs& changing() { return changing_; }
+  /// What a run on the inputs handed out last must give: rows that `draw` chooses, of gradients all that is known.
+  SampleRows expected_rows(const Producer& producer, std::uint64_t draw);
   /// Two sets of outputs, for whoever runs at the moment.
   GuardedOutputs& outputs() { return outputs_; }
   GuardedOutputs& more_outputs() { return more_outputs_; }
@@ -43,6 +46,9 @@ class TimedCase {
   Case source_, other_;
   std::vector<AskedBackend> asked_;
   PreparedCase as_written_, unseen_;
+  /// Of gradients: the data of every other run, and what they give.
+  std::optional<Case> other_known_;
+  std::optional<PreparedCase> also_known_;
   ChangingInputs changing_;
   GuardedOutputs outputs_, more_outputs_;
 };

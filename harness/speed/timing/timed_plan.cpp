@@ -117,7 +117,7 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
 
 /// Whether another run's output is wrong at once and right a little later.
 bool TimedPlan::is_late(const Inputs& inputs) {
-  const SampleRows rows(case_.problem(), case_.as_written().inputs(), producer_, random_bits());
+  const SampleRows rows(case_.problem(), case_.as_written().expectation(), producer_);
   try {
     guarded([&] { plan_->upload(inputs); });
     guarded([&] { plan_->run(); });
@@ -344,8 +344,7 @@ void TimedPlan::check_sample(const Inputs& inputs, const Early& early, bool prob
     wrong_ = changes_inputs();
     return;
   }
-  // Of what the plan was given, wherever it may write.
-  const SampleRows rows(case_.problem(), case_.changing().kept().views(), producer_, random_bits());
+  const SampleRows rows = case_.expected_rows(producer_, random_bits());
   const Comparison comparison = rows.compare(outputs);
   steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
   steps_.after.push_back(watch.seconds());

@@ -94,24 +94,67 @@ void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flip
 }
 
 constexpr std::array kRedrawn = {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v};
+/// What a run reads of numbers: those, and what gradients have besides.
+constexpr std::array kCounted = {TensorId::q,         TensorId::k,      TensorId::v,
+                                 TensorId::past_k,    TensorId::past_v, TensorId::saved_o,
+                                 TensorId::saved_lse, TensorId::dout,   TensorId::dlse};
+
+/// Gives all numbers of a case other signs and last bits.
+void redraw_numbers(CaseInputs& data, const Flips::Origin& from, const Flips::Origin& to) {
+  std::uint64_t part = 0;
+  const auto change = [&](TensorStorage& tensor) {
+    if (tensor.bytes() > 0) change_numbers(tensor, {from.seed, from.run, part}, {to.seed, to.run, part});
+    ++part;
+  };
+  for (const TensorId id : kRedrawn) change(data.at(id));
+  // Numbers on both sides of 0 may change their signs: a state, but no decay.
+  for (const TensorId id : data.list()) {
+    const std::optional<DrawnNumbers>& drawn = row_of(id).drawn;
+    if (drawn && drawn->low < 0 && drawn->high > 0) change(data.at(id));
+  }
+  change(data.at(TensorId::dout));
+}
 
 }  // namespace
 
+CaseInputs redrawn(const Problem& problem, const CaseInputs& inputs, std::uint64_t seed, int threads) {
+  CaseInputs data = inputs;
+  redraw_numbers(data, {0, 0, 0}, {seed, 1, 0});
+  if (data.has(TensorId::saved_o)) save_forward(problem, data, threads);
+  return data;
+}
+
 ChangingInputs::ChangingInputs(const CaseInputs& inputs, std::uint64_t seed) : random_(seed) {
-  for (const TensorId id : kRedrawn) set_bytes_ += static_cast<double>(inputs.at(id).bytes());
-  const double cache = last_level_cache_bytes();
-  const bool only_one_fits = set_bytes_ <= cache && 2 * set_bytes_ > cache;
-  sets_.resize(only_one_fits ? 1 : 2);
+  sets_.resize(sets_for(inputs));
   for (Set& set : sets_) {
     set.shown = set.kept = inputs;
     set.views = set.shown.views();
   }
 }
 
+ChangingInputs::ChangingInputs(const Call& call, const std::array<const CaseInputs*, 2>& known, std::uint64_t seed)
+    : random_(seed), call_(call), known_(known) {
+  sets_.resize(sets_for(*known[0]));
+  for (std::size_t n = 0; n < sets_.size(); ++n) {
+    Set& set = sets_[n];
+    set.shown = set.kept = *known[n];
+    set.views = set.shown.views();
+    set.shown_as.known = set.kept_as.known = n;
+  }
+}
+
+std::size_t ChangingInputs::sets_for(const CaseInputs& inputs) {
+  for (const TensorId id : kCounted) set_bytes_ += static_cast<double>(inputs.at(id).bytes());
+  const double cache = last_level_cache_bytes();
+  const bool only_one_fits = set_bytes_ <= cache && 2 * set_bytes_ > cache;
+  return only_one_fits ? 1 : 2;
+}
+
 const Inputs& ChangingInputs::next() {
   turn_ = (turn_ + 1) % sets_.size();
   Set& set = sets_[turn_];
-  const Draw draw{random_(), ++changes_};
+  Draw draw{random_(), ++changes_};
+  if (call_) draw.known = sets_.size() > 1 ? turn_ : random_() % known_.size();
   seconds_ += timed([&] { redraw(set.shown, set.shown_as, draw); });
   set.shown_as = draw;
   return set.views;
@@ -144,18 +187,15 @@ void ChangingInputs::restore() {
   for (Set& set : sets_) copy_data(kept(set), set.shown);
 }
 
-void ChangingInputs::redraw(CaseInputs& data, const Draw& from, const Draw& to) {
-  std::uint64_t part = 0;
-  const auto change = [&](TensorStorage& tensor) {
-    if (tensor.bytes() > 0) change_numbers(tensor, {from.seed, from.run, part}, {to.seed, to.run, part});
-    ++part;
-  };
-  for (const TensorId id : kRedrawn) change(data.at(id));
-  // Numbers on both sides of 0 may change their signs: a state, but no decay.
-  for (const TensorId id : data.list()) {
-    const std::optional<DrawnNumbers>& drawn = row_of(id).drawn;
-    if (drawn && drawn->low < 0 && drawn->high > 0) change(data.at(id));
-  }
+void ChangingInputs::redraw(CaseInputs& data, const Draw& from, const Draw& to) const {
+  if (!call_) return redraw_numbers(data, {from.seed, from.run, 0}, {to.seed, to.run, 0});
+  if (from.known == to.known) return change_signs(data, signs_of(from), signs_of(to));
+  copy_data(*known_[to.known], data);
+  change_signs(data, {}, signs_of(to));
+}
+
+ColumnSigns ChangingInputs::signs_of(const Draw& draw) const {
+  return call_ && draw.run > 0 ? ColumnSigns(*call_, draw.seed) : ColumnSigns();
 }
 
 }  // namespace attest
