@@ -87,8 +87,8 @@ put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& 
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
         const auto reference = head(weighed, inputs, b, h, producers);
         const auto first = static_cast<std::size_t>(b * p.key_heads + h / p.heads_per_group()) * keys;
-        const auto add = [&](std::vector<double>& to) {
-          for (std::size_t j = 0; j < keys; ++j) to[first + j] += row.of(TensorId::weights)[j];
+        const auto add = [&](std::vector<double>& sums) {
+          for (std::size_t j = 0; j < keys; ++j) sums[first + j] += row.of(TensorId::weights)[j];
         };
         for (std::int64_t i = 0; i < p.query_length; ++i) {
           reference->attend(i, row);
