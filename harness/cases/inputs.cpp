@@ -63,26 +63,6 @@ void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
   }
 }
 
-/// What a backward pass is given of its forward one: the reference's results, rounded where they are stored.
-void save_forward(const Problem& problem, CaseInputs& inputs) {
-  Call forward = problem.call;
-  forward.set_pass(Pass::forward);
-  const Inputs views = inputs.views();
-  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
-  ResultValues row;
-  for (std::int64_t b = 0; b < forward.batch; ++b) {
-    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
-      const auto head = operator_of(forward).head(forward, views, b, h, {});
-      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
-        head->attend(i, row);
-        for (std::int64_t c = 0; c < forward.value_dim; ++c)
-          o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
-        lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
-      }
-    }
-  }
-}
-
 /// The tensor that holds a key: of the past, or what k and v are.
 TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place) {
   if (place.past) return inputs.at(values ? TensorId::past_v : TensorId::past_k);
@@ -256,8 +236,28 @@ CaseInputs make_inputs(const Problem& p) {
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
     if (inputs.has(id)) refuse_overflow(inputs, id);
   }
-  if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs);
+  if (has_tensor(p, TensorId::saved_o)) add_saved_results(p, inputs);
   return inputs;
+}
+
+void add_saved_results(const Problem& problem, CaseInputs& inputs) {
+  Call forward = problem.call;
+  forward.set_pass(Pass::forward);
+  const Inputs views = inputs.views();
+  TensorStorage* const o = inputs.has(TensorId::saved_o) ? nullptr : &inputs.add(problem, TensorId::saved_o);
+  TensorStorage* const lse = inputs.has(TensorId::saved_lse) ? nullptr : &inputs.add(problem, TensorId::saved_lse);
+  ResultValues row;
+  for (std::int64_t b = 0; b < forward.batch; ++b) {
+    for (std::int64_t h = 0; h < forward.query_heads; ++h) {
+      const auto head = operator_of(forward).head(forward, views, b, h, {});
+      for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
+        head->attend(i, row);
+        for (std::int64_t c = 0; o && c < forward.value_dim; ++c)
+          o->set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
+        if (lse) lse->set(b, h, i, 0, row.of(TensorId::lse)[0]);
+      }
+    }
+  }
 }
 
 }  // namespace attest

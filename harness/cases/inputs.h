@@ -39,4 +39,8 @@ CaseInputs make_inputs(const Problem& problem);
 /// Makes the tensors that a file does not hold: slopes, sinks, page table and block mask.
 void add_small_inputs(const Problem& problem, CaseInputs& inputs);
 
+/// What a backward pass is given of its forward one, saved_o and saved_lse, where it isn't there yet: the reference's
+/// results, rounded where they are stored. All other inputs are there.
+void add_saved_results(const Problem& problem, CaseInputs& inputs);
+
 }  // namespace attest
