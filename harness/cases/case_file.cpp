@@ -18,6 +18,13 @@
 namespace attest {
 namespace {
 
+bool is_of_gradients(TensorId id) { return row_of(id).of == &OperatorTraits::gradients; }
+
+std::vector<std::int64_t> without_ones(std::vector<std::int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
 /// Builds the problem and the storage from a file's tensors; complains with the file's name in front.
 class FileCase {
  public:
@@ -37,7 +44,9 @@ class FileCase {
         "q",          "k",           "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k",
         "page_table", "past_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
+    for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
+    if (result.golden) check_gradients(*result.golden);
     return result;
   }
 
@@ -163,6 +172,9 @@ class FileCase {
         (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
       fail("metadata options: layout, cumulative lengths, pages and cached lengths come from the file's tensors");
     }
+    for (const TensorId id : gradient_inputs()) {
+      if (const FileTensor* tensor = find(std::string(name_of(id)))) set_type(problem_, id, *tensor);
+    }
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
     if (!page_table_) return;
     std::vector<std::int64_t> used;
@@ -246,8 +258,26 @@ class FileCase {
   /// Those that are nothing but numbers.
   std::vector<TensorId> drawn_inputs() const {
     std::vector<TensorId> list = inputs_of(problem_);
-    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn; });
+    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_gradients(id); });
     return list;
+  }
+
+  /// Those of a backward pass, which query rows number: as q, or one number for each row.
+  std::vector<TensorId> gradient_inputs() const {
+    std::vector<TensorId> list = inputs_of(problem_);
+    std::erase_if(list, [](TensorId id) { return !is_of_gradients(id); });
+    return list;
+  }
+
+  /// Gradients among the results are ones that this case has.
+  void check_gradients(const Golden& golden) const {
+    for (const auto& [name, tensor] : golden.stages) {
+      const TensorRow* row = find_row(name);
+      if (!row || !row->result || !is_gradient(*row->result)) continue;
+      Problem asked = problem_;
+      asked.call.outputs = {*row->result};
+      if (auto fault = find_fault(asked)) fail("tensor \"" + name + "\": " + fault->message);
+    }
   }
 
   void read_tensor(TensorId id, CaseInputs& inputs) const {
@@ -271,6 +301,36 @@ class FileCase {
     });
   }
 
+  /// A tensor of a backward pass: with axes as q's and features of its own, or with one number for each query row.
+  void read_gradient_input(TensorId id, CaseInputs& inputs) const {
+    const std::string name(name_of(id));
+    const Call& p = problem_.call;
+    if (!find(name)) fail(fmt::format("tensor \"{}\" is missing; pass={} needs it", name, name_of(p.pass)));
+    const FileTensor &tensor = floating(name), &q = floating("q");
+    const bool is_packed = layout_ == Layout::thd, has_features = row_of(id).axes[3] != Axis::one;
+    FileTensor wanted;
+    if (has_features) {
+      wanted.shape = q.shape;
+      wanted.shape.back() = q.shape.back() / p.key_dim * p.value_dim;
+    } else if (is_packed) {
+      wanted.shape = {q.shape[0], q.shape[1]};
+    } else {
+      wanted.shape = {p.batch, p.query_heads, p.query_length};
+    }
+    const bool fits =
+        has_features ? tensor.shape == wanted.shape : without_ones(tensor.shape) == without_ones(wanted.shape);
+    if (!fits) fail(fmt::format("{} {}: {} is wanted", name, tensor.shape_text(), wanted.shape_text()));
+    if (has_features) return read_tensor(id, inputs);
+    TensorStorage& storage = inputs.add(problem_, id);
+    const TensorPlace& place = storage.place();
+    each_index({p.batch, p.query_heads, p.query_length, 1}, [&](auto b, auto h, auto i, auto) {
+      if (is_packed && i >= place.rows(b)) return;
+      const std::int64_t row = is_packed ? (place.starts[static_cast<std::size_t>(b)] + i) * p.query_heads + h
+                                         : (b * p.query_heads + h) * p.query_length + i;
+      storage.set(b, h, i, 0, tensor.at(row));
+    });
+  }
+
   CaseInputs read_inputs() const {
     CaseInputs inputs;
     add_small_inputs(problem_, inputs);
@@ -286,13 +346,21 @@ class FileCase {
     }
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
     read_keep(inputs);
-    if (!problem_.call.mask) return inputs;
+    if (problem_.call.mask) read_mask(inputs);
+    for (const TensorId id : gradient_inputs()) {
+      const bool is_saved = has_place_for_each(id);
+      if (!is_saved || find(std::string(name_of(id)))) read_gradient_input(id, inputs);
+    }
+    if (has_tensor(problem_, TensorId::saved_o)) save_forward(problem_, inputs, 1, true);
+    return inputs;
+  }
+
+  void read_mask(CaseInputs& inputs) const {
     const FileTensor& mask = file_.tensors.at("mask");
     for (std::int64_t n = 0; n < mask.size(); ++n) {
       if (mask.at(n) == kInfinity) fail("mask holds +infinity, which no softmax can use");
     }
     read_dense(mask, TensorId::mask, inputs);
-    return inputs;
   }
 
   /// The pages that sequences use, in the shuffled order of this case's own table; a page that two share becomes two.

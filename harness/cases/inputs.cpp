@@ -204,11 +204,12 @@ void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   }
 }
 
-void save_forward(const Problem& problem, CaseInputs& inputs, int threads) {
+void save_forward(const Problem& problem, CaseInputs& inputs, int threads, bool keep) {
   Call forward = problem.call;
   forward.set_pass(Pass::forward);
   const Inputs views = inputs.views();
-  TensorStorage &o = inputs.add(problem, TensorId::saved_o), &lse = inputs.add(problem, TensorId::saved_lse);
+  const auto storage = [&](TensorId id) { return keep && inputs.has(id) ? nullptr : &inputs.add(problem, id); };
+  TensorStorage *const o = storage(TensorId::saved_o), *const lse = storage(TensorId::saved_lse);
   const auto heads = static_cast<std::size_t>(forward.query_heads);
   std::mutex storing;
   parallel_for(static_cast<std::size_t>(forward.batch) * heads, threads, [&](std::size_t n) {
@@ -218,9 +219,9 @@ void save_forward(const Problem& problem, CaseInputs& inputs, int threads) {
     for (std::int64_t i = 0; i < forward.stored_queries(b); ++i) {
       head->attend(i, row);
       const std::lock_guard lock(storing);
-      for (std::int64_t c = 0; c < forward.value_dim; ++c)
-        o.set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
-      lse.set(b, h, i, 0, row.of(TensorId::lse)[0]);
+      for (std::int64_t c = 0; o && c < forward.value_dim; ++c)
+        o->set(b, h, i, c, row.of(TensorId::out)[static_cast<std::size_t>(c)]);
+      if (lse) lse->set(b, h, i, 0, row.of(TensorId::lse)[0]);
     }
   });
 }

@@ -39,8 +39,8 @@ CaseInputs make_inputs(const Problem& problem, int threads = 1);
 /// Makes the tensors that a file does not hold: slopes, sinks, page table and block mask.
 void add_small_inputs(const Problem& problem, CaseInputs& inputs);
 
-/// Makes what a backward pass is given of its forward one: the reference's results for these inputs, rounded where they
-/// are stored.
-void save_forward(const Problem& problem, CaseInputs& inputs, int threads = 1);
+/// Makes what a backward pass is given of its forward one, saved_o and saved_lse: the reference's results for these
+/// inputs, rounded where they are stored. With `keep` only what isn't there yet.
+void save_forward(const Problem& problem, CaseInputs& inputs, int threads = 1, bool keep = false);
 
 }  // namespace attest

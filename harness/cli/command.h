@@ -58,7 +58,7 @@ struct BackendOptions {
   std::vector<std::string> plugins;  ///< paths of shared libraries
   std::vector<std::string> objects;  ///< of Python: module:object, or a file with :object behind it
   struct Stated {                    ///< what is said of objects that don't say it themselves, as attest.check takes it
-    std::string name, tensors, keywords, refuses, arithmetic, conventions;
+    std::string name, tensors, keywords, refuses, arithmetic, conventions, gradients;
   } stated;
   bool no_isolate = false;      ///< backends of both run in this process
   double timeout_seconds = 60;  ///< of one step of a backend in a process of its own

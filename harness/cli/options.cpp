@@ -28,7 +28,8 @@ constexpr std::pair<const char*, std::string BackendOptions::Stated::*> kStated[
     {"--keywords", &BackendOptions::Stated::keywords},
     {"--refuses", &BackendOptions::Stated::refuses},
     {"--arithmetic", &BackendOptions::Stated::arithmetic},
-    {"--conventions", &BackendOptions::Stated::conventions}};
+    {"--conventions", &BackendOptions::Stated::conventions},
+    {"--gradients", &BackendOptions::Stated::gradients}};
 
 }  // namespace
 
@@ -118,6 +119,8 @@ void add_plugin_options(CLI::App& app, BackendOptions& options) {
                  "How the object of --python rounds: stored_weights=bf16,exp_ulps=4");
   app.add_option("--conventions", options.stated.conventions,
                  "What the object of --python does where the field disagrees: empty_row=nan");
+  app.add_option("--gradients", options.stated.gradients,
+                 "How gradients come from the object of --python: autodiff, by PyTorch or JAX");
   app.add_flag("--no-isolate", options.no_isolate,
                "Run backends of plug-ins and of Python in this process, for debuggers");
 }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "harness/base/text.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/command.h"
@@ -17,6 +19,9 @@
 #include "harness/python/printed_text.h"
 #include "harness/report/verdict_json.h"
 #include "harness/run/check_run.h"
+#include "reference/call/tensor_table.h"
+#include "reference/options/case_line.h"
+#include "reference/options/find_fault.h"
 
 namespace attest {
 
@@ -111,12 +116,26 @@ nb::list cases_of(const nb::object& names, const nb::object& files, const nb::ob
   return labels;
 }
 
+/// A case line with another pass and the results of that; None where it has no such pass.
+nb::object with_pass(const std::string& line, const std::string& name) {
+  const std::optional<Pass> pass = value_named<Pass>(name);
+  if (!pass) throw UserError("pass_: there is no \"" + printable_line(name) + "\"; forward, backward or both");
+  Problem problem = parse_case(line);
+  if (!has_trait(problem.call.op, &OperatorTraits::gradients)) return nb::none();
+  problem.call.set_pass(*pass);
+  for (const TensorRow& row : tensor_rows()) {
+    if (!has_tensor(problem, row.id)) problem.call.tensor(row.id) = {};
+  }
+  return find_fault(problem) ? nb::none() : nb::object(nb::str(print_case(problem).c_str()));
+}
+
 }  // namespace
 
 void define_checking(nb::module_& module) {
   module.def("check", &check, nb::arg("request"), nb::arg("listener").none());
   module.def("suites", &suites);
   module.def("cases_of", &cases_of);
+  module.def("with_pass", &with_pass, nb::arg("line"), nb::arg("pass_"));
   module.def("backends", [] {
     nb::list rows;
     for (const BackendEntry& entry : native_backends())

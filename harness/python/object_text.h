@@ -27,7 +27,7 @@ inline std::string path_text(const nanobind::handle& object) {
 
 /// The inverse.
 inline nanobind::object path_object(const std::string& text) {
-  const auto object =
+  nanobind::object object =
       nanobind::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   if (!object.is_valid()) nanobind::raise_python_error();
   return object;

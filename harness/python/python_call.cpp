@@ -3,9 +3,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "harness/backends/plugin/feature_words.h"
@@ -38,10 +41,10 @@ nb::object mask_of(const Call& call) {
   return nb::str(call.mask->additive ? "add" : "bool");
 }
 
-/// Names of what is asked for, as a callable gives them back. The output itself always is.
+/// Names of what is asked for, as a callable gives them back. Of a forward pass the output itself always is.
 nb::tuple output_names(const Call& call) {
   nb::list names;
-  names.append("o");
+  if (has_tensor(call, TensorId::out)) names.append("o");
   for (const Output output : call.outputs) {
     for (const TensorId id : outputs_of(call)) {
       if (id != TensorId::out && row_of(id).result == output) names.append(text_of(id));
@@ -60,16 +63,57 @@ nb::dict output_types(const Call& call) {
   return types;
 }
 
+/// Whether a callable is told it by its key: a tensor, or what has no member here and a value that Python has a type
+/// for.
+bool is_told_by_key(const Option& option) {
+  if (option.kind == OptionKind::tensor) return true;
+  const bool has_type = option.kind != OptionKind::composite && option.kind != OptionKind::name;
+  return has_type && !has_plugin_member(option.key);
+}
+
 /// An option that has no word stands there by its key.
 std::vector<std::string> feature_names(const Call& call) {
   std::vector<std::string> names = feature_words(call);
-  if (const auto unsupported = unsupported_option(call)) names.push_back(*unsupported);
+  for (const Option* option : set_options(call)) {
+    if (option->kind != OptionKind::tensor && !has_plugin_member(option->key)) names.push_back(option->key);
+  }
   return names;
+}
+
+/// Of the options that a callable is told by their keys: key, whether it is a tensor, and the version that brought it.
+std::vector<std::tuple<std::string, bool, int>> options_by_key() {
+  std::vector<std::tuple<std::string, bool, int>> list;
+  for (const Option& option : options()) {
+    if (is_told_by_key(option)) list.emplace_back(option.key, option.kind == OptionKind::tensor, option.since);
+  }
+  return list;
+}
+
+/// What the call says of an option, by its kind; None where it says nothing.
+nb::object option_value(const Call& call, const std::string& key) {
+  const Option* option = find_option(key);
+  const std::optional<std::string> text = option ? option->print(call) : std::nullopt;
+  if (!text) return nb::none();
+  if (text->empty()) return nb::bool_(true);  // a flag
+  const OptionText value{*text, 1};
+  switch (option->kind) {
+    case OptionKind::integer: return nb::int_(parse_integer(value, std::numeric_limits<std::int64_t>::min(), key));
+    case OptionKind::number: return nb::float_(parse_number(value, key));
+    case OptionKind::numbers_per_head: return nb::cast(parse_numbers(value, key, true));
+    default: return nb::str(text->c_str());
+  }
+}
+
+nb::object mask_shape(const Call& call) {
+  if (!call.mask) return nb::none();
+  const Index4 shape = stored_shape(call, TensorId::mask);
+  return nb::make_tuple(shape[0], shape[1], shape[2], shape[3]);
 }
 
 }  // namespace
 
 void define_call(nb::module_& module) {
+  module.def("options_by_key", &options_by_key);
   nb::class_<Call>(module, "Call",
                    "One attention call: sizes and options, all that a backend is told before data come.")
       .def_prop_ro("line", &print_call, "The call as a case line.")
@@ -116,6 +160,7 @@ void define_call(nb::module_& module) {
                                               : nb::none();
           },
           "Storage of an additive mask, or None.")
+      .def_prop_ro("mask_shape", &mask_shape, "As stored, 1 along broadcast axes, or None.")
       .def_prop_ro(
           "block_size",
           [](const Call& c) {
@@ -138,6 +183,7 @@ void define_call(nb::module_& module) {
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
       .def_prop_ro("outputs", &output_names, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
       .def_prop_ro("output_types", &output_types, "Their types, by name: {\"o\": \"f32\"}.")
+      .def("option", &option_value, nb::arg("key"), "What it says of an option, by the option's key; None: nothing.")
       .def("__repr__", [](const Call& c) { return "attest.Call('" + print_call(c) + "')"; });
 }
 

@@ -89,12 +89,12 @@ void add_keys(FileTensor& mask, std::int64_t keys) {
   mask.shape[3] += keys;
 }
 
-FileTensor dense_queries(const Inputs& inputs, const Call& p) {
-  const ConstTensor& q = inputs.q();
-  return filled(q.dtype, {p.batch, p.query_heads, p.query_length, p.key_dim},
-                [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
-                  return i < p.query_count(b) ? load(q.data, q.dtype, q.offset(b, h, i, d)) : 0;
-                });
+/// A tensor that query rows number; what packed sequences don't store becomes 0.
+FileTensor padded(const Inputs& inputs, const Call& p, TensorId id) {
+  const ConstTensor& from = inputs.at(id);
+  return filled(from.dtype, seen_shape(p, id), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+    return i < p.query_count(b) ? load(from.data, from.dtype, from.offset(b, h, i, d)) : 0;
+  });
 }
 
 /// Dropout's decisions as a tensor: those given, or those that the seed draws.
@@ -268,11 +268,14 @@ class FileShrinker {
       smaller = false;
       Problem problem = case_from_tensors(now(), "now").problem;
       problem.call.scale.reset();  // stands in the metadata of its own
-      const std::string options = metadata_options(problem);
+      taken_.insert(metadata_options(problem));
       each_simpler_problem(problem, [&](const Problem& simpler) {
         TensorFile file = now();
         file.metadata["options"] = metadata_options(simpler);
-        if (file.metadata["options"] == options || !take(std::move(file))) return true;
+        for (const TensorId id : {TensorId::dout, TensorId::dlse}) {
+          if (!has_tensor(simpler, id)) file.tensors.erase(std::string(name_of(id)));
+        }
+        if (taken_.contains(file.metadata["options"]) || !take(std::move(file))) return true;
         any = smaller = true;
         return false;
       });
@@ -289,7 +292,7 @@ class FileShrinker {
   bool plainer_numbers() {
     constexpr std::int64_t kOneByOne = 512;
     bool any = false;
-    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask"}) {
+    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse"}) {
       const auto found = now().tensors.find(name);
       if (found == now().tensors.end() || !found->second.is_floating()) continue;
       const std::int64_t size = found->second.size();
@@ -320,6 +323,7 @@ class FileShrinker {
 
   const std::function<bool(const Case&)>& fails_;
   const std::function<bool()>& go_on_;
+  std::set<std::string> taken_;  ///< options that the file had: none comes back
   ShrunkFile result_;
 };
 
@@ -333,7 +337,7 @@ std::optional<TensorFile> plain_file(const Case& source) {
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
   const bool scattered = p.call.packed_sequences() || p.call.page_size;
   TensorFile file;
-  file.tensors["q"] = scattered ? dense_queries(inputs, p) : dense(inputs.q());
+  file.tensors["q"] = scattered ? padded(inputs, p, TensorId::q) : dense(inputs.q());
   Problem plain = p;
   std::int64_t fresh = p.call.key_length - p.call.past;
   if (p.call.page_size && !p.call.past_lengths.empty()) {
@@ -354,8 +358,16 @@ std::optional<TensorFile> plain_file(const Case& source) {
                                                           : dense(keys ? inputs.past_k() : inputs.past_v());
   }
   if (!p.call.past_lengths.empty()) file.tensors["past_lengths"] = counts_tensor(p.call.past_lengths);
-  if (inputs.mask()) file.tensors["mask"] = dense(*inputs.mask());
+  if (inputs.mask()) {
+    ConstTensor stored = *inputs.mask();
+    stored.shape = stored_shape(p, TensorId::mask);  // its gradient has this shape
+    file.tensors["mask"] = dense(stored);
+  }
   for (const TensorId id : inputs_of(p)) {
+    if (id == TensorId::dout || id == TensorId::dlse) {
+      file.tensors[std::string(row_of(id).name)] = scattered ? padded(inputs, p, id) : dense(inputs.at(id));
+      continue;  // what was saved follows from the other inputs, which are changed
+    }
     if (!row_of(id).drawn) continue;
     ConstTensor stored = inputs.at(id);
     stored.shape = stored_shape(p, id);

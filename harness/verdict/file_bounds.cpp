@@ -40,6 +40,7 @@ Summed summed(std::span<const double> terms, std::span<const double> errors) {
 FileBounds::FileBounds(const Case& source, const Inputs& inputs) : problem_(source.problem), inputs_(inputs) {
   if (!source.golden->producer) return;
   producer_ = Producer{*source.golden->producer, {}};
+  problem_.call.set_pass(Pass::forward);
   problem_.call.outputs = {Output::o};
   const auto holds = [&](const char* name) { return source.golden->stages.contains(name); };
   if (holds("raw") || holds("scores") || holds("raw_scores") || holds("score_row_sums") || holds("score_column_sums") ||

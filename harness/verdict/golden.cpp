@@ -72,6 +72,51 @@ std::int64_t file_index(const Call& p, const TensorPlace& queries, const FileTen
                      : ((b * p.query_length + i) * p.query_heads + h) * columns + c;
 }
 
+/// The gradients that a file holds, as results of a call that asks for all of them.
+Problem asking_for_gradients(const Case& source) {
+  Problem asked = source.problem;
+  asked.call.outputs.clear();
+  for (const TensorRow& row : tensor_rows()) {
+    if (row.result && is_gradient(*row.result) && source.golden->stages.contains(std::string(row.name)))
+      asked.call.outputs.push_back(*row.result);
+  }
+  return asked;
+}
+
+/// Calls element(index, number in an Expectation, number in the file) for each element of a gradient: in the layout of
+/// its input, keys numbered as a whole, cached ones first; dmask and dsinks one after the other.
+template <class Element>
+void each_gradient_element(const Problem& p, TensorId id, const Expectation& e, const FileTensor& tensor,
+                           const std::string& file, const Element& element) {
+  const TensorPlace place = place_of(p, id);
+  const Index4 n = seen_shape(p, id);
+  const bool has_layout = index_space(id) != IndexSpace::other;
+  const bool is_packed = has_layout && p.call.packed_sequences();
+  const bool heads_first = !has_layout || (p.call.layout == Layout::bhld && tensor.shape.size() != 3);
+  std::vector<Index4> list;  // in the order of an Expectation
+  if (index_space(id) == IndexSpace::query_rows) {
+    for (const RowIndex& row : e.rows) {
+      for (std::int64_t d = 0; d < n[3]; ++d) list.push_back({row.b, row.h, row.i, d});
+    }
+  } else {
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      list.push_back({b, h, l, d});
+    });
+  }
+  const auto is_stored = [&](const Index4& at) { return !is_packed || at[2] < place.rows(at[0]); };
+  if (const auto size = std::ranges::count_if(list, is_stored); tensor.size() != size) {
+    throw UserError(fmt::format("{}: tensor \"{}\" {} has {} elements, the case gives {}", file, name_of(id),
+                                tensor.shape_text(), tensor.size(), size));
+  }
+  for (std::size_t number = 0; number < list.size(); ++number) {
+    const auto& [b, h, l, d] = list[number];
+    if (!is_stored(list[number])) continue;
+    std::int64_t row = heads_first ? (b * n[1] + h) * n[2] + l : (b * n[2] + l) * n[1] + h;
+    if (is_packed) row = (place.starts[static_cast<std::size_t>(b)] + l) * n[1] + h;
+    element(list[number], number, row * n[3] + d);
+  }
+}
+
 /// What the file's metadata allow around `value` of a stage.
 double tolerance_of(const Golden& golden, const std::string& stage, double value) {
   const auto own = golden.stage_tolerances.find(stage);
@@ -118,6 +163,7 @@ class ReferenceStages {
     row_statistics();
     input_statistics();
     projections();
+    gradients();
   }
 
  private:
@@ -136,7 +182,8 @@ class ReferenceStages {
   /// A file in 16 bits holds rounded results. The reference's are rounded alike before they are compared, unless the
   /// bound of a stated producer has that rounding in it.
   double as_stored(double value, const FileTensor& tensor) const {
-    const DType type = has_mixed_types(p_) ? tensor.floating_type().value_or(p_.call.dtype) : p_.call.dtype;
+    const DType type = has_mixed_types(p_) || p_.call.wants_gradients() ? tensor.floating_type().value_or(p_.call.dtype)
+                                                                        : p_.call.dtype;
     if (size_of(type) > 2 || source_.golden->producer) return value;
     std::uint64_t bits = 0;
     store(&bits, type, 0, value);
@@ -146,7 +193,7 @@ class ReferenceStages {
   /// Copies exactly; what was computed, within the file's tolerance and its producer's bound.
   void present() {
     for (const TensorId output : outputs_of(p_)) {
-      if (index_space(output) == IndexSpace::query_rows) continue;
+      if (index_space(output) == IndexSpace::query_rows || is_gradient(*row_of(output).result)) continue;
       const Index4 n = seen_shape(p_, output);
       const std::string name(row_of(output).name);
       const FileTensor* tensor = stage(name, n[0] * n[1] * n[2] * n[3]);
@@ -160,6 +207,24 @@ class ReferenceStages {
         const double allowed = is_copied(output) ? 0 : tolerance(name, held) + bounds[at];
         comparison_.element(name, {b, h, l, d}, held, as_stored(expected.values.of(output)[at], *tensor), allowed);
         ++at;
+      });
+    }
+  }
+
+  void gradients() {
+    const Problem asked = asking_for_gradients(source_);
+    if (asked.call.outputs.empty()) return;
+    const std::optional<Arithmetic>& producer = source_.golden->producer;
+    const std::vector<Producer> producers = producer ? std::vector<Producer>{{*producer, {}}} : std::vector<Producer>();
+    const Expectation e = expect(asked, inputs_, producers, 2, kInfinity);
+    for (const TensorId id : outputs_of(asked)) {
+      if (!is_gradient(*row_of(id).result)) continue;
+      const std::string name(name_of(id));
+      const FileTensor& tensor = source_.golden->stages.at(name);
+      each_gradient_element(asked, id, e, tensor, source_.label, [&](const Index4& at, std::size_t n, std::int64_t in) {
+        const double held = tensor.at(in);
+        const double bound = producer ? e.own.of(id)[n] + e.bounds.front().of(id)[n] : 0;
+        comparison_.element(name, at, held, as_stored(e.of(id)[n], tensor), tolerance(name, held) + bound);
       });
     }
   }
@@ -373,8 +438,21 @@ Comparison GoldenCheck::compare_backend(Backend& backend, const Answers& answers
   const Problem& p = source_.problem;
   GuardedOutputs outputs(p);
   const Expectation e = run(p, answers, inputs_, outputs);
-  compare("output", p, e, TensorId::out, true,
-          [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
+  if (has_tensor(p, TensorId::out)) {
+    compare("output", p, e, TensorId::out, true,
+            [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.out(b, h, i, c); });
+  }
+  for (const TensorId id : outputs_of(p)) {
+    const std::string name(name_of(id));
+    if (!is_gradient(*row_of(id).result) || !golden.stages.contains(name)) continue;
+    const FileTensor& tensor = golden.stages.at(name);
+    each_gradient_element(p, id, e, tensor, source_.label, [&](const Index4& at, std::size_t n, std::int64_t in) {
+      const double held = tensor.at(in);
+      double bound = tolerance_of(golden, name, held) + e.own.of(id)[n];
+      for (const Bounds& list : e.bounds) bound += list.of(id)[n];
+      comparison.element(name, at, outputs.at(id, at[0], at[1], at[2], at[3]), held, bound);
+    });
+  }
   for (const TensorId stage : kScoreStages) {
     if (!has_tensor(p, stage)) continue;
     compare(
@@ -382,7 +460,8 @@ Comparison GoldenCheck::compare_backend(Backend& backend, const Answers& answers
         [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) { return outputs.at(stage, b, h, i, c); });
   }
   const bool through_identity = golden.stages.contains("weights") && !p.call.wants(Output::weights) &&
-                                p.call.past == 0 && !p.call.packed_sequences() && !p.call.page_size;
+                                p.call.pass == Pass::forward && p.call.past == 0 && !p.call.packed_sequences() &&
+                                !p.call.page_size;
   if (through_identity && p.call.key_length <= kMaxKeysForWeights && p.call.key_length > 0) {
     const IdentityValues identity(p);
     const Answers of_identity = ask(backend, identity.problem);

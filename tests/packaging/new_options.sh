@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # new_options.sh SOURCE: in a copy of the project three options are added (a number, a list per head, an input tensor), a result
 # that keys number, an operator, and a format (new_format.sh). Each gets a name, a row in its tables and its meaning in the reference; nothing of the harness
-# is edited. Checks, lines, files, isolation, shrinking, fuzzing, random cases and lists must know them; kernels that ignore them or
+# is edited. Checks, lines, files, isolation, Python (new_python.sh), shrinking, fuzzing, random cases and lists must know them; kernels that ignore them or
 # get them wrong are caught, and kernels of the contract before refuse them.
 set -euo pipefail
 source "$(dirname "$0")/copy_project.sh"
 source "$(dirname "$0")/new_format.sh"
+source "$(dirname "$0")/new_python.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 copy_project "$1" "$work/attest"
@@ -87,8 +88,8 @@ put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& 
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
         const auto reference = head(weighed, inputs, b, h, producers);
         const auto first = static_cast<std::size_t>(b * p.key_heads + h / p.heads_per_group()) * keys;
-        const auto add = [&](std::vector<double>& to) {
-          for (std::size_t j = 0; j < keys; ++j) to[first + j] += row.of(TensorId::weights)[j];
+        const auto add = [&](std::vector<double>& sums) {
+          for (std::size_t j = 0; j < keys; ++j) sums[first + j] += row.of(TensorId::weights)[j];
         };
         for (std::int64_t i = 0; i < p.query_length; ++i) {
           reference->attend(i, row);
@@ -158,8 +159,9 @@ edit backends/off/off.cpp 's/received += std::exp/received = std::exp/'
 edit backends/off/average.h 's/static_cast<Real>(p_.key_length)/static_cast<Real>(p_.key_length + 1)/'
 
 # Compiled to be compiled fast: everything includes what was changed.
-cmake -S . -B build -G Ninja ${example_alone/-DATTEST_TESTS=OFF/} -DATTEST_UNITY=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
-ninja -C build --quiet attest random_lines
+python_environment
+cmake -S . -B build -G Ninja ${example_alone/-DATTEST_TESTS=OFF/} -DATTEST_PYTHON=ON -DPython_EXECUTABLE="$work/venv/bin/python" -DATTEST_UNITY=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
+ninja -C build --quiet attest attest_python random_lines
 attest=build/bin/attest
 all='temperature=2 hidden_first=1,3 gate'
 printf '%s\n' "heads=2 seq=8x12 dim=4 $all" "heads=2/1 seq=5 dim=4 gate causal" "heads=2 seq=9x33 dim=4 hidden_first=0,7 out=o,lse" \
@@ -276,4 +278,5 @@ for options in 'op=average' 'out=o,received'; do
   [ "$status" = 1 ] || { cat "$work/log" >&2; fail "off is right with a file of $options"; }
 done
 check_format old "$work/younger.c"
+check_python build
 echo "new_options: $(wc -l <"$work/new.cases") lines, nothing of the harness edited"

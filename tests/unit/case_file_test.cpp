@@ -75,6 +75,11 @@ void every_backend_passes(const Case& source) {
   for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
 }
 
+Status check_gradients_of_example(const Case& source) {
+  const BackendSet backends(registered_backends(), {"example"}, {1, ""});
+  return PreparedCase(source, backends.all(), 1).check(*backends.all().front()).status;
+}
+
 /// Two sequences of 2 and 3 queries, 4 and 1 keys; 2 heads over 1, dim 2.
 FileWriter packed(const std::vector<std::int32_t>& q, const std::vector<std::int32_t>& k) {
   FileWriter file;
@@ -228,6 +233,106 @@ TEST(FileCases, StatesAndDecaysMustFit) {
   EXPECT_NE(complaint_about(file).find("past_state [1,1,3,2]"), std::string::npos) << complaint_about(file);
   file.add("past_state", {1, 1, 2, 3}, numbers(6, 5));
   EXPECT_EQ(complaint_about(file), "");
+}
+
+double element(const Case& source, TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+  const Inputs inputs = source.inputs->views();
+  const ConstTensor& view = inputs.at(id);
+  return load(view.data, view.dtype, view.offset(b, h, l, d));
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+/// 2 heads of 3 queries and 3 keys, 2 features and 1 of v, with gradients.
+FileWriter with_gradients(const std::string& options) {
+  FileWriter file;
+  file.add("q", {1, 2, 3, 2}, numbers(12, 1));
+  file.add("k", {1, 2, 3, 2}, numbers(12, 2));
+  file.add("v", {1, 2, 3, 1}, numbers(6, 3));
+  file.add("do", {1, 2, 3, 1}, numbers(6, 4));
+  file.metadata("options", options);
+  return file;
+}
+
+TEST(FileCases, GradientsComeFromTheFilesDerivatives) {
+  FileWriter file = with_gradients("pass=backward dlse out=dq,dk,dv");
+  file.add("dlse", {1, 2, 3}, numbers(6, 5));
+  const Case source = case_from_file(file.write());
+  EXPECT_EQ(print_case(source.problem), "pass=backward heads=2 seq=3 dim=2/1 dlse");
+  const Inputs inputs = source.inputs->views();
+  EXPECT_EQ(inputs.at(TensorId::dout).dtype, DType::f32);
+  EXPECT_EQ(element(source, TensorId::dout, 0, 1, 2, 0), numbers(6, 4)[5]);
+  EXPECT_EQ(element(source, TensorId::dlse, 0, 1, 0, 0), numbers(6, 5)[3]);
+  // What was saved is the reference's.
+  const std::vector<Row> rows = attention(source.problem, inputs).rows;
+  EXPECT_EQ(element(source, TensorId::saved_o, 0, 1, 2, 0), static_cast<float>(rows[5].output[0]));
+  EXPECT_EQ(element(source, TensorId::saved_lse, 0, 1, 2, 0), static_cast<float>(rows[5].lse));
+  EXPECT_EQ(check_gradients_of_example(source), Status::pass);
+  // Or the file's.
+  file.add("saved_lse", {2, 3}, std::vector<float>(6, 0.5F));
+  file.add_halves("do", {1, 2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Case saved = case_from_file(file.write());
+  EXPECT_EQ(element(saved, TensorId::saved_lse, 0, 1, 2, 0), 0.5);
+  EXPECT_EQ(element(saved, TensorId::saved_o, 0, 1, 2, 0), static_cast<float>(rows[5].output[0]));
+  EXPECT_EQ(print_case(saved.problem), "pass=backward heads=2 seq=3 dim=2/1 dlse do.dtype=f16");
+}
+
+TEST(FileCases, GradientsOfPackedSequencesArePacked) {
+  FileWriter file = packed({0, 2, 5}, {0, 4, 5});
+  file.metadata("options", "pass=both causal align=bottom-right dlse out=o,dq,dk,dv");
+  file.add("do", {5, 2, 2}, numbers(20, 4));
+  file.add("dlse", {5, 2}, numbers(10, 5));
+  const Case source = case_from_file(file.write());
+  EXPECT_EQ(element(source, TensorId::dout, 1, 1, 2, 0), numbers(20, 4)[18]);
+  EXPECT_EQ(element(source, TensorId::dlse, 1, 1, 2, 0), numbers(10, 5)[9]);
+  EXPECT_EQ(check_gradients_of_example(source), Status::pass);
+}
+
+TEST(FileCases, WhatAFileSaysOfGradientsIsChecked) {
+  const auto with = [](const std::string& options, const auto& change) {
+    FileWriter file = with_gradients(options);
+    change(file);
+    return complaint_about(file);
+  };
+  const auto nothing = [](FileWriter&) {};
+  EXPECT_EQ(with("pass=backward", nothing), "");
+  expect_part(with("pass=backward",
+                   [](FileWriter& f) {
+                     f.add("do", {1, 2, 3, 2}, numbers(12, 1));
+                   }),
+              "do [1,2,3,2]: [1,2,3,1] is wanted");
+  expect_part(with("pass=backward",
+                   [](FileWriter& f) {
+                     f.add("do", {1, 2, 3, 1}, std::vector<std::int32_t>(6));
+                   }),
+              "tensor \"do\" has type I32");
+  expect_part(with("pass=backward dlse", nothing), "tensor \"dlse\" is missing");
+  expect_part(with("pass=backward dlse",
+                   [](FileWriter& f) {
+                     f.add("dlse", {1, 3, 2}, numbers(6, 1));
+                   }),
+              "dlse [1,3,2]: [1,2,3] is wanted");
+  expect_part(with("pass=backward",
+                   [](FileWriter& f) {
+                     f.add("saved_o", {1, 2, 2, 1}, numbers(4, 1));
+                   }),
+              "saved_o [1,2,2,1]");
+  const auto with_result = [&](const std::string& options, const std::string& name) {
+    return with(options, [&](FileWriter& f) {
+      f.add("mask", {3, 3}, numbers(9, 1));
+      f.add(name, {1, 1, 3, 3}, numbers(9, 1));
+      f.metadata("tolerance", "1");
+    });
+  };
+  EXPECT_EQ(with_result("pass=backward", "dmask"), "");
+  expect_part(with_result("pass=backward", "dsinks"), "tensor \"dsinks\"");
+  FileWriter forward = with_gradients("causal");
+  forward.metadata("tolerance", "1");
+  EXPECT_EQ(complaint_about(forward), "");
+  forward.add("dq", {1, 2, 3, 2}, numbers(12, 1));
+  expect_part(complaint_about(forward), "tensor \"dq\"");
 }
 
 TEST(FileCases, WhatAFileSaysOfItselfHoldsNoControlCharacters) {

@@ -12,6 +12,7 @@
 #include "harness/cases/case_file.h"
 #include "harness/search/shrink_file.h"
 #include "tests/unit/complaint.h"
+#include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
@@ -53,6 +54,100 @@ TEST(Walkthroughs, ATolerancePerStageIsChecked) {
   EXPECT_NE(with("weights"), "");
   EXPECT_NE(with("weights=-1"), "");
   EXPECT_NE(with("weights=x"), "");
+}
+
+/// A file of the line's data with the reference's gradients, in float64.
+TensorFile with_gradients(const std::string& line) {
+  TensorFile file = *plain_file(case_from_line(line));
+  const Case source = case_from_tensors(file, "file");
+  const CaseInputs inputs = *source.inputs;
+  const Expectation e = expect(source.problem, inputs.views(), {}, 1, kInfinity);
+  for (const TensorId id : outputs_of(source.problem)) {
+    if (!is_gradient(*row_of(id).result)) continue;
+    const Index4 shape = seen_shape(source.problem, id);
+    FileTensor& tensor = file.tensors[std::string(name_of(id))];
+    tensor = {"F64", {shape.begin(), shape.end()}, {}};
+    tensor.bytes.resize(e.of(id).size() * sizeof(double));
+    std::memcpy(tensor.bytes.data(), e.of(id).data(), tensor.bytes.size());
+  }
+  file.metadata["tolerance"] = "1e-9";
+  return file;
+}
+
+/// B,L,H,D of B,H,L,D.
+FileTensor positions_first(const FileTensor& tensor) {
+  const Index4 n = {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]};
+  FileTensor turned = {tensor.dtype, {n[0], n[2], n[1], n[3]}, tensor.bytes};
+  const auto size = static_cast<std::int64_t>(tensor.bytes.size()) / std::max<std::int64_t>(tensor.size(), 1);
+  std::int64_t from = 0;
+  each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    const std::int64_t to = ((b * n[2] + l) * n[1] + h) * n[3] + d;
+    std::copy_n(tensor.bytes.begin() + from++ * size, size, turned.bytes.begin() + to * size);
+  });
+  return turned;
+}
+
+bool reference_agrees(const TensorFile& file) {
+  const Case source = case_from_tensors(file, "file");
+  const CaseInputs inputs = *source.inputs;
+  return !GoldenCheck(source, inputs.views()).compare_reference().failed();
+}
+
+Status status_of_example(const TensorFile& file) {
+  const BackendSet backends(registered_backends(), {"example"}, {1, ""});
+  const Case source = case_from_tensors(file, "file");
+  return PreparedCase(source, backends.all(), 1).check(*backends.all().front()).status;
+}
+
+TEST(Golden, GradientsOfAFileAreCompared) {
+  const std::string all = "dq,dk,dv,dmask,dsinks";
+  for (const std::string& line :
+       {"pass=backward batch=2 heads=4/2 seq=5x7 dim=3/2 mask=add:1HQ1:normal sinks dlse out=" + all,
+        "pass=both dtype=f64 heads=2 seq=3x9 dim=4 past=5 mask=add:1H1K:normal sinks out=o," + all}) {
+    for (const bool turned : {false, true}) {
+      TensorFile file = with_gradients(line);
+      if (turned && file.tensors.contains("past_k")) continue;  // which layouts leave as they are
+      for (const char* name : {"q", "k", "v", "do", "dq", "dk", "dv"}) {
+        if (turned) file.tensors.at(name) = positions_first(file.tensors.at(name));
+      }
+      if (turned) file.metadata["layout"] = "blhd";
+      EXPECT_TRUE(reference_agrees(file)) << line;
+      EXPECT_EQ(status_of_example(file), Status::pass) << line;
+      for (const char* name : {"dq", "dk", "dv", "dmask", "dsinks"}) {
+        TensorFile wrong = file;
+        FileTensor& tensor = wrong.tensors.at(name);
+        store(tensor.bytes.data(), DType::f64, tensor.size() - 1, tensor.at(tensor.size() - 1) + 0.01);
+        EXPECT_FALSE(reference_agrees(wrong)) << line << " " << name;
+        wrong.metadata["tolerance"] = "0.02";
+        EXPECT_TRUE(reference_agrees(wrong)) << line << " " << name;
+        tensor.shape.back() += 1;
+        tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * sizeof(double));
+        EXPECT_THROW(reference_agrees(wrong), UserError) << line << " " << name;
+      }
+    }
+  }
+}
+
+TEST(Golden, ABooleanMaskHasNoGradient) {
+  TensorFile file = with_gradients("pass=backward seq=3 dim=2 mask=bool:11QK:random(0.5)");
+  EXPECT_TRUE(reference_agrees(file));
+  file.tensors["dmask"] = {"F32", {1, 1, 3, 3}, std::vector<std::byte>(36)};
+  const std::string text = complaint([&] { case_from_tensors(file, "file"); });
+  EXPECT_NE(text.find("tensor \"dmask\""), std::string::npos) << text;
+}
+
+/// A producer's gradients have its bound.
+TEST(Golden, GradientsOfAProducerHaveItsBound) {
+  TensorFile file = with_gradients("pass=backward heads=2 seq=9 dim=8 causal");
+  file.metadata.erase("tolerance");
+  file.metadata["producer"] = "float32 accumulation";
+  FileTensor& dq = file.tensors.at("dq");
+  const double value = dq.at(40);
+  EXPECT_TRUE(reference_agrees(file));
+  store(dq.bytes.data(), DType::f64, 40, value * (1 + 1e-7) + 1e-8);
+  EXPECT_TRUE(reference_agrees(file));
+  store(dq.bytes.data(), DType::f64, 40, value + 1e-3);
+  EXPECT_FALSE(reference_agrees(file));
 }
 
 /// Activations of a real model.

@@ -1,7 +1,12 @@
 // Files shrink as lines do: to numbers that a person can follow.
 #include "harness/search/shrink_file.h"
 
+#include <fmt/format.h>
+
+#include <map>
+
 #include "harness/cases/case_file.h"
+#include "harness/comparison/expectation.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/faulty.h"
 #include "tests/faulty/tampered.h"
@@ -40,6 +45,58 @@ TEST(ShrinkFile, AFileSaysWhatItsLineSaid) {
                });
     EXPECT_EQ(at, a.rows.size()) << line;
   }
+}
+
+/// The reference's results by name and index.
+std::map<std::string, double> results_of(const Case& source) {
+  std::optional<CaseInputs> made;
+  if (!source.inputs) made = make_inputs(source.problem);
+  const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
+  const Expectation e = expect(source.problem, inputs, {}, 1, kInfinity);
+  std::map<std::string, double> results;
+  for (const TensorId id : outputs_of(source.problem)) {
+    const Index4 n = seen_shape(source.problem, id);
+    std::size_t at = 0;
+    const auto add = [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      results[fmt::format("{} {},{},{},{}", name_of(id), b, h, l, d)] = e.of(id).at(at++);
+    };
+    if (index_space(id) != IndexSpace::query_rows) {
+      each_index(n, add);
+      continue;
+    }
+    for (const RowIndex& row : e.rows) {
+      for (std::int64_t d = 0; d < n[3]; ++d) add(row.b, row.h, row.i, d);
+    }
+  }
+  return results;
+}
+
+TEST(ShrinkFile, AFileSaysTheGradientsThatItsLineSaid) {
+  for (const char* line :
+       {"pass=backward batch=2 heads=4/2 seq=5x7 dim=3/2 causal align=bottom-right mask=add:B1QK:neginf(0.3) softcap=2 "
+        "sinks dlse out=dq,dk,dv,dmask,dsinks",
+        "pass=both dtype=f16 heads=2 seq=4 dim=5 do.dtype=f32 dv.dtype=f32 out=o,lse,dq,dv",
+        "pass=backward batch=2 heads=2 seq=3x7 dim=4 past=4 causal do.layout=blhd",
+        "pass=both batch=2 heads=4/2 seq=2x9 dim=3 paged=4 lengths=5,9 causal align=bottom-right dlse",
+        "pass=backward batch=3 heads=2 seq=5x6 dim=3 layout=thd lengths=q:5,1,3/k:6,2,3 causal align=bottom-right dlse",
+        "pass=backward heads=2 seq=4x6 dim=3 dropout=0.4 seed=8"}) {
+    const std::map<std::string, double> before = results_of(case_from_line(line)), after = results_of(as_file(line));
+    ASSERT_FALSE(before.empty()) << line;
+    for (const auto& [element, value] : before) EXPECT_EQ(value, after.at(element)) << line << ": " << element;
+  }
+}
+
+TEST(ShrinkFile, AFileOfGradientsBecomesSmall) {
+  const auto small = [](const std::string& line, const std::function<bool(const Case&)>& fails) {
+    const ShrunkFile shrunk = shrink_file(*plain_file(case_from_line(line)), fails, [] { return true; });
+    return print_case(case_from_tensors(shrunk.file, "small").problem);
+  };
+  const std::string line = "pass=backward batch=2 heads=4 seq=5x7 dim=3 softcap=2 dlse out=dq,dv";
+  EXPECT_EQ(small(line, [](const Case& one) { return one.problem.call.wants_gradients(); }),
+            "pass=backward seq=1 dim=1 out=dv");
+  EXPECT_EQ(small(line, [](const Case& one) { return one.problem.call.dlse; }),
+            "pass=backward seq=1 dim=1 dlse out=dv");
+  EXPECT_EQ(small(line, [](const Case&) { return true; }), "seq=1 dim=1");
 }
 
 TEST(ShrinkFile, CachesAndDecisionsGoWhenTheyDontMatter) {
@@ -102,7 +159,9 @@ TEST(ShrinkFile, WrongBackendsEndInSmallFilesThatRepeat) {
   const std::vector<Case> sources = {
       as_file("batch=2 heads=4/2 seq=9x35 dim=6/5 causal align=bottom-right window=9:0 softcap=3 lengths=35,20 seed=5"),
       as_file("heads=6/2 seq=7x11 dim=5 mask=add:1HQK:neginf(0.4) alibi=1,2,3,4,5,6 align=top-left sinks out=o,lse"),
-      as_file("batch=2 seq=6x9 dim=4 mask=bool:B1QK:random(0.5) scale=-2 out=o,lse,weights,raw")};
+      as_file("batch=2 seq=6x9 dim=4 mask=bool:B1QK:random(0.5) scale=-2 out=o,lse,weights,raw"),
+      as_file("pass=backward heads=4/2 seq=6x9 dim=4/3 mask=add:1HQ1:normal softcap=3 sinks dlse "
+              "out=dq,dk,dv,dmask,dsinks")};
   int count = 0;
   for (const auto& registry : {faulty::faulty_backends(), faulty::tampered_backends()}) {
     for (const BackendEntry& entry : registry) {

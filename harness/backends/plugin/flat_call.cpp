@@ -20,21 +20,21 @@ constexpr std::array<std::string_view, 28> kSupported = {
     "past",   "paged",  "decay",   "beta",     "out",   "seed",   "layout",  "gap"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
-bool is_told(const std::string& key) {
-  if (std::find(kSupported.begin(), kSupported.end(), key) != kSupported.end()) return true;
-  return std::any_of(kSupportedOfTensors.begin(), kSupportedOfTensors.end(),
-                     [&](std::string_view ending) { return key.ends_with(ending); });
-}
-
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
 
 const std::int64_t* data_of(const std::vector<std::int64_t>& list) { return list.empty() ? nullptr : list.data(); }
 
 }  // namespace
 
+bool has_plugin_member(std::string_view key) {
+  if (std::find(kSupported.begin(), kSupported.end(), key) != kSupported.end()) return true;
+  return std::any_of(kSupportedOfTensors.begin(), kSupportedOfTensors.end(),
+                     [&](std::string_view ending) { return key.ends_with(ending); });
+}
+
 std::optional<std::string> unsupported_option(const Call& call) {
   for (const Option* option : set_options(call)) {
-    if (option->kind != OptionKind::tensor && !is_told(option->key)) return option->key;
+    if (option->kind != OptionKind::tensor && !has_plugin_member(option->key)) return option->key;
   }
   return std::nullopt;
 }

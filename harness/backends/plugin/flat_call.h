@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/plugin/attest/attest_plugin.h"
@@ -11,6 +12,9 @@
 #include "reference/call/call.h"
 
 namespace attest {
+
+/// Whether the interface has a member, or a word, for the option with this key. Tensors are told by their names.
+bool has_plugin_member(std::string_view key);
 
 /// The key of an option of the call that the interface has no member for; nullopt when it carries the call whole.
 std::optional<std::string> unsupported_option(const Call& call);

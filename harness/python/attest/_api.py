@@ -70,6 +70,8 @@ def check(
     refuses: Iterable[str] = (),
     arithmetic: Optional[Mapping[str, Any]] = None,
     conventions: Optional[Mapping[str, str]] = None,
+    gradients: str = "",
+    pass_: str = "",
     against: Iterable[str] = (),
     isolate: Optional[bool] = None,
     timeout: float = 60,
@@ -102,17 +104,19 @@ def check(
     >>> print(results[2].reason)
     causal: attention has no parameter `causal` for it
 
-    Of a callable, `tensors`, `keywords`, `refuses`, `arithmetic` and `conventions` state what a Backend states
-    itself. It runs in a process of its own where such a process can import it (`isolate=None`): what a module has at
-    its top. Then a step may take `timeout` seconds, and the process `memory_gib` beyond what it starts with; 0 is most
+    Of a callable, `tensors`, `keywords`, `refuses`, `arithmetic`, `conventions` and `gradients` state what a Backend
+    states itself. It runs in a process of its own where such a process can import it (`isolate=None`): what a module
+    has at its top. Then a step may take `timeout` seconds, and the process `memory_gib` beyond what it starts with; 0 is most
     of what is free. What only this interpreter has, such as a lambda or what a script or a notebook defines, runs here;
-    `isolate=True` refuses that, and with `isolate=False` everything runs here. `against` are native backends beside it.
+    `isolate=True` refuses that, and with `isolate=False` everything runs here. With `pass_`, "backward" or "both", each
+    case line runs with that pass, and without the results that it doesn't have; lines without gradients are left out.
+    `against` are native backends beside it.
     Ctrl-C ends the run at the next case: files are complete, and KeyboardInterrupt is raised with the results so far
     as its argument. Raises UserError for a request that can't be carried out.
     """
     stated = dict(
         name=name, library=library, tensors=tensors, keywords=keywords, refuses=tuple(refuses),
-        arithmetic=arithmetic, conventions=conventions,
+        arithmetic=arithmetic, conventions=conventions, gradients=gradients,
     )  # fmt: skip
     isolate = isolated(implementation, isolate, stated)
     request = Request(
@@ -123,7 +127,7 @@ def check(
     )  # fmt: skip
     run = dict(threads=threads, device=device, once=once)
     request.backends = rows_for(implementation, against, isolate, stated, run)
-    request.add_cases(suite)
+    request.add_cases(suite if not pass_ else _with_pass(suite, pass_))
     if not (request.suites or request.suite_files or request.lines):
         raise _attest.UserError("nothing to check: name a suite, a case line or a file")
     verdicts: list[Verdict] = []
@@ -163,6 +167,18 @@ def check(
     if results.interrupted:
         raise KeyboardInterrupt(results)
     return results
+
+
+def _with_pass(suite: Cases, pass_: str) -> list[str]:
+    """The same case lines, but for their pass."""
+    lines: dict[str, None] = {}
+    for one in cases(suite):
+        if one.endswith(".safetensors"):
+            raise _attest.UserError(f"pass_: {one} says its pass itself, in its metadata")
+        changed = _attest.with_pass(one, pass_)
+        if changed is not None:
+            lines[changed] = None
+    return list(lines)
 
 
 def suites() -> dict[str, str]:

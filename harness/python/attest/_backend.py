@@ -11,6 +11,7 @@ import platform
 import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
+from attest import _autodiff
 from attest._attest import Call, UserError
 from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
 
@@ -38,10 +39,11 @@ class Backend:
     name: str = ""  #: of verdicts and tables: [a-z][a-z0-9_]*; "": the class's own, in lower case
     library: str = ""  #: what it is, with its version; "": the name and Python's version
     device: str = "CPU"  #: what it runs on; with ``tensors="torch"`` torch's name of a device, as "cuda"
-    contract: int = 4  #: version of attest's contract that it was written for: options that came later are refused
+    contract: int = 5  #: version of attest's contract that it was written for: options that came later are refused
     tensors: Tensors = "numpy"  #: what attention() is given: "numpy", "torch", "dlpack", or a function from DLPack
     keywords: Mapping[str, str] = {}  #: attest's name of an option and the method's, where they differ
     refuses: Iterable[str] = ()  #: features that the arrays would show, or the keywords take, and that it can't do
+    gradients: str = ""  #: "autodiff": gradients come from PyTorch or JAX, which differentiate attention()
     threads: int = 1  #: the most that may compute at once; told before anything runs
 
     def attention(self, q: Any, k: Any, v: Any, /) -> Any:
@@ -93,10 +95,12 @@ class Backend:
                 setattr(made, member, functools.partial(_given, dict(stated)))
             elif not callable(stated):
                 raise UserError(f"{member} of {made.name} is neither a method nor a dict")
+        check_gradients(made.gradients, made.tensors)
         function = made.function()
         names = keywords_of(function, dict(made.keywords))
         made._names = names
-        made._taken = features_of(names, made.refuses)
+        made._taken = features_of(names, made.refuses, _autodiff.features(names) if made.gradients else ())
+        made.contract = max([made.contract, *(OPTIONS[name].since for name in names)])
         return made
 
     _names: Mapping[str, str] = {}
@@ -105,7 +109,13 @@ class Backend:
     def _refusal(self, call: Call) -> Optional[str]:
         if call.dtype == "bf16" and self.tensors == "numpy" and not _has_ml_dtypes():
             return "dtype=bf16: NumPy has no such type without the package ml_dtypes"
-        return refusal(call, self._taken, self._names, self.function()) or self.refuse(call)
+        reason = refusal(call, self._taken, self._names, self.function())
+        if not reason and self._differentiates(call):
+            reason = _autodiff.refusal(call)
+        return reason or self.refuse(call)
+
+    def _differentiates(self, call: Call) -> bool:
+        return bool(self.gradients) and call.pass_ != "forward" and "do" not in self._names
 
     def _step(self, call: Call) -> Step:
         constants: dict[str, Any] = {}
@@ -118,10 +128,15 @@ class Backend:
             value = option.value(call)
             if value is not None:
                 constants[keyword] = value
+        function = self.function()
+        if self._differentiates(call):
+            constants.pop(self._names.get("outputs", ""), None)
+            arrays.update(do="do", dlse="dlse")
+            function = _autodiff.differentiated(function, call, self._names)
         clock = None if type(self).device_time is Backend.device_time else self.device_time
-        ready = None if type(self).ready is Backend.ready else self.ready
+        ready = None if type(self).ready is Backend.ready or self._differentiates(call) else self.ready
         step = Step(
-            self.function(), constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock, ready
+            function, constants, arrays, tuple(call.outputs), self.tensors, self.workspace(call), clock, ready
         )
         return step if self.tensors != "torch" else _torch_step(step, self.device)
 
@@ -170,6 +185,7 @@ class FunctionBackend(Backend):
         refuses: Iterable[str] = (),
         arithmetic: Optional[Mapping[str, Any]] = None,
         conventions: Optional[Mapping[str, str]] = None,
+        gradients: str = "",
     ) -> None:
         self._function = function
         self._arithmetic = dict(arithmetic or {})
@@ -180,6 +196,7 @@ class FunctionBackend(Backend):
         self.tensors = tensors
         self.keywords = dict(keywords or {})
         self.refuses = tuple(refuses)
+        self.gradients = gradients
 
     def function(self) -> Callable[..., Any]:
         return self._function
@@ -206,6 +223,17 @@ def check_tensors(tensors: Any) -> None:
             import torch  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
         except ImportError as error:
             raise UserError(f'tensors: "torch" can\'t be had here: {error}; install PyTorch') from None
+
+
+def check_gradients(gradients: str, tensors: Any) -> None:
+    """Raises UserError for what is no way to gradients, or for tensors that can't be differentiated."""
+    if gradients not in ("", "autodiff"):
+        raise UserError(f'gradients: there is no "{gradients}"; nearest: autodiff')
+    if gradients and not callable(tensors) and tensors != "torch":
+        raise UserError(
+            f'gradients: "autodiff" is that of PyTorch or JAX, and tensors are "{tensors}"; '
+            'say tensors="torch" or tensors=jax.dlpack.from_dlpack'
+        )
 
 
 def is_implementation(value: Any) -> bool:

@@ -13,7 +13,7 @@ from attest._attest import UserError
 from attest._backend import Backend, backend_of, is_implementation
 
 #: What of attest.check the command line has an option for.
-STATED = ("name", "tensors", "keywords", "refuses", "arithmetic", "conventions")
+STATED = ("name", "tensors", "keywords", "refuses", "arithmetic", "conventions", "gradients")
 
 
 def load(words: str) -> Backend:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional
 
-from attest._attest import Call, all_features
+from attest._attest import Call, all_features, options_by_key
 
 
 class Option(NamedTuple):
@@ -16,6 +17,7 @@ class Option(NamedTuple):
     features: tuple[str, ...]
     value: Optional[Callable[[Call], Any]] = None  # of the call; None: a tensor, or nothing in this call
     needs: tuple[str, ...] = ()  # other keywords without which it says too little
+    since: int = 0  # version of the contract that brought it, where that is no older one
 
 
 def _segments(call: Call) -> Any:
@@ -38,7 +40,15 @@ def _query_lengths(call: Call) -> Any:
     return call.query_lengths
 
 
+def _words(start: str, *without: str) -> tuple[str, ...]:
+    """Features that begin so, without those that arrays or other keywords tell."""
+    return tuple(word for word in all_features() if word.startswith(start) and word not in without)
+
+
+TYPES = ("dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16")  # that arrays show
+
 OPTIONS: dict[str, Option] = {
+    "dtype": Option(_words("dtype=", *TYPES), lambda c: None if "dtype=" + c.dtype in TYPES else c.dtype),
     "scale": Option(("scale",), lambda c: c.scale if "scale" in c.features else None),
     "causal": Option(("causal",), lambda c: True if c.causal else None),
     "align": Option(("align=bottom-right",), lambda c: c.align if c.align != "top-left" else None),
@@ -70,22 +80,28 @@ OPTIONS: dict[str, Option] = {
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),
     "key_starts": Option((), needs=("query_starts",)),
-    "op": Option(("op=linear",), lambda c: c.op if c.op != "attention" else None),
+    "op": Option(
+        _words("op=", "op=attention", "op=gated", "op=delta", "op=gated_delta"),
+        lambda c: c.op if c.op != "attention" else None,
+    ),
     "decay": Option(("op=gated", "decay=head"), needs=("op",)),
     "beta": Option(("op=delta", "beta=one"), needs=("op",)),
     "state": Option(("state",), needs=("op",)),
-    "outputs": Option(
-        ("out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present", "out=dq",
-         "out=dk", "out=dv", "out=dmask", "out=dsinks"),
-        lambda c: c.outputs if len(c.outputs) > 1 else None,
+    "outputs": Option(_words("out="), lambda c: c.outputs if c.outputs != ("o",) else None),
+    "do": Option(("pass=backward", "out=dq", "out=dk", "out=dv")),
+    "pass_": Option(
+        ("pass=backward", "pass=both"), lambda c: c.pass_ if c.pass_ != "forward" else None, needs=("do",)
     ),
-    "pass_": Option(("pass=backward", "pass=both"), lambda c: c.pass_ if c.pass_ != "forward" else None),
-    "saved_o": Option((), needs=("pass_",)),
-    "saved_lse": Option((), needs=("pass_",)),
-    "do": Option((), needs=("pass_",)),
-    "dlse": Option(("dlse",), needs=("pass_",)),
+    "saved_o": Option((), needs=("do",)),
+    "saved_lse": Option((), needs=("do",)),
+    "dlse": Option(("dlse",), needs=("do",)),
     "output_types": Option(("mixed types",), lambda c: c.output_types if "mixed types" in c.features else None),
 }
+
+# Options and tensors of the table that have no keyword above: each has its key.
+for _key, _is_tensor, _since in options_by_key():
+    _value = None if _is_tensor else functools.partial(Call.option, key=_key)
+    OPTIONS.setdefault(_key, Option((_key,), _value, since=_since))
 
 # What says a part of what these say as a whole.
 PARTS = {
@@ -98,7 +114,7 @@ PARTS = {
 
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
-    "dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16", "op=attention", "batch", "heads", "grouped heads",
+    *TYPES, "op=attention", "batch", "heads", "grouped heads",
     "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "strides of other tensors",
     "alibi per batch",
 )  # fmt: skip
@@ -190,10 +206,10 @@ def keywords_given(call: Call, keywords: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[str]:
-    """What a callable with these keywords takes, but for what it is said to refuse."""
+def features_of(keywords: Iterable[str], refuses: Iterable[str], more: Iterable[str] = ()) -> frozenset[str]:
+    """What a callable with these keywords takes, and `more`, but for what it is said to refuse."""
     known = set(all_features())
-    taken = set(SHOWN)
+    taken = {*SHOWN, *more}
     names = set(keywords)
     for name in names:
         taken.update(OPTIONS[name].features)
@@ -211,7 +227,16 @@ def features_of(keywords: Iterable[str], refuses: Iterable[str]) -> frozenset[st
     return frozenset(taken)
 
 
-def refusal(call: Call, taken: frozenset[str], names: Iterable[str], function: Any) -> Optional[str]:
+# Keywords of gradients that calls of a pass do not give.
+NOT_GIVEN = {"forward": ("do", "dlse", "saved_o", "saved_lse"), "both": ("saved_o", "saved_lse"), "backward": ()}
+
+
+def _is_required(function: Callable[..., Any], keyword: str) -> bool:
+    parameter = inspect.signature(function).parameters.get(keyword)
+    return parameter is not None and parameter.default is parameter.empty
+
+
+def refusal(call: Call, taken: frozenset[str], names: Mapping[str, str], function: Any) -> Optional[str]:
     """Why a callable that takes these features by these keywords can't be asked for this call; None: it can."""
     for feature in call.features:
         if feature in taken:
@@ -220,7 +245,12 @@ def refusal(call: Call, taken: frozenset[str], names: Iterable[str], function: A
         keyword = keywords[0] if keywords else None
         if keyword is None or feature in SHOWN:
             return f"{feature}: not supported"
+        if keyword == "do":
+            return f'{feature}: {title(function)} has no parameter `do` for it, and no gradients="autodiff" is stated'
         return f"{feature}: {title(function)} has no parameter `{keyword}` for it"
+    for name in NOT_GIVEN[call.pass_]:
+        if name in names and _is_required(function, names[name]):
+            return f"pass={call.pass_}: {title(function)} needs `{names[name]}`, which this pass does not give"
     if call.past > 0:
         if call.page_size is None and "past_k" not in names:
             return f"past: {title(function)} has no parameter `past_k` for it"
