@@ -39,12 +39,12 @@ std::vector<std::string> those_that_give(const std::vector<std::string>* these, 
                                          const Inputs& inputs, const Producer& producer, const GuardedOutputs& outputs,
                                          const WorstElement& worst, int threads) {
   std::vector<std::string> names;
-  // A mistaken backward pass still reads the right pass's o and lse, which no changed call describes.
-  if (dense_multiply_adds(problem) > kMostWork || !problem.call.runs_forward()) return names;
+  if (dense_multiply_adds(problem) > kMostWork) return names;
   const bool is_row = worst.output == "o" || worst.output == "lse";
   for (const KnownMistake& mistake : known_mistakes()) {
+    if (mistake.of_gradients ? !problem.call.wants_gradients() : !problem.call.runs_forward()) continue;
     if (these && std::find(these->begin(), these->end(), mistake.name) == these->end()) continue;
-    MistakenCall c{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    MistakenCall c{problem.call, inputs};
     if (!make_mistaken(mistake, c)) continue;
     if (is_row && !mistake.change_results && !fits_worst_row(c, producer, outputs, worst.index)) continue;
     const Expectation e = expect_of(mistake, c, problem, producer, threads);
@@ -59,7 +59,7 @@ std::vector<std::string> those_that_give(const std::vector<std::string>* these, 
 
 Expectation expect_mistaken(const KnownMistake& mistake, const Problem& problem, const Inputs& inputs,
                             const Producer& producer, int threads) {
-  MistakenCall c{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  MistakenCall c{problem.call, inputs};
   if (!make_mistaken(mistake, c)) return {};
   return expect_of(mistake, c, problem, producer, threads);
 }

@@ -22,9 +22,9 @@ namespace attest {
 struct MistakenCall {
   Call call;
   Inputs inputs;
-  std::vector<double> keys, values, mask, slopes, sinks;
-  std::vector<std::uint8_t> visible, blocks, keep;
-  std::vector<std::int32_t> pages;
+  std::vector<double> keys{}, values{}, mask{}, slopes{}, sinks{}, dlse{};
+  std::vector<std::uint8_t> visible{}, blocks{}, keep{};
+  std::vector<std::int32_t> pages{};
 };
 
 struct KnownMistake {
@@ -35,6 +35,9 @@ struct KnownMistake {
   /// Changes what the (mistaken) call gives, bounds with it. False likewise.
   bool (*change_results)(const Call&, ResultValues& values, Bounds& bounds, Bounds& own,
                          const std::vector<RowIndex>& rows) = nullptr;
+  /// Whether a backward pass alone may make it: such a pass reads the right pass's o and lse, which calls that are
+  /// changed otherwise do not describe.
+  bool of_gradients = false;
 };
 
 std::span<const KnownMistake> known_mistakes();

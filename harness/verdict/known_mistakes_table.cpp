@@ -378,6 +378,51 @@ constexpr KnownMistake kMistakes[] = {
        c.inputs.remove(TensorId::state);
        return std::exchange(c.call.initial_state, false);
      }},
+    {"dlse_ignored", "the derivative by lse ignored",
+     [](MistakenCall& c) {
+       c.inputs.remove(TensorId::dlse);
+       return std::exchange(c.call.dlse, false);
+     },
+     nullptr, true},
+    {"delta_forgotten", "D, the sum of do * o, not subtracted from dP", forget_delta, nullptr, true},
+    {"dk_scaled_twice", "dk multiplied by the scale twice", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       return scale_gradients(p, v, b, own, {TensorId::dk}, p.scale_value());
+     },
+     true},
+    {"dk_not_scaled", "dk not multiplied by the scale", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       return p.scale_value() != 0 && scale_gradients(p, v, b, own, {TensorId::dk}, 1 / p.scale_value());
+     },
+     true},
+    {"dq_scaled_twice", "dq multiplied by the scale twice", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       return scale_gradients(p, v, b, own, {TensorId::dq}, p.scale_value());
+     },
+     true},
+    {"dq_not_scaled", "dq not multiplied by the scale", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       return p.scale_value() != 0 && scale_gradients(p, v, b, own, {TensorId::dq}, 1 / p.scale_value());
+     },
+     true},
+    {"gradients_averaged_over_group", "means of dk and dv over the query heads of a group, not sums", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       const double share = 1 / static_cast<double>(p.heads_per_group());
+       return scale_gradients(p, v, b, own, {TensorId::dk, TensorId::dv}, share);
+     },
+     true},
+    {"dmask_averaged", "means of dmask over the batches that share a mask, not sums", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       const bool is_shared = p.mask && !p.mask->kept[0];
+       return is_shared && scale_gradients(p, v, b, own, {TensorId::dmask}, 1 / static_cast<double>(p.batch));
+     },
+     true},
+    {"dk_and_dv_swapped", "dk and dv exchanged", nullptr,
+     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
+       for (ResultValues* list : {&v, &b, &own}) std::swap(list->of(TensorId::dk), list->of(TensorId::dv));
+       return p.key_dim == p.value_dim && p.wants(Output::dk) && p.wants(Output::dv);
+     },
+     true},
 };
 
 }  // namespace

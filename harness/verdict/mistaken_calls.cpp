@@ -221,6 +221,29 @@ bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
   return true;
 }
 
+bool forget_delta(MistakenCall& c) {
+  const Call& p = c.call;
+  if (p.runs_forward()) return false;
+  const auto number = [](const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+    return load(t.data, t.dtype, t.offset(b, h, i, d));
+  };
+  const Index4 shape = {p.batch, p.query_heads, p.query_length, 1};
+  c.dlse.assign(static_cast<std::size_t>(p.batch * p.query_heads * p.query_length), 0);
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t i = 0; i < p.stored_queries(b); ++i) {
+        double& of_row = c.dlse[static_cast<std::size_t>((b * p.query_heads + h) * p.query_length + i)];
+        if (c.inputs.dlse()) of_row = number(*c.inputs.dlse(), b, h, i, 0);
+        for (std::int64_t d = 0; d < p.value_dim; ++d)
+          of_row += number(c.inputs.dout(), b, h, i, d) * number(c.inputs.saved_o(), b, h, i, d);
+      }
+    }
+  }
+  c.call.dlse = true;
+  c.inputs.set(TensorId::dlse, {c.dlse.data(), DType::f64, shape, {shape[1] * shape[2], shape[2], 1, 1}});
+  return true;
+}
+
 void give_slopes(MistakenCall& c, std::vector<double> slopes) {
   c.slopes = std::move(slopes);
   if (c.slopes.empty()) return;

@@ -56,6 +56,8 @@ bool slopes_of(MistakenCall& c, const std::function<std::size_t(std::size_t, std
 bool sinks_of(MistakenCall& c, const std::function<double(const std::vector<double>&, std::size_t)>& of);
 /// Lengths of padded sequences.
 bool change_lengths(MistakenCall& c, const std::function<void(Call&)>& change);
+/// A backward pass that doesn't subtract D: the same as with a derivative by lse that is larger by D.
+bool forget_delta(MistakenCall& c);
 /// Whether it was there.
 bool remove_input(MistakenCall& c, TensorId id);
 

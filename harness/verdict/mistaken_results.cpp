@@ -1,6 +1,7 @@
 #include "harness/verdict/mistaken_results.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attest {
 namespace {
@@ -51,6 +52,18 @@ bool lse_of_empty_rows(const Call& p, ResultValues& values, double value) {
   for (double& x : values.of(TensorId::lse)) {
     if (!p.wants(Output::lse) || x != -kInfinity) continue;
     x = value;
+    changes = true;
+  }
+  return changes;
+}
+
+bool scale_gradients(const Call& p, ResultValues& values, Bounds& bounds, Bounds& own,
+                     std::initializer_list<TensorId> gradients, double factor) {
+  bool changes = false;
+  for (const TensorId id : gradients) {
+    if (!has_tensor(p, id) || factor == 1) continue;
+    scale_list(values.of(id), factor);
+    for (Bounds* list : {&bounds, &own}) scale_list(list->of(id), std::max(std::fabs(factor), 1.0));
     changes = true;
   }
   return changes;

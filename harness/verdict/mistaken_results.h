@@ -1,6 +1,7 @@
 // How a mistake changes what a call gives: the pieces that the table of known mistakes is made of.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "harness/verdict/known_mistakes.h"
@@ -16,5 +17,9 @@ bool scale_list(std::vector<double>& values, double factor);
 bool scale_out(ResultValues& values, Bounds& bounds, Bounds& own, double factor);
 /// The lse of rows that see nothing, which have -inf.
 bool lse_of_empty_rows(const Call& p, ResultValues& values, double value);
+
+/// These gradients times a factor, their bounds with them. False where the call wants none of them, or the factor is 1.
+bool scale_gradients(const Call& p, ResultValues& values, Bounds& bounds, Bounds& own,
+                     std::initializer_list<TensorId> gradients, double factor);
 
 }  // namespace attest

@@ -209,7 +209,7 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
   if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
     return join_texts({used.begin(), used.end()}, ", ");
   used.clear();
-  MistakenCall taken{problem.call, inputs, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  MistakenCall taken{problem.call, inputs};
   apply(stated, taken, used);
   Producer made = who;
   if (stated.softmax_f64 == "f32" && problem.call.dtype == DType::f64 && problem.call.has_scores()) {

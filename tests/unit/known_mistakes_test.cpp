@@ -66,6 +66,12 @@ const std::map<std::string, std::string> kDiagnoses = {
     {"sink_capped", "sink_capped"},
     {"alibi_without_offset", "alibi_without_offset"},
     {"last_key_dropped", "last_key_unseen"},
+    {"backward_drops_dlse", "dlse_ignored"},
+    {"backward_without_delta", "delta_forgotten"},
+    {"backward_scale_twice", "dk_scaled_twice"},
+    {"backward_mean_of_group", "gradients_averaged_over_group"},
+    {"backward_mask_of_first_batch", "dmask_averaged"},
+    {"backward_swaps_dk_dv", "dk_and_dv_swapped"},
 };
 
 constexpr std::size_t kEnough = 12;  ///< failures that are told, of each backend
