@@ -65,22 +65,19 @@ double error_in_row(const Call& call, const GuardedOutputs& outputs, const RowIn
   return largest;
 }
 
-std::optional<Deviation> largest_deviation(const Expectation& e, std::size_t producer, const GuardedOutputs& outputs) {
+std::optional<Deviation> largest_deviation(const Call& call, const Expectation& e, std::size_t producer,
+                                           const GuardedOutputs& outputs) {
   std::optional<Deviation> largest;
   for (std::size_t n = 0; n < e.sampled.size(); ++n) {
     const double sigma = e.deviations[producer][n];
-    const SampledOutput& at = e.sampled[n];
-    const RowIndex& row = e.rows[at.row];
-    const std::vector<double>& out = e.of(TensorId::out);
-    const std::size_t element = at.row * (out.size() / e.rows.size()) + static_cast<std::size_t>(at.column);
-    const double allowed = e.bounds[producer].of(TensorId::out)[element];
-    if (!std::isfinite(sigma) || !std::isfinite(allowed) || !std::isfinite(out[element])) continue;
-    const double got = outputs.out(row.b, row.h, row.i, at.column);
-    const double expected = out[element], error = std::fabs(got - expected);
+    const auto [result, place] = e.sampled[n];
+    const double expected = e.of(result)[place], allowed = e.bounds[producer].of(result)[place];
+    if (!std::isfinite(sigma) || !std::isfinite(allowed) || !std::isfinite(expected)) continue;
+    const Index4 at = e.indices_of(call, e.sampled[n]);
+    const double got = outputs.at(result, at[0], at[1], at[2], at[3]), error = std::fabs(got - expected);
     const double ratio = error == 0 ? 0 : error / sigma;
-    if (!largest || ratio > largest->ratio) {
-      largest = {ratio, {"o", {row.b, row.h, row.i, at.column}, got, expected, kSuspectDeviations * sigma}};
-    }
+    if (!largest || ratio > largest->ratio)
+      largest = {ratio, {std::string(row_of(result).name), at, got, expected, kSuspectDeviations * sigma}};
   }
   return largest;
 }

@@ -130,12 +130,12 @@ void each_result(const Call& p, const Expectation& e, const Bounds& bounds, cons
 double error_in_row(const Call& call, const GuardedOutputs& outputs, const RowIndex& at, const ResultValues& row,
                     const ResultValues& own, const ResultValues& bound);
 
-/// The sampled output that lies furthest off in standard deviations; nothing where none is claimed.
+/// The sampled element that lies furthest off in standard deviations; nothing where none is claimed.
 struct Deviation {
   double ratio = 0;  ///< error over standard deviation
   WorstElement element;
 };
-std::optional<Deviation> largest_deviation(const Expectation& expectation, std::size_t producer,
+std::optional<Deviation> largest_deviation(const Call& call, const Expectation& expectation, std::size_t producer,
                                            const GuardedOutputs& outputs);
 
 /// Every output that the call asks for, against `expected_of(id, column, value)` where the expectation has `value`.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -53,16 +52,22 @@ void set_row(ResultValues& values, std::size_t r, const ResultValues& row) {
   }
 }
 
-/// Columns of row r that are sampled: all of few, else some that move on from row to row.
-std::vector<std::int64_t> sampled_columns(std::size_t r, std::int64_t columns) {
-  std::vector<std::int64_t> list;
-  const auto count = static_cast<std::int64_t>(kSampledColumns);
-  for (std::int64_t n = 0; n < std::min(count, columns); ++n) {
-    list.push_back((n * columns / count + static_cast<std::int64_t>(r)) % columns);
+/// Sampled elements and their deviations, the reference's own before those of each producer.
+struct Samples {
+  std::vector<SampledElement> elements;
+  std::vector<std::vector<double>> deviations;
+
+  void add_to(Expectation& e) const {
+    e.sampled.insert(e.sampled.end(), elements.begin(), elements.end());
+    for (std::size_t n = 0; n < elements.size(); ++n) {
+      // Where the operator claims nothing of the reference, its bound counts whole.
+      double own = deviations[0][n];
+      if (!std::isfinite(own)) own = e.own.of(elements[n].result)[elements[n].place] / kSuspectDeviations;
+      for (std::size_t m = 0; m < e.producers.size(); ++m)
+        e.deviations[m].push_back(std::hypot(deviations[m + 1][n], own));
+    }
   }
-  if (columns < count) std::iota(list.begin(), list.end(), 0);
-  return list;
-}
+};
 
 /// The rows before, at and after each power of two of an extent, at the end of the others: where counters, grids and
 /// tiles end.
@@ -140,6 +145,15 @@ std::size_t Expectation::index_of(const Producer& producer) const {
   return static_cast<std::size_t>(found - producers.begin());
 }
 
+Index4 Expectation::indices_of(const Call& call, const SampledElement& element) const {
+  const Index4 n = seen_shape(call, element.result);
+  const auto at = static_cast<std::int64_t>(element.place), row = at / n[3];
+  if (index_space(element.result) != IndexSpace::query_rows)
+    return {row / (n[1] * n[2]), row / n[2] % n[1], row % n[2], at % n[3]};
+  const RowIndex& index = rows[static_cast<std::size_t>(row)];
+  return {index.b, index.h, index.i, at % n[3]};
+}
+
 Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Producer>& producers, int threads,
                    double budget) {
   const Operator& reference = operator_of(p);
@@ -165,12 +179,15 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
   const std::size_t share = e.rows.size() / (static_cast<std::size_t>(threads) * 4) + 1;
   const std::vector<Span> spans = split_rows(e.rows, threads > 1 ? share : e.rows.size() + 1);
   // Sampled rows lie evenly among the checked ones, the first and the last with them.
-  const std::size_t sampled = p.call.wants(Output::o) ? std::min(kSampledRows, e.rows.size()) : 0;
+  std::vector<TensorId> sampled_results;
+  if (p.call.wants(Output::o)) sampled_results.push_back(TensorId::out);
+  if (has_tensor(p, TensorId::dq)) sampled_results.push_back(TensorId::dq);
+  const std::size_t sampled = sampled_results.empty() ? 0 : std::min(kSampledRows, e.rows.size());
   std::vector<std::size_t> sample_rows(sampled);
   for (std::size_t n = 0; n < sampled; ++n) {
     sample_rows[n] = sampled == 1 ? 0 : n * (e.rows.size() - 1) / (sampled - 1);
   }
-  std::vector<std::vector<std::vector<double>>> deviations(sampled);  // by sampled row, producer, column
+  std::vector<std::vector<Samples>> samples(sampled);  // by sampled row and result
 
   parallel_for(spans.size(), threads, [&](std::size_t s) {
     const Span span = spans[s];
@@ -185,21 +202,20 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       }
       if (const auto found = std::lower_bound(sample_rows.begin(), sample_rows.end(), r);
           found != sample_rows.end() && *found == r) {
-        deviations[static_cast<std::size_t>(found - sample_rows.begin())] =
-            head->deviations(sampled_columns(r, p.call.value_dim));
+        for (const TensorId result : sampled_results) {
+          const std::int64_t columns = seen_shape(p, result)[3];
+          Samples one{{}, head->deviations(result, sampled_columns(r, columns))};
+          for (const std::int64_t c :
+               one.deviations.empty() ? std::vector<std::int64_t>() : sampled_columns(r, columns))
+            one.elements.push_back({result, r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)});
+          samples[static_cast<std::size_t>(found - sample_rows.begin())].push_back(std::move(one));
+        }
       }
     }
   });
   e.deviations.resize(e.producers.size());
-  for (std::size_t n = 0; n < sampled; ++n) {
-    const std::vector<std::int64_t> columns = sampled_columns(sample_rows[n], p.call.value_dim);
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      e.sampled.push_back({sample_rows[n], columns[c]});
-      const double own = deviations[n][0][c];
-      for (std::size_t m = 0; m < e.producers.size(); ++m) {
-        e.deviations[m].push_back(std::hypot(deviations[n][m + 1][c], own));
-      }
-    }
+  for (const std::vector<Samples>& of_row : samples) {
+    for (const Samples& one : of_row) one.add_to(e);
   }
   std::vector<TensorId> others = outputs_of(p);
   std::erase_if(others, [](TensorId id) { return index_space(id) == IndexSpace::query_rows; });
@@ -208,6 +224,7 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
     e.of(result) = std::move(whole.values.of(result));
     for (std::size_t n = 0; n < all.size(); ++n) bounds_of(n).of(result) = std::move(whole.bounds[n].of(result));
   }
+  Samples{std::move(whole.sampled), std::move(whole.deviations)}.add_to(e);
   return e;
 }
 

@@ -9,6 +9,7 @@
 #include "reference/call/problem.h"
 #include "reference/call/result_values.h"
 #include "reference/call/tensor_table.h"
+#include "reference/operators/samples.h"
 
 namespace attest {
 
@@ -31,9 +32,8 @@ inline constexpr double kRowBudget = 3e8;
 /// The least cost of a row, in multiply-adds.
 inline constexpr double kLeastRowCost = 256;
 
-/// Rows whose deviations are derived as well, and columns of each: enough to notice what all of them share, few enough
-/// to cost little.
-inline constexpr std::size_t kSampledRows = 32, kSampledColumns = 4;
+/// Query rows whose deviations are derived as well.
+inline constexpr std::size_t kSampledRows = 32;
 
 /// The stages of the scores that a call may request, in the order of all lists.
 inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId::capped, TensorId::biased,
@@ -44,23 +44,19 @@ inline constexpr std::array<TensorId, 4> kScoreStages = {TensorId::raw, TensorId
 /// forward pass.
 using Bounds = ResultValues;
 
-/// An output element whose error is also compared with its standard deviation.
-struct SampledOutput {
-  std::size_t row;      ///< of Expectation::rows
-  std::int64_t column;  ///< of Dv
-};
-
 struct Expectation : ResultValues {
   std::vector<RowIndex> rows;
   std::vector<char> key_heads;  ///< as key_heads_to_check gives them
   Bounds own;                   ///< the reference's own rounding
   std::vector<Producer> producers;
   std::vector<Bounds> bounds;  ///< one for each producer
-  std::vector<SampledOutput> sampled;
-  std::vector<std::vector<double>> deviations;  ///< of the sampled outputs, a list for each producer
+  std::vector<SampledElement> sampled;
+  std::vector<std::vector<double>> deviations;  ///< of the sampled elements, a list for each producer
 
   /// The place of a producer in `producers`. It must be one of those asked for.
   std::size_t index_of(const Producer& producer) const;
+  /// The indices of the element at this place in the list of the result's values.
+  Index4 indices_of(const Call& call, const SampledElement& element) const;
   const Bounds& bounds_for(const Producer& producer) const { return bounds[index_of(producer)]; }
 };
 

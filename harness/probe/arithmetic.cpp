@@ -45,6 +45,7 @@ constexpr ArithmeticProbe kProbes[] = {
     {"delta_from_weights", delta_from_weights, false},
     {"stored_score_gradients", stored_score_gradients, false},
     {"stored_head_gradients", stored_head_gradients, false},
+    {"varying_order", varying_order, false},
 };
 
 /// Whether the backend computes anything like attention in this type. Otherwise no statement is the cause.

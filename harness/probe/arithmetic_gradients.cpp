@@ -1,6 +1,7 @@
 // Statements about gradients. A backward pass is given what its forward one saved: a wrong lse or o shows who reads it.
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "harness/probe/arithmetic_probes.h"
 
@@ -114,6 +115,37 @@ ProbeResult stored_head_gradients(const ProbeTarget& target) {
     p.run(target.backend);
     return std::pair(p.gradient(TensorId::dv, 0, 0) / 2, shown(p, TensorId::dv));
   });
+}
+
+ProbeResult varying_order(const ProbeTarget& target) {
+  constexpr int kRuns = 12;
+  Probe p = target.probe("pass=backward seq=65x67 dim=3 scale=1 out=dq,dk,dv");
+  const Arithmetic a = target.arithmetic(p);
+  // Sums of many terms of every size: in another order they have other last digits.
+  const auto waves = [](double step) {
+    return [=](std::int64_t l, std::int64_t c) { return std::sin(step * static_cast<double>(3 * l + c + 1)); };
+  };
+  p.set_q(waves(1.7));
+  p.set_k(waves(2.3));
+  p.set_v(waves(0.9));
+  p.set(TensorId::dout, waves(1.1));
+  p.set(TensorId::saved_o, waves(0.3));
+  p.set(TensorId::saved_lse, [](auto, auto) { return 4.5; });
+  std::vector<double> first, now;
+  for (int run = 0; run < kRuns; ++run) {
+    p.run(target.backend);
+    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv}) {
+      for (std::int64_t l = 0; l < 65; ++l) now.push_back(p.gradient(id, l, 0));
+    }
+    if (run == 0) first = now;
+    if (now != first && !a.varying_order) {
+      return Answer{"false", "true", Kind::is_false,
+                    fmt::format("run {} of {} gave other bits of \"{}\"", run + 1, kRuns, print_case(p.problem()))};
+    }
+    now.clear();
+  }
+  const std::string stated = a.varying_order ? "true" : "false";
+  return Answer{stated, stated, Kind::holds, ""};
 }
 
 }  // namespace attest::probes

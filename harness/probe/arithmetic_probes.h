@@ -89,6 +89,7 @@ ProbeResult kept_weights(const ProbeTarget&);
 ProbeResult delta_from_weights(const ProbeTarget&);
 ProbeResult stored_score_gradients(const ProbeTarget&);
 ProbeResult stored_head_gradients(const ProbeTarget&);
+ProbeResult varying_order(const ProbeTarget&);
 
 ProbeResult key_block(const ProbeTarget&);
 ProbeResult lazy_threshold(const ProbeTarget&);

@@ -117,7 +117,7 @@ void keep_right(const WrongResult& result, const Inputs& inputs, int threads, st
     const std::size_t producer = e.index_of(producers[n++]);
     const Comparison comparison = compare_outputs(p, e, e.bounds[producer], *result.outputs);
     if (comparison.failed() || comparison.inconclusive()) return true;
-    const auto deviation = largest_deviation(e, producer, *result.outputs);
+    const auto deviation = largest_deviation(p, e, producer, *result.outputs);
     return deviation && deviation->ratio > kSuspectDeviations;
   });
 }

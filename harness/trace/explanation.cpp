@@ -20,7 +20,7 @@
 #include "harness/verdict/prepared_case.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/error_bound.h"
-#include "reference/softmax/bounds/gradient_row.h"
+#include "reference/softmax/bounds/gradient_terms.h"
 
 namespace attest {
 namespace {
@@ -56,34 +56,41 @@ void print_numbers(const Element& e, std::FILE* out) {
              e.got, e.expected, std::fabs(e.got - e.expected), e.bound, e.ratio(), e.ratio() <= 1 ? "" : "   FAIL");
 }
 
-/// The keys that give most to an element of dq, and how far the derivative by each score may be off.
-void print_keys_of_dq(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
-                      std::FILE* out) {
-  const auto [b, h, i, column] = e.index;
-  const std::int64_t d = column;  // a lambda reads it
-  const Head head(p, inputs, b, h);
-  Row row;
-  head.attend(i, row);
-  GradientRow of_row(p, inputs, {{arithmetic, {}}});
-  of_row.set(head, row, i);
-  const RowGradient& gradient = of_row.gradient();
-  const RowGradientErrors& errors = of_row.errors(0, TensorId::dq);
-  fmt::print(out, "  keys seen {} of {}: {}\n", row.visible_count, p.key_length, ranges_of(row.seen));
-  fmt::print(out, "  D {:.5g}\n", gradient.mean);
-  const auto share = [&](std::size_t j) {
-    return std::fabs(errors.raw[j] * head.key_row(static_cast<std::int64_t>(j))[d]);
-  };
-  std::vector<std::size_t> order;
-  for (std::size_t j = 0; j < row.seen.size(); ++j) {
-    if (row.seen[j]) order.push_back(j);
+/// A line of the table of terms; nothing for a term that is no part of the bound worth a line.
+void print_term(std::string_view name, double term, double bound, std::string_view text, std::FILE* out) {
+  if (term > 1e-6 * bound) fmt::print(out, "    {:<12} {:<10.3g} {}\n", name, term, text);
+}
+
+void print_gradient_terms(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
+                          std::FILE* out) {
+  const TensorId id = e.result->id;
+  const GradientTerms t = terms_of_gradient(p, inputs, {arithmetic, {}}, id, e.index);
+  if (t.pairs.empty()) return;
+  const bool by_loss = id == TensorId::dv;
+  fmt::print(out, "  a sum over {} pairs of query and key\n  the bound, term by term\n", t.pairs.size());
+  print_term("weights", t.scores.weights, e.bound,
+             arithmetic.of(id).kept_weights ? "errors of the weights, kept from the forward pass"
+                                            : "errors of exp(score - lse): of scores, lse, exp",
+             out);
+  print_term("dP", t.scores.products, e.bound, fmt::format("rounding of do*v over {} columns", p.value_dim), out);
+  print_term("D", t.scores.delta, e.bound,
+             arithmetic.of(id).delta_from_weights ? "errors of D, the sum of P*dP" : "errors of D, the sum of do*o",
+             out);
+  print_term("dS", t.scores.difference, e.bound, "rounding of P * (dP - D)", out);
+  print_term("softcap", t.scores.softcap, e.bound, "of the cap's derivative", out);
+  print_term("stored dS", t.scores.storage, e.bound, "rounding of dS to the type in which it is stored", out);
+  print_term("sum", t.sums.rounding, e.bound, "rounding of the products, their sum and the scale", out);
+  print_term("heads", t.sums.parts, e.bound, "rounding of what each head gives before the group is summed", out);
+  print_term("underflow", t.sums.underflow, e.bound, "what numbers too small to be held may lose", out);
+  print_term("storage", t.sums.storage, e.bound, fmt::format("rounding to {} at the end", name_of(type_of(p, id))),
+             out);
+  fmt::print(out, "  pairs with most of the bound\n    {:>6} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "head",
+             "query", "key", "weight", "dP", "dS", by_loss ? "error of P" : "error of dS", "times");
+  for (std::size_t n = 0; n < std::min<std::size_t>(t.pairs.size(), 5); ++n) {
+    const GradientPair& pair = t.pairs[n];
+    fmt::print(out, "    {:>6} {:>6} {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.3g} {:>12.5g}\n", pair.h, pair.i, pair.j,
+               pair.weight, pair.product, pair.score, pair.error, pair.y);
   }
-  std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) { return share(x) > share(y); });
-  order.resize(std::min<std::size_t>(order.size(), 5));
-  fmt::print(out, "  keys with most of the bound\n    {:>6} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "key", "weight",
-             "dP", "dS", "its error", "key's number");
-  for (const std::size_t j : order)
-    fmt::print(out, "    {:>6} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.3g} {:>12.5g}\n", j, row.weights[j],
-               gradient.products[j], gradient.scores[j], errors.raw[j], head.key_row(static_cast<std::int64_t>(j))[d]);
 }
 
 void print_element(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
@@ -92,7 +99,7 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
   if (e.result->id != TensorId::out) {
     fmt::print(out, "\n{}\n", place_text(e.result->name, e.index));
     print_numbers(e, out);
-    if (e.result->id == TensorId::dq) print_keys_of_dq(p, inputs, e, arithmetic, out);
+    if (e.result->id != TensorId::dsinks && p.has_scores()) print_gradient_terms(p, inputs, e, arithmetic, out);
     return;
   }
   fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, column, b, h, i, column);

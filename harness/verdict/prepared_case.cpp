@@ -51,8 +51,9 @@ Judgement judgement_of(const Walk& walk) {
 }
 
 /// The second tier: within the bound, but so far off that independent roundings don't explain it.
-bool is_suspect(const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs, Verdict& verdict) {
-  const auto deviation = largest_deviation(expectation, producer, outputs);
+bool is_suspect(const Call& call, const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
+                Verdict& verdict) {
+  const auto deviation = largest_deviation(call, expectation, producer, outputs);
   if (!deviation) return false;
   verdict.error_over_sigma = deviation->ratio;
   if (!(deviation->ratio > kSuspectDeviations)) return false;
@@ -61,9 +62,8 @@ bool is_suspect(const Expectation& expectation, std::size_t producer, const Guar
   verdict.cause = {Cause::beyond_roundings};
   const auto& [output, at, got, expected, bound] = deviation->element;
   verdict.reason = fmt::format(
-      "within its bound, but {:.1f} standard deviations off where {} is suspect: {}[{},{},{},{}] = {:.9g}, expected "
-      "{:.9g}",
-      deviation->ratio, kSuspectDeviations, output, at[0], at[1], at[2], at[3], got, expected);
+      "within its bound, but {:.1f} standard deviations off where {} is suspect: {} = {:.9g}, expected {:.9g}",
+      deviation->ratio, kSuspectDeviations, place_text(output, at), got, expected);
   return true;
 }
 
@@ -186,7 +186,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       verdict.reason = "not as attest does it, and as the backend states: " + judgement.convention;
       verdict.error_over_bound.reset();
       verdict.worst.reset();
-    } else if (is_suspect(expectation_, producer, outputs, verdict)) {
+    } else if (is_suspect(source_.problem, expectation_, producer, outputs, verdict)) {
       apply_waiver(verdict);
     } else if (comparison.inconclusive()) {
       verdict.status = Status::inconclusive;

@@ -49,6 +49,7 @@ void each_member(const Visit& visit) {
   visit("delta_from_weights", &Arithmetic::delta_from_weights);
   visit("stored_score_gradients", &Arithmetic::stored_score_gradients);
   visit("stored_head_gradients", &Arithmetic::stored_head_gradients);
+  visit("varying_order", &Arithmetic::varying_order);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.

@@ -69,6 +69,8 @@ struct Rounding {
   bool delta_from_weights = false;  ///< D is the sum of P*dP
   DType stored_score_gradients = DType::f64;  ///< type in which dS enters dq and dk; the accumulator's when wider
   DType stored_head_gradients = DType::f64;   ///< type in which dk and dv of a query head wait to be summed; likewise
+  bool varying_order =
+      false;  ///< sums go in an order that changes from run to run, as atomics do: no bits are promised
 
   bool operator==(const Rounding&) const = default;
 };

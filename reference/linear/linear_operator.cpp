@@ -36,9 +36,6 @@ class LinearHead : public HeadReference {
     state_.bound_read(n, h_, i_, errors);
     bound.of(TensorId::out) = stored_bounds(call_, producers_[n], TensorId::out, output_, std::move(errors));
   }
-  std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) override {
-    return std::vector(producers_.size(), std::vector<double>(columns.size(), kInfinity));
-  }
 
  private:
   const Call& call_;

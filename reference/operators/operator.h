@@ -11,6 +11,7 @@
 #include "reference/arithmetic/producer.h"
 #include "reference/call/call.h"
 #include "reference/call/result_values.h"
+#include "reference/operators/samples.h"
 
 namespace attest {
 
@@ -23,15 +24,19 @@ class HeadReference {
   virtual void attend(std::int64_t i, ResultValues& row) = 0;
   /// The bounds of the row that was filled last, for the n-th producer.
   virtual void bound(std::size_t n, ResultValues& bound) = 0;
-  /// Standard deviations of these output columns of that row, a list for each producer; infinite where the operator
-  /// claims none.
-  virtual std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) = 0;
+  /// Standard deviations of these columns of that row of `result`, which query rows number: a list for each producer,
+  /// infinite where nothing is claimed, or no list where the operator claims none for this result.
+  virtual std::vector<std::vector<double>> deviations(TensorId /*result*/, std::span<const std::int64_t> /*columns*/) {
+    return {};
+  }
 };
 
 /// Results as wholes: their elements in the order of their axes, and their bounds for each producer.
 struct WholeResults {
   ResultValues values;
   std::vector<ResultValues> bounds;
+  std::vector<SampledElement> sampled{};
+  std::vector<std::vector<double>> deviations{};  ///< of the sampled elements, a list for each producer
 };
 
 class Operator {

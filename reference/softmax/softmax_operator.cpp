@@ -8,6 +8,7 @@
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/error_bound.h"
 #include "reference/softmax/bounds/error_deviation.h"
+#include "reference/softmax/bounds/gradient_deviation.h"
 #include "reference/softmax/bounds/gradient_row.h"
 #include "reference/softmax/bounds/gradient_sums.h"
 #include "reference/softmax/key_place.h"
@@ -55,7 +56,9 @@ class SoftmaxHead : public HeadReference {
     }
     if (gradient_) bound_gradient(n, bound.of(TensorId::dq));
   }
-  std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) override {
+  std::vector<std::vector<double>> deviations(TensorId result, std::span<const std::int64_t> columns) override {
+    if (result == TensorId::dq) return gradient_deviations(columns);
+    if (result != TensorId::out) return {};
     const RowDeviation deviation(head_, row_, i_, columns);
     std::vector<std::vector<double>> lists;
     for (const Producer& producer : producers_)
@@ -95,6 +98,34 @@ class SoftmaxHead : public HeadReference {
     for (std::size_t d = 0; d < sums.size(); ++d)
       bound[d] =
           bound_gradient_sum(sums[d], dq_[d], head_.call().scale_value(), c.scale_roundings + 1 + c.blocks, c, storing);
+  }
+
+  std::vector<std::vector<double>> gradient_deviations(std::span<const std::int64_t> columns) const {
+    const Call& p = head_.call();
+    std::vector<std::size_t> keys;
+    for (std::size_t j = 0; j < row_.seen.size(); ++j) {
+      if (row_.seen[j]) keys.push_back(j);
+    }
+    const RowGradient& g = gradient_->gradient();
+    const RowGradientDeviation deviation(head_, row_, i_, gradient_->loss(), g, keys);
+    std::vector<std::vector<double>> lists;
+    for (const Producer& producer : producers_) {
+      const Arithmetic a = producer.arithmetic.of(TensorId::dq);
+      const RowFactors factors = deviation.of(a);
+      lists.emplace_back(columns.size(), kInfinity);
+      if (!factors.claimed) continue;
+      GradientDeviation terms;
+      std::vector<double> y(columns.size());
+      for (std::size_t m = 0; m < keys.size(); ++m) {
+        const double* key = head_.key_row(static_cast<std::int64_t>(keys[m]));
+        std::ranges::transform(columns, y.begin(), [&](std::int64_t c) { return key[c]; });
+        terms.add(factors.raw[m], y, {key, static_cast<std::size_t>(p.key_dim)}, row_.raw[keys[m]],
+                  row_.weights[keys[m]], g.products[keys[m]]);
+      }
+      const Storing storing(a, producer.type_of(p, TensorId::dq));
+      lists.back() = terms.deviations(p, head_.query_row(i_), p.scale_value(), a, storing, factors);
+    }
+    return lists;
   }
 
   /// `from` is a Row or a RowBound.

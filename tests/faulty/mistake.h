@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reference/call/call.h"
+#include "reference/call/tensor_table.h"
 #include "reference/call/tensors.h"
 
 namespace attest::faulty {
@@ -77,6 +78,19 @@ void each_in_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::in
     const std::int64_t at = t.offset(b, h, l, d);
     store(t.data, t.dtype, at, change(load(t.data, t.dtype, at), d));
   }
+}
+
+/// Each gradient that the call asks for, as far as it is stored: change(index, value) becomes its element.
+template <class Change>
+void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change change) {
+  const MutableTensor* t = outputs.find(id);
+  if (!t) return;
+  each_index(t->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    const bool of_queries = row_of(id).axes[2] == Axis::queries;
+    if (t->starts && l >= (of_queries ? p.query_count(b) : p.key_count(b))) return;
+    const std::int64_t at = t->offset(b, h, l, d);
+    store(t->data, t->dtype, at, change(Index4{b, h, l, d}, load(t->data, t->dtype, at)));
+  });
 }
 
 /// Of gradients. The table of the others is in tampered.cpp.

@@ -17,12 +17,20 @@ void read_in_type_of(ChangedInputs& c, TensorId id, DType type) {
   if (view.data && size_of(view.dtype) == size_of(type)) view.dtype = type;
 }
 
-/// The last row that is stored, of all results that have rows: as if nobody had written it.
+constexpr std::array kGradients = {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks};
+
+/// The last row that is stored, of all results that have rows, and the last element of each gradient: as if nobody had
+/// written it.
 void leave_out_last_row(const Call& p, const Outputs& o) {
   std::array<std::int64_t, 3> last = {-1, -1, -1};
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) { last = {b, h, l}; });
   if (last[0] < 0) return;
   const auto unwritten = [](double, std::int64_t) { return std::nan(""); };
+  for (const TensorId id : kGradients) {
+    Index4 end{};
+    each_of_gradient(p, o, id, [&](const Index4& at, double x) { return end = std::max(end, at), x; });
+    each_of_gradient(p, o, id, [&](const Index4& at, double x) { return at == end ? std::nan("") : x; });
+  }
   if (p.wants(Output::o)) each_in_row(o.out(), last[0], last[1], last[2], unwritten);
   for (const MutableTensor* result : {o.lse(), o.raw(), o.capped(), o.biased(), o.weights()}) {
     if (result) each_in_row(*result, last[0], last[1], last[2], unwritten);
@@ -37,17 +45,21 @@ void round_to_bf16(const Call& p, const Outputs& o) {
     if (o.lse()) each_in_row(*o.lse(), b, h, l, rounded);
   });
   if (o.present_state()) each_element(*o.present_state(), [&](double x) { return rounded(x, 0); });
+  for (const TensorId id : kGradients)
+    each_of_gradient(p, o, id, [&](const Index4&, double x) { return rounded(x, 0); });
 }
 
-/// The first row of the run before stands in the first row, as far as it reaches.
+/// The first row of the run before stands in the first row of o, or of dq where that is not asked for, as far as it
+/// reaches.
 void keep_first_row(const Call& p, const Outputs& o) {
   thread_local std::vector<double> kept;
-  bool first = true;
+  const MutableTensor* rows = p.wants(Output::o) ? &o.out() : o.dq();
+  bool first = rows != nullptr;
   each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
-    if (!first || !p.wants(Output::o)) return;
+    if (!first) return;
     first = false;
     std::vector<double> now;
-    each_in_row(o.out(), b, h, l, [&](double x, std::int64_t d) {
+    each_in_row(*rows, b, h, l, [&](double x, std::int64_t d) {
       now.push_back(x);
       return d < static_cast<std::int64_t>(kept.size()) ? kept[static_cast<std::size_t>(d)] : x;
     });
@@ -60,6 +72,7 @@ void zero_last_feature(const Call& p, const Outputs& o) {
     if (!p.wants(Output::o)) return;
     each_in_row(o.out(), b, h, l, [&](double x, std::int64_t d) { return d + 1 == p.value_dim ? 0 : x; });
   });
+  each_of_gradient(p, o, TensorId::dv, [&](const Index4& at, double x) { return at[3] + 1 == p.value_dim ? 0 : x; });
 }
 
 /// The last key of each sequence is hidden from every row, by blocks of one key; what the call's own blocks hide stays

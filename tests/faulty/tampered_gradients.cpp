@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 
-#include "reference/call/tensor_table.h"
 #include "tests/faulty/mistake.h"
 
 namespace attest::faulty {
@@ -15,27 +14,14 @@ void replace_by_zeros(ChangedInputs& c, TensorId id) {
   if (was.data) c.inputs.set(id, {&kZero, DType::f64, was.shape, {}});
 }
 
-/// Each element of a gradient that was asked for, in the rows that are stored.
-template <class Change>
-void each_of(const Call& p, const Outputs& outputs, TensorId id, Change change) {
-  const MutableTensor* t = outputs.find(id);
-  if (!t) return;
-  each_index(t->shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    const bool of_queries = row_of(id).axes[2] == Axis::queries;
-    if (t->starts && l >= (of_queries ? p.query_count(b) : p.key_count(b))) return;
-    const std::int64_t at = t->offset(b, h, l, d);
-    store(t->data, t->dtype, at, change(Index4{b, h, l, d}, load(t->data, t->dtype, at)));
-  });
-}
-
 void scale_all(const Call& p, const Outputs& outputs, std::initializer_list<TensorId> ids, double factor) {
-  for (const TensorId id : ids) each_of(p, outputs, id, [=](const Index4&, double x) { return x * factor; });
+  for (const TensorId id : ids) each_of_gradient(p, outputs, id, [=](const Index4&, double x) { return x * factor; });
 }
 
 void set_where(const Call& p, const Outputs& outputs, std::initializer_list<TensorId> ids, double value,
                const auto& where) {
   for (const TensorId id : ids)
-    each_of(p, outputs, id, [&](const Index4& at, double x) { return where(at) ? value : x; });
+    each_of_gradient(p, outputs, id, [&](const Index4& at, double x) { return where(at) ? value : x; });
 }
 
 bool fewer_keys_than_queries(const Call& p) {

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kEverywhere = {"last_key_dropped", "la
                                                          "rounded_to_bf16", "row_of_the_run_before"};
 
 /// An option, and the mistakes that ignore it or are off by one there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kOfOption = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kOfOption = {{
     {"causal", "causal_dropped"},
     {"align", "corner_swapped"},
     {"window", "window_dropped"},
@@ -45,6 +45,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kOfOptio
     {"state", "state_dropped"},
     {"decay", "decay_dropped"},
     {"beta", "delta_dropped"},
+    {"pass", "backward_without_delta"},
+    {"pass", "backward_mean_of_group"},
+    {"out", "backward_without_dsinks"},
+    {"dlse", "backward_drops_dlse"},
+    {"causal", "backward_always_causal"},
+    {"dropout", "backward_other_dropout"},
+    {"blocks", "backward_blocks"},
 }};
 
 template <class T>
@@ -115,10 +122,17 @@ std::optional<ConditionalMutant> make_mutant(const Predicate& predicate, Mistake
   return std::nullopt;
 }
 
-MutantSet class_mutants(bool pairs, std::size_t count, std::uint64_t seed, Mistakes& mistakes) {
+void MutantKind::restrict(Predicate& predicate, Random& random) const {
+  if (!gradients) return;
+  std::vector<std::size_t> passes = classes_of_feature("pass");
+  std::erase_if(passes, [](std::size_t one) { return classes_of_table()[one].name().ends_with("forward"); });
+  predicate.conditions.push_back(class_condition(random.pick(passes)));
+}
+
+MutantSet class_mutants(const MutantKind& kind, std::size_t count, std::uint64_t seed, Mistakes& mistakes) {
   Random random(seed);
   std::vector<Predicate> predicates;
-  if (pairs) {
+  if (kind.pairs) {
     for (const auto& [a, b] : all_pairs()) {
       if (!why_impossible(a, b)) predicates.push_back({{class_condition(a), class_condition(b)}});
     }
@@ -131,18 +145,20 @@ MutantSet class_mutants(bool pairs, std::size_t count, std::uint64_t seed, Mista
     shuffle(predicates, random);
     predicates.resize(count);
   }
-  return make_set(pairs ? "classes, pairs" : "classes, singles", predicates, mistakes, random);
+  for (Predicate& predicate : predicates) kind.restrict(predicate, random);
+  return make_set(kind.pairs ? "classes, pairs" : "classes, singles", predicates, mistakes, random);
 }
 
-MutantSet random_mutants(bool pairs, std::size_t count, std::uint64_t seed, Mistakes& mistakes) {
+MutantSet random_mutants(const MutantKind& kind, std::size_t count, std::uint64_t seed, Mistakes& mistakes) {
   Random random(seed);
-  MutantSet set{pairs ? "random, pairs" : "random, singles", {}, 0};
+  MutantSet set{kind.pairs ? "random, pairs" : "random, singles", {}, 0};
   while (set.mutants.size() < count) {
     Predicate predicate{{random_condition(random)}};
-    if (pairs) {
+    if (kind.pairs) {
       predicate.conditions.push_back(random_condition(random));
       if (predicate.conditions[0].option == predicate.conditions[1].option) continue;
     }
+    kind.restrict(predicate, random);
     if (auto mutant = make_mutant(predicate, mistakes, random)) {
       set.mutants.push_back(std::move(*mutant));
     } else {

@@ -43,10 +43,17 @@ struct MutantSet {
   std::size_t without_witness = 0;
 };
 
+struct MutantKind {
+  bool pairs = false;      ///< two conditions, and not one
+  bool gradients = false;  ///< only where the call asks for gradients
+  /// Adds what all mutants of the kind have in common.
+  void restrict(Predicate& predicate, Random& random) const;
+};
+
 /// From the table's classes: singles, or `count` pairs of those that can be met, drawn by the seed; 0: all.
-MutantSet class_mutants(bool pairs, std::size_t count, std::uint64_t seed, Mistakes& mistakes);
-/// `count` random ones, of one condition or of two.
-MutantSet random_mutants(bool pairs, std::size_t count, std::uint64_t seed, Mistakes& mistakes);
+MutantSet class_mutants(const MutantKind& kind, std::size_t count, std::uint64_t seed, Mistakes& mistakes);
+/// `count` random ones.
+MutantSet random_mutants(const MutantKind& kind, std::size_t count, std::uint64_t seed, Mistakes& mistakes);
 
 /// Judges mutants on cases one after another. A mutant is caught on a case where its predicate holds and its mistake is
 /// caught: a mistake is run at most once on each case, for all mutants that make it.

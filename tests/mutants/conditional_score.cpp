@@ -14,10 +14,11 @@ namespace {
 
 std::vector<MutantSet> make_sets(const ConditionalSettings& settings, Mistakes& mistakes) {
   std::vector<MutantSet> sets;
-  for (const bool pairs : {false, true}) sets.push_back(class_mutants(pairs, settings.sample, settings.seed, mistakes));
-  for (const bool pairs : {false, true}) {
-    sets.push_back(random_mutants(pairs, settings.sample, settings.seed + (pairs ? 1 : 0), mistakes));
-  }
+  const MutantKind singles{false, settings.gradients}, pairs{true, settings.gradients};
+  for (const MutantKind& kind : {singles, pairs})
+    sets.push_back(class_mutants(kind, settings.sample, settings.seed, mistakes));
+  for (const MutantKind& kind : {singles, pairs})
+    sets.push_back(random_mutants(kind, settings.sample, settings.seed + (kind.pairs ? 1 : 0), mistakes));
   return sets;
 }
 

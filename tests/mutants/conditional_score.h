@@ -11,6 +11,7 @@ struct ConditionalSettings {
   std::vector<std::string> suites = {"matrix", "large"};
   std::size_t sample = 1000;     ///< mutants of each set
   std::uint64_t seed = 7777777;  ///< of the random ones; no generator of suites ever saw it
+  bool gradients = false;        ///< mistakes of calls that ask for gradients alone
   bool verbose = false;          ///< what survived
 };
 

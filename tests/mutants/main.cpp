@@ -201,6 +201,7 @@ int run(int argc, char** argv) {
   bool conditional = false;
   std::string suites = "matrix,large";
   app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
+  app.add_flag("--gradients", conditions.gradients, "with --conditional: only where the call asks for gradients");
   app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
   app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
       ->check(CLI::Range(1, 1'000'000));

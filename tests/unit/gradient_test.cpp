@@ -158,6 +158,97 @@ TEST(Gradient, OfOneKeyIsTheLossAlone) {
   }
 }
 
+/// Gradients by one head's elements as a function changes its inputs: change(tensor, row, column, value).
+template <class Change>
+Gradients gradients_with(const std::string& line, const Change& change) {
+  Loss loss(line);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
+    TensorStorage& storage = loss.inputs.at(id);
+    const Loss were(line);
+    const Index4 n = storage.shape();
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const auto value = [&](std::int64_t row) {
+        return load(were.inputs.at(id).memory().data(), DType::f64, storage.place().element(b, h, row, d));
+      };
+      storage.set(b, h, l, d, change(id, l, value));
+    });
+  }
+  return gradients_of(loss);
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected, const char* what) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t n = 0; n < got.size(); ++n)
+    EXPECT_NEAR(got[n], expected[n], 1e-14 * (1 + largest(expected))) << what;
+}
+
+constexpr auto kAsTheyAre = [](TensorId, std::int64_t row, const auto& value) { return value(row); };
+
+TEST(Gradient, OfUniformWeightsIsACovariance) {
+  // Scores of 0: each weight is 1/n, and dq the mean of (dP_j - mean of dP) * k_j. No q reaches k.
+  const char* line = "seq=2x5 dim=3/2 q.fill=constant(0) scale=0.5";
+  const Loss loss(line);
+  const Inputs views = loss.inputs.views();
+  const Head head(loss.problem, views, 0, 0);
+  const Gradients g = gradients_of(loss);
+  for (const double value : g.k) EXPECT_EQ(value, 0);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    const RowLoss of_row = loss_of(loss.problem, views, 0, 0, i);
+    const auto product = [&](std::int64_t j) {
+      return of_row.out[0] * head.value_row(j)[0] + of_row.out[1] * head.value_row(j)[1];
+    };
+    double mean = 0;
+    for (std::int64_t j = 0; j < 5; ++j) mean += product(j) / 5;
+    for (std::int64_t d = 0; d < 3; ++d) {
+      double expected = 0;
+      for (std::int64_t j = 0; j < 5; ++j) expected += 0.5 * (product(j) - mean) * head.key_row(j)[d] / 5;
+      EXPECT_NEAR(g.q[static_cast<std::size_t>(3 * i + d)], expected, 1e-14);
+    }
+  }
+}
+
+TEST(Gradient, IsLinearInTheLoss) {
+  const char* line = "heads=2 seq=4x5 dim=3 softcap=2 causal align=bottom-right";
+  const Gradients g = gradients_of(Loss(line));
+  Gradients times = gradients_with(line, [](TensorId id, std::int64_t row, const auto& value) {
+    return id == TensorId::dout ? -4 * value(row) : value(row);
+  });
+  for (auto* list : {&times.q, &times.k, &times.v}) {
+    for (double& value : *list) value /= -4;
+  }
+  expect_near(times.q, g.q, "dq");
+  expect_near(times.k, g.k, "dk");
+  expect_near(times.v, g.v, "dv");
+}
+
+TEST(Gradient, OfKeysInAnotherOrderIsInThatOrder) {
+  const char* line = "seq=4x5 dim=3 dlse";
+  const Gradients g = gradients_of(Loss(line)),
+                  turned = gradients_with(line, [](TensorId id, std::int64_t row, const auto&value) {
+                    return value(id == TensorId::k || id == TensorId::v ? 4 - row : row);
+                  });
+  const auto reversed = [](const std::vector<double>& list) {
+    std::vector<double> rows;
+    for (std::size_t j = 5; j-- > 0;) rows.insert(rows.end(), list.begin() + 3 * j, list.begin() + 3 * j + 3);
+    return rows;
+  };
+  expect_near(turned.q, g.q, "dq");
+  expect_near(turned.k, reversed(g.k), "dk");
+  expect_near(turned.v, reversed(g.v), "dv");
+}
+
+TEST(Gradient, OfScaledQueriesIsThatOfAScale) {
+  // q/2 under twice the scale: the same weights, twice the dq, the same dk.
+  const Gradients g = gradients_with("seq=4x5 dim=3 scale=0.5", kAsTheyAre);
+  Gradients scaled = gradients_with("seq=4x5 dim=3 scale=1", [](TensorId id, std::int64_t row, const auto& value) {
+    return id == TensorId::q ? value(row) / 2 : value(row);
+  });
+  for (double& value : scaled.q) value /= 2;
+  expect_near(scaled.q, g.q, "dq");
+  expect_near(scaled.k, g.k, "dk");
+  expect_near(scaled.v, g.v, "dv");
+}
+
 TEST(Gradient, OfScoresAddsUpToLseAlone) {
   // A shift that is common to a row's scores changes its lse alone: the sum of dS over the keys is dlse.
   const Loss loss("heads=2 seq=4x7 dim=3 softcap=2 causal align=bottom-right");

@@ -111,7 +111,8 @@ TEST(Operators, GiveEveryResultOfTheirsWithItsBounds) {
             EXPECT_GT(fine.of(id)[c], 0) << name_of(op) << " " << name_of(id);
           }
           const std::int64_t columns[] = {1};
-          const auto deviations = head->deviations(columns);
+          const auto deviations = head->deviations(id, columns);
+          if (deviations.empty()) continue;  // none are claimed
           ASSERT_EQ(deviations.size(), 2u);  // a list for each producer
           EXPECT_EQ(deviations[0].size(), 1u);
         }
@@ -130,7 +131,7 @@ TEST(Operators, LinearAttentionClaimsNoDeviation) {
   head->attend(0, row);
   EXPECT_TRUE(row.of(TensorId::lse).empty());
   const std::int64_t columns[] = {0, 1};
-  EXPECT_EQ(head->deviations(columns).at(0), (std::vector<double>{kInfinity, kInfinity}));
+  EXPECT_TRUE(head->deviations(TensorId::out, columns).empty());
 }
 
 std::map<std::string, Index4> stored_shapes(const std::string& line) {

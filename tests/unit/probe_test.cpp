@@ -67,6 +67,8 @@ TEST(ProbeArithmetic, FindsWhatIsFalseOfGradients) {
   EXPECT_EQ(false_statements(stores), in_all_types("stored_score_gradients"));
   Liar waits("example", [](Arithmetic& a) { a.stored_head_gradients = DType::f16; });
   EXPECT_EQ(false_statements(waits), in_all_types("stored_head_gradients"));
+  const std::unique_ptr<Backend> changes = faulty::make_named(faulty::faulty_backends(), "backward_not_deterministic");
+  EXPECT_EQ(false_statements(*changes), (Names{"varying_order, f64", "varying_order, f32"}));
 }
 
 TEST(ProbeArithmetic, AsksNothingOfSumsThatAreMergedFromRuns) {

@@ -290,6 +290,7 @@ typedef struct attest_arithmetic {
   int32_t delta_from_weights;           /* D is the sum of P*dP, and not of do*o */
   int32_t stored_score_gradients;       /* type in which dS enters dq and dk; F64: the accumulator's */
   int32_t stored_head_gradients;        /* type in which dk and dv of one query head wait to be summed; likewise */
+  int32_t varying_order;                /* sums go in an order that changes, as by atomics: no bits are promised */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

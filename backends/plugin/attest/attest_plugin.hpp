@@ -227,6 +227,7 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->delta_from_weights = a.delta_from_weights;
   to->stored_score_gradients = static_cast<std::int32_t>(a.stored_score_gradients);
   to->stored_head_gradients = static_cast<std::int32_t>(a.stored_head_gradients);
+  to->varying_order = a.varying_order;
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

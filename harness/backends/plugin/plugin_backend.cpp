@@ -173,6 +173,7 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.delta_from_weights = flag("delta_from_weights", from.delta_from_weights);
   a.stored_score_gradients = enumerator<DType>("stored_score_gradients", from.stored_score_gradients);
   a.stored_head_gradients = enumerator<DType>("stored_head_gradients", from.stored_head_gradients);
+  a.varying_order = flag("varying_order", from.varying_order);
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

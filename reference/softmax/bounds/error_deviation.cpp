@@ -5,81 +5,11 @@
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
+#include "reference/operators/samples.h"
+#include "reference/softmax/bounds/partial_sums.h"
 
 namespace attest {
 namespace {
-
-double square(double x) { return x * x; }
-
-/// Four vectors of 512 bits.
-constexpr std::size_t kMostLanes = 64;
-
-/// Squares of the partial sums where every lanes-th term goes into the same accumulator, and those are added at last.
-double squares_in_lanes(std::span<const double> terms, std::size_t lanes) {
-  double squares = 0, joined = 0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    double sum = 0;
-    for (std::size_t at = lane; at < terms.size(); at += lanes) {
-      sum += terms[at];
-      squares += sum * sum;
-    }
-    joined += sum;
-    squares += joined * joined;
-  }
-  return squares;
-}
-
-/// Partial sums of `terms`: the sum of their squares, in this order, in as many accumulators as vectors have lanes, or
-/// expected of a random order, whichever is largest. An implementation adds in an order of its own, and terms that
-/// cancel in pairs do so in one order only.
-struct PartialSums {
-  double squares = 0, largest = 0;
-
-  explicit PartialSums(std::span<const double> terms) {
-    double sum = 0, of_squares = 0;
-    for (double term : terms) {
-      sum += term;
-      squares += sum * sum;
-      of_squares += term * term;
-      largest = std::max({largest, std::fabs(sum), std::fabs(term)});
-    }
-    const auto n = static_cast<double>(terms.size());
-    squares = std::max(squares, (n + 1) * (of_squares / 6 + sum * sum / 3));
-    for (std::size_t lanes = 2; lanes <= kMostLanes && lanes < terms.size(); lanes *= 2) {
-      squares = std::max(squares, squares_in_lanes(terms, lanes));
-    }
-  }
-
-  /// What terms lose that are too small for the sum: each at most itself, and at most half a unit of the sum.
-  double lost(std::span<const double> terms, double u) const {
-    double total = 0;
-    for (double term : terms) {
-      if (std::fabs(term) < 2 * u * largest) total += std::min(std::fabs(term), u * largest);
-    }
-    return total;
-  }
-};
-
-/// Whether more than a quarter of the terms that are not 0 are repetitions of others.
-bool mostly_repeated(std::vector<double> terms) {
-  std::erase(terms, 0.0);
-  constexpr std::size_t kFew = 8;
-  if (terms.size() <= kFew) return false;
-  std::sort(terms.begin(), terms.end());
-  const auto distinct = std::unique(terms.begin(), terms.end()) - terms.begin();
-  return static_cast<std::size_t>(distinct) * 4 < 3 * terms.size();
-}
-
-/// Whether the terms lie so close to each other that the sum's last unit rounds all of them alike: `largest` is its
-/// largest partial sum. A few units of distance, and their roundings no longer know of each other.
-bool rounded_alike(std::span<const double> terms, double largest, double u) {
-  constexpr double kUnits = 8;
-  const auto n = static_cast<double>(terms.size());
-  const double mean = std::accumulate(terms.begin(), terms.end(), 0.0) / n;
-  double distance = 0;
-  for (const double term : terms) distance += std::fabs(term - mean);
-  return distance / n < kUnits * 2 * u * largest;
-}
 
 /// Values this close to underflow lose bits in products that the model takes for exact to 1 + u.
 constexpr double kSmallestValue = 0x1p-90;
@@ -103,10 +33,7 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
     for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
     // Fills that repeat do so in every key: one is enough, and sorting all of them would cost more than the rest.
     if (keys_.empty()) same_products_ = mostly_repeated(products);
-    const PartialSums sums(products);
-    const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
-    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
-    keys_.push_back({j, scale * scale * squares, bias.additive, bias.alibi});
+    keys_.push_back(score_spread(head, i, j, products));
     const double* v = head.value_row(static_cast<std::int64_t>(j));
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     for (std::size_t n = 0; n < columns_.size(); ++n) {
@@ -135,27 +62,10 @@ double RowDeviation::shift_variance(double score, const Arithmetic& a) const {
 /// theta_j^2 over u^2/3: variance of the relative error of each unnormalised weight.
 std::vector<double> RowDeviation::weight_variances(const Arithmetic& a) const {
   const Call& p = head_.call();
-  const double u = unit_roundoff(a.accumulator), of_exp = square(2 * a.exp_ulps);
-  const double blocks = blocks_of(a, p.key_length);
-  const bool scores_stored = narrower(a.stored_scores, a.accumulator);
-  const double stores = scores_stored ? a.score_stores * square(unit_roundoff(a.stored_scores) / u) : 0;
-  // Scores so small that their type holds few bits of them.
-  const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
-  const double underflows = scores_stored ? a.score_stores * square(eta / u) : 0;
+  const double of_exp = square(2 * a.exp_ulps), blocks = blocks_of(a, p.key_length);
   std::vector<double> variances;
-  for (const Key& key : keys_) {
-    const double raw = row_.raw[key.j], capped = row_.capped[key.j], biased = row_.biased[key.j];
-    double variance = key.partials + scale_roundings(a) * raw * raw;
-    if (p.softcap) {
-      const double slope = 1 - square(std::tanh(raw / *p.softcap));
-      variance =
-          slope * slope * (variance + raw * raw) + (square(2 * a.tanh_ulps) + (a.base2 ? 3 : 1)) * square(capped);
-    }
-    const double added = std::fabs(key.additive) + std::fabs(key.alibi);
-    if (key.additive != 0) variance += biased * biased;
-    if (key.alibi != 0) variance += square(std::fabs(capped) + added) + square(key.alibi);
-    if (a.base2) variance += 2 * added * added;
-    variance += stores * std::max(square(capped), square(biased)) + underflows;
+  for (const ScoreSpread& key : keys_) {
+    const double biased = row_.biased[key.j], variance = score_variance(p, row_, key, a).biased;
     variances.push_back(variance + shift_variance(biased, a) + of_exp + 4 * blocks + square(2 * a.lazy_threshold));
   }
   return variances;
@@ -166,7 +76,7 @@ RowDeviation::Terms RowDeviation::terms_of(std::size_t n, double u) const {
   Terms terms;
   std::vector<double> weights, products;
   if (row_.sink != -kInfinity) weights.push_back(std::exp(row_.sink - row_.lse));
-  for (const Key& key : keys_) {
+  for (const ScoreSpread& key : keys_) {
     const double factor = row_.factors.empty() ? 1 : row_.factors[key.j];
     terms.values.push_back(factor * head_.value_row(static_cast<std::int64_t>(key.j))[c]);
     weights.push_back(row_.weights[key.j]);

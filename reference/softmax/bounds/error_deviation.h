@@ -11,11 +11,9 @@
 
 #include "reference/arithmetic/producer.h"
 #include "reference/softmax/attention.h"
+#include "reference/softmax/bounds/score_deviation.h"
 
 namespace attest {
-
-/// Errors this many standard deviations large don't happen to independent roundings.
-inline constexpr double kSuspectDeviations = 8;
 
 /// What the standard deviations of one row's outputs owe to its data; the declared arithmetic comes after.
 class RowDeviation {
@@ -27,11 +25,6 @@ class RowDeviation {
   std::vector<double> of(const Producer& producer) const;
 
  private:
-  struct Key {
-    std::size_t j;
-    double partials;  ///< scale^2 * sum over the products' partial sums and the products, squared
-    double additive, alibi;
-  };
   /// p_j * v_jc of the visible keys and how they add up.
   struct Terms {
     std::vector<double> values;  ///< v_jc, under dropout with its factor
@@ -54,10 +47,10 @@ class RowDeviation {
   const Head& head_;
   const Row& row_;
   std::vector<std::int64_t> columns_;
-  std::vector<Key> keys_;       ///< the visible ones in order
-  std::vector<double> shared_;  ///< per column: sum_d (scale * q_d * sum_j p_j * (v_j - o) * k_jd)^2
-  bool same_products_ = false;  ///< of the first visible key: their sum rounds the same way again and again
-  double largest_value_ = 0;    ///< of |v| in any of the columns
+  std::vector<ScoreSpread> keys_;  ///< the visible ones in order
+  std::vector<double> shared_;     ///< per column: sum_d (scale * q_d * sum_j p_j * (v_j - o) * k_jd)^2
+  bool same_products_ = false;     ///< of the first visible key: their sum rounds the same way again and again
+  double largest_value_ = 0;       ///< of |v| in any of the columns
 };
 
 }  // namespace attest

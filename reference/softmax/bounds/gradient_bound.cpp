@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/softmax/bounds/error_bound.h"
+#include "reference/softmax/bounds/partial_sums.h"
 #include "reference/softmax/bounds/row_scores.h"
 
 namespace attest {
@@ -71,106 +72,155 @@ double softcap_error(const Row& row, std::size_t j, double capped_error, double 
   return total + c.u * (size * slope + total) + c.eta;
 }
 
+/// The errors of one row, step by step.
+class RowGradientBound {
+ public:
+  RowGradientBound(const Head& head, const Row& row, std::int64_t i, const RowLoss& loss, const RowGradient& gradient,
+                   const ForwardErrors& forward, double ratio, const BoundConstants& c)
+      : head_(head),
+        row_(row),
+        loss_(loss),
+        g_(gradient),
+        forward_(forward),
+        ratio_(ratio),
+        c_(c),
+        special_(special_of(row, loss, gradient)),
+        scores_(score_errors(head, row, i, c)),
+        product_errors_(row.seen.size()),
+        weight_errors_(row.seen.size()) {
+    // What was saved is not what the data give.
+    if (!c.arithmetic.kept_weights && !std::isfinite(forward.lse)) special_.infinite = true;
+    if (!c.arithmetic.delta_from_weights) {
+      for (const double off : forward.output) special_.infinite = special_.infinite || !std::isfinite(off);
+    }
+    for (const double x : loss.out) sum_of_loss_ += std::fabs(x);
+    for (std::size_t j = 0; j < row.seen.size(); ++j) {
+      if (row.seen[j]) find_operands(j);
+    }
+    delta_error_ = c.arithmetic.delta_from_weights ? of_weights_ : delta_from_output();
+    const bool stores = narrower(c.arithmetic.stored_score_gradients, c.arithmetic.accumulator);
+    storing_ = {c.arithmetic, stores ? c.arithmetic.stored_score_gradients : c.arithmetic.accumulator};
+  }
+
+  void bound_key(std::size_t j, RowGradientErrors& errors, TermsOf wanted) const {
+    const bool stored = !c_.arithmetic.kept_weights;
+    const double p = ratio_ * row_.weights[j], off = weight_errors_[j];
+    if (special_.scores) {
+      errors.weights[j] = undefined(row_.weights[j]);
+    } else {
+      errors.weights[j] = factor(j) * (off + (stored ? c_.u_weights * (p + off) + c_.eta_weights : 0));
+    }
+    if (special_.scores || special_.products || overflows_) {
+      errors.scores[j] = overflows_ ? kInfinity : undefined(g_.scores[j]);
+      errors.raw[j] = overflows_ ? kInfinity : undefined(g_.raw[j]);
+      return;
+    }
+    // dP - D + dlse, its terms added in any order and each perhaps multiplied by P first.
+    const double of_terms = std::fabs(g_.products[j]) + std::fabs(g_.mean) + std::fabs(loss_.lse);
+    const double operands = product_errors_[j] + delta_error_, adding = c_.gamma(2) * (of_terms + operands);
+    const double of_product = c_.u * (p + off) * (of_terms + operands + adding) + c_.eta;
+    ScoreGradientTerms terms;
+    terms.weights = off * std::fabs(g_.products[j] - g_.mean + loss_.lse);
+    terms.products = (p + off) * product_errors_[j];
+    terms.delta = (p + off) * delta_error_;
+    terms.difference = (p + off) * adding + of_product;
+    const double of_scores = terms.sum();
+    double of_raw = of_scores;
+    if (c_.softcap) of_raw = softcap_error(row_, j, scores_[j].capped, std::fabs(g_.scores[j]), of_scores, c_);
+    errors.scores[j] = kGradientEvaluation * storing_.bound(std::fabs(g_.scores[j]), of_scores);
+    errors.raw[j] = kGradientEvaluation * storing_.bound(std::fabs(g_.raw[j]), of_raw);
+    if (wanted == TermsOf::nothing) return;
+    ScoreGradientTerms& shown = errors.terms[j];
+    if (wanted == TermsOf::scores) {
+      shown = terms;
+      shown.storage = errors.scores[j] - of_scores;
+      return;
+    }
+    const double slope = c_.softcap ? 1 - square(std::tanh(row_.raw[j] / *c_.softcap)) : 1;
+    shown.add(terms, slope);
+    shown.softcap = of_raw - slope * of_scores;
+    shown.storage = errors.raw[j] - of_raw;
+  }
+
+  double sink() const {
+    if (special_.scores || special_.products || overflows_) return overflows_ ? kInfinity : undefined(g_.sink);
+    const double weight = row_.visible_count == 0 ? 1 : std::exp(row_.sink - row_.lse);
+    const double of_weight = sink_weight_error(row_, weight, ratio_, forward_.lse, c_);
+    const double size = std::fabs(loss_.lse - g_.mean), of_terms = std::fabs(loss_.lse) + std::fabs(g_.mean);
+    const double of_delta = row_.visible_count == 0 ? 0 : delta_error_;
+    const double error =
+        of_weight * size + (ratio_ * weight + of_weight) * (of_delta + 2 * c_.u * (of_terms + of_delta)) + c_.eta;
+    return kGradientEvaluation * error;
+  }
+
+ private:
+  double factor(std::size_t j) const { return row_.factors.empty() ? 1 : row_.factors[j]; }
+  double undefined(double value) const { return std::isnan(value) && !special_.infinite ? 0 : kInfinity; }
+
+  /// The errors of dP and of the weight of a visible key, and what they make of D where it is the sum of P*dP.
+  void find_operands(std::size_t j) {
+    const auto n = static_cast<double>(row_.visible_count), dv = static_cast<double>(loss_.out.size());
+    const double* v = head_.value_row(static_cast<std::int64_t>(j));
+    double magnitude = 0, sum_of_value = 0;
+    for (std::size_t col = 0; col < loss_.out.size(); ++col) {
+      magnitude += std::fabs(loss_.out[col] * v[col]);
+      sum_of_value += std::fabs(v[col]);
+    }
+    if (magnitude * std::max(1.0, factor(j)) > c_.half_range) overflows_ = true;
+    const double dropout = row_.factors.empty() ? 0 : kDropoutRoundings;
+    const double off =
+        factor(j) * (c_.gamma(dv + dropout) * magnitude + c_.eta * (1 + dv + sum_of_loss_ + sum_of_value));
+    const double of_weight = weight_error(row_, forward_, ratio_, j, scores_[j].biased, c_);
+    const double heaviest = ratio_ * row_.weights[j] + of_weight, size = std::fabs(g_.products[j]);
+    of_weights_ += of_weight * size + heaviest * off + c_.gamma(n + c_.blocks + 1) * heaviest * (size + off) + c_.eta;
+    product_errors_[j] = off;
+    weight_errors_[j] = of_weight;
+  }
+
+  /// D of do*o.
+  double delta_from_output() {
+    const auto dv = static_cast<double>(loss_.out.size());
+    double error = 0, sum_of_output = 0;
+    for (std::size_t col = 0; col < loss_.out.size(); ++col) {
+      const double out = std::fabs(row_.output[col]), off = forward_.output[col], size = std::fabs(loss_.out[col]);
+      error += size * (off + c_.gamma(dv) * (out + off));
+      sum_of_output += out + off;
+      if (size * (out + off) * dv > c_.half_range) overflows_ = true;
+    }
+    return error + c_.eta * (1 + dv + sum_of_loss_ + sum_of_output);
+  }
+
+  const Head& head_;
+  const Row& row_;
+  const RowLoss& loss_;
+  const RowGradient& g_;
+  const ForwardErrors& forward_;
+  double ratio_;
+  const BoundConstants& c_;
+  Special special_;
+  std::vector<ScoreErrors> scores_;
+  std::vector<double> product_errors_, weight_errors_;
+  double sum_of_loss_ = 0, of_weights_ = 0, delta_error_ = 0;
+  bool overflows_ = false;
+  Storing storing_;  ///< of dT
+};
+
 }  // namespace
 
 void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const RowLoss& loss, const RowGradient& g,
-                        const ForwardErrors& forward, double ratio, const BoundConstants& c,
-                        RowGradientErrors& errors) {
-  const std::size_t keys = row.seen.size(), columns = loss.out.size();
-  for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) list->assign(keys, 0.0);
-  errors.sink = 0;
-  const Arithmetic& a = c.arithmetic;
-  Special special = special_of(row, loss, g);
-  // What was saved is not what the data give.
-  if (!a.kept_weights && !std::isfinite(forward.lse)) special.infinite = true;
-  if (!a.delta_from_weights) {
-    for (const double off : forward.output) special.infinite = special.infinite || !std::isfinite(off);
+                        const ForwardErrors& forward, double ratio, const BoundConstants& c, RowGradientErrors& errors,
+                        TermsOf wanted) {
+  for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) list->assign(row.seen.size(), 0.0);
+  errors.terms.assign(wanted == TermsOf::nothing ? 0 : row.seen.size(), {});
+  const RowGradientBound bound(head, row, i, loss, g, forward, ratio, c);
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j]) bound.bound_key(j, errors, wanted);
   }
-  const std::vector<ScoreErrors> scores = score_errors(head, row, i, c);
-  const auto n = static_cast<double>(row.visible_count), dv = static_cast<double>(columns);
-  const double dropout = row.factors.empty() ? 0 : kDropoutRoundings;
-  const bool stores_gradients = narrower(a.stored_score_gradients, a.accumulator);
-  const Storing storing_gradients(a, stores_gradients ? a.stored_score_gradients : a.accumulator);
-
-  double sum_of_loss = 0;
-  for (const double x : loss.out) sum_of_loss += std::fabs(x);
-  // dP: its error and |r| * sum |do * v|.
-  std::vector<double> product_errors(keys, 0.0), weight_errors(keys, 0.0);
-  bool overflows = false;
-  double delta_error = 0;
-  for (std::size_t j = 0; j < keys; ++j) {
-    if (!row.seen[j]) continue;
-    const double factor = row.factors.empty() ? 1 : row.factors[j];
-    const double* v = head.value_row(static_cast<std::int64_t>(j));
-    double magnitude = 0, sum_of_value = 0;
-    for (std::size_t col = 0; col < columns; ++col) {
-      magnitude += std::fabs(loss.out[col] * v[col]);
-      sum_of_value += std::fabs(v[col]);
-    }
-    if (magnitude * std::max(1.0, factor) > c.half_range) overflows = true;
-    product_errors[j] = factor * (c.gamma(dv + dropout) * magnitude + c.eta * (1 + dv + sum_of_loss + sum_of_value));
-    weight_errors[j] = weight_error(row, forward, ratio, j, scores[j].biased, c);
-    const double heaviest = ratio * row.weights[j] + weight_errors[j], size = std::fabs(g.products[j]);
-    delta_error += weight_errors[j] * size + heaviest * product_errors[j] +
-                   c.gamma(n + c.blocks + 1) * heaviest * (size + product_errors[j]) + c.eta;
-  }
-  if (!a.delta_from_weights) {
-    delta_error = 0;
-    double sum_of_output = 0;
-    for (std::size_t col = 0; col < columns; ++col) {
-      const double out = std::fabs(row.output[col]), off = forward.output[col], size = std::fabs(loss.out[col]);
-      delta_error += size * (off + c.gamma(dv) * (out + off));
-      sum_of_output += out + off;
-      if (size * (out + off) * dv > c.half_range) overflows = true;
-    }
-    delta_error += c.eta * (1 + dv + sum_of_loss + sum_of_output);
-  }
-  const double delta = std::fabs(g.mean);
-
-  const auto undefined = [&](double value) { return std::isnan(value) && !special.infinite ? 0 : kInfinity; };
-  const double u_weights = a.kept_weights ? 0 : c.u_weights, eta_weights = a.kept_weights ? 0 : c.eta_weights;
-  for (std::size_t j = 0; j < keys; ++j) {
-    if (!row.seen[j]) continue;
-    const double factor = row.factors.empty() ? 1 : row.factors[j];
-    const double p = ratio * row.weights[j], off = weight_errors[j];
-    if (special.scores) {
-      errors.weights[j] = undefined(row.weights[j]);
-    } else {
-      errors.weights[j] = factor * (off + u_weights * (p + off) + eta_weights);
-    }
-    if (special.scores || special.products || overflows) {
-      errors.scores[j] = overflows ? kInfinity : undefined(g.scores[j]);
-      errors.raw[j] = overflows ? kInfinity : undefined(g.raw[j]);
-      continue;
-    }
-    // dP - D + dlse, its terms added in any order and each perhaps multiplied by P first.
-    const double terms = std::fabs(g.products[j]) + delta + std::fabs(loss.lse);
-    const double size = std::fabs(g.products[j] - g.mean + loss.lse);
-    double of_difference = product_errors[j] + delta_error;
-    of_difference += c.gamma(2) * (terms + of_difference);
-    const double of_product = c.u * (p + off) * (terms + of_difference) + c.eta;
-    const double of_scores = off * size + (p + off) * of_difference + of_product;
-    double of_raw = of_scores;
-    if (c.softcap) of_raw = softcap_error(row, j, scores[j].capped, std::fabs(g.scores[j]), of_scores, c);
-    errors.scores[j] = kGradientEvaluation * storing_gradients.bound(std::fabs(g.scores[j]), of_scores);
-    errors.raw[j] = kGradientEvaluation * storing_gradients.bound(std::fabs(g.raw[j]), of_raw);
-  }
+  errors.sink = row.sink == -kInfinity ? 0 : bound.sink();
   // 0 times infinity: nothing can be said.
-  for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) {
-    for (double& error : *list) error = std::isnan(error) ? kInfinity : error;
-  }
-  if (row.sink == -kInfinity) return;
-  if (special.scores || special.products || overflows) {
-    errors.sink = overflows ? kInfinity : undefined(g.sink);
-    return;
-  }
-  const double weight = row.visible_count == 0 ? 1 : std::exp(row.sink - row.lse);
-  const double of_weight = sink_weight_error(row, weight, ratio, forward.lse, c);
-  const double size = std::fabs(loss.lse - g.mean), terms = std::fabs(loss.lse) + delta;
-  const double of_delta = row.visible_count == 0 ? 0 : delta_error;
-  errors.sink = kGradientEvaluation *
-                (of_weight * size + (ratio * weight + of_weight) * (of_delta + 2 * c.u * (terms + of_delta)) + c.eta);
-  if (std::isnan(errors.sink)) errors.sink = kInfinity;
+  const auto known = [](double error) { return std::isnan(error) ? kInfinity : error; };
+  for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) std::ranges::transform(*list, list->begin(), known);
+  errors.sink = known(errors.sink);
 }
 
 void GradientSum::add(double x, double x_error, double y) {
@@ -183,7 +233,7 @@ void GradientSum::add(double x, double x_error, double y) {
 }
 
 double bound_gradient_sum(const GradientSum& sum, double value, double scale, double roundings, const BoundConstants& c,
-                          const Storing& storing) {
+                          const Storing& storing, GradientSumTerms* terms) {
   if (sum.terms == 0) return 0;
   if (sum.errors == kInfinity) return kInfinity;
   if (std::isnan(value)) return 0;
@@ -191,16 +241,22 @@ double bound_gradient_sum(const GradientSum& sum, double value, double scale, do
   const double size = std::fabs(scale), larger = std::max(1.0, size);
   if (!(larger * sum.magnitudes <= c.half_range)) return kInfinity;
   const Arithmetic& a = c.arithmetic;
-  const auto terms = static_cast<double>(sum.terms + sum.parts);
-  double error = size * (sum.errors + BoundConstants::both(c.gamma(terms + roundings), c.of_scale) * sum.magnitudes);
+  const auto added = static_cast<double>(sum.terms + sum.parts);
+  GradientSumTerms t;
+  t.errors = size * sum.errors;
+  t.rounding = size * BoundConstants::both(c.gamma(added + roundings), c.of_scale) * sum.magnitudes;
+  double error = t.errors + t.rounding;
   if (sum.parts > 0 && narrower(a.stored_head_gradients, a.accumulator)) {
-    const double u = unit_roundoff(a.stored_head_gradients);
-    error += u * (size * sum.kept_apart + error) +
-             static_cast<double>(sum.parts) * underflow_unit(a.stored_head_gradients, a.flush_to_zero);
     if (!(size * sum.kept_apart + error <= largest_held(a.stored_head_gradients))) return kInfinity;
+    t.parts = unit_roundoff(a.stored_head_gradients) * (size * sum.kept_apart + error) +
+              static_cast<double>(sum.parts) * underflow_unit(a.stored_head_gradients, a.flush_to_zero);
+    error += t.parts;
   }
-  error += larger * c.eta * (1 + terms + sum.operands);
+  t.underflow = larger * c.eta * (1 + added + sum.operands);
+  error += t.underflow;
   const double bound = kGradientEvaluation * storing.bound(std::fabs(value), error);
+  t.storage = bound - error;
+  if (terms) *terms = t;
   return bound >= 0 ? bound : kInfinity;
 }
 

@@ -60,20 +60,20 @@ const GradientRow::Stated& GradientRow::one_of(std::size_t n, TensorId result) c
   return *std::ranges::find_if(list, [&](const Stated& one) { return !one.result || one.result == result; });
 }
 
-const RowGradientErrors& GradientRow::errors(std::size_t n, TensorId result) {
+const RowGradientErrors& GradientRow::errors(std::size_t n, TensorId result, TermsOf wanted) {
   Stated& stated = stated_[n][static_cast<std::size_t>(&one_of(n, result) - stated_[n].data())];
-  if (!stated.known) find_errors(stated);
+  if (!stated.known) find_errors(stated, wanted);
   return stated.errors;
 }
 
-void GradientRow::find_errors(Stated& stated) {
+void GradientRow::find_errors(Stated& stated, TermsOf wanted) {
   stated.known = true;
   const BoundConstants& c = stated.constants;
   const bool forward = call_.runs_forward();
   if (forward || c.arithmetic.kept_weights) bound_row(*head_, *row_, sums_, i_, c, bound_);
   const ForwardErrors errors = {forward ? bound_.output : saved_output_, forward ? bound_.lse : saved_lse_,
                                 bound_.weights};
-  bound_row_gradient(*head_, *row_, i_, loss_, gradient_, errors, sums_.ratio, c, stated.errors);
+  bound_row_gradient(*head_, *row_, i_, loss_, gradient_, errors, sums_.ratio, c, stated.errors, wanted);
 }
 
 }  // namespace attest

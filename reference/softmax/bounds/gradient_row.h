@@ -20,8 +20,8 @@ class GradientRow {
   void set(const Head& head, const Row& row, std::int64_t i);
   const RowLoss& loss() const { return loss_; }
   const RowGradient& gradient() const { return gradient_; }
-  /// For the n-th producer, as it makes this result.
-  const RowGradientErrors& errors(std::size_t n, TensorId result);
+  /// For the n-th producer, as it makes this result. `wanted`: with terms.
+  const RowGradientErrors& errors(std::size_t n, TensorId result, TermsOf wanted = TermsOf::nothing);
   const BoundConstants& constants(std::size_t n, TensorId result) const { return one_of(n, result).constants; }
 
  private:
@@ -33,7 +33,7 @@ class GradientRow {
     bool known = false;  ///< the errors are those of this row
   };
   const Stated& one_of(std::size_t n, TensorId result) const;
-  void find_errors(Stated& stated);
+  void find_errors(Stated& stated, TermsOf wanted);
 
   const Call& call_;
   const Inputs& inputs_;

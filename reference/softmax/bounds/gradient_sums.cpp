@@ -7,6 +7,7 @@
 
 #include "reference/call/tensor_table.h"
 #include "reference/softmax/bounds/gradient_row.h"
+#include "reference/softmax/bounds/gradient_samples.h"
 
 namespace attest {
 namespace {
@@ -22,7 +23,12 @@ class Summation {
  public:
   Summation(const Call& p, const Inputs& inputs, const std::vector<TensorId>& results,
             const std::vector<Producer>& producers, const std::vector<char>& of_key_heads)
-      : p_(p), inputs_(inputs), producers_(producers), of_key_heads_(of_key_heads), rows_(p, inputs, producers) {
+      : p_(p),
+        inputs_(inputs),
+        producers_(producers),
+        of_key_heads_(of_key_heads),
+        rows_(p, inputs, producers),
+        samples_(p, results, producers, of_key_heads) {
     for (const TensorId id : results) {
       const Index4 n = seen_shape(p, id);
       const auto count = static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]);
@@ -54,7 +60,9 @@ class Summation {
       head.attend(i, row);
       rows_.set(head, row, i);
       for (Sums& sums : sums_) add_row(sums, head, row, i);
+      samples_.add_row(head, row, i, rows_);
     }
+    samples_.end_head(head);
     for (Sums& sums : sums_) {
       if (index_space(sums.result) == IndexSpace::key_rows) end_head(sums, head);
     }
@@ -157,6 +165,7 @@ class Summation {
       }
       all.values.of(sums.result) = std::move(sums.values);
     }
+    samples_.finish(all);
     return all;
   }
 
@@ -165,6 +174,7 @@ class Summation {
   const std::vector<Producer>& producers_;
   const std::vector<char>& of_key_heads_;
   GradientRow rows_;
+  GradientSamples samples_;
   std::vector<Sums> sums_;
   std::vector<double> weights_;
   std::map<TensorId, std::vector<double>> before_;  ///< of a key head: its sums before the last query head

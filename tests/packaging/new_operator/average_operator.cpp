@@ -56,9 +56,6 @@ class AverageHead : public HeadReference {
                     .bound(std::fabs(output_[c]), 1.01 * roundings * sizes_[c] + lost * (1 + values_));
     }
   }
-  std::vector<std::vector<double>> deviations(std::span<const std::int64_t> columns) override {
-    return {producers_.size(), std::vector<double>(columns.size(), kInfinity)};
-  }
 
  private:
   const Call& p_;

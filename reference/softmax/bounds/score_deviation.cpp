@@ -1,0 +1,41 @@
+#include "reference/softmax/bounds/score_deviation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reference/arithmetic/rounding.h"
+#include "reference/softmax/bounds/partial_sums.h"
+
+namespace attest {
+
+ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> products) {
+  const PartialSums sums(products);
+  const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
+  const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+  return {j, square(head.call().scale_value()) * squares, bias.additive, bias.alibi};
+}
+
+ScoreVariance score_variance(const Call& p, const Row& row, const ScoreSpread& spread, const Arithmetic& a) {
+  const double raw = row.raw[spread.j], capped = row.capped[spread.j], biased = row.biased[spread.j];
+  const double of_raw = spread.partials + scale_roundings(a) * raw * raw;
+  double variance = of_raw;
+  if (p.softcap) {
+    const double slope = 1 - square(std::tanh(raw / *p.softcap));
+    variance = slope * slope * (variance + raw * raw) + (square(2 * a.tanh_ulps) + (a.base2 ? 3 : 1)) * square(capped);
+  }
+  const double added = std::fabs(spread.additive) + std::fabs(spread.alibi);
+  if (spread.additive != 0) variance += biased * biased;
+  if (spread.alibi != 0) variance += square(std::fabs(capped) + added) + square(spread.alibi);
+  if (a.base2) variance += 2 * added * added;
+  if (narrower(a.stored_scores, a.accumulator)) {
+    const double u = unit_roundoff(a.accumulator);
+    variance += a.score_stores * square(unit_roundoff(a.stored_scores) / u) * std::max(square(capped), square(biased));
+    // Scores so small that their type holds few bits of them.
+    const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
+    variance += a.score_stores * square(eta / u);
+  }
+  return {of_raw, variance};
+}
+
+}  // namespace attest

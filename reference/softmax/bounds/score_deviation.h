@@ -1,0 +1,30 @@
+// How far a biased score typically strays, were all its roundings independent. For the second tier.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reference/arithmetic/arithmetic.h"
+#include "reference/softmax/attention.h"
+
+namespace attest {
+
+/// What the variance of one score owes to its data.
+struct ScoreSpread {
+  std::size_t j;    ///< the key
+  double partials;  ///< scale^2 * sum over the products' partial sums and the products, squared
+  double additive, alibi;
+};
+
+/// `products` are q_d * k_jd of row i and key j.
+ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> products);
+
+/// Variances over u^2/3, u that of the accumulator.
+struct ScoreVariance {
+  double raw;     ///< before the cap and before any store
+  double biased;  ///< with all that follows
+};
+ScoreVariance score_variance(const Call& call, const Row& row, const ScoreSpread& spread, const Arithmetic& arithmetic);
+
+}  // namespace attest
