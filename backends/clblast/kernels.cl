@@ -4,6 +4,12 @@
 // host defines.
 
 #define DEEP(n) (((n) + GEMM_DEPTH - 1) / GEMM_DEPTH * GEMM_DEPTH)
+// Rows of queries that share keys, and features of values, are k dimensions of gradients alone.
+#ifdef WITH_GRADIENTS
+#define DEEP_IN_GRADIENTS(n) DEEP(n)
+#else
+#define DEEP_IN_GRADIENTS(n) (n)
+#endif
 
 // GEMM_DEPTH is a multiple of the lanes, so that rows of scores begin and end at whole vectors.
 #define LANES 8
@@ -15,6 +21,12 @@ typedef float8 REALS;
 #define VECTOR(at) (*(__global REALS*)(at))
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
+// Where a row of queries lies among those that enter products.
+inline long packed_row(const Problem* p, long row) {
+  const long together = p->group * p->query_length;
+  return row / together * DEEP_IN_GRADIENTS(together) + row % together;
+}
+
 // Rows of q, dense. Rows of packed sequences that are not stored become 0.
 __kernel void pack_queries(COMMON, __global REAL* to) {
   const Problem* p = &problem;
@@ -24,15 +36,17 @@ __kernel void pack_queries(COMMON, __global REAL* to) {
   const long b = row / (p->query_length * p->query_heads), width = DEEP(p->key_dim);
   const int stored = i < tables[b * TABLE_WIDTH + 3];
   const long from = stored ? query_row(p, tables, b, h, i) : 0, step = p->q[3], count = stored ? p->key_dim : 0;
-  to += row * width;
+  to += packed_row(p, row) * width;
   for (long d = 0; d < count; ++d) to[d] = LOAD(q, from + d * step);
   for (long d = count; d < width; ++d) to[d] = 0;
 }
 
 // Columns of k and rows of v, dense, from wherever they are stored; keys that no row may see, and those that fill up, become
 // 0. Values that hold NaN or infinity become zeros and are flagged: a hidden key has weight 0, and 0 * NaN in a product
-// would leak. One work-item GEMM_DEPTH keys, which are whole cache lines of the columns.
-__kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __global int* flags, __global int* any) {
+// would leak. With `both` so does a key with its value, if either holds such. One work-item GEMM_DEPTH keys, which are
+// whole cache lines of the columns.
+__kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __global int* flags, __global int* any,
+                        const int both) {
   const Problem* p = &problem;
   const long keys = DEEP(p->key_length), width = DEEP(p->key_dim), first_row = get_global_id(0) * GEMM_DEPTH;
   if (first_row >= p->batch * p->key_heads * keys) return;
@@ -49,17 +63,21 @@ __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __glob
   for (long d = p->key_dim; d < width; ++d) {
     for (int r = 0; r < GEMM_DEPTH; ++r) to_k[d * keys + r] = 0;
   }
+  const long columns = DEEP_IN_GRADIENTS(p->value_dim);
   for (int r = 0; r < GEMM_DEPTH; ++r) {
     const Features value = value_features(p, tables, v, past_v, b, g, r < stored ? first + r : 0);
-    __global REAL* to = to_v + (first_row + r) * p->value_dim;
+    __global REAL* to = to_v + (first_row + r) * columns;
     REAL probe = 0;
+    for (long d = 0; both && d < p->key_dim; ++d) probe += to_k[d * keys + r] * (REAL)0;
     for (long d = 0; d < p->value_dim; ++d) {
       to[d] = r < stored ? LOAD(value.from, d * value.step) : (REAL)0;
       probe += to[d] * (REAL)0;
     }
+    for (long d = p->value_dim; d < columns; ++d) to[d] = 0;
     flags[first_row + r] = probe != 0;
     if (probe == 0) continue;
     any[0] = 1;
+    for (long d = 0; both && d < p->key_dim; ++d) to_k[d * keys + r] = 0;
     for (long d = 0; d < p->value_dim; ++d) to[d] = 0;
   }
 }
@@ -71,7 +89,7 @@ __kernel void masked_softmax(COMMON, __global REAL* scores) {
   if (row >= p->batch * p->query_heads * p->query_length) return;
   const long i = row % p->query_length, h = row / p->query_length % p->query_heads;
   const long b = row / (p->query_length * p->query_heads);
-  __global REAL* s = scores + row * width;
+  __global REAL* s = scores + packed_row(p, row) * width;
   const RowKeys range = row_keys(p, rows, b, i);
   const REAL sink = sink_of(p, small, h);
 
@@ -134,7 +152,7 @@ __kernel void add_flagged(COMMON, __global const REAL* weights, __global const i
     if (!flags[(b * p->key_heads + g) * keys + j] || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
     const Features value = value_features(p, tables, v, past_v, b, g, j);
     for (long c = 0; c < p->value_dim; ++c) {
-      out[row * p->value_dim + c] += weights[row * keys + j] * LOAD(value.from, c * value.step);
+      out[row * p->value_dim + c] += weights[packed_row(p, row) * keys + j] * LOAD(value.from, c * value.step);
     }
   }
 }

@@ -1,0 +1,97 @@
+// What stands around CLBlast's products in gradients. Operands of products are finite: a row of q and do, or a key and its
+// value, that holds NaN or infinity is flagged and becomes zeros, and its visible pairs are added from the tensors as they
+// lie.
+
+// Rows of q and do, dense, each head's filled up with zeros: one work-item a row.
+__kernel void pack_rows(COMMON, GRADIENTS, __global REAL* to_q, __global REAL* to_dout, __global int* flags,
+                        __global int* any) {
+  const Problem* p = &problem;
+  const long together = p->group * p->query_length, pitch = DEEP(together), at = get_global_id(0);
+  if (at >= p->batch * p->key_heads * pitch) return;
+  const long row = at / pitch * together + at % pitch, i = row % p->query_length, h = row / p->query_length % p->query_heads;
+  const long b = row / (p->query_length * p->query_heads);
+  const int stored = at % pitch < together && i < tables[b * TABLE_WIDTH + 3];
+  const Pair one = {b, h, h / p->group, i, 0, stored, 0};
+  const long width = DEEP(p->key_dim), columns = DEEP(p->value_dim);
+  to_q += at * width;
+  to_dout += at * columns;
+  REAL probe = 0;
+  for (long d = 0; d < width; ++d) {
+    to_q[d] = query_at(p, tables, q, &one, 0, d);
+    probe += to_q[d] * (REAL)0;
+  }
+  for (long c = 0; c < columns; ++c) {
+    to_dout[c] = dout_at(p, dout, &one, 0, c);
+    probe += to_dout[c] * (REAL)0;
+  }
+  flags[at] = probe != 0;
+  if (probe == 0) return;
+  any[1] = 1;
+  for (long d = 0; d < width; ++d) to_q[d] = 0;
+  for (long c = 0; c < columns; ++c) to_dout[c] = 0;
+}
+
+// Scores become weights after dropout, and do * v becomes dT, both 0 where hidden: one work-item a row and key. What fills
+// up rows and keys is 0 already.
+__kernel void weigh_pairs(COMMON, GRADIENTS, __global REAL* scores, __global REAL* products, __global const int* key_flags,
+                          __global const int* row_flags) {
+  const Problem* p = &problem;
+  const long row = get_global_id(0) / p->key_length, j = get_global_id(0) % p->key_length;
+  if (row >= p->batch * p->query_heads * p->query_length) return;
+  const long i = row % p->query_length, h = row / p->query_length % p->query_heads;
+  const long b = row / (p->query_length * p->query_heads), g = h / p->group, keys = DEEP(p->key_length);
+  const long packed = packed_row(p, row), at = packed * keys + j;
+  const RowKeys range = row_keys(p, rows, b, i);
+  REAL weight = 0, gradient = 0;
+  if (in_range(&range, j)) {
+    REAL score = scores[at], product = products[at], slope;
+    if (row_flags[packed] || key_flags[(b * p->key_heads + g) * keys + j]) {
+      const Pair pair = {b, h, g, i, j, 1, 1};
+      score = score_of(p, tables, scale, q, k, past_k, &pair);
+      product = product_of(p, tables, dout, v, past_v, &pair);
+    }
+    gradient = score_gradient(COMMON_VALUES, shift, b, h, i, j, range.diagonal, score, product, &weight, &slope);
+    if (gradient != 0) gradient *= slope;
+  }
+  scores[at] = weight;
+  products[at] = gradient;
+}
+
+// Adds what flagged keys give to dq of the rows that see them: one work-item a row.
+__kernel void add_flagged_keys(COMMON, GRADIENTS, __global REAL* dq, __global const REAL* gradients,
+                               __global const int* flags, __global const int* any) {
+  if (!any[0]) return;
+  const Problem* p = &problem;
+  const long row = get_global_id(0), keys = DEEP(p->key_length);
+  if (row >= p->batch * p->query_heads * p->query_length) return;
+  const long i = row % p->query_length, h = row / p->query_length % p->query_heads;
+  const long b = row / (p->query_length * p->query_heads), g = h / p->group;
+  const RowKeys range = row_keys(p, rows, b, i);
+  for (long j = 0; j < p->key_length; ++j) {
+    if (!flags[(b * p->key_heads + g) * keys + j] || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
+    const Pair pair = {b, h, g, i, j, 1, 1};
+    const REAL gradient = gradients[packed_row(p, row) * keys + j] * scale;
+    for (long d = 0; d < p->key_dim; ++d) dq[row * p->key_dim + d] += gradient * key_at(p, tables, k, past_k, &pair, 0, d);
+  }
+}
+
+// Adds what flagged rows give to dk and dv of the keys that they see: one work-item a key.
+__kernel void add_flagged_rows(COMMON, GRADIENTS, __global REAL* dk, __global REAL* dv, __global const REAL* weights,
+                               __global const REAL* gradients, __global const int* flags, __global const int* any) {
+  if (!any[1]) return;
+  const Problem* p = &problem;
+  const long key = get_global_id(0), keys = DEEP(p->key_length);
+  if (key >= p->batch * p->key_heads * p->key_length) return;
+  const long j = key % p->key_length, g = key / p->key_length % p->key_heads, b = key / (p->key_length * p->key_heads);
+  for (long h = g * p->group; h < (g + 1) * p->group; ++h) {
+    for (long i = 0; i < p->query_length; ++i) {
+      const long packed = packed_row(p, (b * p->query_heads + h) * p->query_length + i), at = packed * keys + j;
+      const RowKeys range = row_keys(p, rows, b, i);
+      if (!flags[packed] || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
+      const Pair pair = {b, h, g, i, j, 1, 1};
+      for (long d = 0; d < p->key_dim; ++d)
+        dk[key * p->key_dim + d] += gradients[at] * scale * query_at(p, tables, q, &pair, 0, d);
+      for (long c = 0; c < p->value_dim; ++c) dv[key * p->value_dim + c] += weights[at] * dout_at(p, dout, &pair, 0, c);
+    }
+  }
+}
