@@ -31,30 +31,46 @@ __kernel void pack_rows(COMMON, GRADIENTS, __global REAL* to_q, __global REAL* t
   for (long c = 0; c < columns; ++c) to_dout[c] = 0;
 }
 
-// Scores become weights after dropout, and do * v becomes dT, both 0 where hidden: one work-item a row and key. What fills
-// up rows and keys is 0 already.
-__kernel void weigh_pairs(COMMON, GRADIENTS, __global REAL* scores, __global REAL* products, __global const int* key_flags,
-                          __global const int* row_flags) {
+// One work-item a row: scores become weights after dropout, and do * v becomes dT, both 0 where hidden. What fills up rows
+// is 0 already.
+__kernel void weigh_rows(COMMON, GRADIENTS, __global REAL* scores, __global REAL* products, __global const int* key_flags,
+                          __global const int* row_flags, __global const int* any) {
   const Problem* p = &problem;
-  const long row = get_global_id(0) / p->key_length, j = get_global_id(0) % p->key_length;
+  const long row = get_global_id(0), width = DEEP(p->key_length);
   if (row >= p->batch * p->query_heads * p->query_length) return;
   const long i = row % p->query_length, h = row / p->query_length % p->query_heads;
-  const long b = row / (p->query_length * p->query_heads), g = h / p->group, keys = DEEP(p->key_length);
-  const long packed = packed_row(p, row), at = packed * keys + j;
+  const long b = row / (p->query_length * p->query_heads), g = h / p->group, packed = packed_row(p, row);
+  __global REAL *s = scores + packed * width, *d = products + packed * width;
   const RowKeys range = row_keys(p, rows, b, i);
-  REAL weight = 0, gradient = 0;
-  if (in_range(&range, j)) {
-    REAL score = scores[at], product = products[at], slope;
-    if (row_flags[packed] || key_flags[(b * p->key_heads + g) * keys + j]) {
-      const Pair pair = {b, h, g, i, j, 1, 1};
-      score = score_of(p, tables, scale, q, k, past_k, &pair);
-      product = product_of(p, tables, dout, v, past_v, &pair);
-    }
-    gradient = score_gradient(COMMON_VALUES, shift, b, h, i, j, range.diagonal, score, product, &weight, &slope);
-    if (gradient != 0) gradient *= slope;
+  const Span at = hide_unseen(p, &range, s, width);
+  for (long j = 0; j < at.low; j += LANES) VECTOR(d + j) = (REALS)(0);
+  for (long j = at.high; j < width; j += LANES) VECTOR(d + j) = (REALS)(0);
+
+  const int flagged = row_flags[packed];
+  key_flags += (b * p->key_heads + g) * width;
+  for (long j = at.first; (flagged || any[0]) && j < at.last; ++j) {
+    if (!in_range(&range, j) || (!flagged && !key_flags[j])) continue;
+    const Pair pair = {b, h, g, i, j, 1, 1};
+    s[j] = score_of(p, tables, scale, q, k, past_k, &pair);
+    d[j] = product_of(p, tables, dout, v, past_v, &pair);
   }
-  scores[at] = weight;
-  products[at] = gradient;
+  if (p->has_softcap || p->has_slopes || p->mask_kind || p->block_rows || p->dropout) {
+    for (long j = at.first; j < at.last; ++j) {
+      if (!in_range(&range, j)) continue;
+      const REAL after = capped(p, softcap, s[j]), tangent = p->has_softcap ? after / softcap : (REAL)0;
+      const REAL factor = p->dropout ? keep_factor(p, keep, kept, b, h, i, j) : (REAL)1;
+      s[j] = biased(p, mask, small, blocks, b, h, i, j, range.diagonal, after);
+      d[j] = (factor * d[j] + shift[row]) * (1 - tangent * tangent);
+    }
+  } else {
+    for (long j = at.low; j < at.high; j += LANES) VECTOR(d + j) += shift[row];
+  }
+  for (long j = at.low; j < at.high; j += LANES) {
+    const REALS score = VECTOR(s + j), weight = exp(score - lse[row]), gradient = weight * VECTOR(d + j);
+    VECTOR(s + j) = select(weight, (REALS)(0), score == (REALS)(HIDDEN));
+    VECTOR(d + j) = select(gradient, (REALS)(0), score == (REALS)(HIDDEN));
+  }
+  for (long j = at.first; p->dropout && j < at.last; ++j) s[j] *= keep_factor(p, keep, kept, b, h, i, j);
 }
 
 // Adds what flagged keys give to dq of the rows that see them: one work-item a row.

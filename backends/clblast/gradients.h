@@ -27,7 +27,7 @@ class ClblastGradients {
         products_(products),
         pack_rows_(program, "pack_rows"),
         pack_keys_(program, "pack_keys"),
-        weigh_pairs_(program, "weigh_pairs"),
+        weigh_rows_(program, "weigh_rows"),
         add_flagged_keys_(program, "add_flagged_keys"),
         add_flagged_rows_(program, "add_flagged_rows") {}
 
@@ -43,8 +43,8 @@ class ClblastGradients {
     const cl_uint n =
         set(pack_keys_, forward_.set_common(pack_keys_), {&on.keys, &on.values, &on.key_flags, &on.any_flags});
     pack_keys_.setArg(n, cl_int{1});
-    set(weigh_pairs_, common_.set_common(weigh_pairs_),
-        {&on.scores, &on.score_gradients, &on.key_flags, &on.row_flags});
+    set(weigh_rows_, common_.set_common(weigh_rows_),
+        {&on.scores, &on.score_gradients, &on.key_flags, &on.row_flags, &on.any_flags});
     set(add_flagged_keys_, common_.set_common(add_flagged_keys_, {TensorId::dq}),
         {&on.score_gradients, &on.key_flags, &on.any_flags});
     set(add_flagged_rows_, common_.set_common(add_flagged_rows_, {TensorId::dk, TensorId::dv}),
@@ -95,7 +95,7 @@ class ClblastGradients {
     products_.multiply(n.row_pitch, n.key_pitch, n.key_dim_pitch, scale, queries, keys, weights, "q * k");
     products_.multiply(n.row_pitch, n.key_pitch, n.value_dim_pitch, Real{1}, dout, values.transposed(), gradients,
                        "do * v");
-    device_.enqueue_rows(weigh_pairs_, as_size(n.heads * n.rows * n.keys));
+    device_.enqueue_rows(weigh_rows_, as_size(n.heads * n.rows));
     products_.multiply(n.rows, n.key_dim, n.key_pitch, scale, gradients, keys.transposed(), dq, "dq");
     products_.multiply(n.keys, n.key_dim, n.row_pitch, scale, gradients.transposed(), queries, dk, "dk");
     products_.multiply(n.keys, n.value_dim, n.row_pitch, Real{1}, weights.transposed(), dout, dv, "dv");
@@ -109,7 +109,7 @@ class ClblastGradients {
   const ProductSizes& sizes_;
   const ProductBuffers& buffers_;
   Products<Real>& products_;
-  cl::Kernel pack_rows_, pack_keys_, weigh_pairs_, add_flagged_keys_, add_flagged_rows_;
+  cl::Kernel pack_rows_, pack_keys_, weigh_rows_, add_flagged_keys_, add_flagged_rows_;
 };
 
 }  // namespace attest

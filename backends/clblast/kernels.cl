@@ -82,6 +82,26 @@ __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __glob
   }
 }
 
+// Keys outside of [first, last) are not looked at. The whole vectors from low to high hold them.
+typedef struct {
+  long first, last, low, high;
+} Span;
+
+// Scores of what lies in no interval of a row become HIDDEN from low to high, and 0 elsewhere.
+inline Span hide_unseen(const Problem* p, const RowKeys* range, __global REAL* s, long width) {
+  Span at = {p->key_length, 0, 0, 0};
+  widen(range, 0, p->key_length, &at.first, &at.last);
+  if (at.first >= at.last) at.first = at.last = 0;
+  at.low = at.first / LANES * LANES;
+  at.high = (at.last + LANES - 1) / LANES * LANES;
+  for (long j = at.low; j < at.high; ++j) {
+    if (!in_range(range, j)) s[j] = HIDDEN;
+  }
+  for (long j = 0; j < at.low; j += LANES) VECTOR(s + j) = (REALS)(0);
+  for (long j = at.high; j < width; j += LANES) VECTOR(s + j) = (REALS)(0);
+  return at;
+}
+
 // One work-item a row: scores become normalised weights in place, lse is written. Hidden keys get weight 0.
 __kernel void masked_softmax(COMMON, __global REAL* scores) {
   const Problem* p = &problem;
@@ -93,49 +113,38 @@ __kernel void masked_softmax(COMMON, __global REAL* scores) {
   const RowKeys range = row_keys(p, rows, b, i);
   const REAL sink = sink_of(p, small, h);
 
-  // Keys outside of [first, last) are not looked at; those within are hidden where they lie in no interval.
-  long first = p->key_length, last = 0;
-  widen(&range, 0, p->key_length, &first, &last);
-  if (first >= last) first = last = 0;
-  for (long j = first; j < last; ++j) {
-    if (!in_range(&range, j)) s[j] = HIDDEN;
-  }
+  const Span at = hide_unseen(p, &range, s, width);
   if (p->has_softcap || p->has_slopes || p->mask_kind || p->block_rows) {
-    for (long j = first; j < last; ++j) {
+    for (long j = at.first; j < at.last; ++j) {
       if (in_range(&range, j)) s[j] = biased(p, mask, small, blocks, b, h, i, j, range.diagonal, capped(p, softcap, s[j]));
     }
   }
-  const long low = first / LANES * LANES, high = (last + LANES - 1) / LANES * LANES;
-  for (long j = low; j < first; ++j) s[j] = HIDDEN;
-  for (long j = last; j < high; ++j) s[j] = HIDDEN;
-  for (long j = 0; j < low; j += LANES) VECTOR(s + j) = (REALS)(0);
-  for (long j = high; j < width; j += LANES) VECTOR(s + j) = (REALS)(0);
 
   // NaN is never the larger one, and makes the total NaN below.
   REALS largest = (REALS)(sink);
-  for (long j = low; j < high; j += LANES) largest = LARGER(VECTOR(s + j), largest);
+  for (long j = at.low; j < at.high; j += LANES) largest = LARGER(VECTOR(s + j), largest);
   REAL most = sink;
   for (int n = 0; n < LANES; ++n) most = fmax(most, ((REAL*)&largest)[n]);
   lse[row] = sink;
   if (most == HIDDEN) {
     int seen = p->has_sinks && sink != HIDDEN;  // a sink of -inf is none
-    for (long j = low; j < high; ++j) seen |= s[j] != HIDDEN;
+    for (long j = at.low; j < at.high; ++j) seen |= s[j] != HIDDEN;
     if (!seen) {
-      for (long j = low; j < high; j += LANES) VECTOR(s + j) = (REALS)(0);
+      for (long j = at.low; j < at.high; j += LANES) VECTOR(s + j) = (REALS)(0);
       return;
     }
     most = 0;  // nothing but NaN
   }
   REALS sums = (REALS)(0);
-  for (long j = low; j < high; j += LANES) {
+  for (long j = at.low; j < at.high; j += LANES) {
     const REALS e = exp(VECTOR(s + j) - most);
     VECTOR(s + j) = e;
     sums += e;
   }
   REAL total = p->has_sinks ? exp(sink - most) : (REAL)0;
   for (int n = 0; n < LANES; ++n) total += ((REAL*)&sums)[n];
-  for (long j = low; j < high; j += LANES) VECTOR(s + j) /= total;
-  for (long j = first; p->dropout && j < last; ++j) s[j] *= keep_factor(p, keep, kept, b, h, i, j);
+  for (long j = at.low; j < at.high; j += LANES) VECTOR(s + j) /= total;
+  for (long j = at.first; p->dropout && j < at.last; ++j) s[j] *= keep_factor(p, keep, kept, b, h, i, j);
   lse[row] = most + log(total);
 }
 
