@@ -1,6 +1,9 @@
-// What stands around CLBlast's products in gradients. Operands of products are finite: a row of q and do, or a key and its
-// value, that holds NaN or infinity is flagged and becomes zeros, and its visible pairs are added from the tensors as they
-// lie.
+// What stands around CLBlast's products in gradients. Rows of operands that hold NaN or infinity are zeros there and are
+// flagged, since 0 * NaN would leak. The pairs of such rows are multiplied once more by themselves: where NaN is visible, dT
+// is NaN, and so are dq and dk. What such a row of do gives to dv is added behind the products.
+
+#define FLAGGED_QUERY 1
+#define FLAGGED_DOUT 2
 
 // Rows of q and do, dense, each head's filled up with zeros: one work-item a row.
 __kernel void pack_rows(COMMON, GRADIENTS, __global REAL* to_q, __global REAL* to_dout, __global int* flags,
@@ -15,19 +18,19 @@ __kernel void pack_rows(COMMON, GRADIENTS, __global REAL* to_q, __global REAL* t
   const long width = DEEP(p->key_dim), columns = DEEP(p->value_dim);
   to_q += at * width;
   to_dout += at * columns;
-  REAL probe = 0;
+  REAL probe_q = 0, probe_dout = 0;
   for (long d = 0; d < width; ++d) {
     to_q[d] = query_at(p, tables, q, &one, 0, d);
-    probe += to_q[d] * (REAL)0;
+    probe_q += to_q[d] * (REAL)0;
   }
   for (long c = 0; c < columns; ++c) {
     to_dout[c] = dout_at(p, dout, &one, 0, c);
-    probe += to_dout[c] * (REAL)0;
+    probe_dout += to_dout[c] * (REAL)0;
   }
-  flags[at] = probe != 0;
-  if (probe == 0) return;
+  flags[at] = (probe_q != 0 ? FLAGGED_QUERY : 0) | (probe_dout != 0 ? FLAGGED_DOUT : 0);
+  for (long d = 0; probe_q != 0 && d < width; ++d) to_q[d] = 0;
+  if (probe_dout == 0) return;
   any[1] = 1;
-  for (long d = 0; d < width; ++d) to_q[d] = 0;
   for (long c = 0; c < columns; ++c) to_dout[c] = 0;
 }
 
@@ -73,27 +76,9 @@ __kernel void weigh_rows(COMMON, GRADIENTS, __global REAL* scores, __global REAL
   for (long j = at.first; p->dropout && j < at.last; ++j) s[j] *= keep_factor(p, keep, kept, b, h, i, j);
 }
 
-// Adds what flagged keys give to dq of the rows that see them: one work-item a row.
-__kernel void add_flagged_keys(COMMON, GRADIENTS, __global REAL* dq, __global const REAL* gradients,
-                               __global const int* flags, __global const int* any) {
-  if (!any[0]) return;
-  const Problem* p = &problem;
-  const long row = get_global_id(0), keys = DEEP(p->key_length);
-  if (row >= p->batch * p->query_heads * p->query_length) return;
-  const long i = row % p->query_length, h = row / p->query_length % p->query_heads;
-  const long b = row / (p->query_length * p->query_heads), g = h / p->group;
-  const RowKeys range = row_keys(p, rows, b, i);
-  for (long j = 0; j < p->key_length; ++j) {
-    if (!flags[(b * p->key_heads + g) * keys + j] || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
-    const Pair pair = {b, h, g, i, j, 1, 1};
-    const REAL gradient = gradients[packed_row(p, row) * keys + j] * scale;
-    for (long d = 0; d < p->key_dim; ++d) dq[row * p->key_dim + d] += gradient * key_at(p, tables, k, past_k, &pair, 0, d);
-  }
-}
-
-// Adds what flagged rows give to dk and dv of the keys that they see: one work-item a key.
-__kernel void add_flagged_rows(COMMON, GRADIENTS, __global REAL* dk, __global REAL* dv, __global const REAL* weights,
-                               __global const REAL* gradients, __global const int* flags, __global const int* any) {
+// Adds what flagged rows of do give to dv of the keys that they see: one work-item a key.
+__kernel void add_flagged_rows(COMMON, GRADIENTS, __global REAL* dv, __global const REAL* weights, __global const int* flags,
+                               __global const int* any) {
   if (!any[1]) return;
   const Problem* p = &problem;
   const long key = get_global_id(0), keys = DEEP(p->key_length);
@@ -101,13 +86,11 @@ __kernel void add_flagged_rows(COMMON, GRADIENTS, __global REAL* dk, __global RE
   const long j = key % p->key_length, g = key / p->key_length % p->key_heads, b = key / (p->key_length * p->key_heads);
   for (long h = g * p->group; h < (g + 1) * p->group; ++h) {
     for (long i = 0; i < p->query_length; ++i) {
-      const long packed = packed_row(p, (b * p->query_heads + h) * p->query_length + i), at = packed * keys + j;
+      const long row = (b * p->query_heads + h) * p->query_length + i, packed = packed_row(p, row);
       const RowKeys range = row_keys(p, rows, b, i);
-      if (!flags[packed] || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
-      const Pair pair = {b, h, g, i, j, 1, 1};
-      for (long d = 0; d < p->key_dim; ++d)
-        dk[key * p->key_dim + d] += gradients[at] * scale * query_at(p, tables, q, &pair, 0, d);
-      for (long c = 0; c < p->value_dim; ++c) dv[key * p->value_dim + c] += weights[at] * dout_at(p, dout, &pair, 0, c);
+      if (!(flags[packed] & FLAGGED_DOUT) || !sees(p, mask, blocks, &range, b, h, i, j)) continue;
+      const REAL weight = weights[packed * keys + j];
+      for (long c = 0; c < p->value_dim; ++c) dv[key * p->value_dim + c] += weight * dout[row * p->value_dim + c];
     }
   }
 }

@@ -28,7 +28,6 @@ class ClblastGradients {
         pack_rows_(program, "pack_rows"),
         pack_keys_(program, "pack_keys"),
         weigh_rows_(program, "weigh_rows"),
-        add_flagged_keys_(program, "add_flagged_keys"),
         add_flagged_rows_(program, "add_flagged_rows") {}
 
   /// After forward's upload.
@@ -45,10 +44,8 @@ class ClblastGradients {
     pack_keys_.setArg(n, cl_int{1});
     set(weigh_rows_, common_.set_common(weigh_rows_),
         {&on.scores, &on.score_gradients, &on.key_flags, &on.row_flags, &on.any_flags});
-    set(add_flagged_keys_, common_.set_common(add_flagged_keys_, {TensorId::dq}),
-        {&on.score_gradients, &on.key_flags, &on.any_flags});
-    set(add_flagged_rows_, common_.set_common(add_flagged_rows_, {TensorId::dk, TensorId::dv}),
-        {&on.scores, &on.score_gradients, &on.row_flags, &on.any_flags});
+    set(add_flagged_rows_, common_.set_common(add_flagged_rows_, {TensorId::dv}),
+        {&on.scores, &on.row_flags, &on.any_flags});
   }
 
   /// Enqueues everything; forward's o and lse lie before it in the queue.
@@ -99,7 +96,6 @@ class ClblastGradients {
     products_.multiply(n.rows, n.key_dim, n.key_pitch, scale, gradients, keys.transposed(), dq, "dq");
     products_.multiply(n.keys, n.key_dim, n.row_pitch, scale, gradients.transposed(), queries, dk, "dk");
     products_.multiply(n.keys, n.value_dim, n.row_pitch, Real{1}, weights.transposed(), dout, dv, "dv");
-    device_.enqueue_rows(add_flagged_keys_, as_size(n.heads * n.rows));
     device_.enqueue_rows(add_flagged_rows_, as_size(n.heads * n.keys));
   }
 
@@ -109,7 +105,7 @@ class ClblastGradients {
   const ProductSizes& sizes_;
   const ProductBuffers& buffers_;
   Products<Real>& products_;
-  cl::Kernel pack_rows_, pack_keys_, weigh_rows_, add_flagged_keys_, add_flagged_rows_;
+  cl::Kernel pack_rows_, pack_keys_, weigh_rows_, add_flagged_rows_;
 };
 
 }  // namespace attest

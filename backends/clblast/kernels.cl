@@ -43,8 +43,7 @@ __kernel void pack_queries(COMMON, __global REAL* to) {
 
 // Columns of k and rows of v, dense, from wherever they are stored; keys that no row may see, and those that fill up, become
 // 0. Values that hold NaN or infinity become zeros and are flagged: a hidden key has weight 0, and 0 * NaN in a product
-// would leak. With `both` so does a key with its value, if either holds such. One work-item GEMM_DEPTH keys, which are
-// whole cache lines of the columns.
+// would leak. With `both` keys do, too. One work-item GEMM_DEPTH keys, which are whole cache lines of the columns.
 __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __global int* flags, __global int* any,
                         const int both) {
   const Problem* p = &problem;
@@ -67,18 +66,17 @@ __kernel void pack_keys(COMMON, __global REAL* to_k, __global REAL* to_v, __glob
   for (int r = 0; r < GEMM_DEPTH; ++r) {
     const Features value = value_features(p, tables, v, past_v, b, g, r < stored ? first + r : 0);
     __global REAL* to = to_v + (first_row + r) * columns;
-    REAL probe = 0;
-    for (long d = 0; both && d < p->key_dim; ++d) probe += to_k[d * keys + r] * (REAL)0;
+    REAL probe = 0, probe_k = 0;
+    for (long d = 0; both && d < p->key_dim; ++d) probe_k += to_k[d * keys + r] * (REAL)0;
+    for (long d = 0; probe_k != 0 && d < p->key_dim; ++d) to_k[d * keys + r] = 0;
     for (long d = 0; d < p->value_dim; ++d) {
       to[d] = r < stored ? LOAD(value.from, d * value.step) : (REAL)0;
       probe += to[d] * (REAL)0;
     }
     for (long d = p->value_dim; d < columns; ++d) to[d] = 0;
-    flags[first_row + r] = probe != 0;
-    if (probe == 0) continue;
-    any[0] = 1;
-    for (long d = 0; both && d < p->key_dim; ++d) to_k[d * keys + r] = 0;
-    for (long d = 0; d < p->value_dim; ++d) to[d] = 0;
+    flags[first_row + r] = probe != 0 || probe_k != 0;
+    if (flags[first_row + r]) any[0] = 1;
+    for (long d = 0; probe != 0 && d < p->value_dim; ++d) to[d] = 0;
   }
 }
 

@@ -62,7 +62,7 @@ struct Matrices {
 struct ProductBuffers {
   cl::Buffer queries, keys, values, scores, dout, score_gradients;
   cl::Buffer key_flags, row_flags;  ///< keys and rows that hold NaN or infinity
-  cl::Buffer any_flags;             ///< whether there is such a key, and such a row
+  cl::Buffer any_flags;             ///< whether there is such a key, and such a row of do
 
   ProductBuffers(const support::OpenClDevice& device, const ProductSizes& sizes, std::size_t element) {
     const std::array<cl::Buffer*, 6> of_numbers = {&queries, &keys, &values, &scores, &dout, &score_gradients};
