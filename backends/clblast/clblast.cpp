@@ -2,14 +2,17 @@
 // softmax between them. Holds the score matrix: a baseline, not a fused kernel.
 #include <clblast.h>
 
+#include <algorithm>
 #include <map>
-#include <type_traits>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "backends/backend.h"
 #include "backends/clblast/gemm_kernel.h"
+#include "backends/clblast/gradients.h"
+#include "backends/clblast/products.h"
 #include "backends/support/opencl/call.h"
+#include "gradients_cl.h"
 #include "kernels_cl.h"
 
 namespace attest {
@@ -18,31 +21,21 @@ namespace {
 using support::checked;
 using support::OpenClDevice;
 
-/// Elements of a row that enters a product as its k dimension.
-std::int64_t deep(std::int64_t n) { return (n + kGemmDepth - 1) / kGemmDepth * kGemmDepth; }
-
 template <class Real>
 class ClblastPlan : public Plan {
  public:
-  ClblastPlan(const Call& p, OpenClDevice& device, const cl::Program& program, const GemmKernel& kernel)
-      : p_(p),
-        device_(device),
-        kernel_(kernel),
-        call_(p, device, program),
+  /// `program` holds gradients.cl where the call wants gradients.
+  ClblastPlan(const Call& call, OpenClDevice& device, const cl::Program& program, const GemmKernel& kernel)
+      : device_(device),
+        call_(call, device, program),
+        sizes_(call),
+        buffers_(device, sizes_, sizeof(Real)),
+        products_(device, kernel, sizes_.heads),
         pack_queries_(program, "pack_queries"),
         pack_keys_(program, "pack_keys"),
         softmax_(program, "masked_softmax"),
-        add_flagged_(program, "add_flagged"),
-        key_heads_(count(p.batch * p.key_heads)),
-        rows_(count(p.batch * p.query_heads * p.query_length)),
-        deep_dim_(count(deep(p.key_dim))),
-        deep_keys_(count(deep(p.key_length))) {
-    q_ = reals(rows_ * deep_dim_);
-    k_ = reals(key_rows() * deep_dim_);
-    v_ = reals(key_rows() * count(p.value_dim));
-    scores_ = reals(rows_ * deep_keys_);
-    flags_ = device.allocate(key_rows() * sizeof(cl_int));
-    any_ = device.allocate(sizeof(cl_int));
+        add_flagged_(program, "add_flagged") {
+    if (call.wants_gradients()) gradients_.emplace(call_, device, program, sizes_, buffers_, products_);
   }
 
   void upload(const Inputs& inputs) override {
@@ -51,47 +44,41 @@ class ClblastPlan : public Plan {
       const auto set = [&](cl::Kernel& kernel, const std::vector<const cl::Buffer*>& buffers) {
         cl_uint n = call_.set_common(kernel);
         for (const cl::Buffer* buffer : buffers) kernel.setArg(n++, *buffer);
+        return n;
       };
-      set(pack_queries_, {&q_});
-      set(pack_keys_, {&k_, &v_, &flags_, &any_});
-      set(softmax_, {&scores_});
-      set(add_flagged_, {&scores_, &flags_, &any_});
+      const ProductBuffers& on = buffers_;
+      set(pack_queries_, {&on.queries});
+      pack_keys_.setArg(set(pack_keys_, {&on.keys, &on.values, &on.key_flags, &on.any_flags}), cl_int{0});
+      set(softmax_, {&on.scores});
+      set(add_flagged_, {&on.scores, &on.key_flags, &on.any_flags});
+      if (gradients_) gradients_->upload(inputs);
     });
   }
 
   void run() override {
     checked([&] {
-      cl::CommandQueue& queue = device_.queue();
-      queue.enqueueFillBuffer(any_, cl_int{0}, 0, sizeof(cl_int), nullptr, &first_);
-      const bool products = rows_ > 0 && p_.key_length > 0;
-      if (products) {
-        use_gemm_kernel(queue.getInfo<CL_QUEUE_DEVICE>()(), kPrecision, kernel_);
-        device_.enqueue_rows(pack_queries_, rows_);
-        device_.enqueue_rows(pack_keys_, key_rows() / kGemmDepth);
-        multiply(deep_keys_, deep_dim_, static_cast<Real>(p_.scale_value()), q_, k_, scores_, "q * k");
-      } else {
-        queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
-                                std::max<std::size_t>(rows_ * count(p_.value_dim), 1) * sizeof(Real));
-      }
-      device_.enqueue_rows(softmax_, rows_, &last_);
-      if (products) {
-        multiply(count(p_.value_dim), deep_keys_, Real{1}, scores_, v_, call_.out(), "p * v");
-        device_.enqueue_rows(add_flagged_, rows_, &last_);
-      }
-      call_.enqueue_rest();
-      queue.finish();
+      if (call_.problem().runs_forward()) enqueue_forward();
+      if (gradients_) gradients_->enqueue();
+      device_.queue().finish();
     });
   }
 
-  void download(const Outputs& outputs) override { call_.download(outputs); }
+  void download(const Outputs& outputs) override {
+    call_.download(outputs);
+    checked([&] {
+      if (gradients_) gradients_->download(outputs);
+    });
+  }
 
   std::size_t workspace_bytes() const override {
-    return (rows_ * (deep_dim_ + deep_keys_) + key_rows() * (deep_dim_ + count(p_.value_dim))) * sizeof(Real);
+    double numbers = 0;
+    for (const auto& [what, count] : sizes_.buffers()) numbers += count;
+    return static_cast<std::size_t>(numbers) * sizeof(Real);
   }
 
   /// From the start of the first command to the end of the last.
   std::optional<std::chrono::nanoseconds> device_time() const override {
-    if (last_() == nullptr) return std::nullopt;
+    if (gradients_ || last_() == nullptr) return std::nullopt;
     return checked([&] {
       return std::chrono::nanoseconds(static_cast<std::int64_t>(last_.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
                                                                 first_.getProfilingInfo<CL_PROFILING_COMMAND_START>()));
@@ -99,35 +86,42 @@ class ClblastPlan : public Plan {
   }
 
  private:
-  static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
-  cl::Buffer reals(std::size_t n) const { return device_.allocate(n * sizeof(Real)); }
-
-  /// Keys of all heads, filled up with zeros.
-  std::size_t key_rows() const { return key_heads_ * deep_keys_; }
-
-  /// C = alpha * A * B for every head of keys: m x k times k x n, row after row and dense. The query heads that share
-  /// keys lie one behind the other, and are rows of one product.
-  void multiply(std::size_t n, std::size_t k, Real alpha, const cl::Buffer& a, const cl::Buffer& b, const cl::Buffer& c,
-                const char* what) {
-    cl_command_queue queue = device_.queue()();
-    const std::size_t m = rows_ / key_heads_;
-    const auto as_it_lies = clblast::Transpose::kNo;
-    check_clblast(
-        clblast::GemmStridedBatched<Real>(clblast::Layout::kRowMajor, as_it_lies, as_it_lies, m, n, k, alpha, a(), 0, k,
-                                          m * k, b(), 0, n, n * k, Real{0}, c(), 0, n, m * n, key_heads_, &queue),
-        what);
+  void enqueue_forward() {
+    const ProductSizes& n = sizes_;
+    const Matrices queries{buffers_.queries(), n.row_pitch, n.key_dim_pitch};
+    const Matrices keys{buffers_.keys(), n.key_dim_pitch, n.key_pitch};
+    const Matrices values{buffers_.values(), n.key_pitch, n.value_dim_pitch};
+    const Matrices scores{buffers_.scores(), n.row_pitch, n.key_pitch};
+    const Matrices out{call_.out()(), n.rows, n.value_dim};
+    const std::size_t rows = as_size(n.heads * n.rows);
+    const bool products = rows > 0 && n.keys > 0;
+    cl::CommandQueue& queue = device_.queue();
+    queue.enqueueFillBuffer(buffers_.any_flags, cl_int{0}, 0, sizeof(cl_int), nullptr, &first_);
+    if (products) {
+      products_.begin();
+      device_.enqueue_rows(pack_queries_, rows);
+      device_.enqueue_rows(pack_keys_, as_size(n.heads * n.key_pitch / kGemmDepth));
+      products_.multiply(n.rows, n.key_pitch, n.key_dim_pitch, static_cast<Real>(call_.problem().scale_value()),
+                         queries, keys, scores, "q * k");
+    } else {
+      queue.enqueueFillBuffer(call_.out(), Real{0}, 0,
+                              std::max<std::size_t>(rows * as_size(n.value_dim), 1) * sizeof(Real));
+    }
+    device_.enqueue_rows(softmax_, rows, &last_);
+    if (products) {
+      products_.multiply(n.rows, n.value_dim, n.key_pitch, Real{1}, scores, values, out, "p * v");
+      device_.enqueue_rows(add_flagged_, rows, &last_);
+    }
+    call_.enqueue_rest();
   }
 
-  static constexpr clblast::Precision kPrecision =
-      std::is_same_v<Real, double> ? clblast::Precision::kDouble : clblast::Precision::kSingle;
-
-  const Call p_;
   OpenClDevice& device_;
-  const GemmKernel kernel_;
   support::DeviceCall call_;
+  const ProductSizes sizes_;
+  const ProductBuffers buffers_;
+  Products<Real> products_;
+  std::optional<ClblastGradients<Real>> gradients_;
   cl::Kernel pack_queries_, pack_keys_, softmax_, add_flagged_;
-  std::size_t key_heads_, rows_, deep_dim_, deep_keys_;
-  cl::Buffer q_, k_, v_, scores_, flags_, any_;
   cl::Event first_, last_;
 };
 
@@ -139,21 +133,15 @@ class ClblastBackend : public Backend {
   Identity identity() const override {
     return {"clblast", "CLBlast " ATTEST_CLBLAST_VERSION ", " + device_.library(), device_.name()};
   }
-  int contract() const override { return 3; }
+  int contract() const override { return 5; }
 
   std::optional<Refusal> refuse(const Call& p) const override {
     if (auto refusal = refuse_other_operators(p)) return refusal;
     if (auto refusal = support::refuse_on_device(p, device_)) return refusal;
     // Every head of keys is filled up to whole steps of a product: millions of short ones need more than their tensors.
-    const auto rows = static_cast<double>(p.batch * p.query_heads * p.query_length);
-    const auto key_rows = static_cast<double>(p.batch * p.key_heads * deep(p.key_length));
-    const auto deep_dim = static_cast<double>(deep(p.key_dim)), deep_keys = static_cast<double>(deep(p.key_length));
-    const auto element = static_cast<double>(size_of(accumulator_of(p.dtype)));
-    for (const auto& [what, numbers] :
-         {std::pair("the score matrix", rows * deep_keys), std::pair("the buffer of queries", rows * deep_dim),
-          std::pair("the buffer of keys", key_rows * deep_dim),
-          std::pair("the buffer of values", key_rows * static_cast<double>(p.value_dim))}) {
-      if (auto refusal = support::refuse_allocation(what, numbers * element, device_)) return refusal;
+    for (const auto& [what, numbers] : ProductSizes(p).buffers()) {
+      const double bytes = numbers * static_cast<double>(size_of(accumulator_of(p.dtype)));
+      if (auto refusal = support::refuse_allocation(what, bytes, device_)) return refusal;
     }
     return std::nullopt;
   }
@@ -173,10 +161,13 @@ class ClblastBackend : public Backend {
   }
 
   std::unique_ptr<Plan> prepare(const Call& p) override {
-    const std::string options = support::type_options(p, device_) + " -DGEMM_DEPTH=" + std::to_string(kGemmDepth);
+    std::string options = support::type_options(p, device_) + " -DGEMM_DEPTH=" + std::to_string(kGemmDepth);
+    if (p.wants_gradients()) options += " -DWITH_GRADIENTS";
     auto found = programs_.find(options);
     if (found == programs_.end()) {
-      found = programs_.emplace(options, device_.build(support::problem_source() + kClblastSource, options)).first;
+      const std::string source = p.wants_gradients() ? support::gradients_source() + kClblastSource + kGradientsSource
+                                                     : support::problem_source() + kClblastSource;
+      found = programs_.emplace(options, device_.build(source, options)).first;
     }
     return checked([&]() -> std::unique_ptr<Plan> {
       if (p.dtype == DType::f64) return std::make_unique<ClblastPlan<double>>(p, device_, found->second, kernel_);

@@ -325,12 +325,12 @@ class OpenClBackend : public Backend {
   }
 
  private:
-  /// One of our sources behind what every kernel needs, compiled once.
+  /// One of our sources behind what its kernels need, compiled once.
   const cl::Program& built(const char* source, const std::string& options) {
     const auto found = programs_.find({source, options});
     if (found != programs_.end()) return found->second;
-    return programs_.emplace(std::pair(source, options), device_.build(support::problem_source() + source, options))
-        .first->second;
+    const std::string before = source == kGradientsSource ? support::gradients_source() : support::problem_source();
+    return programs_.emplace(std::pair(source, options), device_.build(before + source, options)).first->second;
   }
 
   std::optional<CpuTile> tile_of(const Call& problem) const {

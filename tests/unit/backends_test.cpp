@@ -55,6 +55,36 @@ TEST_P(EveryBackend, WhatItSaysOfItsArithmeticIsTrue) {
   for (const ProbedStatement& f : findings) EXPECT_TRUE(f.holds) << f.name << ": " << f.stated << ": " << f.verdict();
 }
 
+/// No case line puts these into do, queries or single features. Under a cap an infinite score is a finite one, so that
+/// one feature of the gradients is NaN and others are not.
+TEST_P(EveryBackend, GradientsSpreadWhatIsNotFiniteNoFurtherThanItReaches) {
+  const double infinity = HUGE_VAL, nan = NAN;
+  for (const auto& [id, number] :
+       {std::pair(TensorId::dout, nan), std::pair(TensorId::dout, infinity), std::pair(TensorId::q, infinity),
+        std::pair(TensorId::k, infinity), std::pair(TensorId::q, nan), std::pair(TensorId::v, infinity)}) {
+    Case one = case_from_line("pass=backward heads=4/2 seq=7x9 dim=5/3 causal align=bottom-right softcap=3");
+    one.inputs = make_inputs(one.problem);
+    one.inputs->at(id).set(0, 1, 4, 1, number);
+    save_forward(one.problem, *one.inputs);
+    const PreparedCase prepared(one, {&backend()}, 2);
+    const Verdict verdict = prepared.check(backend());
+    EXPECT_EQ(verdict.status, Status::pass) << name_of(id) << " " << number << ": " << verdict.reason;
+  }
+}
+
+TEST_P(EveryBackend, UnderACapAnInfiniteKeyIsALargeOne) {
+  const auto results = [&](double number) {
+    Case one = case_from_line("pass=both heads=4/2 seq=7x9 dim=5/3 causal align=bottom-right softcap=3 out=o,dv");
+    one.inputs = make_inputs(one.problem);
+    one.inputs->at(TensorId::k).set(0, 1, 4, 1, number);
+    return run_backend(backend(), one.problem, one.inputs->views());
+  };
+  if (backend().refuse(parse_case("pass=both seq=1 dim=1"))) GTEST_SKIP();
+  const std::vector<double> infinite = results(HUGE_VAL), large = results(1e30);
+  ASSERT_EQ(infinite.size(), large.size());
+  for (std::size_t n = 0; n < large.size(); ++n) EXPECT_NEAR(infinite[n], large[n], 1e-6) << n;
+}
+
 TEST_P(EveryBackend, TakesNoKernelsForSse3WhereThereIsMore) {
   bool more = true;
 #if defined(__x86_64__)

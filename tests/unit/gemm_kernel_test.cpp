@@ -3,9 +3,9 @@
 #ifdef ATTEST_HAS_CLBLAST
 #include "backends/clblast/gemm_kernel.h"
 
-#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "backends/registry.h"
 #include "backends/support/opencl/device.h"
@@ -107,17 +107,33 @@ TEST(GemmKernel, APlanKeepsTheOneThatItWasMadeUnder) {
   EXPECT_NE(least_after(*own), 0u);
 }
 
-/// A head of one key takes little room, but is filled up to whole steps of a product. Nothing is allocated here.
-TEST(ClblastRefusals, NameTheBufferThatManyShortHeadsMakeTooLarge) {
-  for (const BackendEntry& entry : registered_backends()) {
-    if (entry.name != "clblast") continue;
-    const auto clblast = entry.make({1, ""});
-    std::optional<Refusal> refusal;
-    for (std::int64_t batch = 1; !refusal && batch < std::int64_t{1} << 40; batch *= 2)
-      refusal = clblast->refuse(parse_case("batch=" + std::to_string(batch) + " seq=1 dim=1"));
-    ASSERT_TRUE(refusal);
-    EXPECT_EQ(refusal->reason.rfind("the buffer of keys needs ", 0), 0u) << refusal->reason;
+/// The smallest batch that clblast refuses, and why. Nothing is allocated.
+std::pair<std::int64_t, std::string> first_refused(const std::string& line) {
+  const BackendSet set(registered_backends(), {"clblast"}, Context{1, ""});
+  std::string reason;
+  std::int64_t taken = 0, refused = std::int64_t{1} << 36;
+  while (refused - taken > 1) {
+    const std::int64_t batch = taken + (refused - taken) / 2;
+    const auto refusal = set.all().front()->refuse(parse_case("batch=" + std::to_string(batch) + " " + line));
+    if (refusal) reason = refusal->reason;
+    (refusal ? refused : taken) = batch;
   }
+  return {refused, reason};
+}
+
+/// A head of one key takes little room, but is filled up to whole steps of a product.
+TEST(ClblastRefusals, NameTheBufferThatManyShortHeadsMakeTooLarge) {
+  const std::string reason = first_refused("seq=1 dim=1").second;
+  EXPECT_EQ(reason.rfind("the buffer of keys needs ", 0), 0u) << reason;
+}
+
+/// Gradients multiply along rows of queries and features of values, too.
+TEST(ClblastRefusals, CountWhatGradientsFillUp) {
+  const auto [batch, reason] = first_refused("pass=backward seq=1 dim=1/17");
+  EXPECT_EQ(reason.rfind("the buffer of values needs ", 0), 0u) << reason;
+  EXPECT_GT(first_refused("seq=1 dim=1/17").first, batch);
+  EXPECT_GT(first_refused("heads=17/1 seq=1x16 dim=1").first,
+            first_refused("pass=backward heads=17/1 seq=1x16 dim=1").first);
 }
 
 }  // namespace
