@@ -92,7 +92,7 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
   if (e.result->id != TensorId::out) {
     fmt::print(out, "\n{}\n", place_text(e.result->name, e.index));
     print_numbers(e, out);
-    if (e.result->id == TensorId::dq) print_keys_of_dq(p, inputs, e, arithmetic, out);
+    if (e.result->id == TensorId::dq && p.has_scores()) print_keys_of_dq(p, inputs, e, arithmetic, out);
     return;
   }
   fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, column, b, h, i, column);
