@@ -25,7 +25,7 @@ const char* const kLines[] = {
     "pass=backward heads=2 seq=9 dim=4 poison=hidden:do lengths=q:5/k:9",
     "pass=backward seq=0x5 dim=8",
     "op=gated_delta pass=both heads=4/2 seq=9 dim=5/3 state dpresent out=o,present,dq,dk,dv,ddecay,dbeta,dstate",
-    "op=gated pass=backward batch=2 heads=2 seq=6 dim=4 decay=head state out=dk,ddecay,dstate state.strides=0,4,0,0",
+    "op=gated pass=backward batch=2 heads=2 seq=6 dim=4 decay=head state out=dk,ddecay,dstate state.strides=0,4,0,1",
     "op=delta pass=backward heads=2 seq=6 dim=4 beta=one dpresent q.strides=0,0,0,1",
 };
 

@@ -229,8 +229,8 @@ typedef struct attest_call {
  *   "dv"             B,G,S,V       likewise
  *   "dmask"          B,H,L,S       1 along an axis on which the mask is broadcast
  *   "dsinks"         1,H,1,1       in the accumulator's type
- *   "ddecay"         B,G,L,D       as the decay is stored: B,G,L,1 with one for the head
- *   "dbeta"          B,G,L,1       B,1,L,1 with one beta for all heads
+ *   "ddecay"         B,G,S,D       1 along an axis on which the decay is broadcast
+ *   "dbeta"          B,G,S,1       likewise, of beta
  *   "dstate"         B,G,D,V       by past_state
  */
 
