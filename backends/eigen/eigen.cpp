@@ -23,7 +23,7 @@ class EigenBackend : public Backend {
                 std::to_string(EIGEN_MINOR_VERSION) + " (" + Eigen::SimdInstructionSetsInUse() + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 5; }
+  int contract() const override { return 6; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     return support::packet_kernel_arithmetic(accumulator_of(problem.dtype), tile_.shape());

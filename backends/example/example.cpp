@@ -282,7 +282,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 5; }
+  int contract() const override { return 6; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;

@@ -60,8 +60,9 @@ class HostResults {
                                std::pair{&biased, Output::biased}, std::pair{&weights, Output::weights}}) {
       if (p.wants(stage)) list->resize(static_cast<std::size_t>(rows * p.key_length));
     }
-    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks}) {
-      const bool optional = id == TensorId::dmask || id == TensorId::dsinks;
+    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks,
+                              TensorId::ddecay, TensorId::dbeta, TensorId::dstate}) {
+      const bool optional = id > TensorId::dv;
       if (!p.wants_gradients() || (optional && !has_tensor(p, id))) continue;
       const Index4 n = seen_shape(p, id);
       gradient(id).resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]));
@@ -70,7 +71,8 @@ class HostResults {
 
   /// Gradients are sums: a run starts from zeros.
   void clear_gradients() {
-    for (std::vector<Real>* list : {&dq, &dk, &dv, &dmask, &dsinks}) std::fill(list->begin(), list->end(), Real{0});
+    for (std::vector<Real>* list : {&dq, &dk, &dv, &dmask, &dsinks, &ddecay, &dbeta, &dstate})
+      std::fill(list->begin(), list->end(), Real{0});
   }
 
   std::size_t row(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -106,6 +108,9 @@ class HostResults {
     if (outputs.dv()) write_keys(*outputs.dv(), dv);
     if (outputs.dmask()) write_all(*outputs.dmask(), dmask);
     if (outputs.dsinks()) write_all(*outputs.dsinks(), dsinks);
+    if (outputs.ddecay()) write_all(*outputs.ddecay(), ddecay);
+    if (outputs.dbeta()) write_all(*outputs.dbeta(), dbeta);
+    if (outputs.dstate()) write_all(*outputs.dstate(), dstate);
     if (outputs.present_k()) copy_present(inputs, Cache::keys, *outputs.present_k());
     if (outputs.present_v()) copy_present(inputs, Cache::values, *outputs.present_v());
   }
@@ -116,6 +121,7 @@ class HostResults {
   std::vector<Real> dq;                            ///< rows x Dqk
   std::vector<Real> dk, dv;                        ///< B,Hkv,Lk,D, dense
   std::vector<Real> dmask, dsinks;                 ///< as the mask is stored; Hq; where asked for
+  std::vector<Real> ddecay, dbeta, dstate;         ///< as decay and beta are stored; B,Hkv,Dk,Dv; likewise
 
  private:
   std::vector<Real>& gradient(TensorId id) {
@@ -124,6 +130,9 @@ class HostResults {
       case TensorId::dk: return dk;
       case TensorId::dv: return dv;
       case TensorId::dmask: return dmask;
+      case TensorId::ddecay: return ddecay;
+      case TensorId::dbeta: return dbeta;
+      case TensorId::dstate: return dstate;
       default: return dsinks;
     }
   }

@@ -18,7 +18,8 @@
 namespace attest {
 namespace {
 
-bool is_of_gradients(TensorId id) { return row_of(id).of == &OperatorTraits::gradients; }
+/// Whether it is an input of a backward pass that query rows number.
+bool is_of_loss_rows(TensorId id) { return is_of_gradients(id) && row_of(id).axes[1] == Axis::query_heads; }
 
 std::vector<std::int64_t> without_ones(std::vector<std::int64_t> shape) {
   std::erase(shape, 1);
@@ -258,14 +259,14 @@ class FileCase {
   /// Those that are nothing but numbers.
   std::vector<TensorId> drawn_inputs() const {
     std::vector<TensorId> list = inputs_of(problem_);
-    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_gradients(id); });
+    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_loss_rows(id); });
     return list;
   }
 
   /// Those of a backward pass, which query rows number: as q, or one number for each row.
   std::vector<TensorId> gradient_inputs() const {
     std::vector<TensorId> list = inputs_of(problem_);
-    std::erase_if(list, [](TensorId id) { return !is_of_gradients(id); });
+    std::erase_if(list, [](TensorId id) { return !is_of_loss_rows(id); });
     return list;
   }
 

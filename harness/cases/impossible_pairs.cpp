@@ -16,12 +16,15 @@ struct Rule {
 };
 
 constexpr std::string_view
-    kLinear = "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*",
+    kLinear =
+        "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*|"
+        "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
     kForward =
         "out=lse|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|raw.*|capped.*|biased.*|weights.*|"
-        "present_k.*|present_v.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
+        "present_k.*|present_v.*|present_state.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
     kGradients =
-        "out=dq|out=dk|out=dv|out=dmask|out=dsinks|dq.*|dk.*|dv.*|dmask.*|dsinks.*|saved_o.*|saved_lse.*|do.*|dlse*",
+        "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
+        "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -64,9 +67,7 @@ constexpr Rule kRules[] = {
     {"queries to keys=equal", "align=*", "where the lengths are equal both corners are one"},
     {kLinear, "queries to keys=fewer|queries to keys=more|keys a multiple of queries",
      "linear attention has one length"},
-    {kLinear, "out=lse|out=weights|out=raw|out=capped|out=biased", "linear attention has no scores"},
     {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
-    {kLinear, kGradients, "linear attention has no gradients yet"},
     {"gap", "layout=bhld|layout=blhd|layout=bld|layout=qkv|layout=kv", "sequences with a gap between them are packed"},
     {"gap", "batch=0|batch=1", "a gap lies between two sequences"},
     {kLinear, "layout=thd|gap", "packed sequences have lengths, which linear attention has not"},
@@ -112,10 +113,20 @@ bool is_of(const TableClass& one, std::string_view groups) {
   return false;
 }
 
+/// Whether the class asks for a result that the operator doesn't give.
+bool asks_for_other_result(const TableClass& one, Op op) {
+  constexpr std::string_view kOut = "out=";
+  if (!one.feature->name.starts_with(kOut)) return false;
+  const std::optional<Output> output = value_named<Output>(one.feature->name.substr(kOut.size()));
+  const std::vector<Output> given = outputs_of(op);
+  return output && std::ranges::find(given, *output) == given.end();
+}
+
 bool no_operator_has(const TableClass& a, const TableClass& b) {
   for (Op op : values_of<Op>()) {
     const auto fits = [op](const TableClass& one) {
-      return one.feature->name == "op" ? one.which == static_cast<std::size_t>(op) : one.option->has(op);
+      if (one.feature->name == "op") return one.which == static_cast<std::size_t>(op);
+      return one.option->has(op) && !asks_for_other_result(one, op);
     };
     if (fits(a) && fits(b)) return false;
   }

@@ -101,7 +101,8 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::past_k:
       case TensorId::past_v:
       case TensorId::dout:
-      case TensorId::dlse: halve(tensor, true); break;
+      case TensorId::dlse:
+      case TensorId::dpresent: halve(tensor, true); break;
       case TensorId::mask:
         if (call.mask->additive) {
           change_additive(tensor);

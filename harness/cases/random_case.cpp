@@ -56,12 +56,13 @@ Problem with_random_pass(const Problem& problem, Random& random) {
   for (const Output output : outputs_of(p.call.op)) {
     const bool given = output == Output::dmask    ? p.call.mask && p.call.mask->additive
                        : output == Output::dsinks ? p.call.sinks
+                       : output == Output::dstate ? p.call.initial_state
                                                   : is_gradient(output);
     if (given && random.below(3) != 0) outputs.push_back(output);
   }
   if (outputs.empty() || !is_gradient(outputs.back()))
     outputs.push_back(random.pick(std::vector{Output::dq, Output::dk, Output::dv}));
-  p.call.dlse = random.below(3) == 0;
+  (p.call.has_scores() ? p.call.dlse : p.call.dpresent) = random.below(3) == 0;
   return canonical(p).value_or(problem);
 }
 
@@ -81,8 +82,7 @@ Problem with_random_options(Problem problem, Random& random) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
-  if (has_trait(problem.call.op, &OperatorTraits::gradients) && of_pass.below(8) == 0)
-    problem = with_random_pass(problem, of_pass);
+  if (of_pass.below(8) == 0) problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);
   return problem;
 }

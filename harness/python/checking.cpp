@@ -121,7 +121,6 @@ nb::object with_pass(const std::string& line, const std::string& name) {
   const std::optional<Pass> pass = value_named<Pass>(name);
   if (!pass) throw UserError("pass_: there is no \"" + printable_line(name) + "\"; forward, backward or both");
   Problem problem = parse_case(line);
-  if (!has_trait(problem.call.op, &OperatorTraits::gradients)) return nb::none();
   problem.call.set_pass(*pass);
   for (const TensorRow& row : tensor_rows()) {
     if (!has_tensor(problem, row.id)) problem.call.tensor(row.id) = {};

@@ -272,7 +272,7 @@ class FileShrinker {
       each_simpler_problem(problem, [&](const Problem& simpler) {
         TensorFile file = now();
         file.metadata["options"] = metadata_options(simpler);
-        for (const TensorId id : {TensorId::dout, TensorId::dlse}) {
+        for (const TensorId id : {TensorId::dout, TensorId::dlse, TensorId::dpresent}) {
           if (!has_tensor(simpler, id)) file.tensors.erase(std::string(name_of(id)));
         }
         if (taken_.contains(file.metadata["options"]) || !take(std::move(file))) return true;
@@ -292,7 +292,7 @@ class FileShrinker {
   bool plainer_numbers() {
     constexpr std::int64_t kOneByOne = 512;
     bool any = false;
-    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse"}) {
+    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse", "dpresent"}) {
       const auto found = now().tensors.find(name);
       if (found == now().tensors.end() || !found->second.is_floating()) continue;
       const std::int64_t size = found->second.size();

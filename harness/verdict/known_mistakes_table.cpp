@@ -384,6 +384,12 @@ constexpr KnownMistake kMistakes[] = {
        return std::exchange(c.call.dlse, false);
      },
      nullptr, true},
+    {"dpresent_ignored", "the derivative by the last state ignored",
+     [](MistakenCall& c) {
+       c.inputs.remove(TensorId::dpresent);
+       return std::exchange(c.call.dpresent, false);
+     },
+     nullptr, true},
     {"delta_forgotten", "D, the sum of do * o, not subtracted from dP", forget_delta, nullptr, true},
     {"dk_scaled_twice", "dk multiplied by the scale twice", nullptr,
      [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "reference/call/tensor_table.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/key_place.h"
 
@@ -202,8 +203,11 @@ bool scaled_by(MistakenCall& c, double scale) {
 
 bool drop_trait(MistakenCall& c, OperatorTrait trait) {
   const std::optional<Op> without = operator_without(c.call.op, trait);
-  if (without) c.call.op = *without;
-  return without.has_value();
+  if (!without) return false;
+  c.call.op = *without;
+  // A gradient of what is dropped has nothing to be compared with.
+  const std::vector<Output> given = outputs_of(c.call.op);
+  return std::ranges::all_of(c.call.outputs, [&](Output one) { return std::ranges::find(given, one) != given.end(); });
 }
 
 bool causal_by(MistakenCall& c, std::int64_t keys) {
@@ -223,7 +227,7 @@ bool window_by(MistakenCall& c, std::int64_t Call::*side, std::int64_t keys) {
 
 bool forget_delta(MistakenCall& c) {
   const Call& p = c.call;
-  if (p.runs_forward()) return false;
+  if (p.runs_forward() || !p.has_scores()) return false;
   const auto number = [](const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
     return load(t.data, t.dtype, t.offset(b, h, i, d));
   };

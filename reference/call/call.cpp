@@ -27,7 +27,7 @@ std::vector<Output> default_outputs(Pass pass) {
 void Call::set_pass(Pass other) {
   if (outputs == default_outputs(pass)) outputs = default_outputs(other);
   pass = other;
-  if (!wants_gradients()) dlse = false;
+  if (!wants_gradients()) dlse = dpresent = false;
   std::erase_if(outputs, [&](Output one) { return is_gradient(one) ? !wants_gradients() : !runs_forward(); });
   if (outputs.empty()) outputs = default_outputs(pass);
 }

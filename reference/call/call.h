@@ -15,7 +15,7 @@ namespace attest {
 
 enum class Align : std::uint8_t { top_left, bottom_right };
 enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
-/// Every tensor that a call may read (up to `dlse`) or write (from `out` on); tensor_table.h says which are what.
+/// Every tensor that a call may read (up to `dpresent`) or write (from `out` on); tensor_table.h says which are what.
 enum class TensorId : std::uint8_t {
   q,
   k,
@@ -36,6 +36,7 @@ enum class TensorId : std::uint8_t {
   saved_lse,
   dout,
   dlse,
+  dpresent,
   out,
   lse,
   raw,
@@ -49,13 +50,32 @@ enum class TensorId : std::uint8_t {
   dk,
   dv,
   dmask,
-  dsinks
+  dsinks,
+  ddecay,
+  dbeta,
+  dstate
 };
 /// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
 /// What is computed: results, gradients from saved results, or both in one plan.
 enum class Pass : std::uint8_t { forward, backward, both };
-enum class Output : std::uint8_t { o, lse, weights, raw, capped, biased, present, dq, dk, dv, dmask, dsinks };
+enum class Output : std::uint8_t {
+  o,
+  lse,
+  weights,
+  raw,
+  capped,
+  biased,
+  present,
+  dq,
+  dk,
+  dv,
+  dmask,
+  dsinks,
+  ddecay,
+  dbeta,
+  dstate
+};
 
 template <>
 inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
@@ -64,23 +84,23 @@ inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", 
 template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
-                                                    "state", "saved_o", "saved_lse", "do", "dlse", "out", "lse", "raw",
-                                                    "capped", "biased", "weights", "present_k", "present_v",
-                                                    "present_state", "dq", "dk", "dv", "dmask", "dsinks");
+                                                    "state", "saved_o", "saved_lse", "do", "dlse", "dpresent", "out",
+                                                    "lse", "raw", "capped", "biased", "weights", "present_k",
+                                                    "present_v", "present_state", "dq", "dk", "dv", "dmask", "dsinks",
+                                                    "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
 template <>
 inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
 inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present", "dq",
-                                                  "dk", "dv", "dmask", "dsinks");
+                                                  "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {
   bool scores = false;               ///< of each query and key: with them masks, cached keys, stages and lse
   bool state = false;                ///< of each key head, which tokens write one by one
   bool decay = false, beta = false;  ///< inputs of the state's rule
-  bool gradients = false;            ///< a backward pass
   int since = 1;                     ///< version of the contract that it came with (backends/backend.h)
   bool operator==(const OperatorTraits&) const = default;
 };
@@ -88,7 +108,7 @@ using OperatorTrait = bool OperatorTraits::*;
 
 /// A row for each Op.
 inline constexpr OperatorTraits kOperatorTraits[] = {
-    {.scores = true, .gradients = true},
+    {.scores = true},
     {.state = true},
     {.state = true, .decay = true},
     {.state = true, .beta = true},
@@ -166,6 +186,7 @@ struct Call {
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
   bool dlse = false;            ///< the loss depends on lse, too: its derivative by it is an input of the gradients
+  bool dpresent = false;        ///< and on linear attention's last state
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
   std::int64_t gap = 0;  ///< layout thd: rows between two sequences that belong to none

@@ -8,7 +8,7 @@ namespace {
 using enum Axis;
 
 constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
-                        kGradients = &OperatorTraits::gradients;
+                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
 
 constexpr auto kAlways = [](const Call&) { return true; };
 constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
@@ -30,13 +30,14 @@ constexpr TensorRow kRows[] = {
     {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }, kScores},
     {TensorId::sinks, "sinks", {one, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.sinks; }, kScores},
     {TensorId::keep, "keep", {batch, query_heads, queries, keys}, TypeRule::boolean, kNever},
-    {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAlways, &OperatorTraits::decay, DrawnNumbers{-1, 0}},
-    {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, kAlways, &OperatorTraits::beta, DrawnNumbers{0, 1}},
+    {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAlways, kDecay, DrawnNumbers{-1, 0}},
+    {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, kAlways, kBeta, DrawnNumbers{0, 1}},
     {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, kState, DrawnNumbers{-1, 1}},
-    {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kGradients},
-    {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kGradients},
-    {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kGradients},
-    {TensorId::dlse, "dlse", {batch, query_heads, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.wants_gradients() && c.dlse; }, kGradients, DrawnNumbers{-1, 1}},
+    {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kScores},
+    {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kScores},
+    {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }},
+    {TensorId::dlse, "dlse", {batch, query_heads, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.wants_gradients() && c.dlse; }, kScores, DrawnNumbers{-1, 1}},
+    {TensorId::dpresent, "dpresent", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients() && c.dpresent; }, kState, DrawnNumbers{-1, 1}},
 
     {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kForward, nullptr, {}, Output::o},
     {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::lse},
@@ -47,11 +48,14 @@ constexpr TensorRow kRows[] = {
     {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
     {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
-    {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, kGradients, {}, Output::dq},
-    {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kGradients, {}, Output::dk},
-    {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kGradients, {}, Output::dv},
-    {TensorId::dmask, "dmask", {batch, query_heads, queries, keys}, TypeRule::as_mask, nullptr, kGradients, {}, Output::dmask},
-    {TensorId::dsinks, "dsinks", {one, query_heads, one, one}, TypeRule::accumulator, nullptr, kGradients, {}, Output::dsinks},
+    {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, nullptr, {}, Output::dq},
+    {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, nullptr, {}, Output::dk},
+    {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, nullptr, {}, Output::dv},
+    {TensorId::dmask, "dmask", {batch, query_heads, queries, keys}, TypeRule::as_mask, nullptr, kScores, {}, Output::dmask},
+    {TensorId::dsinks, "dsinks", {one, query_heads, one, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::dsinks},
+    {TensorId::ddecay, "ddecay", {batch, key_heads, keys, key_dim}, TypeRule::as_decay, nullptr, kDecay, {}, Output::ddecay},
+    {TensorId::dbeta, "dbeta", {batch, key_heads, keys, one}, TypeRule::as_beta, nullptr, kBeta, {}, Output::dbeta},
+    {TensorId::dstate, "dstate", {batch, key_heads, key_dim, value_dim}, TypeRule::as_state, nullptr, kState, {}, Output::dstate},
 };
 // clang-format on
 
@@ -105,6 +109,9 @@ DType default_type_of(const Call& c, TensorId id) {
     case TypeRule::as_k: return type_of(c, TensorId::k);
     case TypeRule::as_v: return type_of(c, TensorId::v);
     case TypeRule::as_mask: return type_of(c, TensorId::mask);
+    case TypeRule::as_decay: return type_of(c, TensorId::decay);
+    case TypeRule::as_beta: return type_of(c, TensorId::beta);
+    case TypeRule::as_state: return type_of(c, TensorId::state);
     case TypeRule::f64: return DType::f64;
     case TypeRule::boolean: return DType::boolean;
     case TypeRule::i32: return DType::i32;
@@ -131,8 +138,10 @@ std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
       if (c.mask) return {!c.mask->kept[0], !c.mask->kept[1], !c.mask->kept[2], !c.mask->kept[3]};
       return {true, true, true, true};
     case TensorId::slopes: return {!c.slopes_per_batch(), false, false, false};
-    case TensorId::decay: return {false, false, false, c.decay_per_head};
-    case TensorId::beta: return {false, c.beta_shared, false, false};
+    case TensorId::decay:
+    case TensorId::ddecay: return {false, false, false, c.decay_per_head};
+    case TensorId::beta:
+    case TensorId::dbeta: return {false, c.beta_shared, false, false};
     default: return {};
   }
 }
@@ -145,6 +154,7 @@ Index4 seen_shape(const Call& c, TensorId id) {
   for (std::size_t n = 0; n < 4; ++n) {
     if (shared[n]) shape[n] = 1;
   }
+  if (id == TensorId::dbeta && c.key_heads == 0) shape[1] = 0;  // as beta is stored
   return shape;
 }
 
@@ -154,13 +164,14 @@ Index4 stored_shape(const Call& c, TensorId id) {
   for (std::size_t n = 0; n < 4; ++n) {
     if (shared[n]) shape[n] = 1;
   }
-  if (id == TensorId::beta && c.key_heads == 0) shape[1] = 0;
+  if ((id == TensorId::beta || id == TensorId::dbeta) && c.key_heads == 0) shape[1] = 0;
   return shape;
 }
 
 IndexSpace index_space(TensorId result) {
   const std::array<Axis, 4>& axes = row_of(result).axes;
-  if (result == TensorId::dmask) return IndexSpace::other;  // a sum over the axes along which the mask is broadcast
+  // Sums over the axes along which the input is broadcast.
+  if (result == TensorId::dmask || result == TensorId::ddecay || result == TensorId::dbeta) return IndexSpace::other;
   if (axes[1] == query_heads && axes[2] == queries) return IndexSpace::query_rows;
   return axes[1] == key_heads && axes[2] == keys ? IndexSpace::key_rows : IndexSpace::other;
 }

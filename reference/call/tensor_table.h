@@ -42,6 +42,9 @@ enum class TypeRule : std::uint8_t {
   as_k,
   as_v,
   as_mask,
+  as_decay,
+  as_beta,
+  as_state,
   f64,
   boolean,
   i32
@@ -75,6 +78,10 @@ enum class IndexSpace : std::uint8_t { query_rows, key_rows, other };
 IndexSpace index_space(TensorId result);
 
 constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
+/// Whether it belongs to calls that want gradients alone.
+constexpr bool is_of_gradients(TensorId id) {
+  return id >= TensorId::dq || (id >= TensorId::saved_o && !is_output(id));
+}
 /// Whether no two of its elements may share storage: results, saved ones too, and the numbers by which keys are found.
 constexpr bool has_place_for_each(TensorId id) {
   const bool is_saved = id == TensorId::saved_o || id == TensorId::saved_lse;

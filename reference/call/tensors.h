@@ -62,7 +62,8 @@ class Inputs : public Tensors<const void> {
   const ConstTensor& saved_o() const { return at(TensorId::saved_o); }
   const ConstTensor& saved_lse() const { return at(TensorId::saved_lse); }
   const ConstTensor& dout() const { return at(TensorId::dout); }
-  const ConstTensor* dlse() const { return find(TensorId::dlse); }  ///< nullptr where it is 0
+  const ConstTensor* dlse() const { return find(TensorId::dlse); }          ///< nullptr where it is 0
+  const ConstTensor* dpresent() const { return find(TensorId::dpresent); }  ///< B,Hkv,Dk,Dv; likewise
   /// B,Hq,Lq,Lk: boolean, 1 = visible, or floating, to be added.
   const ConstTensor* mask() const { return find(TensorId::mask); }
   /// B,1,1,1: i32, how many of the cached keys each batch has; nullptr where all have the same.
@@ -145,6 +146,9 @@ class Outputs : public Tensors<void> {
   const MutableTensor* dv() const { return find(TensorId::dv); }          ///< B,Hkv,Lk,Dv
   const MutableTensor* dmask() const { return find(TensorId::dmask); }    ///< of the mask's stored shape
   const MutableTensor* dsinks() const { return find(TensorId::dsinks); }  ///< 1,Hq,1,1 in the accumulator's type
+  const MutableTensor* ddecay() const { return find(TensorId::ddecay); }  ///< as the decay is stored
+  const MutableTensor* dbeta() const { return find(TensorId::dbeta); }    ///< as beta is stored
+  const MutableTensor* dstate() const { return find(TensorId::dstate); }  ///< B,Hkv,Dk,Dv
 };
 
 /// The input tensors that a present output repeats.

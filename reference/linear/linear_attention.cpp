@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/arithmetic/rounding.h"
 #include "reference/base/reference_uses.h"
+#include "reference/linear/linear_rounding.h"
 
 namespace attest {
 namespace {
@@ -12,22 +12,6 @@ namespace {
 double read(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
   return load(t.data, t.dtype, t.offset(b, h, l, d));
 }
-
-double norm(const std::vector<double>& v) {
-  double sum = 0;
-  for (double x : v) sum += x * x;
-  return std::sqrt(sum);
-}
-
-/// Unit roundoff, underflow and range of an accumulator.
-struct Limits {
-  double u, eta, half_range;
-  explicit Limits(const Arithmetic& a)
-      : u(unit_roundoff(a.accumulator)),
-        eta(underflow_unit(a.accumulator, a.flush_to_zero)),
-        half_range(largest_of(a.accumulator) / 2) {}
-  double gamma(double k) const { return k * u / (1 - k * u); }
-};
 
 }  // namespace
 
@@ -41,7 +25,9 @@ LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, st
       state_[static_cast<std::size_t>(d * p.value_dim + m)] = attest::read(inputs.state(), b, key_head, d, m);
     }
   }
-  errors_.assign(arithmetics.size(), {std::vector<double>(keys * columns), std::vector<double>(columns), false, {}});
+  decayed_ = state_;
+  const std::vector<double> of_elements(keys * columns), of_columns(columns);
+  errors_.assign(arithmetics.size(), {of_elements, of_columns, of_elements, of_columns, false, {}});
   for (std::size_t a = 0; a < errors_.size(); ++a) {
     if (arithmetics_[a].state_chunk == 0) continue;
     errors_[a].unbounded = p.has_beta();
@@ -78,7 +64,7 @@ void LinearState::step() {
   for (std::size_t d = 0; d < keys; ++d) {
     for (std::size_t m = 0; m < columns; ++m) {
       double& s = state_[d * columns + m];
-      s *= token_.decay[d];
+      decayed_[d * columns + m] = s *= token_.decay[d];
       retrieved[m] += token_.key[d] * s;
     }
   }
@@ -120,12 +106,12 @@ void LinearState::turn_chunk(const Arithmetic& a, const std::vector<double>& bef
 
 void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& before, Error& error) const {
   if (error.unbounded) return;
-  const Limits limits(a);
+  const AccumulatorLimits limits(a);
   const double u = limits.u, eta = limits.eta;
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
   const bool delta = call_.has_beta(), gated = call_.has_decay();
-  const double beta = std::fabs(token_.beta), key_norm = norm(token_.key) * kEvaluation;
+  const double beta = std::fabs(token_.beta), key_norm = euclidean_norm(token_.key) * kEvaluation;
   // The norm of what carries an old error on: the decay, then I - beta k k^T.
   const double decay_norm = gated ? *std::max_element(token_.decay.begin(), token_.decay.end()) : 1;
   const double update_norm = delta ? std::max(1.0, std::fabs(1 - token_.beta * key_norm * key_norm)) * kEvaluation : 1;
@@ -138,10 +124,9 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
       const double held = std::fabs(before[at]) + error.element[at];
       double local = 0;
       if (gated) {
-        const double e_exp = 2 * u * a.exp_ulps + (a.base2 ? 3 * u * std::fabs(token_.decay_log[d]) : 0);
-        local = token_.decay[d] * (e_exp + u * (1 + e_exp)) * held + eta * (held + 1);
+        local = decay_error(a, token_.decay_log[d], token_.decay[d], held);
       }
-      carried[d] = token_.decay[d] * error.element[at] + local;
+      error.decayed[at] = carried[d] = token_.decay[d] * error.element[at] + local;
       magnitude[d] = token_.decay[d] * held + local;
       local_norm += local * local;
       product += std::fabs(token_.key[d]) * magnitude[d];
@@ -159,6 +144,7 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
       const double difference = std::fabs(token_.difference[m]) + of_retrieval + fresh;
       written = beta * difference;
       of_written = beta * fresh + limits.gamma(3) * written + 3 * eta;
+      error.difference[m] = (of_retrieval + fresh) * kEvaluation;
     }
     double fresh_norm = 0;
     std::vector<double>& element = error.element;
@@ -200,7 +186,7 @@ void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& outp
 }
 
 void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std::vector<double>& bound) const {
-  const Limits limits(arithmetics_[a]);
+  const AccumulatorLimits limits(arithmetics_[a]);
   const Error& error = errors_[a];
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
@@ -209,7 +195,7 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   for (std::size_t d = 0; d < keys; ++d) {
     query[d] = std::fabs(attest::read(inputs_.q(), b_, h, i, static_cast<std::int64_t>(d)));
   }
-  const double query_norm = norm(query) * kEvaluation;
+  const double query_norm = euclidean_norm(query) * kEvaluation;
   bound.assign(columns, kInfinity);
   for (std::size_t m = 0; m < columns && !error.unbounded; ++m) {
     double magnitude = 0, carried = 0, held = 0;
@@ -229,6 +215,40 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   if (error.unbounded || !error.chunk || !error.chunk->together()) return;
   const std::vector<double> of_chunk = error.chunk->read_bound(arithmetics_[a], query, scale);
   for (std::size_t m = 0; m < columns; ++m) bound[m] = std::max(bound[m], of_chunk[m]);
+}
+
+void LinearState::read_gradient(std::int64_t h, std::int64_t i, std::vector<double>& dq) const {
+  const std::size_t keys = token_.key.size(), columns = token_.value.size();
+  dq.assign(keys, 0);
+  for (std::size_t m = 0; m < columns; ++m) {
+    const double loss = attest::read(inputs_.dout(), b_, h, i, static_cast<std::int64_t>(m));
+    for (std::size_t d = 0; d < keys; ++d) dq[d] += state_[d * columns + m] * loss;
+  }
+  for (double& x : dq) x *= call_.scale_value();
+}
+
+void LinearState::bound_gradient(std::size_t a, std::int64_t h, std::int64_t i, std::vector<double>& bound) const {
+  const AccumulatorLimits limits(arithmetics_[a]);
+  const Error& error = errors_[a];
+  const std::size_t keys = token_.key.size(), columns = token_.value.size();
+  const auto n = static_cast<double>(columns);
+  const double scale = std::fabs(call_.scale_value());
+  bound.assign(keys, kInfinity);
+  if (error.unbounded || error.chunk) return;
+  for (std::size_t d = 0; d < keys; ++d) {
+    double magnitude = 0, carried = 0, held = 0;
+    for (std::size_t m = 0; m < columns; ++m) {
+      const double loss = std::fabs(attest::read(inputs_.dout(), b_, h, i, static_cast<std::int64_t>(m)));
+      const double off = error.element[d * columns + m], size = std::fabs(state_[d * columns + m]) + off;
+      magnitude += size * loss;
+      carried += off * loss;
+      held += size + loss;
+    }
+    if (!(magnitude * std::max(1.0, scale) <= limits.half_range)) continue;
+    bound[d] =
+        (scale * (carried + limits.gamma(n + 3) * magnitude) + std::max(1.0, scale) * limits.eta * (n + 3 + held)) *
+        kEvaluation;
+  }
 }
 
 }  // namespace attest

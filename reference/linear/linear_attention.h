@@ -32,6 +32,22 @@ namespace attest {
 /// The state of one key head and, for each arithmetic, the error it may have gathered.
 class LinearState {
  public:
+  /// One token's inputs and what the exact step made of them.
+  struct Token {
+    std::vector<double> key, decay_log, decay;  ///< Dk
+    std::vector<double> value, difference;      ///< Dv; difference = v - S^T k under the delta rules, else v
+    double beta = 1;
+  };
+  /// How far what was computed may be from the exact, in the accumulator.
+  struct Error {
+    std::vector<double> element;       ///< of the state, Dk x Dv
+    std::vector<double> column;        ///< Dv, of the 2-norm
+    std::vector<double> decayed;       ///< of the state that the last token decayed and has not yet written to
+    std::vector<double> difference;    ///< Dv, of the last token's
+    bool unbounded = false;            ///< the accumulator may have overflowed, or nothing is known
+    std::optional<LinearChunk> chunk;  ///< since the last multiple of the stated chunk
+  };
+
   /// Keeps references to the call and the inputs; they outlive it. Token 0 is still to come.
   LinearState(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t key_head,
               const std::vector<Arithmetic>& arithmetics);
@@ -40,27 +56,21 @@ class LinearState {
   void step();
   std::int64_t tokens() const { return tokens_; }
 
-  const std::vector<double>& values() const { return state_; }  ///< Dk x Dv
+  const std::vector<double>& values() const { return state_; }     ///< Dk x Dv
+  const std::vector<double>& decayed() const { return decayed_; }  ///< before the last token wrote to it
+  const Token& token() const { return token_; }                    ///< the last one
+  const Error& error(std::size_t a) const { return errors_[a]; }
   /// |computed - exact| of each element of the state, in the accumulator of arithmetic `a`.
   std::vector<double> bounds(std::size_t a) const;
 
   /// scale * S^T q of query row `i` of head h, and its bound before it is stored.
   void read(std::int64_t h, std::int64_t i, std::vector<double>& output) const;
   void bound_read(std::size_t a, std::int64_t h, std::int64_t i, std::vector<double>& bound) const;
+  /// The same of its gradient: scale * S do.
+  void read_gradient(std::int64_t h, std::int64_t i, std::vector<double>& dq) const;
+  void bound_gradient(std::size_t a, std::int64_t h, std::int64_t i, std::vector<double>& bound) const;
 
  private:
-  /// One token's inputs and what the exact step made of them.
-  struct Token {
-    std::vector<double> key, decay_log, decay;  ///< Dk
-    std::vector<double> value, difference;      ///< Dv; difference = v - S^T k under the delta rules
-    double beta = 1;
-  };
-  struct Error {
-    std::vector<double> element;       ///< Dk x Dv
-    std::vector<double> column;        ///< Dv, of the 2-norm
-    bool unbounded = false;            ///< the accumulator may have overflowed, or nothing is known
-    std::optional<LinearChunk> chunk;  ///< since the last multiple of the stated chunk
-  };
   void read_token();
   /// Takes a finished chunk into the error and begins the next.
   void turn_chunk(const Arithmetic& a, const std::vector<double>& before, Error& error) const;
@@ -70,7 +80,7 @@ class LinearState {
   const Inputs& inputs_;
   std::int64_t b_, key_head_, tokens_ = 0;
   std::vector<Arithmetic> arithmetics_;
-  std::vector<double> state_;
+  std::vector<double> state_, decayed_;
   std::vector<Error> errors_;
   Token token_;
 };

@@ -106,10 +106,12 @@ std::optional<Fault> check_pass(const Problem& problem) {
       return Fault{"out", std::string(p.mask ? "a boolean mask has no gradient" : "there is no mask") +
                               "; dmask belongs to an additive one (mask=add:...)"};
     if (output == Output::dsinks && !p.sinks) return Fault{"out", "there are no sinks; say sinks"};
+    if (output == Output::dstate && !p.initial_state) return Fault{"out", "there is no state; say state"};
   }
   if (p.wants_gradients()) return std::nullopt;
   const char* const needs = "there are no gradients; say pass=backward or pass=both";
   if (p.dlse) return Fault{"dlse", needs};
+  if (p.dpresent) return Fault{"dpresent", needs};
   if (problem.data.own_fill(TensorId::dout)) return Fault{"do.fill", needs};
   if (problem.data.poison == "hidden:do") return Fault{"poison", needs};
   return std::nullopt;

@@ -45,7 +45,8 @@ std::vector<Feature> gap_features();
 std::vector<Feature> slopes_per_batch_features();
 std::vector<Feature> past_per_batch_features();
 std::vector<Feature> pass_features();
-std::vector<Feature> dlse_features();
+/// That the loss depends on more than o: dlse or dpresent.
+std::vector<Feature> loss_features(TensorId tensor);
 std::vector<Feature> output_features();
 std::vector<Feature> layout_features(TensorId tensor);
 std::vector<Feature> stride_features(TensorId tensor);

@@ -10,8 +10,7 @@ namespace attest {
 namespace {
 
 constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
-                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta,
-                        kGradients = &OperatorTraits::gradients;
+                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
 
 bool any_number(double) { return true; }
 
@@ -197,6 +196,9 @@ Option out() {
   };
   return option;
 }
+
+/// The version of the contract that brought the gradients of the call's operator.
+int gradients_since(const Call& p) { return !p.wants_gradients() ? 0 : p.has_state() ? 6 : 5; }
 
 /// Which results there are depends on it.
 Option pass() {
@@ -395,7 +397,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
-    pass().version(5).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kGradients),
+    pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()),
     name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
@@ -422,9 +424,10 @@ std::vector<Option> make_table() {
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
-    tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(dlse_features()).only(kGradients),
+    tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(loss_features(TensorId::dlse)).only(kScores),
+    tensor_option("dpresent", &Call::dpresent, TensorId::dpresent).version(6).values("", "the loss depends on the last state, too").often(3).cut(loss_features(TensorId::dpresent)).only(kState),
 
-    out().grown([](const Call& p) { return p.wants_gradients() ? 5 : 0; }).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
+    out().grown(gradients_since).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
     integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
   };
@@ -438,23 +441,22 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto of_pass = [](TensorId id) { return row_of(id).of == kGradients; };
-  const auto since = [&](TensorId id, int version) { return of_pass(id) ? 5 : version; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : of_pass(id) ? 4 : row_of(id).of == kScores ? 16 : 3; };
+  const auto since = [&](TensorId id, int version) { return !is_of_gradients(id) ? version : !row_of(id).of || row_of(id).of == kScores ? 5 : 6; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores ? 16 : 3; };
   for (TensorId id : others) {
-    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(kGradients));
+    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(row_of(id).of == kState ? 6 : of_pass(id) ? 4 : 24).cut(type_features(id)).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));
   }
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
-  rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)).only(kGradients));
+  rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(kDecay));
   rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(kBeta));
   rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(kState));

@@ -284,6 +284,9 @@ void give_output(Problem& problem, Output output) {
   std::ranges::sort(p.outputs);
   if (output == Output::dmask) give_mask(problem, true);
   if (output == Output::dsinks) p.sinks = true;
+  if (output == Output::ddecay && !p.has_decay()) p.op = Op::gated;
+  if (output == Output::dbeta && !p.has_beta()) p.op = Op::delta;
+  if (output == Output::dstate) p.initial_state = true;
 }
 
 }  // namespace
@@ -330,11 +333,13 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::saved_lse: p.set_pass(Pass::backward); break;
     case TensorId::dout:
     case TensorId::dlse:
+    case TensorId::dpresent:
       if (!p.wants_gradients()) {
         const TensorSpec& out = p.tensor(TensorId::out);
         p.set_pass(out.is_placed() || out.dtype ? Pass::both : Pass::backward);
       }
       p.dlse = p.dlse || tensor == TensorId::dlse;
+      p.dpresent = p.dpresent || tensor == TensorId::dpresent;
       break;
     default:
       if (const auto output = row_of(tensor).result) give_output(problem, *output);
@@ -345,17 +350,14 @@ void give_tensor(Problem& problem, TensorId tensor) {
 
 std::vector<Feature> pass_features() {
   return {named_feature(
-      "pass", names_of<Pass>(),
-      [](const Call& p) -> Index {
-        if (!has_trait(p.op, &OperatorTraits::gradients)) return std::nullopt;
-        return static_cast<std::size_t>(p.pass);
-      },
+      "pass", names_of<Pass>(), [](const Call& p) -> Index { return static_cast<std::size_t>(p.pass); },
       [](Call& p, std::size_t which, std::uint64_t) { p.set_pass(static_cast<Pass>(which)); })};
 }
 
-std::vector<Feature> dlse_features() {
+std::vector<Feature> loss_features(TensorId tensor) {
   return {flag_feature(
-      "dlse", [](const Call& p) { return p.dlse; }, [](Problem& p, std::uint64_t) { give_tensor(p, TensorId::dlse); })};
+      std::string(name_of(tensor)), [tensor](const Call& p) { return has_tensor(p, tensor); },
+      [tensor](Problem& p, std::uint64_t) { give_tensor(p, tensor); })};
 }
 
 std::vector<Feature> layout_features(TensorId tensor) {

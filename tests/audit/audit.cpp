@@ -20,11 +20,11 @@
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/plan_execution.h"
-#include "reference/linear/linear_attention.h"
 #include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
 #include "tests/audit/exact_attention.h"
 #include "tests/audit/exact_gradient.h"
+#include "tests/audit/exact_linear.h"
 #include "tests/emulator/declarations.h"
 #include "tests/emulator/emulator.h"
 
@@ -81,7 +81,6 @@ class Audit {
     };
     const std::size_t columns = static_cast<std::size_t>(p.call.value_dim),
                       keys = static_cast<std::size_t>(p.call.key_length);
-    std::unique_ptr<LinearState> state;
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
       const ExactRow<Big> exact =
@@ -112,14 +111,16 @@ class Audit {
         }
       }
     }
-    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks}) {
+    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks,
+                              TensorId::ddecay, TensorId::dbeta, TensorId::dstate}) {
       if (!has_tensor(p, id)) continue;
       for (int sample = 0; sample < kSampledGradients; ++sample) {
         const std::optional<Index4> at = draw_element(p, id);
         if (!at) continue;
         const auto [b, h, l, d] = *at;
         const std::size_t place = place_of_result(e, p, id, *at);
-        const Big exact = derivative(p, inputs, {id, *at});
+        const Big exact =
+            p.call.has_scores() ? derivative(p, inputs, {id, *at}) : linear_derivative(p, inputs, {id, *at});
         for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
           const bool ran = n < takers.size();
           compare(std::string(name_of(id)).c_str(), exact, e.of(id)[place], e.own.of(id)[place], n,
@@ -156,38 +157,10 @@ class Audit {
 
   /// The recurrence up to row i, from the start.
   static ExactRow<Big> linear_row(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {
-    const std::int64_t g = h / p.heads_per_group();
-    const auto read = [&](const ConstTensor& t, std::int64_t head, std::int64_t l, std::int64_t d) {
-      return Big(load(t.data, t.dtype, t.offset(b, head, l, d)));
-    };
-    std::vector<std::vector<Big>> state(static_cast<std::size_t>(p.key_dim),
-                                        std::vector<Big>(static_cast<std::size_t>(p.value_dim)));
-    const auto each = [&](const auto& visit) {
-      for (std::int64_t d = 0; d < p.key_dim; ++d) {
-        for (std::int64_t m = 0; m < p.value_dim; ++m) {
-          visit(state[static_cast<std::size_t>(d)][static_cast<std::size_t>(m)], d, m);
-        }
-      }
-    };
-    if (p.initial_state) each([&](Big& s, std::int64_t d, std::int64_t m) { s = read(inputs.state(), g, d, m); });
-    for (std::int64_t t = 0; t <= i; ++t) {
-      std::vector<Big> retrieved(static_cast<std::size_t>(p.value_dim));
-      each([&](Big& s, std::int64_t d, std::int64_t m) {
-        if (p.has_decay()) s = s * exp(read(inputs.decay(), g, t, d));
-        retrieved[static_cast<std::size_t>(m)] += s * read(inputs.k(), g, t, d);
-      });
-      each([&](Big& s, std::int64_t d, std::int64_t m) {
-        Big value = read(inputs.v(), g, t, m);
-        if (p.has_beta()) value = read(inputs.beta(), g, t, 0) * (value - retrieved[static_cast<std::size_t>(m)]);
-        s += read(inputs.k(), g, t, d) * value;
-      });
-    }
+    ExactState<Big> state(p, inputs, b, h / p.heads_per_group());
+    for (std::int64_t t = 0; t <= i; ++t) state.step(t);
     ExactRow<Big> exact;
-    exact.output.resize(static_cast<std::size_t>(p.value_dim));
-    each([&](const Big& s, std::int64_t d, std::int64_t m) {
-      exact.output[static_cast<std::size_t>(m)] += read(inputs.q(), h, i, d) * s;
-    });
-    for (Big& o : exact.output) o = o * p.scale_value();
+    exact.output = state.output(h, i);
     return exact;
   }
 
@@ -203,7 +176,11 @@ class Audit {
     if (of_keys && at[2] >= p.stored_keys(at[0])) return std::nullopt;
     if (id == TensorId::dq && at[2] >= p.stored_queries(at[0])) return std::nullopt;
     double rows = 0;
-    each_row_of(p, id, at, [&](std::int64_t, std::int64_t, std::int64_t) { ++rows; });
+    if (p.has_scores()) {
+      each_row_of(p, id, at, [&](std::int64_t, std::int64_t, std::int64_t) { ++rows; });
+    } else {
+      each_key_head_of(p, id, at, [&](std::int64_t) { rows += static_cast<double>(p.query_length); });
+    }
     if (rows * operator_of(p).row_operations(p) > kMaxOperations) return std::nullopt;
     return at;
   }

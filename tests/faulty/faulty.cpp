@@ -7,6 +7,7 @@
 
 #include "reference/call/tensor_table.h"
 #include "tests/faulty/around.h"
+#include "tests/faulty/linear_gradients.h"
 #include "tests/faulty/stateful.h"
 #include "tests/faulty/tampered.h"
 
@@ -346,6 +347,7 @@ std::span<const BackendEntry> faulty_backends() {
   static const std::vector<BackendEntry> entries = [] {
     std::vector<BackendEntry> list = entries_of<FaultyBackend, Fault>(kDescriptions);
     list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
+    list.insert(list.end(), linear_gradient_backends().begin(), linear_gradient_backends().end());
     list.insert(list.end(), stateful_backends().begin(), stateful_backends().end());
     return list;
   }();
@@ -356,8 +358,10 @@ std::string_view description(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.text;
   }
-  const std::string_view tampered = tampered_description(name);
-  return tampered.empty() ? stateful_description(name) : tampered;
+  for (const auto described : {tampered_description, linear_gradient_description}) {
+    if (const std::string_view text = described(name); !text.empty()) return text;
+  }
+  return stateful_description(name);
 }
 
 }  // namespace attest::faulty

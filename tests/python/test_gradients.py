@@ -3,6 +3,7 @@
 import kernels
 import numpy as np
 import pytest
+import recurrence
 
 import attest
 
@@ -103,14 +104,54 @@ def test_a_backward_kernel_is_refused_other_passes():
 def test_lines_get_another_pass():
     lines = ["heads=2 seq=5 dim=4 causal out=o,lse lse.offset=1", "pass=backward seq=4 dim=4", "op=linear seq=4 dim=4"]
     backward = attest.check(gradients, lines, pass_="backward", arithmetic=STATED)
-    assert [found.case for found in backward] == ["pass=backward heads=2 seq=5 dim=4 causal", lines[1]]
+    linear = "op=linear pass=backward seq=4 dim=4"
+    assert [found.case for found in backward] == ["pass=backward heads=2 seq=5 dim=4 causal", lines[1], linear]
+    assert backward[2].status == "refused" and backward[2].reason.startswith("op=linear: "), backward[2]
     both = attest.check(gradients, lines, pass_="both", arithmetic=STATED)
     assert both[0].case == "pass=both heads=2 seq=5 dim=4 causal out=o,lse lse.offset=1"
     assert backward.count("pass") == both.count("pass") == 2, (backward, both)
-    with pytest.raises(attest.UserError, match="nothing to check"):
-        attest.check(gradients, lines[2], pass_="both")
     with pytest.raises(attest.UserError, match="forward, backward or both"):
         attest.check(gradients, lines, pass_="back")
+
+
+LINEAR = [
+    "op=linear pass=backward heads=2/1 seq=5 dim=4/3 state dpresent out=dq,dk,dv,dstate",
+    "op=gated pass=backward batch=2 heads=2 seq=6 dim=4 scale=-0.5 decay=head out=dk,ddecay",
+    "op=delta pass=both heads=2 seq=6 dim=4 beta=one out=o,dq,dk,dbeta",
+    "op=gated_delta pass=both heads=4/2 seq=7 dim=3/2 state dpresent out=o,present,dq,dk,dv,ddecay,dbeta,dstate",
+]
+
+
+def linear_gradients(
+    q, k, v, *, op, do=None, dpresent=None, pass_="forward", scale=None, decay=None, beta=None, state=None,
+    outputs=("o",),
+):  # fmt: skip
+    """Of linear attention, in float64."""
+    found = {} if pass_ == "backward" else recurrence.attention(
+        q, k, v, op=op, scale=scale, decay=decay, beta=beta, state=state
+    )  # fmt: skip
+    if pass_ != "forward":
+        found |= recurrence.gradients(
+            q, k, v, op=op, scale=scale, decay=decay, beta=beta, state=state, do=do, dpresent=dpresent
+        )  # fmt: skip
+    return {name: found[name].astype(q.dtype) for name in outputs}
+
+
+def test_linear_attention_has_gradients():
+    results = attest.check(linear_gradients, LINEAR, arithmetic=STATED)
+    assert results.count("pass") == len(LINEAR), results
+
+    def without_last_state(q, k, v, *, op, do=None, dpresent=None, pass_="forward", state=None, outputs=("o",)):
+        return linear_gradients(q, k, v, op=op, do=do, pass_=pass_, state=state, outputs=outputs)
+
+    (found,) = attest.check(without_last_state, LINEAR[0], arithmetic=STATED, shrink=False)
+    assert found.status == "fail", str(found)
+
+    def of_version_5(q, k, v, *, op=None, do=None, pass_="forward", state=None, outputs=("o",)):
+        raise AssertionError("it could not know of them")
+
+    (found,) = attest.check(of_version_5, "op=linear pass=backward seq=5 dim=4", arithmetic=STATED)
+    assert found.status == "refused" and "version 6 of the contract" in found.reason, str(found)
 
 
 def test_a_callable_without_gradients_is_refused():
@@ -159,6 +200,28 @@ DIFFERENTIATED = [
 ]
 
 
+def recurrence_of(xp, stack):
+    """Linear attention of a library whose arrays are differentiated."""
+
+    def attention(q, k, v, *, op, scale=None, decay=None, beta=None, state=None, outputs=("o",)):
+        group = q.shape[1] // k.shape[1]
+        memory = k[:, :, 0, :, None] * v[:, :, 0, None, :] * 0 if state is None else state
+        rows = []
+        for t in range(q.shape[2]):
+            key, value = k[:, :, t, :, None], v[:, :, t, None, :]
+            if decay is not None:
+                memory = memory * xp.exp(decay[:, :, t, :, None])
+            if beta is not None:
+                value = beta[:, :, t, :, None] * (value - (memory * key).sum(2)[:, :, None])
+            memory = memory + key * value
+            read = q.reshape(q.shape[0], -1, group, *q.shape[2:])[:, :, :, t, None, :] @ memory[:, :, None]
+            rows.append(read.reshape(q.shape[0], q.shape[1], -1) * (q.shape[-1] ** -0.5 if scale is None else scale))
+        o = stack(rows, 2)
+        return o if len(outputs) == 1 else {"o": o, "present_state": memory}
+
+    return attention
+
+
 def with_pages(q, k, v, *, page_table=None, page_size=None, key_lengths=None):
     return q
 
@@ -183,6 +246,10 @@ def test_gradients_of_pytorch():
         "pass=both heads=2 seq=33 dim=16 causal", tensors="torch", gradients="autodiff",
     )  # fmt: skip
     assert found.passed, str(found)
+    results = attest.check(
+        recurrence_of(torch, torch.stack), LINEAR, tensors="torch", gradients="autodiff", arithmetic=STATED
+    )  # fmt: skip
+    assert results.count("pass") == len(LINEAR), results
 
 
 def test_gradients_of_jax():

@@ -35,7 +35,10 @@ TEST(BenchGradients, RightOnesKeepTheirSpeed) {
         "pass=backward batch=2 heads=2 seq=20 dim=8 lengths=20,9 layout=thd", "pass=backward dtype=f64 seq=17 dim=5",
         "pass=backward dtype=bf16 heads=2 seq=24 dim=16", "pass=backward seq=6x20 dim=8 past=14",
         "pass=backward heads=4/2 seq=8 dim=4 v.strides=0,0,1,1 k.strides=0,0,4,1", "pass=backward seq=1 dim=1",
-        "pass=backward seq=0x5 dim=8", "pass=backward seq=12 dim=8 poison=hidden:do lengths=q:7/k:12 dropout=0.2"}) {
+        "pass=backward seq=0x5 dim=8",
+        "op=gated_delta pass=backward heads=4/2 seq=20 dim=8/6 state dpresent out=dq,dk,dv,ddecay,dbeta,dstate",
+        "op=linear pass=both heads=2 seq=12 dim=8 out=o,dq,dk,dv",
+        "pass=backward seq=12 dim=8 poison=hidden:do lengths=q:7/k:12 dropout=0.2"}) {
     const BenchLine result = bench_alone(set.all().front(), line, 3);
     EXPECT_EQ(result.wrong.text, "") << line;
     EXPECT_GE(result.seconds.size(), 2u) << line;

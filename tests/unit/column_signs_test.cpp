@@ -24,6 +24,9 @@ const char* const kLines[] = {
     "pass=backward heads=2 seq=5 dim=3 q.strides=15,3,3,0",
     "pass=backward heads=2 seq=9 dim=4 poison=hidden:do lengths=q:5/k:9",
     "pass=backward seq=0x5 dim=8",
+    "op=gated_delta pass=both heads=4/2 seq=9 dim=5/3 state dpresent out=o,present,dq,dk,dv,ddecay,dbeta,dstate",
+    "op=gated pass=backward batch=2 heads=2 seq=6 dim=4 decay=head state out=dk,ddecay,dstate state.strides=0,4,0,1",
+    "op=delta pass=backward heads=2 seq=6 dim=4 beta=one dpresent q.strides=0,0,0,1",
 };
 
 /// Of all rows that are stored.

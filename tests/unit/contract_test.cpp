@@ -45,6 +45,18 @@ TEST(Contract, ValuesThatCameLaterAreRefused) {
   EXPECT_TRUE(refused("batch=2 seq=4 dim=4 paged=2 lengths=4,4 layout=thd"));
 }
 
+TEST(Contract, GradientsOfLinearAttentionCameLater) {
+  const auto refused = [](int version, const char* line) {
+    return refusal_of(OfContract(version), parse_case(line)).has_value();
+  };
+  EXPECT_FALSE(refused(5, "pass=backward seq=4 dim=4"));
+  EXPECT_FALSE(refused(5, "op=gated seq=4 dim=4 state out=o,present"));
+  for (const char* line : {"op=gated pass=backward seq=4 dim=4", "op=linear pass=both seq=4 dim=4 out=o,dq"}) {
+    EXPECT_TRUE(refused(5, line)) << line;
+    EXPECT_FALSE(refused(6, line)) << line;
+  }
+}
+
 TEST(Contract, WhatEveryCallHasAndWhatItKnowsIsNot) {
   EXPECT_FALSE(refusal_of(OfContract(0), parse_case("batch=2 heads=4/2 seq=3x5 dim=4/2 fill=ties seed=3")));
   for (const char* line : {"seq=4 dim=4 softcap=2", "op=gated seq=4 dim=4 decay=head state", "seq=4 dim=4 out=o,lse"}) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reference/options/case_line.h"
 
 namespace attest {
@@ -13,13 +15,17 @@ TEST(TensorTable, ResultsAreNumberedByQueriesByKeysOrOtherwise) {
     EXPECT_EQ(index_space(id), IndexSpace::query_rows) << name_of(id);
   EXPECT_EQ(index_space(TensorId::present_k), IndexSpace::key_rows);
   EXPECT_EQ(index_space(TensorId::present_v), IndexSpace::key_rows);
-  EXPECT_EQ(index_space(TensorId::present_state), IndexSpace::other);
+  for (const TensorId id : {TensorId::present_state, TensorId::ddecay, TensorId::dbeta, TensorId::dstate})
+    EXPECT_EQ(index_space(id), IndexSpace::other) << name_of(id);
 }
 
 TEST(TensorTable, OperatorsGiveTheResultsOfTheirTensors) {
-  const auto all = values_of<Output>();
-  EXPECT_EQ(outputs_of(Op::attention), (std::vector<Output>(all.begin(), all.end())));
-  EXPECT_EQ(outputs_of(Op::gated), (std::vector<Output>{Output::o, Output::present}));
+  std::vector<Output> of_scores = outputs_of(Op::attention);
+  EXPECT_EQ(of_scores.size() + 3, values_of<Output>().size());
+  for (const Output output : {Output::ddecay, Output::dbeta, Output::dstate})
+    EXPECT_EQ(std::ranges::count(of_scores, output), 0) << name_of(output);
+  EXPECT_EQ(outputs_of(Op::gated), (std::vector<Output>{Output::o, Output::present, Output::dq, Output::dk, Output::dv,
+                                                        Output::ddecay, Output::dstate}));
 }
 
 TEST(TensorTable, EveryOutputHasAResultAndNoInputHasOne) {

@@ -90,7 +90,10 @@ enum {
   ATTEST_OUT_DK = 256,
   ATTEST_OUT_DV = 512,
   ATTEST_OUT_DMASK = 1024,
-  ATTEST_OUT_DSINKS = 2048
+  ATTEST_OUT_DSINKS = 2048,
+  ATTEST_OUT_DDECAY = 4096,
+  ATTEST_OUT_DBETA = 8192,
+  ATTEST_OUT_DSTATE = 16384
 };
 enum { ATTEST_FORWARD = 0, ATTEST_BACKWARD = 1, ATTEST_BOTH = 2 }; /* pass */
 #define ATTEST_UNBOUNDED INT64_MAX                                 /* a side of a window that is open */
@@ -126,6 +129,8 @@ static const char* const attest_known_features[] = {
   "pass=both",                /* results and gradients in one plan */
   "dlse",                     /* the loss depends on lse, too */
   "out=dq", "out=dk", "out=dv", "out=dmask", "out=dsinks",
+  "dpresent",                 /* the loss depends on the last state, too */
+  "out=ddecay", "out=dbeta", "out=dstate",
   "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
@@ -208,6 +213,7 @@ typedef struct attest_call {
  *   "saved_lse"      B,H,L,1       likewise
  *   "do"             B,H,L,V       the loss's derivatives by o
  *   "dlse"           B,H,L,1       and by lse
+ *   "dpresent"       B,G,D,V       and by the last state
  * Outputs, each where it was asked for:
  *   "o"              B,H,L,V       always there in a forward pass. Packed: 1,H,rows,V
  *   "lse"            B,H,L,1       in the accumulator's type. Packed: 1,H,rows,1
@@ -223,6 +229,9 @@ typedef struct attest_call {
  *   "dv"             B,G,S,V       likewise
  *   "dmask"          B,H,L,S       1 along an axis on which the mask is broadcast
  *   "dsinks"         1,H,1,1       in the accumulator's type
+ *   "ddecay"         B,G,S,D       1 along an axis on which the decay is broadcast
+ *   "dbeta"          B,G,S,1       likewise, of beta
+ *   "dstate"         B,G,D,V       by past_state
  */
 
 typedef struct attest_named_tensor {

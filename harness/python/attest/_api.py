@@ -109,7 +109,7 @@ def check(
     has at its top. Then a step may take `timeout` seconds, and the process `memory_gib` beyond what it starts with; 0 is most
     of what is free. What only this interpreter has, such as a lambda or what a script or a notebook defines, runs here;
     `isolate=True` refuses that, and with `isolate=False` everything runs here. With `pass_`, "backward" or "both", each
-    case line runs with that pass, and without the results that it doesn't have; lines without gradients are left out.
+    case line runs with that pass, and without the results that it doesn't have.
     `against` are native backends beside it.
     Ctrl-C ends the run at the next case: files are complete, and KeyboardInterrupt is raised with the results so far
     as its argument. Raises UserError for a request that can't be carried out.

@@ -9,6 +9,7 @@ from attest._attest import Call
 # The tensors whose gradients each result holds, one behind the other along the keys.
 LEAVES = {
     "dq": ("q",), "dk": ("past_k", "k"), "dv": ("past_v", "v"), "dmask": ("bias", "added"), "dsinks": ("sinks",),
+    "ddecay": ("decay",), "dbeta": ("beta",), "dstate": ("state",),
 }  # fmt: skip
 
 
@@ -16,8 +17,9 @@ def features(keywords: Mapping[str, str]) -> set[str]:
     """What a callable with these keywords takes besides, when it is differentiated."""
     taken = {"pass=backward", "pass=both", "out=dq", "out=dk", "out=dv"}
     taken |= {"out=dmask"} if {"bias", "added"} & set(keywords) else set()
-    taken |= {"out=dsinks"} if "sinks" in keywords else set()
-    return taken | ({"dlse"} if "outputs" in keywords else set())
+    for grad in ("dsinks", "ddecay", "dbeta", "dstate"):
+        taken |= {f"out={grad}"} if set(LEAVES[grad]) & set(keywords) else set()
+    return taken | ({"dlse", "dpresent"} if "outputs" in keywords else set())
 
 
 def refusal(call: Call) -> Optional[str]:
@@ -32,13 +34,21 @@ def refusal(call: Call) -> Optional[str]:
 
 
 def differentiated(function: Callable[..., Any], call: Call, keywords: Mapping[str, str]) -> Callable[..., Any]:
-    """A callable for q, k, v, do, dlse and the options of `function` that returns a dict of what the call asks for."""
+    """A callable for q, k, v, do, dlse, dpresent and the options of `function` that returns a dict of what the call asks for."""
     wanted = [name for name in call.outputs if name in LEAVES]
     results = ["o", *(name for name in call.outputs if name not in LEAVES and name != "o")]
-    if "dlse" in call.features and "lse" not in results:
-        results.append("lse")
+    for feature, result in (("dlse", "lse"), ("dpresent", "present_state")):
+        if feature in call.features and result not in results:
+            results.append(result)
+    shapes = {
+        "dmask": call.mask_shape,
+        "ddecay": (0, 0, 0, 1) if "decay=head" in call.features else None,
+        "dbeta": (0, 1, 0, 0) if "beta=one" in call.features else None,
+    }
 
-    def attention(q: Any, k: Any, v: Any, *, do: Any, dlse: Any = None, **options: Any) -> dict[str, Any]:
+    def attention(
+        q: Any, k: Any, v: Any, *, do: Any, dlse: Any = None, dpresent: Any = None, **options: Any
+    ) -> dict[str, Any]:
         given = {"q": q, "k": k, "v": v}
         given.update({name: options[keyword] for name, keyword in keywords.items() if keyword in options})
         leaves = {name: given[name] for grad in wanted for name in LEAVES[grad] if given.get(name) is not None}
@@ -54,15 +64,16 @@ def differentiated(function: Callable[..., Any], call: Call, keywords: Mapping[s
             return dict(zip(results, found if isinstance(found, (tuple, list)) else (found,)))
 
         pull = _torch_pull if _library(q) == "torch" else _jax_pull
-        found, of_leaves = pull(forward, list(leaves.values()), {"o": do} if dlse is None else {"o": do, "lse": dlse})
+        losses = {"o": do, "lse": dlse, "present_state": dpresent}
+        given_losses = {name: loss for name, loss in losses.items() if loss is not None}
+        found, of_leaves = pull(forward, list(leaves.values()), given_losses)
         by_leaf = dict(zip(leaves, of_leaves))
         for grad in wanted:
             parts = [by_leaf[name] for name in LEAVES[grad] if name in by_leaf]
             whole = parts[0] if len(parts) == 1 else _joined(parts)
-            if grad == "dmask" and call.mask_shape is not None:
-                for axis, extent in enumerate(call.mask_shape):
-                    if extent == 1 and whole.shape[axis] != 1:
-                        whole = whole.sum(axis, keepdims=True)
+            for axis, extent in enumerate(shapes.get(grad) or ()):  # 1: the input is broadcast along it
+                if extent == 1 and whole.shape[axis] != 1:
+                    whole = whole.sum(axis, keepdims=True)
             found[grad] = _as_type(whole, call.output_types[grad])
         return found
 

@@ -100,7 +100,9 @@ class Backend:
         names = keywords_of(function, dict(made.keywords))
         made._names = names
         made._taken = features_of(names, made.refuses, _autodiff.features(names) if made.gradients else ())
-        made.contract = max([made.contract, *(OPTIONS[name].since for name in names)])
+        # What differentiates linear attention has its gradients.
+        since = [OPTIONS[name].since for name in names] + [6 if made.gradients else 0]
+        made.contract = max([made.contract, *since])
         return made
 
     _names: Mapping[str, str] = {}
@@ -131,7 +133,7 @@ class Backend:
         function = self.function()
         if self._differentiates(call):
             constants.pop(self._names.get("outputs", ""), None)
-            arrays.update(do="do", dlse="dlse")
+            arrays.update(do="do", dlse="dlse", dpresent="dpresent")
             function = _autodiff.differentiated(function, call, self._names)
         clock = None if type(self).device_time is Backend.device_time else self.device_time
         ready = None if type(self).ready is Backend.ready or self._differentiates(call) else self.ready

@@ -95,6 +95,7 @@ OPTIONS: dict[str, Option] = {
     "saved_o": Option((), needs=("do",)),
     "saved_lse": Option((), needs=("do",)),
     "dlse": Option(("dlse",), needs=("do",)),
+    "dpresent": Option(("dpresent",), needs=("do", "op"), since=6),
     "output_types": Option(("mixed types",), lambda c: c.output_types if "mixed types" in c.features else None),
 }
 
@@ -228,7 +229,9 @@ def features_of(keywords: Iterable[str], refuses: Iterable[str], more: Iterable[
 
 
 # Keywords of gradients that calls of a pass do not give.
-NOT_GIVEN = {"forward": ("do", "dlse", "saved_o", "saved_lse"), "both": ("saved_o", "saved_lse"), "backward": ()}
+NOT_GIVEN = {
+    "forward": ("do", "dlse", "dpresent", "saved_o", "saved_lse"), "both": ("saved_o", "saved_lse"), "backward": (),
+}  # fmt: skip
 
 
 def _is_required(function: Callable[..., Any], keyword: str) -> bool:

@@ -82,8 +82,12 @@ void negate(TensorStorage& tensor, const std::vector<char>& which) {
 }  // namespace
 
 ColumnSigns::ColumnSigns(const Call& call, std::uint64_t seed)
-    : key_(drawn(call.key_dim, seed, 1, all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k}))),
-      value_(drawn(call.value_dim, seed, 2, all_separate(call, {TensorId::v, TensorId::past_v, TensorId::dout}))),
+    // Key dimensions are rows of a state, which one sign negates as a whole.
+    : key_(drawn(call.key_dim, seed, 1,
+                 call.has_scores() && all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k}))),
+      value_(drawn(
+          call.value_dim, seed, 2,
+          all_separate(call, {TensorId::v, TensorId::past_v, TensorId::state, TensorId::dpresent, TensorId::dout}))),
       loss_(hash_words(seed, 3, 0) >> 63) {}
 
 bool ColumnSigns::of_key(std::int64_t column) const {
@@ -109,9 +113,15 @@ bool ColumnSigns::negates(TensorId id, std::int64_t column) const {
     case TensorId::dk: return of_key(column) != loss_;
     case TensorId::dout:
     case TensorId::dv: return of_value(column) != loss_;
+    case TensorId::state:
+    case TensorId::present_state: return of_key(0) != of_value(column);
+    case TensorId::dpresent:
+    case TensorId::dstate: return (of_key(0) != of_value(column)) != loss_;
     case TensorId::dlse:
     case TensorId::dmask:
-    case TensorId::dsinks: return loss_;
+    case TensorId::dsinks:
+    case TensorId::ddecay:
+    case TensorId::dbeta: return loss_;
     default: return false;
   }
 }

@@ -2,7 +2,8 @@
 //
 // Where the same columns of q and k are negated, every score stays as it is, bit for bit; where the same columns of v
 // and do are, so does every product of the two. Then lse, the weights and their derivatives stay, and o, dq, dk and dv
-// are negated in these columns. Where do and dlse are negated as a whole, all gradients are.
+// are negated in these columns. Where do and dlse are negated as a whole, all gradients are. Linear attention has
+// states of keys and values: all columns of q and k get one sign, and each column of a state that sign and that of v.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class ColumnSigns {
   bool of_value(std::int64_t column) const;
 
   std::vector<char> key_, value_;  ///< by column; empty where none is negated
-  bool loss_ = false;              ///< do and dlse as a whole
+  bool loss_ = false;              ///< do, dlse and dpresent as a whole
 };
 
 /// Takes back `from` in all inputs of a case, and negates what `to` negates.
