@@ -1,6 +1,7 @@
 #include "harness/cases/generated_suites.h"
 
 #include "harness/cases/axes.h"
+#include "harness/cases/deep_backward.h"
 #include "harness/cases/drawn.h"
 
 namespace attest {
@@ -12,6 +13,9 @@ std::span<const GeneratedSuite> generated_suites() {
        axes_problems},
       {"drawn", "Two to five options at unusual values together, drawn by --seed: another seed, other cases",
        drawn_problems},
+      {"deep_backward",
+       "Suite deep once more with gradients, beside its results and in place of them: before a release",
+       deep_backward_problems},
   };
   return kSuites;
 }
