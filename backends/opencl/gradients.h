@@ -11,12 +11,19 @@ namespace attest {
 
 class OpenClGradients {
  public:
-  /// Tiles of so many queries and keys, by work-groups of kSide squared.
-  static constexpr std::int64_t kTile = 32, kSide = 8;
+  /// Queries and keys of a tile, for work-groups of kSide squared: as many as let the kernels' four tiles, and two
+  /// flags, fit the device's local memory.
+  static std::int64_t tile_of(const Call& call, const support::OpenClDevice& device) {
+    const auto bytes = [&](std::size_t tile) {
+      return 4 * tile * (tile + 1) * size_of(accumulator_of(call.dtype)) + 8;
+    };
+    return bytes(32) <= device.local_bytes() ? 32 : 16;
+  }
 
-  static std::string build_options() {
-    return " -DTILE=" + std::to_string(kTile) + " -DSIDE=" + std::to_string(kSide) +
-           " -DEACH=" + std::to_string(kTile / kSide);
+  static std::string build_options(const Call& call, const support::OpenClDevice& device) {
+    const std::int64_t tile = tile_of(call, device);
+    return " -DTILE=" + std::to_string(tile) + " -DSIDE=" + std::to_string(kSide) +
+           " -DEACH=" + std::to_string(tile / kSide);
   }
 
   /// `program` holds gradients.cl. `forward`, which outlives it, has the inputs of attention, and o and lse when it
@@ -38,7 +45,8 @@ class OpenClGradients {
   /// Enqueues everything; forward's o and lse lie before it in the queue.
   void enqueue() {
     common_.enqueue_rows();
-    const auto tiles = [](std::int64_t n) { return (n + kTile - 1) / kTile; };
+    const std::int64_t tile = tile_of(call_, device_);
+    const auto tiles = [&](std::int64_t n) { return (n + tile - 1) / tile; };
     enqueue_groups(queries_, call_.batch * call_.query_heads * tiles(call_.query_length));
     enqueue_groups(keys_, call_.batch * call_.key_heads * tiles(call_.key_length));
     common_.enqueue_rest();
@@ -47,6 +55,8 @@ class OpenClGradients {
   void download(const Outputs& outputs) const { common_.download(outputs); }
 
  private:
+  static constexpr std::int64_t kSide = 8;
+
   void enqueue_groups(const cl::Kernel& kernel, std::int64_t groups) const {
     if (groups == 0) return;
     const auto count = static_cast<std::size_t>(groups);

@@ -307,8 +307,8 @@ class OpenClBackend : public Backend {
     }
     const cl::Program* gradients = nullptr;
     if (problem.wants_gradients()) {
-      gradients =
-          &built(kGradientsSource, build_options(problem, device_, kGpuLanes) + OpenClGradients::build_options());
+      gradients = &built(kGradientsSource,
+                         build_options(problem, device_, kGpuLanes) + OpenClGradients::build_options(problem, device_));
       if (!problem.runs_forward())
         return checked([&] { return std::make_unique<OpenClBackwardPlan>(problem, device_, *gradients); });
     }
