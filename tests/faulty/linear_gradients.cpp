@@ -19,16 +19,14 @@ struct PartialMistake {
   std::vector<TensorId> results;  ///< that are wrong
 };
 
+// clang-format off
 const std::array kMistakes = {
-    PartialMistake{
-        "decay_forgets_later_tokens", "ddecay is that of the token's own output (106)", 1, false, {TensorId::ddecay}},
+    PartialMistake{"decay_forgets_later_tokens", "ddecay is that of the token's own output (106)", 1, false, {TensorId::ddecay}},
     PartialMistake{"linear_dk_of_first_head", "dk is not summed over the group (107)", 0, true, {TensorId::dk}},
-    PartialMistake{"state_gradient_of_chunk",
-                   "the gradient by the state is reset at each chunk of 64 tokens (108)",
-                   64,
-                   false,
+    PartialMistake{"state_gradient_of_chunk", "the gradient by the state is reset at each chunk of 64 tokens (108)", 64, false,
                    {TensorId::dk, TensorId::dv, TensorId::ddecay, TensorId::dbeta, TensorId::dstate}},
 };
+// clang-format on
 
 /// Results of a call, dense in the order of their axes.
 using Results = std::map<TensorId, std::vector<double>>;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "reference/call/tensor_table.h"
 #include "reference/operators/operator.h"
+#include "tests/faulty/linear_gradients.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -146,6 +148,22 @@ TEST(LinearGradientBound, OfTheDeltaRuleStaysUseful) {
       EXPECT_LT(bound, 0.02 * largest) << name_of(id);
     }
     for (const double bound : whole.bounds[1].of(id)) EXPECT_EQ(bound, kInfinity) << name_of(id);
+  }
+}
+
+TEST(LinearGradient, MistakesAreCaughtByTheirLines) {
+  const std::map<std::string, std::string> lines = {
+      {"decay_forgets_later_tokens", "op=gated pass=backward seq=3 dim=1 out=ddecay"},
+      {"linear_dk_of_first_head", "op=linear pass=backward heads=2/1 seq=2 dim=1"},
+      {"state_gradient_of_chunk", "op=linear pass=backward seq=65 dim=1"}};
+  EXPECT_EQ(lines.size(), faulty::linear_gradient_backends().size());
+  for (const auto& [name, own] : lines) {
+    const BackendSet set(faulty::linear_gradient_backends(), {name}, {1, ""});
+    for (const auto& [other, line] : lines) {
+      const Case source = case_from_line(line);
+      const Verdict verdict = PreparedCase(source, set.all(), 1).check(*set.all().front());
+      EXPECT_EQ(verdict.status, name == other ? Status::fail : Status::pass) << name << " " << line;
+    }
   }
 }
 
