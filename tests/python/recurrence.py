@@ -53,7 +53,7 @@ def gradients(q, k, v, *, op, scale, decay, beta, state, do, dpresent):
         found["dk"][:, :, t] = (g * rate * written).sum(3)
         found["dv"][:, :, t] = (rate * by_written)[:, :, 0]
         if beta is not None:
-            found["dbeta"][:, :, t] = (by_written * written).sum(3)[:, :, 0, :]
+            found["dbeta"][:, :, t] = (by_written * written).sum(3)
             found["dk"][:, :, t] -= (decayed * rate * by_written).sum(3)
             g = g - key * rate * by_written
         if decay is not None:

@@ -134,11 +134,11 @@ TEST(LinearGradient, OfNoTokenIsTheLossOfTheState) {
 
 /// Elementwise magnitudes alone would double with every token; and chunks prove nothing.
 TEST(LinearGradientBound, OfTheDeltaRuleStaysUseful) {
-  const Problem p = parse_case("op=gated_delta pass=backward seq=512 dim=32 out=dq,dk,dv,ddecay,dbeta");
+  const Problem p = parse_case("op=delta pass=backward seq=512 dim=32 out=dq,dk,dv,dbeta");
   const CaseInputs inputs = make_inputs(p);
   Arithmetic chunks;
   chunks.state_chunk = 64;
-  for (const TensorId id : {TensorId::dk, TensorId::dv, TensorId::ddecay, TensorId::dbeta}) {
+  for (const TensorId id : {TensorId::dk, TensorId::dv, TensorId::dbeta}) {
     const WholeResults whole =
         operator_of(p).whole(p, inputs.views(), {id}, {{Arithmetic{}, DType::f32}, {chunks, DType::f32}}, {});
     double largest = 0;
