@@ -25,6 +25,7 @@ from typing import Any, Iterator
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results"
 SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
+GRADIENTS = "backward"  #: the suite that has a table of its own
 KINDS = ("bug", "convention", "arithmetic", "limit", "unexplained")
 PLURAL = {"bug": "bugs", "convention": "conventions", "arithmetic": "loose arithmetic", "limit": "limits"}
 RED = ("fail", "suspect", "crashed", "timeout")
@@ -142,6 +143,17 @@ def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
     return table(header, [[", ".join(names), *same] for same, names in alike.items()])
 
 
+def gradients_table(peers: list[str], findings: list[Finding]) -> list[str]:
+    """A row for each peer that gives gradients."""
+    rows = []
+    for peer in peers:
+        verdicts = verdicts_of(peer, GRADIENTS)
+        if verdicts:
+            refused = sum(line["status"] == "refused" for line in verdicts)
+            rows.append([f"`{peer}`", cell(peer, GRADIENTS, findings), str(refused), str(len(verdicts))])
+    return table(["peer", "verdicts", "refused", "lines"], rows) if rows else ["Nothing."]
+
+
 def share(peer: str) -> str:
     """How much of `matrix` is not refused."""
     verdicts = verdicts_of(peer, "matrix")
@@ -151,7 +163,7 @@ def share(peer: str) -> str:
 
 
 def library(peer: str) -> str:
-    for suite in SUITES:
+    for suite in (*SUITES, GRADIENTS):
         for line in lines_of(peer, suite)[:1]:
             return re.sub(r"( on CPU|, CPU|, CPUExecutionProvider)(?=,|$)", "", str(line["backends"][0]["library"]))
     return "-"
@@ -207,7 +219,7 @@ def page() -> str:
     seen: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     unexplained: list[list[str]] = []
     for peer in peers:
-        for suite in (*SUITES, "fuzz"):
+        for suite in (*SUITES, GRADIENTS, "fuzz"):
             for verdict, found in classified(peer, suite, findings):
                 if found:
                     seen[found["name"]][peer] += 1
@@ -215,6 +227,8 @@ def page() -> str:
                     unexplained.append([peer, f"`{verdict['case']}`", str(verdict["cause"])])
     out = (HERE / "peers_head.txt").read_text().splitlines()
     out += suites_table(peers, findings)
+    out += ["", "## Gradients", "", *(HERE / "gradients_head.txt").read_text().splitlines()]
+    out += gradients_table(peers, findings)
     bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
     signs = sum("part_of" in found for found in findings)
     out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]

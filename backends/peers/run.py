@@ -4,8 +4,8 @@
     python3 backends/peers/run.py [--environments FOLDER] [--suites smoke,bugs] [--peers jax,keras] [--fuzz SECONDS]
 
 Each peer runs in its environment (install.sh makes them), by one thread. Where a library has no logsumexp, lines that
-ask for it beside the output are asked without. Of `matrix` each case runs once: all, or as many as peers.toml says.
-Maps of errors are left out of the files.
+ask for it beside the output are asked without. Cases of `matrix` and `backward` run once. Peers that are slow run a
+sample of a suite (peers.toml). Maps of errors are left out of the files.
 
 With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
 results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
@@ -28,9 +28,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results" / "peers"
-SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
+SUITES = ("smoke", "bugs", "onnx", "matrix", "linear", "backward")
+GRADIENTS = "pass=(backward|both)"
 SEED = "1"  #: of fuzzing
-ONCE = {"matrix"}
+ONCE = {"matrix", "backward"}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
@@ -54,17 +55,45 @@ def attest_data(interpreter: Path) -> Path:
     return Path(place) / "data"
 
 
-def lines_of(interpreter: Path, suite: str, with_lse: bool, share: str) -> list[str]:
-    """The suite's lines, with files named as the installed suite finds them; `share` of them, as 1/10."""
-    shard = ["--shard", share] if suite == "matrix" else []  # drawn at random, so that each tenth is a sample
-    listed = module(interpreter, "attest", "check", "--suite", suite, *shard, "--list")
+def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
+    """The suite's lines, with files named as the installed suite finds them; a part of them where the peer says so.
+    `backward` has the lines of gradients of all suites."""
+    share = ["--share", str(peer[suite])] if suite in peer else []
+    more = ["--suite", "bugs"] if suite == "backward" else []
+    listed = module(interpreter, "attest", "check", "--suite", suite, *more, *share, "--list")
     if listed.returncode:
         sys.exit(f"{suite}: {listed.stderr.strip() or 'its lines could not be listed'}")
     # No peer takes weights to keep, which the files of golden/keep hold.
     lines = [
         re.sub(r"^.*/golden/", "golden/", line) for line in listed.stdout.splitlines() if line and "/keep/" not in line
     ]
-    return lines if with_lse else [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
+    of_gradients = suite == "backward"
+    lines = [line for line in lines if bool(re.search(GRADIENTS, line)) == of_gradients]
+    if of_gradients:
+        return list(dict.fromkeys(gradients_alone(line, bool(peer.get("saved"))) for line in lines))
+    if peer.get("lse"):
+        return lines
+    return [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
+
+
+def gradients_alone(line: str, saved: bool) -> str:
+    """A line of gradients without what no library that differentiates has: types of single tensors, stages of the
+    scores, and a logsumexp that derivatives pass through. Peers that take `saved` results give gradients alone; the
+    others run forward first."""
+    gone = ["raw", "capped", "biased", "weights", "present_?[kv]?", "lse", "dlse"]
+    gone += ["o"] if saved else ["saved_.*"]
+    words = []
+    for word in line.split():
+        tensor, _, attribute = word.partition("=")[0].partition(".")
+        if attribute == "dtype" and tensor != "mask":
+            continue
+        if any(re.fullmatch(name, tensor) for name in gone) or (saved and tensor == "out" and attribute):
+            continue
+        if tensor == "out" and not attribute:
+            kept = [name for name in word[4:].split(",") if not any(re.fullmatch(one, name) for one in gone)]
+            word = "out=" + ",".join(kept) if kept else ""
+        words.append(f"pass={'backward' if saved else 'both'}" if tensor == "pass" else word)
+    return " ".join(filter(None, words))
 
 
 def counts_of(lines: list[dict[str, Any]]) -> str:
@@ -149,7 +178,7 @@ def main() -> None:
         for suite in asked.suites.split(","):
             if suite == "linear" and not peer.get("linear"):
                 continue
-            lines = lines_of(interpreter, suite, bool(peer.get("lse")), str(peer.get("matrix", "1/1")))
+            lines = lines_of(interpreter, suite, peer)
             check(interpreter, name, peer, suite, lines, asked.results)
 
 

@@ -78,6 +78,7 @@ PythonPlan::PythonPlan(const nb::object& step, const Call& call)
     tensors_.emplace_back(object_text(nb::borrow(name)), object_text(nb::borrow(keyword)));
   for (const nb::handle name : step.attr("outputs")) names_.push_back(object_text(nb::borrow(name)));
   if (call_.dropout > 0 && takes("keep")) keep_ = drawn_keep(call_);
+  if (call_.batch == 0) zeros_.assign(static_cast<std::size_t>(call_.query_heads), 0.0);
 }
 
 PythonPlan::~PythonPlan() {
@@ -156,6 +157,9 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
         by_batch ? std::vector{t.shape[0], t.shape[last]} : std::vector{t.shape[last]};
     const std::vector<std::int64_t> strides =
         by_batch ? std::vector{t.strides[0], t.strides[last]} : std::vector{t.strides[last]};
+    // Without batches the slopes of heads are not stored, and nothing depends on them.
+    if (id == TensorId::slopes && t.shape[0] == 0 && !by_batch)
+      return arrays_.of(zeros_.data(), type_of(t.dtype), shape, std::vector<std::int64_t>{1});
     return arrays_.of(t.data, type_of(t.dtype), shape, strides);
   };
   if (name == "alibi_slopes") return flattened(TensorId::slopes, call_.slopes_per_batch(), 1);

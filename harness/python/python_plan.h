@@ -68,6 +68,7 @@ class PythonPlan : public Plan {
   std::vector<std::uint8_t> keep_;                            ///< dropout's decisions, where the callable wants them
   VisiblePairs visible_;                                      ///< likewise, what each query sees
   AddedScores added_;                                         ///< and what is added to its scores
+  std::vector<double> zeros_;                                 ///< slopes of heads without batches
   std::vector<Place> places_;
   nb::tuple arguments_;
   nb::dict keywords_;

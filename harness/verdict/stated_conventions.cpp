@@ -36,9 +36,9 @@ class StatedJudge {
   bool right(const Expectation& e, const Bounds& bounds, const GuardedOutputs& outputs, std::set<std::string>& used) {
     bool right = true;
     std::map<RowIndex, bool> empty;
-    for (std::size_t r = 0; r < e.rows.size(); ++r) {
-      empty[e.rows[r]] = call_.has_scores() && e.of(TensorId::lse)[r] == -kInfinity && sees_nothing(e.rows[r]);
-    }
+    const std::vector<double>& lse = e.of(TensorId::lse);  // of nothing, where gradients alone are asked for
+    for (std::size_t r = 0; r < e.rows.size(); ++r)
+      empty[e.rows[r]] = !lse.empty() && lse[r] == -kInfinity && sees_nothing(e.rows[r]);
     each_result(call_, e, bounds, outputs,
                 [&](const TensorRow& output, const Index4& at, double got, double expected, double bound) {
                   proved_ = proved_ || std::isfinite(expected);

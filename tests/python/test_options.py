@@ -80,6 +80,18 @@ def test_every_output_may_be_given_back(output):
     assert len(results) == 3 and results.count("pass") >= 2 and results.ok, str(results)
 
 
+def test_slopes_of_heads_can_be_read_without_batches():
+    given = []
+
+    def attention(q, k, v, *, alibi_slopes=None):
+        given.append(alibi_slopes.tolist())
+        return np.zeros_like(q)
+
+    (found,) = attest.check(attention, "batch=0 heads=2 seq=4 dim=4 alibi", shrink=False)
+    assert found.passed, str(found)
+    assert [0, 0] in given  # what is stored nowhere
+
+
 def test_all_that_is_added_in_one_array_where_other_keywords_can_not_say_it():
     given = []
 

@@ -18,6 +18,7 @@ from attest._attest import all_features
 PEERS = Path(os.environ.get("ATTEST_PEERS", str(Path(__file__).parent / "../../backends/peers")))
 sys.path.insert(0, str(PEERS))
 
+from attest_peers.gradients import GRADIENTS, OfNumpy  # noqa: E402
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer  # noqa: E402
 from attest_peers.request import Request, compact  # noqa: E402
 
@@ -52,6 +53,27 @@ class Exact(Peer):
         return o.astype(q.dtype)
 
 
+class Differences(OfNumpy, Exact):
+    """Its gradients by differences of float64, with q among what is differentiated."""
+
+    name = "differences"
+    takes = Exact.takes | GRADIENTS
+
+    def pull(self, forward, inputs, derivatives):
+        wide = [np.asarray(array, np.float64) for array in inputs]
+        gradients = [np.zeros(array.shape) for array in wide]
+        step = 2.0**-15
+        for array, gradient in zip(wide, gradients):
+            for at in np.ndindex(array.shape):
+                kept = array[at]
+                for sign in (1, -1):
+                    array[at] = kept + sign * step
+                    gradient[at] += sign * (forward(*wide)["o"] * derivatives["o"]).sum() / (2 * step)
+                array[at] = kept
+        found = {name: array.astype(np.float32) for name, array in forward(*wide).items()}
+        return found, [gradient.astype(array.dtype) for gradient, array in zip(gradients, inputs)]
+
+
 def words_in(text):
     """Features that an adapter names, in its source."""
     words = set(re.findall(r'"([^"]+)" in call\.features', text))
@@ -78,6 +100,29 @@ def test_one_mask_and_one_bias_say_all_that_hides_and_adds():
     results = attest.check(Exact(), lines, once=True, shrink=False)
     assert results.ok, results
     assert results.count("pass") > 150
+
+
+def test_gradients_of_a_call_are_those_of_what_computes_it():
+    results = attest.check(
+        Differences(),
+        ["pass=both heads=2/1 seq=2x3 dim=2 causal align=top-left", "pass=both seq=2x3 dim=2 past=1 out=o,dq,dk,dv",
+         "pass=both batch=2 seq=2x3 dim=1 mask=add:1H1K:neginf(0.3) out=dq,dmask",
+         "pass=both seq=2 dim=2 alibi out=dv,dq",
+         "pass=both seq=0x2 dim=1 mask=add:11QK:normal out=dmask"],
+        once=True, shrink=False,
+    )  # fmt: skip
+    assert [verdict.status for verdict in results] == ["pass"] * 4 + ["refused"], results
+
+
+def test_gradients_are_asked_for_without_what_no_library_has():
+    import run
+
+    line = "pass=backward seq=2 dlse out=dq,lse saved_o.layout=bld do.dtype=f16 dlse.offset=3 mask=add:11QK"
+    line += " mask.dtype=f32"
+    both, saved = (run.gradients_alone(line, saved) for saved in (False, True))
+    assert both == "pass=both seq=2 out=dq mask=add:11QK mask.dtype=f32"
+    assert saved == "pass=backward seq=2 out=dq saved_o.layout=bld mask=add:11QK mask.dtype=f32"
+    assert run.gradients_alone("pass=both seq=2 out=o,dq out.offset=1", True) == "pass=backward seq=2 out=dq"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,14 @@ TEST(StatedConventions, ExcuseNothingElse) {
   EXPECT_EQ(check_line(case_from_line("seq=2x300 dim=4 mask=bool:11QK:none"), visible, 1).status, Status::fail);
 }
 
+TEST(StatedConventions, ExcuseNoWrongGradient) {
+  Says says("backward_scale_twice", {{&Conventions::hidden_nan, "leaks"}});
+  EXPECT_EQ(check_line(case_from_line("pass=backward seq=4 dim=4"), says, 1).status, Status::fail);
+  Says cornered("backward_scale_twice", {{&Conventions::align, "top-left"}});
+  EXPECT_EQ(check_line(case_from_line("pass=backward seq=2x3 dim=4 causal align=bottom-right"), cornered, 1).status,
+            Status::fail);
+}
+
 TEST(StatedConventions, SeveralMayBeNeededAtOnce) {
   Says both("nan_on_empty_row", {{&Conventions::empty_row, "nan"}, {&Conventions::lse_base, "2"}});
   EXPECT_EQ(check_line(case_from_line("seq=4 dim=4 mask=bool:11QK:none"), both, 1).status, Status::convention);

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import mlx.core as mx
 import numpy as np
 
-from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.gradients import GRADIENTS, OfNumpy
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES
 from attest_peers.request import Request
 
 
-class Backend(Peer):
+class Backend(OfNumpy):
     name = "mlx"
     library = f"mlx.core.fast.scaled_dot_product_attention, MLX {mx.__version__}, CPU"
-    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16", "sinks"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=f16", "sinks"}) - {"out=dmask"}
     cannot = {
+        "out=dmask": "the adapter gives the mask as a constant",
         "softcap": "the function has no parameter for it",
         "dropout": "the function has no parameter for it",
         "out=lse": "the function returns the output alone",
@@ -24,20 +26,27 @@ class Backend(Peer):
     conventions = {"align": "bottom-right", "hidden_nan": "leaks"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
-        k, v = request.with_cached(k, v)
+        q, k, v = (_array(t) for t in (q, k, v))
+        if request.past_k is not None:
+            k = mx.concatenate([_array(request.past_k), k], 2)
+            v = mx.concatenate([_array(request.past_v), v], 2)
+        dtype = np.float16 if q.dtype == mx.float16 else np.float32
         scale = q.shape[-1] ** -0.5 if request.scale is None else request.scale
         mask: Any = None
         if self._lower_right(request):
             mask = "causal"
         else:
             visible = request.visible()
-            added = request.one_mask(visible, q.dtype)
+            added = request.one_mask(visible, dtype)
             mask = None if added is None else mx.array(np.ascontiguousarray(added))
-        sinks = None if request.sinks is None else mx.array(np.asarray(request.sinks).astype(q.dtype))
-        arrays = [mx.array(np.ascontiguousarray(array)) for array in (q, k, v)]
-        o = mx.fast.scaled_dot_product_attention(*arrays, scale=float(scale), mask=mask, sinks=sinks)
-        mx.eval(o)
-        return np.array(o)
+        sinks = None if request.sinks is None else mx.array(np.asarray(request.sinks).astype(dtype))
+        return mx.fast.scaled_dot_product_attention(q, k, v, scale=float(scale), mask=mask, sinks=sinks)
+
+    def pull(
+        self, forward: Callable[..., dict[str, Any]], inputs: Sequence[Any], derivatives: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Sequence[Any]]:
+        o, pulled = mx.vjp(lambda *t: [forward(*t)["o"]], [_array(t) for t in inputs], [_array(derivatives["o"])])
+        return {"o": o[0]}, pulled
 
     @staticmethod
     def _lower_right(request: Request) -> bool:
@@ -63,5 +72,11 @@ class Backend(Peer):
             "flush_to_zero": True,
         }
         if call.dtype == "f16":
-            stated.update(stored_scores="f16", score_stores=3)
+            stated.update(stored_scores="f16", score_stores=3, stored_score_gradients="f16")
+        if call.pass_ != "forward":
+            stated.update(kept_weights=True, delta_from_weights=True)
         return stated
+
+
+def _array(array: Any) -> Any:
+    return array if isinstance(array, mx.array) else mx.array(np.ascontiguousarray(array))

@@ -52,18 +52,30 @@ class Peer(Refusing):
         window: Any = (None, None), prefix: int = 0, key_lengths: Any = None, query_lengths: Any = None,
         segments: Any = None, mask: Any = None, bias: Any = None, blocks: Any = None, block_size: Any = None,
         softcap: Any = None, alibi_slopes: Any = None, sinks: Any = None, past_k: Any = None, past_v: Any = None,
-        outputs: Any = ("o",),
+        outputs: Any = ("o",), do: Any = None, dlse: Any = None, pass_: str = "forward",
+        saved_o: Any = None, saved_lse: Any = None,
     ) -> Any:  # fmt: skip
         request = Request(
             q.shape[0], q.shape[1], q.shape[2], k.shape[2] + (0 if past_k is None else past_k.shape[2]), scale, causal,
             align, window, prefix, key_lengths, query_lengths, segments, mask, bias, blocks, block_size, softcap,
-            alibi_slopes, sinks, past_k, past_v, outputs,
+            alibi_slopes, sinks, past_k, past_v, outputs, saved_o, saved_lse,
         )  # fmt: skip
-        return self.compute(q, k, v, request)
+        found = self.compute(q, k, v, request) if do is None else self.compute_gradients(q, k, v, request, do, dlse)
+        if isinstance(found, dict):
+            return {name: self.to_host(array) for name, array in found.items()}
+        return self.to_host(found)
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
-        """The outputs, as attention() of attest.Backend returns them."""
+        """The outputs, as attention() of attest.Backend returns them, but for to_host()."""
         raise NotImplementedError
+
+    def compute_gradients(self, q: Any, k: Any, v: Any, request: Request, do: Any, dlse: Any) -> Any:
+        """Outputs and gradients, where a subclass takes `pass=both` (gradients.py)."""
+        raise NotImplementedError
+
+    def to_host(self, array: Any) -> Any:
+        """What attest reads, of an array that compute() or compute_gradients() made."""
+        return array
 
     def cannot_do(self, call: Call) -> Optional[str]:
         """Why it doesn't do a call whose features it takes."""

@@ -39,6 +39,8 @@ class Readied(Peer):
         return held[name]
 
     def refuse(self, call: Any) -> Optional[str]:
+        if call.pass_ != "forward":
+            return f"pass={call.pass_}: the forward pass alone is timed"
         if call.past:
             return "past: cached keys are not laid out for timing"
         return super().refuse(call)

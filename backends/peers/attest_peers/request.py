@@ -36,6 +36,8 @@ class Request:
     past_k: Any = None  # B,Hkv,P,D
     past_v: Any = None
     outputs: tuple[str, ...] = ("o",)
+    saved_o: Any = None  # of an earlier forward pass, where the call is of gradients alone
+    saved_lse: Any = None
 
     @property
     def past(self) -> int:

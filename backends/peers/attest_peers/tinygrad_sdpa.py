@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 from tinygrad import Tensor
+from tinygrad.dtype import _to_np_dtype
 
-from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.gradients import GRADIENTS, OfNumpy
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES
 from attest_peers.request import Request
 
 
-class Backend(Peer):
+class Backend(OfNumpy):
     name = "tinygrad"
     library = f"Tensor.scaled_dot_product_attention, tinygrad {version('tinygrad')}, CPU"
-    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f64", "dtype=f32", "dtype=f16"}) - {"scale"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f64", "dtype=f32", "dtype=f16"}) - {
+        "scale", "out=dmask",
+    }  # fmt: skip
     cannot = {
+        "out=dmask": "the adapter gives the mask as a constant",
         "scale": "the method has no parameter for it",
         "softcap": "the method has no parameter for it",
         "sinks": "the method has no parameter for it",
@@ -27,16 +32,29 @@ class Backend(Peer):
     conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
-        k, v = request.with_cached(k, v)
+        query, key, value = (_tensor(array) for array in (q, k, v))
+        if request.past_k is not None:
+            key, value = _tensor(request.past_k).cat(key, dim=2), _tensor(request.past_v).cat(value, dim=2)
         causal = request.only_causal()
         visible = None if causal else request.visible()
-        mask = request.one_mask(visible, q.dtype)
-        query, key, value = (Tensor(np.array(array, order="C")) for array in (q, k, v))
-        o = query.scaled_dot_product_attention(
+        mask = request.one_mask(visible, _to_np_dtype(query.dtype))
+        return query.scaled_dot_product_attention(
             key, value, attn_mask=None if mask is None else Tensor(np.array(mask, order="C")), is_causal=causal,
-            enable_gqa=q.shape[1] != k.shape[1],
+            enable_gqa=query.shape[1] != key.shape[1],
         )  # fmt: skip
-        return o.numpy()
+
+    def to_host(self, array: Any) -> Any:
+        return array.numpy() if isinstance(array, Tensor) else array
+
+    def joined(self, parts: Sequence[Any]) -> Any:
+        return np.concatenate([part.numpy() for part in parts], 2)
+
+    def pull(
+        self, forward: Callable[..., dict[str, Any]], inputs: Sequence[Any], derivatives: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Sequence[Any]]:
+        leaves = [_tensor(array).realize() for array in inputs]
+        found = forward(*leaves)
+        return found, found["o"].gradient(*leaves, gradient=_tensor(derivatives["o"]))
 
     def cannot_do(self, call: Any) -> Optional[str]:
         if call.dtype == "f16" and ("mask.dtype" in call.features or "alibi" in call.features):
@@ -50,3 +68,7 @@ class Backend(Peer):
         if call.dtype == "f16":
             stated.update(stored_weights="f16", stored_scores="f16", score_stores=3)
         return stated
+
+
+def _tensor(array: Any) -> Tensor:
+    return array if isinstance(array, Tensor) else Tensor(np.array(array, order="C"))

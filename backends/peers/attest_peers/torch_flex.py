@@ -8,9 +8,10 @@ from typing import Any, Callable, Mapping, Optional
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from attest_peers.gradients import GRADIENTS
 from attest_peers.peer import ADDING, HIDING
 from attest_peers.request import Request
-from attest_peers.torch_sdpa import Torch
+from attest_peers.torch_sdpa import Torch, added
 
 
 class Backend(Torch):
@@ -18,13 +19,14 @@ class Backend(Torch):
 
     name = "torch_flex"
     library = f"flex_attention, PyTorch {torch.__version__}, CPU, eager"
-    takes = Torch.takes | {"softcap", "out=lse"}
+    takes = (Torch.takes | {"softcap", "out=lse"}) - GRADIENTS
     cannot = {key: reason for key, reason in Torch.cannot.items() if key not in ("softcap", "out=lse")}
+    cannot |= dict.fromkeys(("pass=backward", "pass=both"), "FlexAttention does not support backward on CPU")
     conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
-        with torch.no_grad(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it runs eagerly
             made = flex_attention(
                 q, k, v, score_mod=_score_mod(request, q.dtype), block_mask=_block_mask(request), scale=request.scale,
@@ -66,14 +68,9 @@ def _score_mod(request: Request, dtype: torch.dtype) -> Optional[Callable[..., A
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     # A tensor: eager flex_attention fails where a captured number differs from the one captured before.
     cap = None if request.softcap is None else torch.tensor(request.softcap, dtype=wide)
-    bias = request.bias
-    if bias is not None:
-        request.bias = bias.double().numpy()
-    added = request.bias_with(None, "float64")
-    request.bias = bias
-    if cap is None and added is None:
+    if cap is None and not request.adds:
         return None
-    table = None if added is None else torch.from_numpy(added).to(wide)
+    table = added(request, None).to(wide) if request.adds else None
 
     def score_mod(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         if cap is not None:
