@@ -62,7 +62,7 @@ Problem with_random_pass(const Problem& problem, Random& random) {
   }
   if (outputs.empty() || !is_gradient(outputs.back()))
     outputs.push_back(random.pick(std::vector{Output::dq, Output::dk, Output::dv}));
-  (p.call.has_scores() ? p.call.dlse : p.call.dpresent) = random.below(3) == 0;
+  (p.call.has_scores() ? p.call.dlse : p.call.dpresent) = random.below(p.call.has_scores() ? 3 : 2) == 0;
   return canonical(p).value_or(problem);
 }
 
@@ -82,7 +82,8 @@ Problem with_random_options(Problem problem, Random& random) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
-  if (of_pass.below(8) == 0) problem = with_random_pass(problem, of_pass);
+  // Cases of linear attention are few.
+  if (of_pass.below(problem.call.has_scores() ? 8 : 2) == 0) problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);
   return problem;
 }

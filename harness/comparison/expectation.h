@@ -8,8 +8,8 @@
 #include "reference/arithmetic/producer.h"
 #include "reference/call/problem.h"
 #include "reference/call/result_values.h"
+#include "reference/call/samples.h"
 #include "reference/call/tensor_table.h"
-#include "reference/operators/samples.h"
 
 namespace attest {
 

@@ -11,7 +11,7 @@
 #include "reference/arithmetic/producer.h"
 #include "reference/call/call.h"
 #include "reference/call/result_values.h"
-#include "reference/operators/samples.h"
+#include "reference/call/samples.h"
 
 namespace attest {
 

@@ -39,7 +39,8 @@ TEST(Restatement, EveryMemberIsSaidOtherwise) {
     }
   }
   for (const StatedField& field : stated_fields(Arithmetic())) {
-    if (field.key == "stored_parts") continue;  // a type of results that wait, which `parts` stands for
+    if (field.key == "stored_parts") continue;   // a type of results that wait, which `parts` stands for
+    if (field.key == "varying_order") continue;  // bounds hold for any order: no result is right by it
     EXPECT_TRUE(said.contains(std::string(field.key))) << field.key;
   }
 }

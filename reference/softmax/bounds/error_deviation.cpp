@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
-#include "reference/operators/samples.h"
+#include "reference/call/samples.h"
 #include "reference/softmax/bounds/partial_sums.h"
 
 namespace attest {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "reference/operators/samples.h"
+#include "reference/call/samples.h"
 #include "reference/softmax/bounds/partial_sums.h"
 
 namespace attest {
