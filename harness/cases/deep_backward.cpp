@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "harness/cases/possible_gradients.h"
 #include "harness/cases/suites.h"
 #include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
@@ -16,10 +17,7 @@ namespace {
 std::optional<Problem> with_gradients(Problem p, Pass pass) {
   Call& call = p.call;
   call.set_pass(pass);
-  std::vector<Output> wanted = default_outputs(Pass::backward);
-  if (call.mask && call.mask->additive) wanted.push_back(Output::dmask);
-  if (call.sinks) wanted.push_back(Output::dsinks);
-  for (const Output output : wanted) {
+  for (const Output output : possible_gradients(call)) {
     if (!call.wants(output)) call.outputs.push_back(output);
   }
   for (const TensorId id : values_of<TensorId>()) {
@@ -38,7 +36,7 @@ std::vector<Problem> deep_backward_problems(std::uint64_t) {
   std::vector<Problem> problems;
   std::set<std::string> known;
   for (const Case& one : load_suite(find_suite("deep"))) {
-    if (one.from_file || one.problem.call.wants_gradients() || !one.problem.call.has_scores()) continue;
+    if (one.from_file || one.problem.call.wants_gradients()) continue;
     for (const Pass pass : {Pass::backward, Pass::both}) {
       std::optional<Problem> p = with_gradients(one.problem, pass);
       if (p && known.insert(print_case(*p)).second) problems.push_back(std::move(*p));

@@ -7,6 +7,7 @@
 
 #include "harness/cases/memory.h"
 #include "harness/cases/option_values.h"
+#include "harness/cases/possible_gradients.h"
 #include "reference/call/tensor_place.h"
 #include "reference/operators/operator.h"
 #include "reference/options/case_line.h"
@@ -53,12 +54,8 @@ Problem with_random_pass(const Problem& problem, Random& random) {
   p.call.set_pass(random.below(2) == 0 ? Pass::backward : Pass::both);
   std::vector<Output>& outputs = p.call.outputs;
   std::erase_if(outputs, is_gradient);
-  for (const Output output : outputs_of(p.call.op)) {
-    const bool given = output == Output::dmask    ? p.call.mask && p.call.mask->additive
-                       : output == Output::dsinks ? p.call.sinks
-                       : output == Output::dstate ? p.call.initial_state
-                                                  : is_gradient(output);
-    if (given && random.below(3) != 0) outputs.push_back(output);
+  for (const Output output : possible_gradients(p)) {
+    if (random.below(3) != 0) outputs.push_back(output);
   }
   if (outputs.empty() || !is_gradient(outputs.back()))
     outputs.push_back(random.pick(std::vector{Output::dq, Output::dk, Output::dv}));

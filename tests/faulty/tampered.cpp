@@ -119,7 +119,10 @@ constexpr std::array kMistakes = {
               p.beta_shared = false;
             }},
     Mistake{"state_dropped", "linear attention that always starts from zeros",
-            [](Call& p) { p.initial_state = false; }},
+            [](Call& p) {
+              p.initial_state = false;
+              std::erase(p.outputs, Output::dstate);
+            }},
     Mistake{"decay_of_the_first_dimension", "one decay for all key dimensions", nullptr,
             [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::decay).strides[3] = 0; }},
     Mistake{"beta_of_the_first_head", "one beta for all heads", nullptr,
@@ -361,8 +364,8 @@ const std::vector<Mistake>& all_mistakes() {
 
 class TamperedPlan : public PlanAround {
  public:
-  TamperedPlan(const Mistake& mistake, const Call& asked, std::unique_ptr<Plan> plan)
-      : PlanAround(std::move(plan)), mistake_(mistake), asked_(asked) {}
+  TamperedPlan(const Mistake& mistake, const Call& asked, const Call& given, std::unique_ptr<Plan> plan)
+      : PlanAround(std::move(plan)), mistake_(mistake), asked_(asked), given_(given) {}
 
   void upload(const Inputs& inputs) override {
     changed_ = {};
@@ -372,6 +375,10 @@ class TamperedPlan : public PlanAround {
   }
   void download(const Outputs& outputs) override {
     Outputs changed = outputs;
+    // Gradients of what the call has lost are never written.
+    for (const TensorRow& row : tensor_rows()) {
+      if (is_output(row.id) && !has_tensor(given_, row.id)) changed.remove(row.id);
+    }
     if (mistake_.change_views) mistake_.change_views(changed);
     inner_->download(changed);
     if (mistake_.change_outputs) mistake_.change_outputs(asked_, outputs);
@@ -379,7 +386,7 @@ class TamperedPlan : public PlanAround {
 
  private:
   const Mistake& mistake_;
-  const Call asked_;
+  const Call asked_, given_;
   ChangedInputs changed_;
 };
 
@@ -391,7 +398,7 @@ class TamperedBackend : public BackendAround {
   std::unique_ptr<Plan> prepare(const Call& p) override {
     Call changed = p;
     if (mistake_.change_problem) mistake_.change_problem(changed);
-    return std::make_unique<TamperedPlan>(mistake_, p, inner_->prepare(changed));
+    return std::make_unique<TamperedPlan>(mistake_, p, changed, inner_->prepare(changed));
   }
 
  private:

@@ -17,8 +17,8 @@ import numpy as np
 LIBRARIES = os.path.join(sys.prefix, "lib")
 TYPES = {"float16": 1, "bfloat16": 2, "float32": 3, "bool": 8}
 #: dnnl_graph_op_kind_t, and its attributes
-ADD, DIVIDE, MATMUL, MULTIPLY, SOFTMAX, TANH, SELECT = 2, 20, 39, 46, 64, 75, 81
-AXIS, TRANSPOSE_B, MODE = 0x30, 0x66, 0x84
+ADD, EXP, MATMUL, MULTIPLY, REDUCE_SUM, SOFTMAX, SUBTRACT, TYPE_CAST, SELECT = 2, 26, 39, 46, 57, 64, 74, 77, 81
+AXIS, AXES, KEEP_DIMS, TRANSPOSE_A, TRANSPOSE_B, MODE = 0x30, 0x40, 0x61, 0x65, 0x66, 0x84
 CPU, FUSION, STRIDED, VARIABLE, DEFAULT_FLAGS = 1, 1, 2, 1, 1
 
 
@@ -29,6 +29,10 @@ class LogicalTensor(ctypes.Structure):
         ("id", c_size_t), ("ndims", c_int), ("dims", c_int64 * 12), ("data_type", c_int), ("property", c_int),
         ("layout_type", c_int), ("strides", c_int64 * 12),
     ]  # fmt: skip
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.dims[: self.ndims])
 
 
 def library() -> ctypes.CDLL:
@@ -83,7 +87,14 @@ class Graph:
     def operator(
         self, kind: int, inputs: Sequence[LogicalTensor], shape: Sequence[int], dtype: str, attributes: dict[int, Any]
     ) -> LogicalTensor:
-        """Its one output. Attributes are bool, int or str."""
+        """Its one output."""
+        return self.operator_with(kind, inputs, [(shape, dtype)], attributes)[0]
+
+    def operator_with(
+        self, kind: int, inputs: Sequence[LogicalTensor], outputs: Sequence[tuple[Sequence[int], str]],
+        attributes: dict[int, Any],
+    ) -> list[LogicalTensor]:  # fmt: skip
+        """Its outputs, by their shapes and types. Attributes are bool, int, list of int or str."""
         made = c_void_p()
         self._operators += 1
         self._call("dnnl_graph_op_create", byref(made), c_size_t(self._operators), kind, str(kind).encode())
@@ -92,17 +103,21 @@ class Graph:
                 self._call("dnnl_graph_op_set_attr_bool", made, name, byref(c_uint8(value)), c_size_t(1))
             elif isinstance(value, int):
                 self._call("dnnl_graph_op_set_attr_s64", made, name, byref(c_int64(value)), c_size_t(1))
+            elif isinstance(value, list):
+                numbers = (c_int64 * len(value))(*value)
+                self._call("dnnl_graph_op_set_attr_s64", made, name, numbers, c_size_t(len(value)))
             else:
                 self._call("dnnl_graph_op_set_attr_str", made, name, c_char_p(value.encode()), c_size_t(len(value)))
         for each in inputs:
             self._call("dnnl_graph_op_add_input", made, byref(each))
-        output = self.tensor(shape, dtype)
-        self._call("dnnl_graph_op_add_output", made, byref(output))
+        results = [self.tensor(shape, dtype) for shape, dtype in outputs]
+        for each in results:
+            self._call("dnnl_graph_op_add_output", made, byref(each))
         self._call("dnnl_graph_add_op", self._graph, made)
-        return output
+        return results
 
-    def compile(self, output: LogicalTensor) -> None:
-        self._output = output
+    def compile(self, outputs: Sequence[LogicalTensor]) -> None:
+        self._outputs = list(outputs)
         count = c_size_t()
         self._call("dnnl_graph_graph_finalize", self._graph)
         self._call("dnnl_graph_graph_filter", self._graph, FUSION)
@@ -117,25 +132,26 @@ class Graph:
             raise RuntimeError("dnnl_graph_partition_is_supported says no")
         self._call("dnnl_graph_compiled_partition_create", byref(self._compiled), c_void_p(partition[0]))
         inputs = (POINTER(LogicalTensor) * len(self._inputs))(*map(ctypes.pointer, self._inputs))
-        outputs = (POINTER(LogicalTensor) * 1)(ctypes.pointer(output))
+        results = (POINTER(LogicalTensor) * len(self._outputs))(*map(ctypes.pointer, self._outputs))
         self._call(
             "dnnl_graph_partition_compile", c_void_p(partition[0]), self._compiled, c_size_t(len(inputs)), inputs,
-            c_size_t(1), outputs, self._engine,
+            c_size_t(len(results)), results, self._engine,
         )  # fmt: skip
 
-    def run(self, stream: c_void_p, arrays: Sequence[np.ndarray], output: np.ndarray) -> None:
-        """`arrays` are of the inputs in the order in which they were given, and contiguous."""
+    def run(self, stream: c_void_p, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """`arrays` are of the inputs in the order in which they were given, and contiguous, as `outputs` are."""
         tensors = []
-        for logical, array in zip([*self._inputs, self._output], [*arrays, output]):
+        for logical, array in zip([*self._inputs, *self._outputs], [*arrays, *outputs], strict=True):
             tensor = c_void_p()
             pointer = c_void_p(array.ctypes.data)
             self._call("dnnl_graph_tensor_create", byref(tensor), byref(logical), self._engine, pointer)
             tensors.append(tensor)
-        inputs, outputs = (c_void_p * (len(tensors) - 1))(*tensors[:-1]), (c_void_p * 1)(tensors[-1])
+        inputs = (c_void_p * len(self._inputs))(*tensors[: len(self._inputs)])
+        results = (c_void_p * len(self._outputs))(*tensors[len(self._inputs) :])
         try:
             self._call(
                 "dnnl_graph_compiled_partition_execute", self._compiled, stream, c_size_t(len(inputs)), inputs,
-                c_size_t(1), outputs,
+                c_size_t(len(results)), results,
             )  # fmt: skip
             self._call("dnnl_stream_wait", stream)
         finally:
