@@ -1,18 +1,45 @@
 // Fused attention for GPU devices: a work-group of SIDE x SIDE work-items for each tile of TILE queries.
 //
-// Keys come in tiles of as many. A work-item holds EACH x EACH scores; features and value columns pass through local
-// memory TILE at a time, so that any head dimension fits the 48 KiB that every GPU has when TILE is 32. The output so far
-// lives in global memory. The host defines SIDE, EACH and their product TILE, which is at most SIDE * SIDE.
+// Keys come in tiles of as many. A work-item holds EACH x EACH scores, in runs of four rows and four keys; features and
+// value columns pass through local memory TILE at a time, so that any head dimension fits the 48 KiB that every GPU has.
+// Queries, keys and weights lie there with their features or keys outside, so that a run is one read of a vector. The
+// output so far lives in global memory. The host defines SIDE, EACH and their product TILE, which is at most
+// SIDE * SIDE, and REALV, four numbers; EACH is a multiple of four.
 
-#define PITCH (TILE + 1)
+#define PITCH (TILE + 4)
+#define RUNS (EACH / 4)
+#define UNROLL _Pragma("unroll")  // where sums would leave their registers otherwise
+// The place in a tile of the n-th of the EACH rows or keys of work-item `item`.
+#define PLACE(n, item) ((n) / 4 * 4 * SIDE + (item)*4 + (n) % 4)
 
-// Weights of hidden keys are -0.0, so that a tile whose values hold NaN can tell them from weights that underflowed.
+// Weights of hidden keys, and of visible ones whose score is -inf, are -0.0; those that underflowed are 0.0.
 inline int is_hidden_weight(REAL weight) { return weight == 0 && signbit(weight); }
 
 inline REAL exp_weight(REAL x, REAL now) { return x == HIDDEN ? -(REAL)0 : exp(x - now); }
 
+// sums += column n of `left` times row n of `right`.
+inline void multiply(__local const REALV* left, __local const REALV* right, int n, REALV sums[EACH][RUNS]) {
+  const int x = get_local_id(0), y = get_local_id(1);
+  REALV factors[RUNS];
+  UNROLL
+  for (int c = 0; c < RUNS; ++c) factors[c] = right[(n * PITCH + PLACE(c * 4, x)) / 4];
+  UNROLL
+  for (int r = 0; r < RUNS; ++r) {
+    const REALV four = left[(n * PITCH + PLACE(r * 4, y)) / 4];
+    UNROLL
+    for (int c = 0; c < RUNS; ++c) {
+      sums[r * 4][c] = fma((REALV)(four.s0), factors[c], sums[r * 4][c]);
+      sums[r * 4 + 1][c] = fma((REALV)(four.s1), factors[c], sums[r * 4 + 1][c]);
+      sums[r * 4 + 2][c] = fma((REALV)(four.s2), factors[c], sums[r * 4 + 2][c]);
+      sums[r * 4 + 3][c] = fma((REALV)(four.s3), factors[c], sums[r * 4 + 3][c]);
+    }
+  }
+}
+
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(COMMON) {
-  __local REAL left[TILE * PITCH], right[TILE * PITCH], weights[TILE * PITCH];
+  // The queries of a step have been read when its weights are written.
+  __local REALV left_runs[TILE * PITCH / 4], right_runs[TILE * PITCH / 4];
+  __local REAL *left = (__local REAL*)left_runs, *right = (__local REAL*)right_runs, *weights = left;
   __local REAL maxima[TILE], totals[TILE], shrinks[TILE];
   __local RowKeys ranges[TILE];
   __local int bad, any;
@@ -54,62 +81,70 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(CO
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (!any) continue;  // the same for the whole group
-    REAL s[EACH][EACH];
+    REALV s[EACH][RUNS];
     for (int r = 0; r < EACH; ++r) {
-      for (int j = 0; j < EACH; ++j) s[r][j] = 0;
+      for (int j = 0; j < RUNS; ++j) s[r][j] = 0;
     }
     for (int d0 = 0; d0 < dim; d0 += TILE) {
       const int depth = min(TILE, dim - d0);
       for (int n = me; n < TILE * TILE; n += SIDE * SIDE) {
         const int l = n / TILE, d = n % TILE;
         const int q_there = l < count && d < depth, k_there = l < keys && d < depth;
-        left[l * PITCH + d] = q_there ? LOAD(q, query_row(p, tables, b, h, row0 + l) + (d0 + d) * p->q[3]) * scale : 0;
-        right[l * PITCH + d] = 0;
+        REAL query = 0, key = 0;
+        if (q_there) query = LOAD(q, query_row(p, tables, b, h, row0 + l) + (d0 + d) * p->q[3]) * scale;
         if (k_there) {
-          const Features key = key_features(p, tables, k, past_k, b, g, key0 + l);
-          right[l * PITCH + d] = LOAD(key.from, (d0 + d) * key.step);
+          const Features from = key_features(p, tables, k, past_k, b, g, key0 + l);
+          key = LOAD(from.from, (d0 + d) * from.step);
         }
+        left[d * PITCH + l] = query;
+        right[d * PITCH + l] = key;
       }
       barrier(CLK_LOCAL_MEM_FENCE);
-      for (int d = 0; d < depth; ++d) {
-        for (int r = 0; r < EACH; ++r) {
-          const REAL a = left[(y + r * SIDE) * PITCH + d];
-          for (int j = 0; j < EACH; ++j) s[r][j] = fma(a, right[(x + j * SIDE) * PITCH + d], s[r][j]);
-        }
-      }
+      for (int d = 0; d < depth; ++d) multiply(left_runs, right_runs, d, s);
       barrier(CLK_LOCAL_MEM_FENCE);
     }
 
+    UNROLL
     for (int r = 0; r < EACH; ++r) {
-      const long i = row0 + y + r * SIDE;
-      const RowKeys range = ranges[y + r * SIDE];
+      UNROLL
+      for (int j = 0; j < RUNS; ++j) {
+        __local REAL* to = weights + PLACE(j * 4, x) * PITCH + PLACE(r, y);
+        to[0] = s[r][j].s0, to[PITCH] = s[r][j].s1, to[2 * PITCH] = s[r][j].s2, to[3 * PITCH] = s[r][j].s3;
+      }
+    }
+    for (int r = 0; r < EACH; ++r) {
+      const int row = PLACE(r, y);
+      const RowKeys range = ranges[row];
       for (int j = 0; j < EACH; ++j) {
-        const long key = key0 + x + j * SIDE;
-        REAL score = HIDDEN;
-        if (key < key0 + keys && in_range(&range, key)) {
-          score = biased(p, mask, small, blocks, b, h, i, key, range.diagonal, capped(p, softcap, s[r][j]));
-        }
-        weights[(y + r * SIDE) * PITCH + x + j * SIDE] = score;
+        const int place = PLACE(j, x);
+        const long key = key0 + place;
+        __local REAL* at = weights + place * PITCH + row;
+        if (place < keys && in_range(&range, key))
+          *at = biased(p, mask, small, blocks, b, h, row0 + row, key, range.diagonal, capped(p, softcap, *at));
+        else
+          *at = HIDDEN;
       }
     }
     if (me == 0) bad = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
     if (me < TILE) {
-      __local REAL* row = weights + me * PITCH;
+      __local REAL* row = weights + me;
       const REAL before = maxima[me];
       REAL now = before, total = 0;
       int seen = 0;
       for (int j = 0; j < TILE; ++j) {
-        now = fmax(now, row[j]);
-        seen |= row[j] != HIDDEN;
+        now = fmax(now, row[j * PITCH]);
+        seen |= row[j * PITCH] != HIDDEN;
       }
       if (now == HIDDEN && seen) now = 0;  // nothing but NaN
       for (int j = 0; j < TILE; ++j) {
-        row[j] = exp_weight(row[j], now);
-        total += row[j];
+        REAL weight = exp_weight(row[j * PITCH], now);
+        total += weight;
         // A hidden weight stays -0.0; a dropped one becomes 0.0.
-        if (p->dropout && me < count && key0 + j < p->key_length) row[j] *= keep_factor(p, keep, kept, b, h, row0 + me, key0 + j);
+        if (p->dropout && me < count && key0 + j < p->key_length)
+          weight *= keep_factor(p, keep, kept, b, h, row0 + me, key0 + j);
+        row[j * PITCH] = weight;
       }
       const REAL shrink = now == HIDDEN || before == now ? (REAL)1 : exp(before - now);
       totals[me] = totals[me] * shrink + total;
@@ -131,24 +166,37 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void attend_gpu(CO
       }
       barrier(CLK_LOCAL_MEM_FENCE);
       const int careful = bad;
-      REAL o[EACH][EACH];
+      REALV o[EACH][RUNS];
       for (int r = 0; r < EACH; ++r) {
-        for (int c = 0; c < EACH; ++c) o[r][c] = 0;
+        for (int c = 0; c < RUNS; ++c) o[r][c] = 0;
       }
-      for (int j = 0; j < TILE; ++j) {
+      if (!careful) {
+        for (int j = 0; j < keys; ++j) multiply(left_runs, right_runs, j, o);
+      }
+      for (int j = 0; careful && j < keys; ++j) {
+        UNROLL
         for (int r = 0; r < EACH; ++r) {
-          const REAL weight = weights[(y + r * SIDE) * PITCH + j];
-          if (careful && is_hidden_weight(weight)) continue;
-          for (int c = 0; c < EACH; ++c) o[r][c] = fma(weight, right[j * PITCH + x + c * SIDE], o[r][c]);
+          const REAL weight = weights[j * PITCH + PLACE(r, y)];
+          if (is_hidden_weight(weight)) {
+            const RowKeys range = ranges[PLACE(r, y)];
+            if (!sees(p, mask, blocks, &range, b, h, row0 + PLACE(r, y), key0 + j)) continue;
+          }
+          for (int c = 0; c < RUNS; ++c)
+            o[r][c] = fma((REALV)(weight), right_runs[(j * PITCH + PLACE(c * 4, x)) / 4], o[r][c]);
         }
       }
+      UNROLL
       for (int r = 0; r < EACH; ++r) {
-        const int row = y + r * SIDE;
-        for (int c = 0; c < EACH; ++c) {
-          const int column = c0 + x + c * SIDE;
-          if (row >= count || column >= columns) continue;
-          const long at = out0 + (long)row * columns + column;
-          out[at] = out[at] * shrinks[row] + o[r][c];
+        const int row = PLACE(r, y);
+        if (row >= count) continue;
+        UNROLL
+        for (int c = 0; c < RUNS; ++c) {
+          const int column = c0 + PLACE(c * 4, x);
+          __global REAL* to = out + out0 + (long)row * columns + column;
+          if (column < columns) to[0] = to[0] * shrinks[row] + o[r][c].s0;
+          if (column + 1 < columns) to[1] = to[1] * shrinks[row] + o[r][c].s1;
+          if (column + 2 < columns) to[2] = to[2] * shrinks[row] + o[r][c].s2;
+          if (column + 3 < columns) to[3] = to[3] * shrinks[row] + o[r][c].s3;
         }
       }
       barrier(CLK_LOCAL_MEM_FENCE);

@@ -49,6 +49,37 @@ inline std::uint16_t bf16_of(float x) {
   return static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : nearest);
 }
 
+/// The same for f16: subnormal numbers are rounded by an addition, whose sum has a unit in the last place like theirs.
+inline std::uint16_t f16_of(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t size = bits & 0x7fffffffu;
+  const std::uint32_t normal = (size + 0xfffu + ((size >> 13) & 1u) - (112u << 23)) >> 13;
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
+  const std::uint32_t finite = size < 0x38800000u ? subnormal : size < 0x477ff000u ? normal : 0x7c00u;
+  const std::uint32_t nan = 0x7e00u | ((size >> 13) & 0x1ffu);
+  return static_cast<std::uint16_t>(((bits >> 16) & 0x8000u) | (size > 0x7f800000u ? nan : finite));
+}
+
+/// `from` has as many numbers as rows of `t`, one of which begins at its element `at`.
+template <class Real>
+void store_row(const MutableTensor& t, std::int64_t at, const Real* from) {
+  const auto each = [&]<class To>(const auto& rounded) {
+    To* to = static_cast<To*>(t.data) + at;
+    if (t.strides[3] == 1) {
+      for (std::int64_t c = 0; c < t.shape[3]; ++c) to[c] = rounded(from[c]);
+    } else {
+      for (std::int64_t c = 0; c < t.shape[3]; ++c) to[c * t.strides[3]] = rounded(from[c]);
+    }
+  };
+  if constexpr (std::is_same_v<Real, float>) {
+    if (t.dtype == DType::f32) return each.template operator()<float>([](float x) { return x; });
+    if (t.dtype == DType::bf16) return each.template operator()<std::uint16_t>(bf16_of);
+    if (t.dtype == DType::f16) return each.template operator()<std::uint16_t>(f16_of);
+  }
+  for (std::int64_t c = 0; c < t.shape[3]; ++c)
+    store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
+}
+
 template <class Real>
 class HostResults {
  public:
@@ -155,22 +186,7 @@ class HostResults {
   }
   static void write_row(const MutableTensor& t, std::int64_t b, std::int64_t h, std::int64_t i, const Real* from) {
     if (t.shape[3] == 0) return;  // no keys: there may be no storage to point at either
-    const std::int64_t at = t.offset(b, h, i, 0);
-    if (t.dtype == DType::f32 && std::is_same_v<Real, float> && t.strides[3] == 1) {
-      std::memcpy(static_cast<float*>(t.data) + at, from, static_cast<std::size_t>(t.shape[3]) * sizeof(Real));
-      return;
-    }
-    if (t.dtype == DType::bf16 && std::is_same_v<Real, float>) {
-      auto* to = static_cast<std::uint16_t*>(t.data) + at;
-      if (t.strides[3] == 1) {
-        for (std::int64_t c = 0; c < t.shape[3]; ++c) to[c] = bf16_of(static_cast<float>(from[c]));
-      } else {
-        for (std::int64_t c = 0; c < t.shape[3]; ++c) to[c * t.strides[3]] = bf16_of(static_cast<float>(from[c]));
-      }
-      return;
-    }
-    for (std::int64_t c = 0; c < t.shape[3]; ++c)
-      store(t.data, t.dtype, at + c * t.strides[3], static_cast<double>(from[c]));
+    store_row(t, t.offset(b, h, i, 0), from);
   }
 
   static void copy_present(const Inputs& inputs, Cache cache, const MutableTensor& to) {

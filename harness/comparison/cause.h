@@ -41,6 +41,7 @@ enum class Cause : std::uint8_t {
   not_every_time,
   threw,
   crashed,
+  lost_device,
   out_of_memory,
   took_too_long,
   ended_by_user,
@@ -62,8 +63,8 @@ inline constexpr auto kNames<Cause> = name_table(
     "wrong with more threads than cores", "wrong when run again", "wrong with another number of threads",
     "wrong without the rest of the batch", "wrong after another case", "right in a fresh worker only",
     "wrong among the steps of several plans", "wrong beside a plan in another thread", "not right every time", "threw",
-    "crashed", "out of memory", "took too long", "interrupted", "refused without a reason", "younger than its contract",
-    "younger than its attest_plugin.h", "not in the plug-in interface", "other");
+    "crashed", "lost its device", "out of memory", "took too long", "interrupted", "refused without a reason",
+    "younger than its contract", "younger than its attest_plugin.h", "not in the plug-in interface", "other");
 
 /// A cause and what it is about. Failures with the same of both are grouped.
 struct FailureCause {

@@ -1,5 +1,6 @@
 #include "harness/python/exception_text.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "backends/backend.h"
@@ -46,10 +47,12 @@ std::string place_of(const nb::python_error& error) {
 
 std::string exception_text(const nb::python_error& error) {
   try {
-    const nb::object lines =
-        nb::module_::import_("traceback").attr("format_exception_only")(error.type(), error.value());
-    std::string last = object_text(lines[nb::int_(-1)]);
-    while (last.ends_with('\n')) last.pop_back();
+    const nb::object told =
+        nb::module_::import_("traceback").attr("TracebackException")(error.type(), error.value(), nb::none());
+    nb::setattr(told, "__notes__", nb::none());  // they would come last
+    const nb::list lines(told.attr("format_exception_only")());
+    std::string last = object_text(lines[nb::len(lines) - 1]);
+    last.resize(std::min(last.find('\n'), last.size()));
     const std::string place = place_of(error);
     return printable_line(last) + (place.empty() ? "" : " (" + printable_line(place) + ")");
   } catch (const std::exception&) {  // an exception whose own text raises one

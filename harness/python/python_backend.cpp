@@ -127,7 +127,7 @@ PythonBackend::PythonBackend(nb::object object, std::string source) {
   object_ = std::move(object);
   try {
     identity_ = {stated("name", object_.attr("name")), stated("library", object_.attr("library")),
-                 stated("device", object_.attr("device")), std::move(source)};
+                 stated("device", object_.attr("_stated_device")()), std::move(source)};
     contract_ = nb::cast<int>(object_.attr("contract"));
     conventions_ = conventions_from(nb::cast<nb::dict>(object_.attr("conventions")()));
     try_arithmetic();

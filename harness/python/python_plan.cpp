@@ -5,9 +5,11 @@
 #include <span>
 
 #include "harness/base/fingerprint.h"
+#include "harness/base/user_error.h"
 #include "harness/cases/tensor_bytes.h"
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
+#include "harness/verdict/verdict.h"
 #include "reference/call/tensor_table.h"
 #include "reference/softmax/philox.h"
 
@@ -19,6 +21,9 @@ constexpr nb::dlpack::dtype kInt64 = {static_cast<std::uint8_t>(nb::dlpack::dtyp
 /// Runs of a plan after which its inputs are compared with what they were. A benchmark's samples come later, when data
 /// that the callable changed would be a wrong result.
 constexpr int kWatchedRuns = 3;
+
+/// After a wrong address or the like, all that the process asks of its device fails.
+bool device_is_lost = false;
 
 /// Seconds; a clock that says more than a year counts in another unit, or from another beginning.
 constexpr double kLongestRun = 3e7;
@@ -69,6 +74,7 @@ PythonPlan::PythonPlan(const nb::object& step, const Call& call)
       function_(step.attr("function")),
       ready_(step.attr("ready")),
       to_device_(step.attr("to_device")),
+      unchanged_(step.attr("unchanged")),
       synchronize_(step.attr("synchronize")),
       to_host_(step.attr("to_host")),
       device_time_(step.attr("device_time")),
@@ -91,6 +97,8 @@ PythonPlan::~PythonPlan() {
   function_.reset();
   ready_.reset();
   to_device_.reset();
+  unchanged_.reset();
+  moved_.clear();
   synchronize_.reset();
   to_host_.reset();
   device_time_.reset();
@@ -103,25 +111,32 @@ bool PythonPlan::takes(std::string_view name) const {
 
 void PythonPlan::upload(const Inputs& inputs) {
   const nb::gil_scoped_acquire lock;
+  if (device_is_lost)
+    throw UnusableBackend(
+        "an earlier case lost the device to this process; put the callable into a module: it then "
+        "runs in a process of its own");
   try {
     bind(inputs);
     before_ = runs_ < kWatchedRuns ? fingerprint() : "";
     if (!ready_.is_none()) readied_ = ready_(*arguments_, **keywords_);
     if (!synchronize_.is_none()) synchronize_();
   } catch (const nb::python_error& error) {
-    rethrow_for_verdict(error);
+    rethrow(error);
   }
 }
 
 /// The arguments of the call, and where the tensors among them lie.
 void PythonPlan::bind(const Inputs& in) {
   places_.clear();
+  moved_.clear();
   for (const TensorRow& row : tensor_rows()) {
     if (is_output(row.id) || !in.has(row.id)) continue;
     places_.push_back({std::string(row.name), in.at(row.id).data, attest::span_bytes(in.at(row.id))});
   }
   const auto there = [&](nb::object array) {
-    return to_device_.is_none() || array.is_none() ? array : nb::object(to_device_(array));
+    if (to_device_.is_none() || array.is_none()) return array;
+    moved_.emplace_back(array, to_device_(array));
+    return moved_.back().second;
   };
   const bool given_keep = in.keep() && call_.dropout == 0;
   if (given_keep && !takes("keep"))
@@ -185,6 +200,24 @@ std::string PythonPlan::fingerprint() const {
   return all.text();
 }
 
+bool PythonPlan::unchanged_on_device() const {
+  return std::all_of(moved_.begin(), moved_.end(),
+                     [&](const auto& arrays) { return nb::cast<bool>(unchanged_(arrays.first, arrays.second)); });
+}
+
+void PythonPlan::rethrow(const nb::python_error& error) const {
+  if (!synchronize_.is_none()) {
+    try {
+      synchronize_();
+    } catch (const nb::python_error&) {
+      device_is_lost = true;
+      throw CaseFault(Status::crashed, {Cause::lost_device},
+                      exception_text(error) + "; the device is lost to the process");
+    }
+  }
+  rethrow_for_verdict(error);
+}
+
 void PythonPlan::run() {
   const nb::gil_scoped_acquire lock;
   try {
@@ -192,9 +225,10 @@ void PythonPlan::run() {
                                   : nb::steal(PyObject_Call(function_.ptr(), arguments_.ptr(), keywords_.ptr()));
     if (!result_.is_valid()) nb::raise_python_error();
     if (!synchronize_.is_none()) synchronize_();
-    if (runs_++ < kWatchedRuns && fingerprint() != before_) throw BackendError("changed its inputs");
+    if (runs_++ < kWatchedRuns && !(fingerprint() == before_ && unchanged_on_device()))
+      throw BackendError("changed its inputs");
   } catch (const nb::python_error& error) {
-    rethrow_for_verdict(error);
+    rethrow(error);
   }
 }
 
@@ -209,7 +243,7 @@ std::optional<std::chrono::nanoseconds> PythonPlan::device_time() const {
       throw BackendError("device_time() gave " + object_text(told) + ", which is no time of a run in seconds");
     return std::chrono::nanoseconds(std::llround(seconds * 1e9));
   } catch (const nb::python_error& error) {
-    rethrow_for_verdict(error);
+    rethrow(error);
   } catch (const nb::cast_error&) {
     throw BackendError("device_time() gave no float and not None");
   }
@@ -252,7 +286,7 @@ void PythonPlan::download(const Outputs& outputs) {
     std::size_t number = 0;
     for (const Wanted& output : wanted(outputs)) hand_over(result_for(output.name, number++), output);
   } catch (const nb::python_error& error) {
-    rethrow_for_verdict(error);
+    rethrow(error);
   }
 }
 

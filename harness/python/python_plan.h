@@ -57,10 +57,13 @@ class PythonPlan : public Plan {
   nb::object result_for(const std::string& name, std::size_t number) const;
   void hand_over(const nb::object& result, const Wanted& output) const;
   std::string fingerprint() const;
+  bool unchanged_on_device() const;
+  /// rethrow_for_verdict(); CaseFault where the device doesn't answer any more.
+  [[noreturn]] void rethrow(const nanobind::python_error& error) const;
 
   Call call_;
   ArrayKind arrays_;
-  nb::object function_, ready_, to_device_, synchronize_, to_host_, device_time_;
+  nb::object function_, ready_, to_device_, unchanged_, synchronize_, to_host_, device_time_;
   std::size_t workspace_ = 0;
   nb::dict constants_;
   std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
@@ -70,6 +73,7 @@ class PythonPlan : public Plan {
   AddedScores added_;                                         ///< and what is added to its scores
   std::vector<double> zeros_;                                 ///< slopes of heads without batches
   std::vector<Place> places_;
+  std::vector<std::pair<nb::object, nb::object>> moved_;  ///< inputs on the host and on the device
   nb::tuple arguments_;
   nb::dict keywords_;
   nb::object readied_;  ///< what ready_ made of them, called without arguments

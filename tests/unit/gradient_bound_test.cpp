@@ -2,6 +2,7 @@
 // suite `backward`.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "harness/comparison/expectation.h"
@@ -63,6 +64,18 @@ TEST(GradientBound, WhatWasSavedCountsForWhoReadsIt) {
   EXPECT_GT(sum_of(one.of(), TensorId::dq), 1000 * sum_of(reads, TensorId::dq));
   EXPECT_EQ(sum_of(one.of(), TensorId::dv), sum_of(reads, TensorId::dv)) << "dv needs no D";
   EXPECT_EQ(sum_of(one.of(recomputes), TensorId::dq), sum_of(kept, TensorId::dq));
+}
+
+TEST(GradientBound, AScoreBeyondTheRangeOfItsTypeProvesNothing) {
+  const Bounded one("pass=backward seq=2x3 dim=4 scale=1 q.fill=constant(300) k.fill=constant(300) out=dq,dk,dv");
+  const auto stored = [](Arithmetic& a) {
+    a.stored_scores = DType::f16;
+    a.score_stores = 1;
+  };
+  for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv}) {
+    EXPECT_TRUE(std::isfinite(sum_of(one.of(), id))) << name_of(id);
+    EXPECT_EQ(sum_of(one.of(stored), id), kInfinity) << name_of(id);
+  }
 }
 
 TEST(GradientBound, OfNothingIsNothing) {

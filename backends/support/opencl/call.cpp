@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backends/support/dropout.h"
+#include "backends/support/host_results.h"
 #include "backends/support/opencl/gaps.h"
 #include "backends/support/visibility.h"
 #include "problem_cl.h"
@@ -269,6 +270,10 @@ void DeviceCall::fetch(const GuardedBuffer& from, const MutableTensor& to, DType
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
         const std::int64_t at = ((b * n[1] + h) * n[2] + l) * n[3];
+        if (type == DType::f32) {
+          store_row(to, to.offset(b, h, l, 0), reinterpret_cast<const float*>(bytes.data()) + at);
+          continue;
+        }
         for (std::int64_t d = 0; d < n[3]; ++d)
           store(to.data, to.dtype, to.offset(b, h, l, d), load(bytes.data(), type, at + d));
       }

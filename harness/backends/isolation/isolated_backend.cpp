@@ -122,8 +122,8 @@ Json IsolatedBackend::ask(const Json& request, std::optional<std::chrono::millis
   if (reply.contains("fault")) {
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
     end_worker();
-    throw CaseFault(Status::fail, cause_from_text(reply.at("fault").get<std::string>()),
-                    reply.at("reason").get<std::string>());
+    throw CaseFault(value_named<Status>(reply.value("status", "")).value_or(Status::fail),
+                    cause_from_text(reply.at("fault").get<std::string>()), reply.at("reason").get<std::string>());
   }
   if (reply.contains("unusable")) throw UnusableBackend(reply.at("unusable").get<std::string>());
   if (reply.contains("threw")) {

@@ -306,6 +306,8 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
       reply = worker.answer(request);
     } catch (const UnusableBackend& error) {
       reply = {{"unusable", error.what()}};
+    } catch (const CaseFault& fault) {
+      reply = {{"fault", fault.cause().text()}, {"reason", fault.what()}, {"status", name_of(fault.status())}};
     } catch (const std::exception& error) {
       reply = threw(error.what());
     } catch (...) {

@@ -16,6 +16,7 @@ from attest._attest import Call, UserError
 from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
 
 Tensors = Union[str, Callable[[Any], Any]]
+_HOST = ("", "CPU", "cpu")
 
 
 class Backend:
@@ -108,6 +109,10 @@ class Backend:
     _names: Mapping[str, str] = {}
     _taken: frozenset[str] = frozenset()
 
+    def _stated_device(self) -> str:
+        of_torch = self.tensors == "torch" and isinstance(self.device, str) and self.device not in _HOST
+        return _name_of_device(self.device) if of_torch else self.device
+
     def _refusal(self, call: Call) -> Optional[str]:
         if call.dtype == "bf16" and self.tensors == "numpy" and not _has_ml_dtypes():
             return "dtype=bf16: NumPy has no such type without the package ml_dtypes"
@@ -143,6 +148,17 @@ class Backend:
         return step if self.tensors != "torch" else _torch_step(step, self.device)
 
 
+def _name_of_device(device: str) -> str:
+    """The name that torch's driver gives a device, by which a benchmark knows it, and torch's name of it behind."""
+    try:
+        import torch
+    except ImportError:
+        return device  # said where tensors are wanted
+    module = getattr(torch, torch.device(device).type, None)
+    name = getattr(module, "get_device_name", None)
+    return device if name is None else f"{name(device)} ({device})"
+
+
 @functools.lru_cache(maxsize=None)
 def _has_ml_dtypes() -> bool:
     return importlib.util.find_spec("ml_dtypes") is not None
@@ -157,7 +173,7 @@ def _torch_step(step: Step, device: str) -> Step:
     def without_gradient(tensor: Any) -> Any:
         return tensor.detach() if isinstance(tensor, torch.Tensor) and tensor.requires_grad else tensor
 
-    if device in ("", "CPU", "cpu"):
+    if device in _HOST:
         return dataclasses.replace(step, to_host=without_gradient)
     place = torch.device(device)
 
@@ -168,8 +184,21 @@ def _torch_step(step: Step, device: str) -> Step:
             raise RuntimeError(f"returned a tensor on {tensor.device}, and works on {place}")
         return without_gradient(tensor).cpu()
 
+    def span_of(tensor: Any) -> Any:
+        """All that the tensor spans, gaps too: torch's own copy would close them, and repeat what stride 0 repeats."""
+        length = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+        return tensor.as_strided((length if tensor.numel() else 0,), (1,))
+
+    def to_device(tensor: Any) -> Any:
+        return span_of(tensor).to(place).as_strided(tensor.shape, tensor.stride())
+
+    def unchanged(tensor: Any, there: Any) -> bool:
+        return bool(torch.equal(span_of(tensor).view(torch.uint8), span_of(there).cpu().view(torch.uint8)))
+
     wait: Callable[[], None] = getattr(torch, place.type).synchronize
-    return dataclasses.replace(step, to_device=lambda t: t.to(place), synchronize=wait, to_host=to_host)
+    return dataclasses.replace(
+        step, to_device=to_device, unchanged=unchanged, synchronize=wait, to_host=to_host
+    )
 
 
 class FunctionBackend(Backend):

@@ -134,6 +134,7 @@ class Step:
     device_time: Optional[Callable[[], Any]] = None  # seconds of the last run, or None
     ready: Optional[Callable[..., Callable[[], Any]]] = None  # given what the function is; run() calls what it returns
     to_device: Optional[Callable[[Any], Any]] = None
+    unchanged: Optional[Callable[[Any, Any], bool]] = None  # of an array and what to_device made of it
     synchronize: Optional[Callable[[], None]] = None
     to_host: Optional[Callable[[Any], Any]] = None
 

@@ -126,31 +126,6 @@ ColumnSums column_sums(const Head& head, const Row& row, double ratio, const Wei
 
 namespace {
 
-/// Whether a visible score, or what is stored on its way, may become an infinity, or -inf NaN: such a row proves
-/// nothing. A score far below the maximum may become -inf, its weight is 0 all the same. What the data make infinite is
-/// left to `special`.
-bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
-                         const BoundConstants& c) {
-  if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
-  if (!(special.largest_product <= c.half_range)) return true;
-  const double scale = c.scale;
-  if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
-  const double raw_error = c.of_product * special.largest_product;
-  if (std::fabs(row.max) + raw_error > c.largest_score) return true;
-  if (c.largest_step == kInfinity) return false;
-  for (std::size_t j = 0; j < row.seen.size(); ++j) {
-    if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
-    // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
-    const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
-    if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
-    const ScoreErrors& errors = scores[j];
-    const bool heaviest = row.biased[j] == row.max;
-    if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
-    if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
-  }
-  return false;
-}
-
 /// The largest |m| that a step may take weights under: of the row, and of each block by itself.
 double largest_maximum(const Row& row, const BoundConstants& c) {
   double largest = std::fabs(row.max);

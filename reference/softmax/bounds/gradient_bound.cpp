@@ -93,6 +93,11 @@ class RowGradientBound {
     if (!c.arithmetic.delta_from_weights) {
       for (const double off : forward.output) special_.infinite = special_.infinite || !std::isfinite(off);
     }
+    if (!c.arithmetic.kept_weights) {
+      const NonFiniteScores non_finite = non_finite_scores(head, row, i, c.half_range, c.eta);
+      scores_overflow_ = row.visible_count > 0 && scores_may_overflow(row, scores_, non_finite, c);
+      overflows_ = scores_overflow_;
+    }
     for (const double x : loss.out) sum_of_loss_ += std::fabs(x);
     for (std::size_t j = 0; j < row.seen.size(); ++j) {
       if (row.seen[j]) find_operands(j);
@@ -105,7 +110,9 @@ class RowGradientBound {
   void bound_key(std::size_t j, RowGradientErrors& errors, TermsOf wanted) const {
     const bool stored = !c_.arithmetic.kept_weights;
     const double p = ratio_ * row_.weights[j], off = weight_errors_[j];
-    if (special_.scores) {
+    if (scores_overflow_) {
+      errors.weights[j] = kInfinity;
+    } else if (special_.scores) {
       errors.weights[j] = undefined(row_.weights[j]);
     } else {
       errors.weights[j] = factor(j) * (off + (stored ? c_.u_weights * (p + off) + c_.eta_weights : 0));
@@ -201,8 +208,9 @@ class RowGradientBound {
   std::vector<ScoreErrors> scores_;
   std::vector<double> product_errors_, weight_errors_;
   double sum_of_loss_ = 0, of_weights_ = 0, delta_error_ = 0;
-  bool overflows_ = false;
-  Storing storing_;  ///< of dT
+  bool scores_overflow_ = false;  ///< a score may be infinite, and its weight with it
+  bool overflows_ = false;        ///< or another number
+  Storing storing_;               ///< of dT
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 
 namespace attest {
 namespace {
@@ -79,6 +80,28 @@ std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int
     if (row.seen[j] || c.wants_scores) errors[j] = scores.of(j);
   }
   return errors;
+}
+
+bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
+                         const BoundConstants& c) {
+  if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
+  if (!(special.largest_product <= c.half_range)) return true;
+  const double scale = c.scale;
+  if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
+  const double raw_error = c.of_product * special.largest_product;
+  if (std::fabs(row.max) + raw_error > c.largest_score) return true;
+  if (c.largest_step == kInfinity) return false;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
+    // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
+    const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
+    if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
+    const ScoreErrors& errors = scores[j];
+    const bool heaviest = row.biased[j] == row.max;
+    if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
+    if (row.biased[j] > 0 && row.biased[j] + errors.biased > c.largest_step) return true;
+  }
+  return false;
 }
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/bound_constants.h"
+#include "reference/softmax/non_finite.h"
 
 namespace attest {
 
@@ -16,5 +17,11 @@ struct ScoreErrors {
 
 /// Of every key that row i sees, and of the others where the call asks for scores; else those are 0.
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c);
+
+/// Whether a visible score, or what is stored on its way, may become an infinity, or -inf NaN: such a row proves
+/// nothing. A score far below the maximum may become -inf, its weight is 0 all the same. What the data make infinite is
+/// left to `special`.
+bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
+                         const BoundConstants& c);
 
 }  // namespace attest
