@@ -118,7 +118,7 @@ constexpr std::array kMistakes = {
               p.op = operator_without(p.op, &OperatorTraits::beta).value_or(p.op);
               p.beta_shared = false;
             }},
-    Mistake{"state_dropped", "linear attention that always starts from zeros",
+    Mistake{"state_dropped", "linear attention that always starts from zeros (115)",
             [](Call& p) {
               p.initial_state = false;
               std::erase(p.outputs, Output::dstate);
