@@ -56,8 +56,11 @@ void towards(Candidates& out, std::int64_t now, std::int64_t min, const Set& set
 void drop_options(const Problem& problem, Candidates& out) {
   const Call& now = problem.call;
   const std::span<const Option> table = options();
+  // Without `out` a backward pass has three results, which are more than one or two that are named.
+  const bool default_is_more = default_outputs(now.pass).size() > now.outputs.size();
   for (auto option = table.rbegin(); option != table.rend(); ++option) {
-    if (option->droppable && option->is_set(problem)) out.add([&](Problem& p) { option->drop(p); });
+    if (!option->droppable || !option->is_set(problem) || (option->key == "out" && default_is_more)) continue;
+    out.add([&](Problem& p) { option->drop(p); });
   }
   // Halves of options, and two that need each other.
   const auto drop = [&](bool present, const auto& change) {
