@@ -8,6 +8,7 @@
 
 #include "harness/base/fingerprint.h"
 #include "harness/cases/option_values.h"
+#include "harness/cases/sequence_mask.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 
@@ -154,6 +155,10 @@ void shrink_values(const Problem& problem, Candidates& out) {
       out.add([](Problem& p) { p.data.mask_fill = {"none", {}}; });
     if (now.mask->additive && problem.data.mask_fill.name != "normal") {
       out.add([](Problem& p) { p.data.mask_fill = {"normal", {}}; });
+    }
+    if (SequenceMask::has(problem.data.mask_fill)) {
+      towards(out, static_cast<std::int64_t>(problem.data.mask_fill.args[0]), 1,
+              [](Problem& p, std::int64_t n) { p.data.mask_fill.args[0] = static_cast<double>(n); });
     }
   }
 }
