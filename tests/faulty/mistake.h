@@ -106,7 +106,8 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
   });
 }
 
-/// Of gradients. The table of the others is in tampered.cpp.
+/// Of gradients, and of masks and windows of sequences. The table of the others is in tampered.cpp.
 std::span<const Mistake> gradient_mistakes();
+std::span<const Mistake> mask_mistakes();
 
 }  // namespace attest::faulty
