@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -91,19 +92,16 @@ class HostResults {
                                std::pair{&biased, Output::biased}, std::pair{&weights, Output::weights}}) {
       if (p.wants(stage)) list->resize(static_cast<std::size_t>(rows * p.key_length));
     }
-    for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::dmask, TensorId::dsinks,
-                              TensorId::ddecay, TensorId::dbeta, TensorId::dstate}) {
-      const bool optional = id > TensorId::dv;
-      if (!p.wants_gradients() || (optional && !has_tensor(p, id))) continue;
-      const Index4 n = seen_shape(p, id);
-      gradient(id).resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]));
+    for (const Gradient& one : gradients()) {
+      if (!p.wants_gradients() || (one.where_asked_for && !has_tensor(p, one.id))) continue;
+      const Index4 n = seen_shape(p, one.id);
+      (this->*one.list).resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]));
     }
   }
 
   /// Gradients are sums: a run starts from zeros.
   void clear_gradients() {
-    for (std::vector<Real>* list : {&dq, &dk, &dv, &dmask, &dsinks, &ddecay, &dbeta, &dstate})
-      std::fill(list->begin(), list->end(), Real{0});
+    for (const Gradient& one : gradients()) std::fill((this->*one.list).begin(), (this->*one.list).end(), Real{0});
   }
 
   std::size_t row(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -137,11 +135,9 @@ class HostResults {
     if (outputs.present_state()) write_all(*outputs.present_state(), state);
     if (outputs.dk()) write_keys(*outputs.dk(), dk);
     if (outputs.dv()) write_keys(*outputs.dv(), dv);
-    if (outputs.dmask()) write_all(*outputs.dmask(), dmask);
-    if (outputs.dsinks()) write_all(*outputs.dsinks(), dsinks);
-    if (outputs.ddecay()) write_all(*outputs.ddecay(), ddecay);
-    if (outputs.dbeta()) write_all(*outputs.dbeta(), dbeta);
-    if (outputs.dstate()) write_all(*outputs.dstate(), dstate);
+    for (const Gradient& one : gradients()) {
+      if (one.where_asked_for && outputs.has(one.id)) write_all(outputs.at(one.id), this->*one.list);
+    }
     if (outputs.present_k()) copy_present(inputs, Cache::keys, *outputs.present_k());
     if (outputs.present_v()) copy_present(inputs, Cache::values, *outputs.present_v());
   }
@@ -155,18 +151,22 @@ class HostResults {
   std::vector<Real> ddecay, dbeta, dstate;         ///< as decay and beta are stored; B,Hkv,Dk,Dv; likewise
 
  private:
-  std::vector<Real>& gradient(TensorId id) {
-    switch (id) {
-      case TensorId::dq: return dq;
-      case TensorId::dk: return dk;
-      case TensorId::dv: return dv;
-      case TensorId::dmask: return dmask;
-      case TensorId::ddecay: return ddecay;
-      case TensorId::dbeta: return dbeta;
-      case TensorId::dstate: return dstate;
-      default: return dsinks;
-    }
+  struct Gradient {
+    TensorId id;
+    std::vector<Real> HostResults::*list;
+    bool where_asked_for;  ///< no other call has room for it
+  };
+  static constexpr std::array<Gradient, 8> gradients() {
+    return {{{TensorId::dq, &HostResults::dq, false},
+             {TensorId::dk, &HostResults::dk, false},
+             {TensorId::dv, &HostResults::dv, false},
+             {TensorId::dmask, &HostResults::dmask, true},
+             {TensorId::dsinks, &HostResults::dsinks, true},
+             {TensorId::ddecay, &HostResults::ddecay, true},
+             {TensorId::dbeta, &HostResults::dbeta, true},
+             {TensorId::dstate, &HostResults::dstate, true}}};
   }
+
   static void write_all(const MutableTensor& to, const std::vector<Real>& list) {
     const Real* from = list.data();
     each_index(to.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {

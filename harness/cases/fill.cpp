@@ -195,7 +195,9 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
 }
 
 MaskFill::MaskFill(const Problem& problem)
-    : MaskFill(problem.data.mask_fill, problem.call.mask->additive, place_of(problem, TensorId::mask).shape, problem) {}
+    : MaskFill(problem.data.mask_fill, problem.call.mask->additive, place_of(problem, TensorId::mask).shape, problem) {
+  if (SequenceMask::has(fill_)) sequence_.emplace(problem);
+}
 
 MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const Problem& problem)
     : fill_(fill),
@@ -209,15 +211,21 @@ double MaskFill::uniform(std::uint64_t stream, std::uint64_t index) const {
   return hash_uniform(hash_words(seed_, kMaskStream + stream, index));
 }
 
+/// Of fills that are patterns of visibility in either kind of mask.
+std::optional<bool> MaskFill::shows(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+  if (sequence_) return sequence_->shows(b, h, i, j);
+  if (fill_.name == "band") return static_cast<double>(std::abs(i - j)) <= fill_.args[0];
+  return std::nullopt;
+}
+
 double MaskFill::at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
   const std::uint64_t index = linear(shape_, b, h, i, j);
   const std::string& name = fill_.name;
   const double arg = fill_.args.empty() ? 0 : fill_.args[0];
-  const bool in_band = static_cast<double>(std::abs(i - j)) <= arg;
-  if (additive_) return name == "band" ? (in_band ? 0 : -kInfinity) : additive_at(arg, index);
+  if (const std::optional<bool> shown = shows(b, h, i, j)) return additive_ ? (*shown ? 0 : -kInfinity) : *shown;
+  if (additive_) return additive_at(arg, index);
   if (name == "all") return 1;
   if (name == "none") return 0;
-  if (name == "band") return in_band;
   if (name == "rows") return uniform(1, linear({shape_[0], shape_[1], shape_[2], 1}, b, h, i, 0)) >= arg;
   if (name == "blocks") {
     const auto size = static_cast<std::int64_t>(arg);

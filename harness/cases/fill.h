@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "harness/cases/sequence_mask.h"
 #include "reference/call/problem.h"
 
 namespace attest {
@@ -68,6 +70,7 @@ class MaskFill {
   double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
 
  private:
+  std::optional<bool> shows(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
   double additive_at(double probability, std::uint64_t index) const;
   double uniform(std::uint64_t stream, std::uint64_t index) const;
 
@@ -76,6 +79,7 @@ class MaskFill {
   Index4 shape_;
   std::uint64_t seed_;
   double smallest_finite_, large_;
+  std::optional<SequenceMask> sequence_;  ///< where it is the fill
 };
 
 /// Element `index` of an input that is nothing but numbers (reference/call/tensor_table.h).

@@ -32,6 +32,7 @@ constexpr std::string_view
 constexpr Rule kRules[] = {
     {"boolean mask=*", "additive mask=*|mask=add|mask.dtype=*", "a mask is boolean or additive"},
     {"additive mask=*|mask.dtype=*", "mask=bool", "a mask is boolean or additive"},
+    {"boolean mask=tree|additive mask=tree", "queries=0|keys=0", "a tree has a token or more"},
     {"past*", "segments=*|empty segment", "segments and past exclude each other"},
     {"past*", "align=*", "past sets the diagonal"},
     {"past*|paged=*|page_table.*", "layout=qkv", "a cache has keys of its own"},

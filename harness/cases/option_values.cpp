@@ -135,7 +135,10 @@ void fit_to_sizes(Problem& problem) {
     fit_segments(p.segments->query, p.query_length);
     fit_segments(p.segments->key, p.key_length);
   }
-  if (!p.mask) problem.data.mask_fill = {};
+  Fill& mask = problem.data.mask_fill;
+  if (!p.mask) mask = {};
+  if (mask.name == "tree")
+    mask.args[0] = std::min(mask.args[0], static_cast<double>(std::min(p.query_length, p.key_length)));
   for (const TensorRow& row : tensor_rows()) {
     if (!has_tensor(p, row.id)) p.tensor(row.id) = {};
   }

@@ -63,6 +63,15 @@ Problem with_random_pass(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// The mask's fill becomes a tree, spans or chunks.
+Problem with_sequence_mask(const Problem& problem, Random& random) {
+  Problem p = problem;
+  p.data.mask_fill.name = random.pick(std::vector<std::string>{"tree", "spans", "chunks"});
+  const std::int64_t largest = std::max<std::int64_t>(std::min(p.call.query_length, p.call.key_length), 1);
+  p.data.mask_fill.args = {static_cast<double>(number_in({1, largest}, random.below(std::size_t{1} << 40)))};
+  return canonical(p).value_or(problem);
+}
+
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
 /// the lines that it has given.
 Problem with_random_options(Problem problem, Random& random) {
@@ -74,11 +83,12 @@ Problem with_random_options(Problem problem, Random& random) {
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed), of_past(seed + 1), of_pass(seed + 2);
+  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
   }
+  if (problem.call.mask && of_mask.below(6) == 0) problem = with_sequence_mask(problem, of_mask);
   // Cases of linear attention are few.
   if (of_pass.below(problem.call.has_scores() ? 8 : 2) == 0) problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);

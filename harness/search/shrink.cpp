@@ -8,6 +8,7 @@
 
 #include "harness/base/fingerprint.h"
 #include "harness/cases/option_values.h"
+#include "harness/cases/sequence_mask.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 
@@ -56,8 +57,11 @@ void towards(Candidates& out, std::int64_t now, std::int64_t min, const Set& set
 void drop_options(const Problem& problem, Candidates& out) {
   const Call& now = problem.call;
   const std::span<const Option> table = options();
+  // Without `out` a backward pass has three results, which are more than one or two that are named.
+  const bool default_is_more = default_outputs(now.pass).size() > now.outputs.size();
   for (auto option = table.rbegin(); option != table.rend(); ++option) {
-    if (option->droppable && option->is_set(problem)) out.add([&](Problem& p) { option->drop(p); });
+    if (!option->droppable || !option->is_set(problem) || (option->key == "out" && default_is_more)) continue;
+    out.add([&](Problem& p) { option->drop(p); });
   }
   // Halves of options, and two that need each other.
   const auto drop = [&](bool present, const auto& change) {
@@ -151,6 +155,10 @@ void shrink_values(const Problem& problem, Candidates& out) {
       out.add([](Problem& p) { p.data.mask_fill = {"none", {}}; });
     if (now.mask->additive && problem.data.mask_fill.name != "normal") {
       out.add([](Problem& p) { p.data.mask_fill = {"normal", {}}; });
+    }
+    if (SequenceMask::has(problem.data.mask_fill)) {
+      towards(out, static_cast<std::int64_t>(problem.data.mask_fill.args[0]), 1,
+              [](Problem& p, std::int64_t n) { p.data.mask_fill.args[0] = static_cast<double>(n); });
     }
   }
 }

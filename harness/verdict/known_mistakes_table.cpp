@@ -18,6 +18,13 @@ using Rows = const std::vector<RowIndex>&;
 
 // Of two that can't be told apart the earlier one is told first: what was asked for and left out stands before what was
 // done otherwise, and what is common before what is rare.
+/// A gradient times the scale to a power.
+template <TensorId id, int power>
+bool scale_again(const Call& p, ResultValues& values, Bounds& bounds, Bounds& own, Rows) {
+  const double scale = p.scale_value();
+  return scale != 0 && scale_gradients(p, values, bounds, own, {id}, std::pow(scale, power));
+}
+
 constexpr KnownMistake kMistakes[] = {
     {"scale_left_out", "the scale left out, as with scale=1", [](MistakenCall& c) { return scaled_by(c, 1); }},
     {"given_scale_ignored", "the given scale ignored: 1/sqrt(head dimension) in its place",
@@ -391,26 +398,10 @@ constexpr KnownMistake kMistakes[] = {
      },
      nullptr, true},
     {"delta_forgotten", "D, the sum of do * o, not subtracted from dP", forget_delta, nullptr, true},
-    {"dk_scaled_twice", "dk multiplied by the scale twice", nullptr,
-     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
-       return scale_gradients(p, v, b, own, {TensorId::dk}, p.scale_value());
-     },
-     true},
-    {"dk_not_scaled", "dk not multiplied by the scale", nullptr,
-     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
-       return p.scale_value() != 0 && scale_gradients(p, v, b, own, {TensorId::dk}, 1 / p.scale_value());
-     },
-     true},
-    {"dq_scaled_twice", "dq multiplied by the scale twice", nullptr,
-     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
-       return scale_gradients(p, v, b, own, {TensorId::dq}, p.scale_value());
-     },
-     true},
-    {"dq_not_scaled", "dq not multiplied by the scale", nullptr,
-     [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
-       return p.scale_value() != 0 && scale_gradients(p, v, b, own, {TensorId::dq}, 1 / p.scale_value());
-     },
-     true},
+    {"dk_scaled_twice", "dk multiplied by the scale twice", nullptr, scale_again<TensorId::dk, 1>, true},
+    {"dk_not_scaled", "dk not multiplied by the scale", nullptr, scale_again<TensorId::dk, -1>, true},
+    {"dq_scaled_twice", "dq multiplied by the scale twice", nullptr, scale_again<TensorId::dq, 1>, true},
+    {"dq_not_scaled", "dq not multiplied by the scale", nullptr, scale_again<TensorId::dq, -1>, true},
     {"gradients_averaged_over_group", "means of dk and dv over the query heads of a group, not sums", nullptr,
      [](const Call& p, ResultValues& v, Bounds& b, Bounds& own, Rows) {
        const double share = 1 / static_cast<double>(p.heads_per_group());

@@ -44,12 +44,13 @@ std::optional<Problem> canonical(const Problem& problem);
 /// Shortest text that reads back as the same double.
 std::string print_number(double value);
 
-/// Fills that `fill=` and `q.fill=` take, and those of masks, with the numbers each one needs.
+/// Fills that `fill=` and `q.fill=` take, and those of block masks and masks, with the numbers each one needs.
 struct FillName {
   std::string_view name;
   std::size_t arguments;
 };
 const std::vector<FillName>& tensor_fills();
+const std::vector<FillName>& block_fills();
 const std::vector<FillName>& boolean_mask_fills();
 const std::vector<FillName>& additive_mask_fills();
 /// Of decay, beta and state.

@@ -55,8 +55,7 @@ constexpr FieldWord kWords[] = {
      "causal window=127:0", "keys to the left and to the right of the diagonal"},
     {"prefix_len prefix_length prefix_lm",
      "seq=8 causal prefix=2", "keys that every query sees"},
-    {"segment_ids document_ids doc_ids documents document_mask doc_mask segment_lens attention_chunk "
-     "chunked_attention",
+    {"segment_ids document_ids doc_ids documents document_mask doc_mask segment_lens",
      "seq=8 segments=3,5", "documents one after the other; queries see their own"},
     {"block_mask block_sparse sparse sparse_mask sparsity blockmask",
      "seq=8 blocks=4x4:random(0.5)", "block-sparse visibility"},
@@ -114,7 +113,7 @@ constexpr FieldWord kWords[] = {
      "poison=hidden:kv", "NaN in keys and values that no query sees"},
     {"backward bwd grad grads gradient gradients requires_grad dout dq dk_grad dv_grad backprop "
      "training",
-     "", "attest checks forward attention alone"},
+     "pass=backward", "gradients from saved results; with pass=both from one plan that computes both"},
     {"fp8 float8 float8_e4m3fn float8_e5m2 e4m3 e5m2 int8 int4 fp4 nvfp4 mxfp8 mxfp4 quantized "
      "quantization descale_q descale_k descale_v q_descale k_descale v_descale k_scale v_scale",
      "", "types of storage are f64, f32, f16 and bf16"},
@@ -126,8 +125,12 @@ constexpr FieldWord kWords[] = {
      "", "attest check --bitwise tells whether results have the same bits again"},
     {"threads num_threads nthreads backend device plugin suite",
      "", "of the run and not of a case: options of the command, as --threads 2"},
-    {"tree_mask tree_attention speculative",
-     "", "any visibility is a mask: mask=bool:BHQK:random(0.5)"},
+    {"tree tree_mask tree_attention speculative medusa",
+     "seq=4x8 mask=bool:11QK:tree(4)", "drafted tokens behind their past; the tree is drawn by the seed"},
+    {"spans mm_prefix mm_prefix_range token_type_ids bidirectional_spans",
+     "mask=bool:11QK:spans(4)", "causal but for spans, which are drawn by the seed"},
+    {"chunks attention_chunk attention_chunk_size chunked_attention",
+     "mask=bool:11QK:chunks(4)", "causal within each chunk"},
     {"cross_layer ring ring_attention context_parallel cp_size tp_size",
      "", "a case is one call; where it runs is the backend's affair"},
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reference/call/tensor_place.h"
+#include "reference/options/option_text.h"
 #include "reference/options/options.h"
 
 namespace attest {
@@ -50,6 +51,15 @@ std::optional<Fault> check_segments(const Call& p) {
   };
   if (auto fault = check(query, p.query_length, "Lq")) return fault;
   return check(p.segments->key, p.key_length, "Lk");
+}
+
+std::optional<Fault> check_tree(const Problem& problem) {
+  const Call& p = problem.call;
+  const Fill& fill = problem.data.mask_fill;
+  if (!p.mask || fill.name != "tree" || fill.args[0] <= static_cast<double>(std::min(p.query_length, p.key_length)))
+    return std::nullopt;
+  return Fault{"mask", "the tokens of " + fill_text(fill) + " are the last queries and the last keys; Lq = " +
+                           std::to_string(p.query_length) + " and Lk = " + std::to_string(p.key_length)};
 }
 
 std::optional<Fault> check_combinations(const Call& p) {
@@ -233,6 +243,7 @@ std::optional<Fault> find_fault(const Problem& problem) {
   if (auto fault = per_head("sinks", p.sink_values)) return fault;
   if (auto fault = check_lengths(problem)) return fault;
   if (auto fault = check_segments(problem)) return fault;
+  if (auto fault = check_tree(problem)) return fault;
   if (auto fault = check_types(problem)) return fault;
   return check_storage(problem);
 }

@@ -11,13 +11,20 @@ namespace {
 
 using Text = std::string_view;
 
+constexpr double kLargestSize = 0x1p53;
+
 void check_fill_range(const OptionText& value, const Fill& fill) {
   static const std::set<Text> probabilities = {"random", "rows", "neginf", "finitemin", "padding"};
   if (probabilities.contains(fill.name) && !(fill.args[0] >= 0 && fill.args[0] <= 1)) {
     value.fail(fill.name + " takes a probability between 0 and 1");
   }
   if (fill.name == "band" && !(fill.args[0] >= 0)) value.fail("band takes a width of at least 0");
-  if (fill.name == "blocks" && !(fill.args[0] >= 1)) value.fail("blocks takes a size of at least 1");
+  static const std::set<Text> sizes = {"blocks", "tree", "spans", "chunks"};
+  const bool whole = fill.name != "blocks";  // of the others, which came later
+  if (sizes.contains(fill.name) &&
+      !(fill.args[0] >= 1 && fill.args[0] <= kLargestSize && (!whole || std::trunc(fill.args[0]) == fill.args[0]))) {
+    value.fail(fill.name + " takes a " + (whole ? "whole number" : "size") + " from 1 to 2^53");
+  }
   for (double arg : fill.args) {
     if (std::fabs(arg) > 1e300) value.fail(fill.name + " takes numbers up to 1e300");
   }
@@ -199,16 +206,22 @@ const std::vector<FillName>& tensor_fills() {
   return fills;
 }
 
-const std::vector<FillName>& boolean_mask_fills() {
+const std::vector<FillName>& block_fills() {
   static const std::vector<FillName> fills = {{"random", 1}, {"band", 1}, {"blocks", 1},
                                               {"rows", 1},   {"none", 0}, {"all", 0}};
   return fills;
 }
 
+const std::vector<FillName>& boolean_mask_fills() {
+  static const std::vector<FillName> fills = {{"random", 1}, {"band", 1}, {"blocks", 1}, {"rows", 1},  {"none", 0},
+                                              {"all", 0},    {"tree", 1}, {"spans", 1},  {"chunks", 1}};
+  return fills;
+}
+
 const std::vector<FillName>& additive_mask_fills() {
-  static const std::vector<FillName> fills = {{"normal", 0},    {"neginf", 1},  {"finitemin", 1},
-                                              {"band", 1},      {"large", 0},   {"nan", 1},
-                                              {"nonfinite", 1}, {"padding", 1}, {"wide", 0}};
+  static const std::vector<FillName> fills = {{"normal", 0}, {"neginf", 1}, {"finitemin", 1}, {"band", 1},
+                                              {"large", 0},  {"nan", 1},    {"nonfinite", 1}, {"padding", 1},
+                                              {"wide", 0},   {"tree", 1},   {"spans", 1},     {"chunks", 1}};
   return fills;
 }
 

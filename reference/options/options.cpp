@@ -152,7 +152,7 @@ Option blocks() {
     if (parts.size() > 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
     BlockSpec blocks;
     std::tie(blocks.rows, blocks.columns) = parse_pair(parts[0], 'x', 1, "a block size RxC");
-    p.data.block_fill = parts.size() == 1 ? Fill{"all", {}} : parse_fill(parts[1], boolean_mask_fills());
+    p.data.block_fill = parts.size() == 1 ? Fill{"all", {}} : parse_fill(parts[1], block_fills());
     p.call.blocks = blocks;
   };
   option.print = [](const ProblemView& p) -> std::optional<std::string> {

@@ -38,14 +38,16 @@ double number_of_fill(const std::string& name, std::uint64_t draw) {
     if (name == "spread") return real_in(1, 512, own);
     if (name == "constant") return (own % 2 == 0 ? 1 : -1) * real_in(0x1p-8, 64, own / 2);
     if (name == "band") return static_cast<double>(number_in({0, 2047}, own));
-    if (name == "blocks") return static_cast<double>(number_in({1, 1023}, own));
+    if (name == "blocks" || name == "spans" || name == "chunks") return static_cast<double>(number_in({1, 1023}, own));
+    if (name == "tree") return static_cast<double>(number_in({1, 63}, own));
     return real_in(0x1p-6, 1, own);
   }
   draw /= 2;
   if (name == "spread") return std::array{8.0, 88.0, 300.0}[draw % 3];
   if (name == "constant") return 0.25;
   if (name == "band") return std::array{3.0, 20.0, 40.0}[draw % 3];
-  if (name == "blocks") return std::array{2.0, 16.0}[draw % 2];
+  if (name == "blocks" || name == "chunks") return std::array{2.0, 16.0}[draw % 2];
+  if (name == "tree" || name == "spans") return std::array{3.0, 8.0}[draw % 2];
   return std::array{0.5, 0.3, 0.05}[draw % 3];  // probabilities
 }
 
@@ -160,14 +162,13 @@ std::vector<Feature> block_features() {
           (*p.call.blocks).*member = n;
         });
   };
-  return {
-      side("rows of a block", &BlockSpec::rows), side("keys of a block", &BlockSpec::columns),
-      fill_feature(
-          "blocks", boolean_mask_fills(), [](const Problem& p) { return p.call.blocks ? &p.data.block_fill : nullptr; },
-          [](Problem& p, Fill fill) {
-            give_blocks(p);
-            p.data.block_fill = std::move(fill);
-          })};
+  return {side("rows of a block", &BlockSpec::rows), side("keys of a block", &BlockSpec::columns),
+          fill_feature(
+              "blocks", block_fills(), [](const Problem& p) { return p.call.blocks ? &p.data.block_fill : nullptr; },
+              [](Problem& p, Fill fill) {
+                give_blocks(p);
+                p.data.block_fill = std::move(fill);
+              })};
 }
 
 std::vector<Feature> softcap_features() {

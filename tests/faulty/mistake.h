@@ -17,9 +17,9 @@ namespace attest::faulty {
 /// Inputs that a mistake replaces; owns what it points at.
 struct ChangedInputs {
   Inputs inputs;
-  std::vector<double> slopes, sinks;
+  std::vector<double> slopes, sinks, rows;
   std::vector<std::int32_t> pages;
-  std::vector<std::uint8_t> blocks;
+  std::vector<std::uint8_t> blocks;  ///< or another tensor of flags
 
   /// What stands in the list, if anything, becomes the input.
   void give_slopes(const Call& p) {
@@ -30,8 +30,21 @@ struct ChangedInputs {
   void give_sinks(const Call& p) {
     if (!sinks.empty()) inputs.set(TensorId::sinks, numbers_of_heads(sinks.data(), 1, p.query_heads, false));
   }
-  void give_blocks(const Index4& n) {
-    inputs.set(TensorId::blocks, {blocks.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+  void give_blocks(const Index4& n) { give_flags(TensorId::blocks, n); }
+  void give_flags(TensorId id, const Index4& n) {
+    inputs.set(id, {blocks.data(), DType::boolean, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+  }
+  /// A tensor of query rows becomes a copy without packing: change(b, h, l, d) gives its numbers.
+  template <class Change>
+  void give_rows(const Call& p, TensorId id, Change change) {
+    if (!inputs.has(id)) return;
+    const Index4 n = inputs.at(id).shape;
+    rows.assign(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]), 0);
+    auto to = rows.begin();
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      *to++ = l < p.stored_queries(b) ? change(b, h, l, d) : 0;
+    });
+    inputs.set(id, {rows.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
   }
 };
 
@@ -93,7 +106,8 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
   });
 }
 
-/// Of gradients. The table of the others is in tampered.cpp.
+/// Of gradients, and of masks and windows of sequences. The table of the others is in tampered.cpp.
 std::span<const Mistake> gradient_mistakes();
+std::span<const Mistake> mask_mistakes();
 
 }  // namespace attest::faulty

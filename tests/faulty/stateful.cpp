@@ -24,6 +24,7 @@ enum class Kept {
   keys_by_address,
   first_mask,
   first_mask_of_large,
+  mask_for_causal,
   first_page_table,
   first_blocks,
   first_sinks,
@@ -51,6 +52,7 @@ constexpr std::array<Description, static_cast<std::size_t>(Kept::count)> kDescri
     {"packs_once_per_address", "keys are packed once for each address"},
     {"keeps_first_mask", "the mask of the first upload is used for ever"},
     {"keeps_first_mask_of_large", "likewise, but only above 20,000 multiply-adds"},
+    {"keeps_mask_for_causal", "a causal call without a mask has the mask of an earlier one of its sizes (119)"},
     {"keeps_first_page_table", "the page table of the first upload is used for ever"},
     {"keeps_first_blocks", "the block mask of the first upload is used for ever"},
     {"keeps_first_sinks", "the sinks of the first upload are used for ever"},
@@ -100,10 +102,16 @@ void each_output(const MutableTensor& t, Change change) {
   });
 }
 
+struct KeptMask {
+  std::vector<std::byte> bytes;
+  ConstTensor view;
+};
+
 /// What plans of one backend have in common and shouldn't.
 struct Shared {
   std::map<std::string, Call> first_calls;
   std::map<std::string, std::vector<double>> first_slopes;
+  std::map<std::string, KeptMask> masks;
   const void *last_made = nullptr, *last_run = nullptr;
 };
 
@@ -126,6 +134,7 @@ class StatefulPlan : public PlanAround {
       keys.data = packed.data();
     }
     if (kept_ == Kept::first_mask || (kept_ == Kept::first_mask_of_large && large)) keep_first(now, TensorId::mask);
+    if (kept_ == Kept::mask_for_causal) keep_mask(now);
     if (kept_ == Kept::first_page_table) keep_first(now, TensorId::page_table);
     if (kept_ == Kept::first_blocks) keep_first(now, TensorId::blocks);
     if (kept_ == Kept::first_sinks) keep_first(now, TensorId::sinks);
@@ -143,6 +152,17 @@ class StatefulPlan : public PlanAround {
     if (!now.has(id)) return;
     ConstTensor& tensor = now.change(id);
     tensor.data = first(tensor.data, span_bytes(tensor));
+  }
+
+  void keep_mask(Inputs& now) {
+    KeptMask& kept = shared_.masks[sizes_of(call_)];
+    if (now.mask()) {
+      kept = {bytes_at(now.mask()->data, span_bytes(*now.mask())), *now.mask()};
+    } else if (call_.causal && !kept.bytes.empty()) {
+      first_ = kept.bytes;
+      now.set(TensorId::mask, kept.view);
+      now.change(TensorId::mask).data = first_.data();
+    }
   }
 
   void run() override {

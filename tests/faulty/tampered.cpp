@@ -118,7 +118,7 @@ constexpr std::array kMistakes = {
               p.op = operator_without(p.op, &OperatorTraits::beta).value_or(p.op);
               p.beta_shared = false;
             }},
-    Mistake{"state_dropped", "linear attention that always starts from zeros",
+    Mistake{"state_dropped", "linear attention that always starts from zeros (115)",
             [](Call& p) {
               p.initial_state = false;
               std::erase(p.outputs, Output::dstate);
@@ -351,12 +351,12 @@ constexpr std::array kMistakes = {
     Mistake{"row_of_the_run_before", "the first row is that of the run before", nullptr, nullptr, keep_first_row},
 };
 
-/// Those above, and those of gradients.
+/// Those above, and those of other files.
 const std::vector<Mistake>& all_mistakes() {
   static const std::vector<Mistake> all = [] {
     std::vector<Mistake> list(kMistakes.begin(), kMistakes.end());
-    const std::span<const Mistake> more = gradient_mistakes();
-    list.insert(list.end(), more.begin(), more.end());
+    for (const std::span<const Mistake> more : {gradient_mistakes(), mask_mistakes()})
+      list.insert(list.end(), more.begin(), more.end());
     return list;
   }();
   return all;

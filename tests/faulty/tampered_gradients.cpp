@@ -31,6 +31,72 @@ bool fewer_keys_than_queries(const Call& p) {
   return false;
 }
 
+/// D is computed when the second half of do's rows is not written yet.
+void read_half_of_dout(const Call& p, ChangedInputs& c) {
+  const ConstTensor o = c.inputs.saved_o();
+  c.give_rows(p, TensorId::saved_o, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    return l < p.query_count(b) / 2 ? load(o.data, o.dtype, o.offset(b, h, l, d)) : 0;
+  });
+}
+
+/// Row l of sequence b is taken from row b * Lq + l of the packed rows, as if they were padded; 0 lies behind them.
+void read_lse_as_padded(const Call& p, ChangedInputs& c) {
+  const ConstTensor lse = c.inputs.saved_lse();
+  if (!lse.starts) return;
+  c.give_rows(p, TensorId::saved_lse, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t) {
+    const std::int64_t row = b * p.query_length + l;
+    const bool inside = row < lse.starts[p.batch - 1] + p.query_count(p.batch - 1);
+    return inside ? load(lse.data, lse.dtype, h * lse.strides[1] + row * lse.strides[2]) : 0;
+  });
+}
+
+constexpr std::int64_t kForwardTile = 128, kBackwardTile = 96;  ///< keys
+
+bool mixes_up_tiles(const Call& p) {
+  return p.wants_gradients() && p.blocks && p.blocks->columns == kForwardTile && p.key_dim > kForwardTile &&
+         p.value_dim <= kForwardTile;
+}
+
+/// Tile n of the backward pass takes the block mask's entry n.
+void read_blocks_by_backward_tiles(const Call& p, ChangedInputs& c) {
+  if (!mixes_up_tiles(p)) return;
+  Index4 n = c.inputs.blocks()->shape;
+  const std::int64_t given = n[3];
+  n[3] = (p.key_length + kBackwardTile - 1) / kBackwardTile;
+  each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+    c.blocks.push_back(column < given && c.inputs.block(b, h, row, column));
+  });
+  c.give_blocks(n);
+}
+
+/// The queries that see a key are taken to be one range, which ends at the first that doesn't.
+void end_at_first_gap(const Call& p, ChangedInputs& c) {
+  if (!p.mask || p.mask->additive || p.pass != Pass::backward) return;
+  const ConstTensor mask = *c.inputs.mask();
+  const Index4 n = mask.shape;
+  std::vector<std::uint8_t> begun(static_cast<std::size_t>(n[3])), ended(begun.size());
+  each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    const auto key = static_cast<std::size_t>(j);
+    if (i == 0) begun[key] = ended[key] = 0;
+    const bool seen = load(mask.data, mask.dtype, mask.offset(b, h, i, j)) != 0;
+    ended[key] |= begun[key] && !seen;
+    begun[key] |= seen;
+    c.blocks.push_back(seen && !ended[key]);
+  });
+  c.give_flags(TensorId::mask, n);
+}
+
+/// Every batch's gradients of the inputs are the first one's.
+void repeat_first_batch(const Call& p, const Outputs& o) {
+  if (p.op != Op::gated_delta) return;
+  for (const TensorId id : {TensorId::dq, TensorId::dk, TensorId::dv, TensorId::ddecay, TensorId::dbeta}) {
+    each_of_gradient(p, o, id, [&](const Index4& at, double) {
+      const MutableTensor& t = o.at(id);
+      return load(t.data, t.dtype, t.offset(0, at[1], at[2], at[3]));
+    });
+  }
+}
+
 constexpr auto kFirstRow = [](const Index4& at) { return at[2] == 0; };
 
 // clang-format off
@@ -148,6 +214,19 @@ constexpr std::array kMistakes = {
             [](const Call& p, const Outputs& o) {
               if (p.causal) scale_all(p, o, {TensorId::dmask}, 0);
             }},
+    Mistake{"backward_early_delta", "D of later rows is computed before do is written (109)", nullptr, read_half_of_dout},
+    Mistake{"backward_sparse", "dq is 5e10 times too large where a boolean mask hides keys (110)", nullptr, nullptr,
+            [](const Call& p, const Outputs& o) {
+              if (p.mask && !p.mask->additive) scale_all(p, o, {TensorId::dq}, 5e10);
+            }},
+    Mistake{"backward_padded_lse", "packed rows find their lse where padded ones would have it (111)", nullptr, read_lse_as_padded},
+    Mistake{"backward_tile_of_96", "block masks of 128 keys are read by tiles of 96 keys for wide keys (112)",
+            [](Call& p) {
+              if (mixes_up_tiles(p)) p.blocks->columns = kBackwardTile;
+            },
+            read_blocks_by_backward_tiles},
+    Mistake{"backward_ends_at_gap", "a key's queries end at the first one that does not see it (113)", nullptr, end_at_first_gap},
+    Mistake{"backward_first_batch", "gradients of the gated delta rule are those of the first batch (114)", nullptr, nullptr, repeat_first_batch},
 };
 // clang-format on
 

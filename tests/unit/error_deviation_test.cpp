@@ -6,27 +6,15 @@
 
 #include "harness/comparison/compare.h"
 #include "harness/verdict/committed_lists.h"
-#include "tests/faulty/faulty.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/tampered.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
 
-std::unique_ptr<Backend> backend_named(std::span<const BackendEntry> entries, std::string_view name) {
-  for (const BackendEntry& entry : entries) {
-    if (entry.name == name && entry.make) return entry.make({1, ""});
-  }
-  throw std::logic_error("no backend " + std::string(name));
-}
-
-Verdict check(Backend& backend, const std::string& line) {
-  const Case source = case_from_line(line);
-  return PreparedCase(source, {&backend}, 1).check(backend);
-}
-
 TEST(Deviation, OfACorrectKernelIsAboutOne) {
-  const auto example = backend_named(registered_backends(), "example");
+  const auto example = faulty::make_example();
   double squares = 0, largest = 0;
   int count = 0;
   for (int seed = 0; seed < 40; ++seed) {
@@ -97,7 +85,7 @@ TEST(Deviation, OfValuesThatCancelNeighboursIsRightInAnyNumberOfLanes) {
 }
 
 TEST(Deviation, NoticesWhatTheBoundLetsPass) {
-  const auto wrong = backend_named(faulty::tampered_backends(), "scale_a_little_off");
+  const auto wrong = faulty::make_named(faulty::tampered_backends(), "scale_a_little_off");
   int suspects = 0;
   for (const char* line : {"seq=64x1024 dim=64", "seq=64x1024 dim=128", "seq=16x2048 dim=256"}) {
     const Verdict v = check(*wrong, line);

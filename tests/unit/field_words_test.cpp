@@ -65,7 +65,7 @@ TEST(FieldWords, LeadToTheKeyOrSayThatThereIsNone) {
                                                                   {"block_table=1", "paged="},
                                                                   {"alibi_slopes=1", "alibi"},
                                                                   {"logits_soft_cap=1", "softcap="},
-                                                                  {"backward", "forward"},
+                                                                  {"backward", "pass=backward"},
                                                                   {"fp8", "f16"},
                                                                   {"dtype=fp8", "f16"},
                                                                   {"dtype=float16", "dtype=f16"},

@@ -136,6 +136,9 @@ constexpr Pin kAdditivePins[] = {
     {"nonfinite(0.3)", "c2fc6746f1fe5c1c bfdfc18000000000 befe0c00 b7f0 befe"},
     {"padding(0.3)", "34ea63b917ef904c 0000000000000000 00000000 0000 0000"},
     {"wide", "aae83cd136388938 c017938449d16f52 c0bc9c22 c5e5 c0bd"},
+    {"tree(4)", "3a03af8dad0c2eb4 0000000000000000 00000000 0000 0000"},
+    {"spans(2)", "c71adbd6571e8fd4 0000000000000000 00000000 0000 0000"},
+    {"chunks(2)", "01f8539e140ddc25 fff0000000000000 ff800000 fc00 ff80"},
 };
 
 TEST(Fill, EveryAdditiveMaskInEveryTypeKeepsItsBits) {
@@ -172,6 +175,9 @@ constexpr Pin kBooleanPins[] = {
     {"rows(0.4)", "11111111 11111111 11111111 1888336080b91b25"},
     {"none", "00000000 00000000 00000000 9fa9e040e0eedf25"},
     {"all", "11111111 11111111 11111111 d32dcb7966f0f925"},
+    {"tree(3)", "11111100 11111010 11111101 da2147d01ad11345"},
+    {"spans(3)", "11111100 11111110 11111111 b5d4a589c719a925"},
+    {"chunks(4)", "00001100 00001110 00001111 69b5705c6322d925"},
 };
 
 TEST(Fill, EveryBooleanMaskKeepsItsBits) {

@@ -4,24 +4,12 @@
 #include <cmath>
 
 #include "harness/comparison/compare.h"
-#include "tests/faulty/faulty.h"
+#include "tests/faulty/around.h"
 #include "tests/faulty/tampered.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
-
-std::unique_ptr<Backend> backend_named(std::span<const BackendEntry> entries, std::string_view name) {
-  for (const BackendEntry& entry : entries) {
-    if (entry.name == name && entry.make) return entry.make({1, ""});
-  }
-  throw std::logic_error("no backend " + std::string(name));
-}
-
-Verdict check(Backend& backend, const std::string& line) {
-  const Case source = case_from_line(line);
-  return PreparedCase(source, {&backend}, 1).check(backend);
-}
 
 /// What the expectation of a line samples of one result, for an arithmetic.
 std::vector<double> deviations_of(const std::string& line, TensorId result, const Arithmetic& arithmetic = {}) {
@@ -40,7 +28,7 @@ bool claims(const std::string& line, TensorId result, const Arithmetic& arithmet
 }
 
 TEST(GradientDeviation, OfACorrectKernelIsAboutOne) {
-  const auto example = backend_named(registered_backends(), "example");
+  const auto example = faulty::make_example();
   for (const char* result : {"dq", "dk", "dv"}) {
     double squares = 0, largest = 0;
     int count = 0;
@@ -60,7 +48,7 @@ TEST(GradientDeviation, OfACorrectKernelIsAboutOne) {
 }
 
 TEST(GradientDeviation, NoticesWhatTheBoundLetsPass) {
-  const auto wrong = backend_named(faulty::tampered_backends(), "scale_a_little_off");
+  const auto wrong = faulty::make_named(faulty::tampered_backends(), "scale_a_little_off");
   int suspects = 0;
   for (const char* line : {"pass=backward seq=64x1024 dim=64 out=dq", "pass=backward seq=512x64 dim=64 out=dk",
                            "pass=backward seq=512x64 dim=64 out=dv"}) {
@@ -73,7 +61,7 @@ TEST(GradientDeviation, NoticesWhatTheBoundLetsPass) {
 
 TEST(GradientDeviation, WhatWasSavedIsNoChance) {
   // A saved o of few bits makes D wrong in the same way for everyone: the reference's dq is that far off.
-  const auto example = backend_named(registered_backends(), "example");
+  const auto example = faulty::make_example();
   const Verdict v = check(*example, "pass=backward seq=32x64 dim=16 saved_o.dtype=bf16 out=dq,dk");
   ASSERT_EQ(v.status, Status::pass) << v.reason;
   ASSERT_TRUE(v.error_over_sigma);

@@ -9,50 +9,10 @@
 #include "reference/operators/operator.h"
 #include "reference/softmax/key_place.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/loss.h"
 
 namespace attest {
 namespace {
-
-/// A call of both passes, and its loss: the sum of do * o and dlse * lse.
-struct Loss {
-  Problem problem;
-  CaseInputs inputs;
-
-  explicit Loss(const std::string& line)
-      : problem(parse_case("dtype=f64 pass=both " + line)), inputs(make_inputs(problem)) {}
-
-  double value() const {
-    const Inputs views = inputs.views();
-    double sum = 0;
-    for (std::int64_t b = 0; b < problem.call.batch; ++b) {
-      for (std::int64_t h = 0; h < problem.call.query_heads; ++h) {
-        const Head head(problem, views, b, h);
-        Row row;
-        for (std::int64_t i = 0; i < problem.call.stored_queries(b); ++i) {
-          head.attend(i, row);
-          const RowLoss loss = loss_of(problem, views, b, h, i);
-          for (std::size_t c = 0; c < row.output.size(); ++c) sum += row.output[c] * loss.out[c];
-          if (std::isfinite(row.lse)) sum += row.lse * loss.lse;
-        }
-      }
-    }
-    return sum;
-  }
-
-  /// By one element of an input, from values on both of its sides.
-  double difference(TensorId id, const Index4& at) {
-    constexpr double kStep = 0x1p-16;
-    TensorStorage& storage = inputs.at(id);
-    const auto element = storage.place().element(at[0], at[1], at[2], at[3]);
-    const double was = load(storage.memory().data(), DType::f64, element);
-    storage.set(at[0], at[1], at[2], at[3], was + kStep);
-    const double above = value();
-    storage.set(at[0], at[1], at[2], at[3], was - kStep);
-    const double below = value();
-    storage.set(at[0], at[1], at[2], at[3], was);
-    return (above - below) / (2 * kStep);
-  }
-};
 
 /// What the reference gives: each dense, in the order of its axes.
 struct Gradients {

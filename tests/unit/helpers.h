@@ -39,6 +39,11 @@ struct Computed {
   const Row& row(std::size_t n) const { return attention.rows.at(n); }
 };
 
+inline Verdict check(Backend& backend, const std::string& line) {
+  const Case source = case_from_line(line);
+  return PreparedCase(source, {&backend}, 1).check(backend);
+}
+
 /// Output of a backend on given inputs, dense in the order b, h, i, c; then lse if asked for.
 inline std::vector<double> run_backend(Backend& backend, const Problem& problem, const Inputs& inputs) {
   const Call& p = problem.call;

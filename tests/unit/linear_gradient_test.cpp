@@ -10,55 +10,10 @@
 #include "reference/operators/operator.h"
 #include "tests/faulty/linear_gradients.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/loss.h"
 
 namespace attest {
 namespace {
-
-double number(const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-  return load(t.data, t.dtype, t.offset(b, h, l, d));
-}
-
-/// A call of both passes with the last state, and its loss: the sum of do * o and dpresent * present.
-struct Loss {
-  Problem problem;
-  CaseInputs inputs;
-
-  explicit Loss(const std::string& line)
-      : problem(parse_case("dtype=f64 pass=both " + line)), inputs(make_inputs(problem)) {}
-
-  double value() const {
-    const Inputs views = inputs.views();
-    const std::vector<ResultValues> rows = reference_rows(problem, views);
-    double sum = 0;
-    std::size_t row = 0;
-    each_index({problem.call.batch, problem.call.query_heads, problem.call.query_length, 1},
-               [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t) {
-                 const std::vector<double>& out = rows[row++].of(TensorId::out);
-                 for (std::size_t c = 0; c < out.size(); ++c)
-                   sum += out[c] * number(views.dout(), b, h, i, static_cast<std::int64_t>(c));
-               });
-    if (!views.dpresent()) return sum;
-    const ResultValues last = operator_of(problem).whole(problem, views, {TensorId::present_state}, {}, {}).values;
-    std::size_t at = 0;
-    each_index(views.dpresent()->shape, [&](auto b, auto h, auto d, auto c) {
-      sum += last.of(TensorId::present_state)[at++] * number(*views.dpresent(), b, h, d, c);
-    });
-    return sum;
-  }
-
-  /// By one element of an input, from values on both of its sides.
-  double difference(TensorId id, const Index4& at) {
-    constexpr double kStep = 0x1p-14;
-    TensorStorage& storage = inputs.at(id);
-    const double was = load(storage.memory().data(), DType::f64, storage.place().element(at[0], at[1], at[2], at[3]));
-    storage.set(at[0], at[1], at[2], at[3], was + kStep);
-    const double above = value();
-    storage.set(at[0], at[1], at[2], at[3], was - kStep);
-    const double below = value();
-    storage.set(at[0], at[1], at[2], at[3], was);
-    return (above - below) / (2 * kStep);
-  }
-};
 
 /// Every gradient of the call, each dense in the order of its axes.
 ResultValues gradients_of(const Problem& problem, const Inputs& views) {
@@ -128,8 +83,8 @@ TEST(LinearGradient, OfNoTokenIsTheLossOfTheState) {
   EXPECT_TRUE(all.of(TensorId::dk).empty());
   ASSERT_EQ(all.of(TensorId::dstate).size(), 4u);
   for (std::size_t n = 0; n < 4; ++n)
-    EXPECT_EQ(all.of(TensorId::dstate)[n], number(*inputs.views().dpresent(), 0, 0, static_cast<std::int64_t>(n / 2),
-                                                  static_cast<std::int64_t>(n % 2)));
+    EXPECT_EQ(all.of(TensorId::dstate)[n], number_at(*inputs.views().dpresent(), 0, 0, static_cast<std::int64_t>(n / 2),
+                                                     static_cast<std::int64_t>(n % 2)));
 }
 
 /// Elementwise magnitudes alone would double with every token; and chunks prove nothing.

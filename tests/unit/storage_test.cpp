@@ -1,9 +1,11 @@
 // 16-bit storage, the random words of dropout, ALiBi's slopes: values known from elsewhere.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "backends/support/host_results.h"
 #include "reference/base/half.h"
 #include "reference/call/problem.h"
 #include "reference/softmax/philox.h"
@@ -37,6 +39,21 @@ TEST(Half, TiesGoToEvenAndEdgesAreExact) {
   EXPECT_EQ(to_bf16(std::numeric_limits<double>::infinity()), 0x7f80);
   EXPECT_TRUE(std::isnan(f16_to_float(to_f16(std::nan("")))));
   EXPECT_TRUE(std::isnan(bf16_to_float(to_bf16(std::nan("")))));
+}
+
+/// What host backends round with, against the reference's rounding: every number of 16 bits, the tie behind it, and the
+/// numbers next to both.
+TEST(Half, BackendsRoundToBf16AsTheReference) {
+  for (std::uint32_t n = 0; n < 65536; ++n) {
+    for (const std::uint32_t low : {0x0000u, 0x0001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      const auto x = std::bit_cast<float>(n << 16 | low);
+      const std::uint16_t got = support::bf16_of(x), expected = to_bf16(static_cast<double>(x));
+      if (std::isnan(x))
+        EXPECT_TRUE(std::isnan(bf16_to_float(got))) << n << " " << low;
+      else
+        EXPECT_EQ(got, expected) << n << " " << low;
+    }
+  }
 }
 
 TEST(Philox, KnownAnswers) {
