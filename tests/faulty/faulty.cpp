@@ -56,6 +56,7 @@ enum class Fault {
   mask_as_length,
   mask_of_eight_batches,
   mask_clipped,
+  zero_weights_skipped,
   count
 };
 
@@ -105,6 +106,7 @@ constexpr std::array<Description, static_cast<std::size_t>(Fault::count)> kDescr
     {"mask_as_length", "a mask of keys is taken for their number (78)"},
     {"mask_of_eight_batches", "the ninth sequence has the first one's mask (80)"},
     {"mask_clipped", "a mask's numbers are cut at 10"},
+    {"zero_weights_skipped", "a key whose weight is 0 is left out, and the NaN of its value (122)"},
 }};
 
 template <class Real>
@@ -283,6 +285,7 @@ class FaultyPlan : public Plan {
     if (fault_ == Fault::band_start_nan && first_tile_hidden) sum = std::numeric_limits<Real>::quiet_NaN();
     for (std::size_t j = 0; j < s.size(); ++j) {
       if (!seen[j] && fault_ != Fault::hidden_nan_leaks) continue;
+      if (s[j] == 0 && fault_ == Fault::zero_weights_skipped) continue;
       std::int64_t key = static_cast<std::int64_t>(j);
       if (fault_ == Fault::stride_zero_tail && v.strides[1] == 0 && s.size() % 32 == 1 && j + 1 == s.size()) key = 0;
       // A keep tensor may be given without a probability; drawn dropout is refused.

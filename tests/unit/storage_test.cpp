@@ -41,19 +41,28 @@ TEST(Half, TiesGoToEvenAndEdgesAreExact) {
   EXPECT_TRUE(std::isnan(bf16_to_float(to_bf16(std::nan("")))));
 }
 
-/// What host backends round with, against the reference's rounding: every number of 16 bits, the tie behind it, and the
-/// numbers next to both.
-TEST(Half, BackendsRoundToBf16AsTheReference) {
-  for (std::uint32_t n = 0; n < 65536; ++n) {
-    for (const std::uint32_t low : {0x0000u, 0x0001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
-      const auto x = std::bit_cast<float>(n << 16 | low);
-      const std::uint16_t got = support::bf16_of(x), expected = to_bf16(static_cast<double>(x));
-      if (std::isnan(x))
-        EXPECT_TRUE(std::isnan(bf16_to_float(got))) << n << " " << low;
-      else
-        EXPECT_EQ(got, expected) << n << " " << low;
+/// What host backends round with, against the reference's rounding: every float that is zero behind its first bits, the
+/// tie behind it, and the numbers next to both.
+void expect_rounding(int cut, std::uint16_t (*rounded)(float), std::uint16_t (*exact)(double),
+                     float (*back)(std::uint16_t)) {
+  const std::uint32_t tie = 1u << (cut - 1), last = (1u << cut) - 1;
+  std::uint32_t wrong = 0, example = 0;
+  for (std::uint64_t first = 0; first < std::uint64_t{1} << 32; first += std::uint64_t{1} << cut) {
+    for (const std::uint32_t low : {0u, 1u, tie - 1, tie, tie + 1, last}) {
+      const std::uint32_t bits = static_cast<std::uint32_t>(first) | low;
+      const auto x = std::bit_cast<float>(bits);
+      const bool right = std::isnan(x) ? std::isnan(back(rounded(x))) : rounded(x) == exact(static_cast<double>(x));
+      if (right) continue;
+      ++wrong;
+      example = bits;
     }
   }
+  EXPECT_EQ(wrong, 0u) << std::hex << example;
+}
+
+TEST(Half, BackendsRoundAsTheReference) {
+  expect_rounding(16, support::bf16_of, to_bf16, bf16_to_float);
+  expect_rounding(13, support::f16_of, to_f16, f16_to_float);
 }
 
 TEST(Philox, KnownAnswers) {
