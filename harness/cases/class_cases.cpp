@@ -56,9 +56,13 @@ Problem start(Op op, int round, Random& random) {
   p.call.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
   p.call.query_heads = p.call.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
   p.call.query_length = length();
-  p.call.key_length = p.call.has_state() || random.below(3) == 0 ? p.call.query_length : length();
+  p.call.key_length = p.call.has_one_length() || random.below(3) == 0 ? p.call.query_length : length();
   p.call.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
   p.call.value_dim = random.below(2) == 0 ? p.call.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
+  if (p.call.has_parts()) {
+    p.call.key_heads = p.call.query_heads;
+    p.call.value_dim = p.call.key_dim;
+  }
   return p;
 }
 

@@ -19,6 +19,7 @@ constexpr std::string_view
     kLinear =
         "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*|"
         "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
+    kMerge = "op=merge|parts=*|empty parts=*|base=*|part_o.*|part_lse.*|poison=empty:o",
     kForward =
         "out=lse|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|raw.*|capped.*|biased.*|weights.*|"
         "present_k.*|present_v.*|present_state.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
@@ -68,6 +69,11 @@ constexpr Rule kRules[] = {
     {kLinear, "queries to keys=fewer|queries to keys=more|keys a multiple of queries",
      "linear attention has one length"},
     {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
+    {kMerge, "queries to keys=fewer|queries to keys=more|keys a multiple of queries", "a merge has one length"},
+    {kMerge, "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..", "a merge has no key heads"},
+    {kMerge, "key dim to value dim=smaller|key dim to value dim=larger", "a merge has one dimension"},
+    {kMerge, "mask.strides=*|mask.offset=*", "a merge has no mask"},
+    {kMerge, "layout=qkv|layout=kv|layout=thd|gap", "a merge has no q, k and v to pack"},
     {"gap", "layout=bhld|layout=blhd|layout=bld|layout=qkv|layout=kv", "sequences with a gap between them are packed"},
     {"gap", "batch=0|batch=1", "a gap lies between two sequences"},
     {kLinear, "layout=thd|gap", "packed sequences have lengths, which linear attention has not"},

@@ -17,7 +17,7 @@ namespace attest::faulty {
 /// Inputs that a mistake replaces; owns what it points at.
 struct ChangedInputs {
   Inputs inputs;
-  std::vector<double> slopes, sinks;
+  std::vector<double> slopes, sinks, part_lse;
   std::vector<std::int32_t> pages;
   std::vector<std::uint8_t> blocks;
 
@@ -93,7 +93,8 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
   });
 }
 
-/// Of gradients. The table of the others is in tampered.cpp.
+/// Of gradients and of merges. The table of the others is in tampered.cpp.
 std::span<const Mistake> gradient_mistakes();
+std::span<const Mistake> merge_mistakes();
 
 }  // namespace attest::faulty

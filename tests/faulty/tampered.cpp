@@ -351,12 +351,12 @@ constexpr std::array kMistakes = {
     Mistake{"row_of_the_run_before", "the first row is that of the run before", nullptr, nullptr, keep_first_row},
 };
 
-/// Those above, and those of gradients.
+/// Those above, those of gradients and those of merges.
 const std::vector<Mistake>& all_mistakes() {
   static const std::vector<Mistake> all = [] {
     std::vector<Mistake> list(kMistakes.begin(), kMistakes.end());
-    const std::span<const Mistake> more = gradient_mistakes();
-    list.insert(list.end(), more.begin(), more.end());
+    for (const std::span<const Mistake> more : {gradient_mistakes(), merge_mistakes()})
+      list.insert(list.end(), more.begin(), more.end());
     return list;
   }();
   return all;
