@@ -130,10 +130,7 @@ bool asks_for_other_result(const TableClass& one, Op op) {
 
 bool no_operator_has(const TableClass& a, const TableClass& b) {
   for (Op op : values_of<Op>()) {
-    const auto fits = [op](const TableClass& one) {
-      if (one.feature->name == "op") return one.which == static_cast<std::size_t>(op);
-      return one.option->has(op) && !asks_for_other_result(one, op);
-    };
+    const auto fits = [op](const TableClass& one) { return has_class(op, one) && !asks_for_other_result(one, op); };
     if (fits(a) && fits(b)) return false;
   }
   return true;

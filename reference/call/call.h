@@ -58,7 +58,7 @@ enum class TensorId : std::uint8_t {
   dstate
 };
 /// Softmax attention, a rule by which linear attention writes its state (reference/linear/linear_attention.h), or the
-/// merge of partial results of softmax attention (reference/merge/merge.h).
+/// merge of partial results of softmax attention (reference/merge/part_merge.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta, merge };
 /// What is computed: results, gradients from saved results, or both in one plan.
 enum class Pass : std::uint8_t { forward, backward, both };
