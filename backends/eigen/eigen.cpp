@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "backends/eigen/linear.h"
+#include "backends/eigen/merge.h"
 #include "backends/support/eigen/packet_kernel.h"
 #include "backends/support/fused_host.h"
 #include "backends/support/tuned_tile.h"
@@ -23,9 +24,16 @@ class EigenBackend : public Backend {
                 std::to_string(EIGEN_MINOR_VERSION) + " (" + Eigen::SimdInstructionSetsInUse() + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 6; }
+  int contract() const override { return 7; }
 
   Arithmetic arithmetic(const Call& problem) const override {
+    if (problem.has_parts()) {
+      Arithmetic a;
+      a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
+      a.exp_ulps = a.log_ulps = 1;  // glibc's exp, exp2, log and log2 are below 1 ulp
+      a.base2 = problem.base2;
+      return a;
+    }
     return support::packet_kernel_arithmetic(accumulator_of(problem.dtype), tile_.shape());
   }
 
@@ -34,6 +42,10 @@ class EigenBackend : public Backend {
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
     Eigen::setNbThreads(1);  // threads are ours: one tile each
+    if (problem.has_parts()) {
+      if (problem.dtype == DType::f64) return std::make_unique<EigenMergePlan<double>>(problem, threads_);
+      return std::make_unique<EigenMergePlan<float>>(problem, threads_);
+    }
     if (problem.has_state()) {
       if (problem.dtype == DType::f64) return std::make_unique<EigenLinearPlan<double>>(problem, threads_);
       return std::make_unique<EigenLinearPlan<float>>(problem, threads_);

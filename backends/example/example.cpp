@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "backends/example/linear.h"
+#include "backends/example/merge.h"
 #include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
 
@@ -282,17 +283,22 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 6; }
+  int contract() const override { return 7; }
 
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);
     a.exp_ulps = a.log_ulps = 1;  // glibc's expf, exp, logf and log are below 1 ulp
     a.tanh_ulps = 2;              // and its tanh below 2
+    a.base2 = problem.base2;      // merges by exp2 and log2, which are below 1 as well
     return a;
   }
 
   std::unique_ptr<Plan> prepare(const Call& problem) override {
+    if (problem.has_parts()) {
+      if (problem.dtype == DType::f64) return std::make_unique<example::MergePlan<double>>(problem);
+      return std::make_unique<example::MergePlan<float>>(problem);
+    }
     if (problem.has_state()) {
       if (problem.dtype == DType::f64) return std::make_unique<example::LinearPlan<double>>(problem);
       return std::make_unique<example::LinearPlan<float>>(problem);

@@ -51,6 +51,7 @@ constexpr Setting kSettings[] = {
     {"rows of a block", "blocks=1x1:band(0)", kNumber, 1, 1, 0},
     {"keys of a block", "blocks=1x1:band(0)", 1, 0, kNumber, 1},
     {"segments", "", 1, 0, 2, 0},
+    {"parts", "", 1, 0, 1, 0},
 };
 // clang-format on
 
@@ -100,7 +101,7 @@ std::optional<Problem> case_at(const WalkedAxis& axis, std::int64_t n, DType typ
   p.call.op = first_operator_with(*axis.option);
   p.call.query_length = setting.queries == kNumber ? n + setting.more_queries : setting.queries;
   p.call.key_length = setting.keys == kNumber ? n + setting.more_keys : setting.keys;
-  if (p.call.has_state()) p.call.query_length = p.call.key_length;
+  if (p.call.has_one_length()) p.call.query_length = p.call.key_length;
   // Token by token: what a whole line must have besides comes with the number.
   for (const OptionText& token : OptionText{setting.options}.split(' ')) {
     if (token.text.empty()) continue;

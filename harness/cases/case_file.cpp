@@ -34,7 +34,10 @@ class FileCase {
 
   Case build() {
     Case result;
-    read_sizes();
+    if (find("part_o"))
+      read_merge_sizes();
+    else
+      read_sizes();
     result.problem = problem_;
     result.label = name_;
     result.from_file = true;
@@ -163,11 +166,7 @@ class FileCase {
     read_past(p, nk[1]);
     if (!metadata("scale").empty()) p.call.scale = metadata_number("scale");
     read_mask_spec(p);
-    try {
-      problem_ = with_options(p, metadata("options"));
-    } catch (const CaseError& error) {
-      fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
-    }
+    set_options(p);
     if (problem_.call.layout != p.call.layout || (p.call.lengths && problem_.call.lengths != p.call.lengths) ||
         problem_.call.page_size != p.call.page_size ||
         (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
@@ -181,6 +180,41 @@ class FileCase {
     std::vector<std::int64_t> used;
     for (std::int64_t b = 0; b < problem_.call.batch; ++b) used.push_back(page_count(problem_, b));
     check_page_table(*page_table_, name_, used, pages_);
+  }
+
+  /// part_o n,B,H,L,D and part_lse n,B,H,L.
+  void read_merge_sizes() {
+    const FileTensor &o = floating("part_o"), &lse = floating("part_lse");
+    if (!metadata("layout").empty() && metadata("layout") != "bhld") fail("metadata layout: parts are n,B,H,L,D");
+    if (o.shape.size() != 5 || o.shape[0] < 1 || o.shape[4] < 1)
+      fail("tensor \"part_o\" has shape " + o.shape_text() + "; [n,B,H,L,D] is wanted");
+    std::vector<std::int64_t> rows(o.shape.begin(), o.shape.end() - 1);
+    const std::vector<std::int64_t> without = rows;
+    rows.push_back(1);
+    if (lse.shape != without && lse.shape != rows)
+      fail("part_lse " + lse.shape_text() + " does not fit part_o " + o.shape_text() + ": [n,B,H,L] is wanted");
+    Problem p;
+    p.call.op = Op::merge;
+    p.call.dtype = *o.floating_type();
+    p.call.parts = o.shape[0];
+    p.call.batch = o.shape[1];
+    p.call.query_heads = p.call.key_heads = o.shape[2];
+    p.call.query_length = p.call.key_length = o.shape[3];
+    p.call.key_dim = p.call.value_dim = o.shape[4];
+    set_type(p, TensorId::part_lse, lse);
+    set_options(p);
+    if (problem_.call.op != Op::merge || problem_.call.parts != p.call.parts)
+      fail("metadata options: the operator and the parts come from the file's tensors");
+    if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
+  }
+
+  /// `p` with the options that the metadata say.
+  void set_options(const Problem& p) {
+    try {
+      problem_ = with_options(p, metadata("options"));
+    } catch (const CaseError& error) {
+      fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
+    }
   }
 
   /// cu_seqlens_q and cu_seqlens_k: where each packed sequence begins, and the end.
@@ -334,6 +368,11 @@ class FileCase {
 
   CaseInputs read_inputs() const {
     CaseInputs inputs;
+    if (problem_.call.has_parts()) {
+      for (const TensorId id : {TensorId::part_o, TensorId::part_lse})
+        read_dense(floating(std::string(name_of(id))), id, inputs);
+      return inputs;
+    }
     add_small_inputs(problem_, inputs);
     read_tensor(TensorId::q, inputs);
     for (const TensorId id : {TensorId::k, TensorId::v}) {

@@ -27,10 +27,7 @@ std::optional<Op> operator_for(std::span<const std::size_t> wanted, Random& rand
   const auto& table = classes_of_table();
   std::vector<Op> ops;
   for (Op op : values_of<Op>()) {
-    const bool fits = std::all_of(wanted.begin(), wanted.end(), [&](std::size_t c) {
-      if (table[c].feature->name == "op") return table[c].which == static_cast<std::size_t>(op);
-      return table[c].option->has(op);
-    });
+    const bool fits = std::all_of(wanted.begin(), wanted.end(), [&](std::size_t c) { return has_class(op, table[c]); });
     if (fits) ops.push_back(op);
   }
   if (ops.empty()) return std::nullopt;
@@ -56,9 +53,13 @@ Problem start(Op op, int round, Random& random) {
   p.call.key_heads = 1 + static_cast<std::int64_t>(random.below(2));
   p.call.query_heads = p.call.key_heads * (1 + static_cast<std::int64_t>(random.below(2)));
   p.call.query_length = length();
-  p.call.key_length = p.call.has_state() || random.below(3) == 0 ? p.call.query_length : length();
+  p.call.key_length = p.call.has_one_length() || random.below(3) == 0 ? p.call.query_length : length();
   p.call.key_dim = 1 + static_cast<std::int64_t>(random.below(5));
   p.call.value_dim = random.below(2) == 0 ? p.call.key_dim : 1 + static_cast<std::int64_t>(random.below(5));
+  if (p.call.has_parts()) {
+    p.call.key_heads = p.call.query_heads;
+    p.call.value_dim = p.call.key_dim;
+  }
   return p;
 }
 
@@ -118,6 +119,13 @@ bool is_within(const Problem& problem, const CaseLimits& limits) {
 }
 
 }  // namespace
+
+bool has_class(Op op, const TableClass& one) {
+  if (one.feature->name == "op") return one.which == static_cast<std::size_t>(op);
+  // Some of these names are of parts, the others of keys.
+  if (one.feature->name == "poison" && (one.name() == "poison=empty:o") != traits_of(op).parts) return false;
+  return one.option->has(op);
+}
 
 std::optional<Problem> case_in(std::span<const std::size_t> classes, const CaseLimits& limits, Random& random,
                                int tries) {

@@ -19,6 +19,9 @@ struct CaseLimits {
 /// The most of sizes that a generated suite meets in one case: a pair of classes that takes more counts as impossible.
 inline constexpr CaseLimits kSuiteLimits = {2e8, 256.0 * (1 << 20)};
 
+/// Whether the operator has the option that the class is about, with such a value.
+bool has_class(Op op, const TableClass& one);
+
 /// A small case that is in all these classes, drawn by `random`; nullopt when none was found within `limits`.
 std::optional<Problem> case_in(std::span<const std::size_t> classes, const CaseLimits& limits, Random& random,
                                int tries = 48);

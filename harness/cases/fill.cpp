@@ -85,8 +85,9 @@ double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11)
 TensorFill::TensorFill(const Problem& problem, TensorId id)
     : id_(id),
       stream_(TestData::place_of_fill(id)),
-      is_value_(id == TensorId::v || id == TensorId::dout),
+      is_value_(id == TensorId::v || id == TensorId::dout || id == TensorId::part_o),
       shape_(logical_shape(problem, id)),
+      batch_(problem.call.batch),
       seed_(problem.data.seed) {
   const Fill& fill = problem.data.fill_of(id);
   const auto& known = tensor_fills();
@@ -182,7 +183,8 @@ double TensorFill::at(std::int64_t b, std::int64_t h, std::int64_t l, std::int64
     }
     case Kind::constant: return amplitude_;
     case Kind::integer: return integer(index, 4);
-    case Kind::cancel: return cancelling(index, l, d);
+    // Parts lie batch after batch: those of one row cancel.
+    case Kind::cancel: return cancelling(index, id_ == TensorId::part_o ? b / batch_ : l, d);
     case Kind::mixed: return mixed(index, row);
     case Kind::activations: return activation(b, h, d, index);
     case Kind::infinite:
@@ -259,6 +261,23 @@ double input_value(const Problem& p, TensorId id, std::uint64_t stream, std::uin
   // A decay is no growth, and beyond 2 the delta rules diverge.
   const double value = wide_from(bits, id == TensorId::beta ? 1 : kLargestExponent);
   return spec.low >= 0 ? std::fabs(value) : spec.high <= 0 ? -std::fabs(value) : value;
+}
+
+double part_lse_value(const Problem& p, std::int64_t part, std::uint64_t row, std::uint64_t rows) {
+  constexpr std::uint64_t kStream = 6100;
+  const std::uint64_t index = static_cast<std::uint64_t>(part) * rows + row;
+  if (hash_uniform(hash_words(p.data.seed, kStream + 1, index)) < p.data.empty_parts) return -kInfinity;
+  const std::uint64_t bits = hash_words(p.data.seed, kStream, index);
+  const Fill& fill = p.data.fill;
+  if (fill.name == "spread") return normal_from(p.data.seed, kStream + 2, index) * std::fabs(fill.args[0]) / 2;
+  if (fill.name == "ties") return static_cast<double>(bits % 3) - 1;
+  if (fill.name == "cancel") return 0;
+  if (fill.name == "onehot") {
+    const std::uint64_t hot = hash_words(p.data.seed, kStream + 3, row) % static_cast<std::uint64_t>(p.call.parts);
+    return static_cast<std::uint64_t>(part) == hot ? 128 : 0;
+  }
+  const DrawnNumbers& range = *row_of(TensorId::part_lse).drawn;
+  return range.low + (range.high - range.low) * hash_uniform(bits);
 }
 
 std::vector<double> make_slopes(const Problem& problem) {

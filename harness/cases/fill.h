@@ -19,7 +19,7 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 /// Uniform in [0, 1), 53 bits.
 double hash_uniform(std::uint64_t bits);
 
-/// Values of q, k, v or do. Rounded to the storage type by the caller.
+/// Values of q, k, v, do or parts of a merge. Rounded to the storage type by the caller.
 class TensorFill {
  public:
   TensorFill(const Problem& problem, TensorId id);
@@ -55,6 +55,7 @@ class TensorFill {
   std::uint64_t stream_;  ///< of random numbers: each tensor has its own
   bool is_value_;         ///< v, or do, which meets v
   Index4 shape_;
+  std::int64_t batch_;
   std::uint64_t seed_;
   double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite and largest the probability
   double tiny_ = 1;
@@ -84,6 +85,9 @@ class MaskFill {
 
 /// Element `index` of an input that is nothing but numbers (reference/call/tensor_table.h).
 double input_value(const Problem& problem, TensorId input, std::uint64_t stream, std::uint64_t index);
+
+/// The logsumexp of a part of a merge for one of the rows of all batches and heads; -inf where it is empty.
+double part_lse_value(const Problem& problem, std::int64_t part, std::uint64_t row, std::uint64_t rows);
 
 /// ALiBi slopes and sink logits, one for each query head or each batch and head, as the accumulator's type holds them;
 /// empty without.

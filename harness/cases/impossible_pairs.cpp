@@ -19,6 +19,7 @@ constexpr std::string_view
     kLinear =
         "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*|"
         "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
+    kMerge = "op=merge|parts=*|empty parts=*|base=*|part_o.*|part_lse.*|poison=empty:o",
     kForward =
         "out=lse|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|raw.*|capped.*|biased.*|weights.*|"
         "present_k.*|present_v.*|present_state.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
@@ -69,6 +70,11 @@ constexpr Rule kRules[] = {
     {kLinear, "queries to keys=fewer|queries to keys=more|keys a multiple of queries",
      "linear attention has one length"},
     {kLinear, "mask.strides=*|mask.offset=*", "linear attention has no mask"},
+    {kMerge, "queries to keys=fewer|queries to keys=more|keys a multiple of queries", "a merge has one length"},
+    {kMerge, "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..", "a merge has no key heads"},
+    {kMerge, "key dim to value dim=smaller|key dim to value dim=larger", "a merge has one dimension"},
+    {kMerge, "mask.strides=*|mask.offset=*", "a merge has no mask"},
+    {kMerge, "layout=qkv|layout=kv|layout=thd|gap", "a merge has no q, k and v to pack"},
     {"gap", "layout=bhld|layout=blhd|layout=bld|layout=qkv|layout=kv", "sequences with a gap between them are packed"},
     {"gap", "batch=0|batch=1", "a gap lies between two sequences"},
     {kLinear, "layout=thd|gap", "packed sequences have lengths, which linear attention has not"},
@@ -125,10 +131,7 @@ bool asks_for_other_result(const TableClass& one, Op op) {
 
 bool no_operator_has(const TableClass& a, const TableClass& b) {
   for (Op op : values_of<Op>()) {
-    const auto fits = [op](const TableClass& one) {
-      if (one.feature->name == "op") return one.which == static_cast<std::size_t>(op);
-      return one.option->has(op) && !asks_for_other_result(one, op);
-    };
+    const auto fits = [op](const TableClass& one) { return has_class(op, one) && !asks_for_other_result(one, op); };
     if (fits(a) && fits(b)) return false;
   }
   return true;

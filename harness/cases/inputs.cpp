@@ -142,10 +142,55 @@ void fill_with(TensorStorage& storage, const std::vector<Number>& list) {
 void fill_drawn(const Problem& p, CaseInputs& inputs) {
   std::uint64_t stream = 6000;
   for (const TensorId id : inputs_of(p)) {
-    if (!row_of(id).drawn) continue;
+    if (!row_of(id).drawn || row_of(id).of == &OperatorTraits::parts) continue;
     std::uint64_t index = 0;
     fill_with(inputs.add(p, id), [&](auto, auto, auto, auto) { return input_value(p, id, stream, index++); });
     ++stream;
+  }
+}
+
+/// Results that are merged, and their logsumexps. With `poison`, empty ones become NaN first, so that one that shares
+/// storage with another (stride 0) ends as the other's.
+void fill_parts(const Problem& p, bool poison, CaseInputs& inputs) {
+  TensorStorage &o = inputs.add(p, TensorId::part_o), &lse = inputs.add(p, TensorId::part_lse);
+  const Index4 n = o.shape();
+  const auto rows = static_cast<std::uint64_t>(p.call.batch * n[1] * n[2]);
+  std::uint64_t row = 0;
+  each_index({n[0], n[1], n[2], 1}, [&](auto at, auto h, auto l, auto) {
+    const std::int64_t part = at / p.call.batch;
+    lse.set(at, h, l, 0, part_lse_value(p, part, row++ % rows, rows));
+  });
+  const TensorFill fill(p, TensorId::part_o);
+  const ConstTensor sums = lse.view();
+  for (const bool empty : {true, false}) {
+    each_index(n, [&](auto at, auto h, auto l, auto c) {
+      const bool is_poisoned = poison && load(sums.data, sums.dtype, sums.offset(at, h, l, 0)) == -kInfinity;
+      if (is_poisoned == empty) o.set(at, h, l, c, is_poisoned ? kNaN : fill.at(at, h, l, c));
+    });
+  }
+}
+
+/// Queries, keys, values and do, with what is poisoned.
+void fill_tokens(const Problem& p, CaseInputs& inputs) {
+  SeenKeys seen;
+  if (!p.data.poison.empty()) {
+    for (std::int64_t b = 0; b < p.call.batch; ++b) {
+      for (std::int64_t g = 0; g < p.call.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
+    }
+  }
+  const auto poisons = [&](const char* kind, const char* letter) {
+    const std::size_t colon = p.data.poison.find(':');
+    return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
+  };
+  fill_queries(p, TensorId::q, inputs);
+  fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
+  fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
+  if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
+  if (poisons("visible", "v")) poison_visible(p, 1, seen, inputs);
+  if (has_tensor(p, TensorId::dout)) {
+    inputs.add(p, TensorId::dout);
+    fill_queries(p, TensorId::dout, inputs);
+    if (p.data.poison == "hidden:do") poison_empty_rows(p, inputs);
   }
 }
 
@@ -237,28 +282,11 @@ CaseInputs make_inputs(const Problem& p, int threads) {
     fill_with(inputs.add(p, TensorId::mask), [&](auto... at) { return fill.at(at...); });
     refuse_overflow(inputs, TensorId::mask);
   }
-  SeenKeys seen;
-  if (!p.data.poison.empty()) {
-    for (std::int64_t b = 0; b < p.call.batch; ++b) {
-      for (std::int64_t g = 0; g < p.call.key_heads; ++g) seen.push_back(keys_seen(p, inputs.views(), b, g));
-    }
-  }
+  if (p.call.has_parts()) fill_parts(p, p.data.poison == "empty:o", inputs);
   fill_drawn(p, inputs);
-  const auto poisons = [&](const char* kind, const char* letter) {
-    const std::size_t colon = p.data.poison.find(':');
-    return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
-  };
-  fill_queries(p, TensorId::q, inputs);
-  fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
-  fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
-  if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
-  if (poisons("visible", "v")) poison_visible(p, 1, seen, inputs);
-  if (has_tensor(p, TensorId::dout)) {
-    inputs.add(p, TensorId::dout);
-    fill_queries(p, TensorId::dout, inputs);
-    if (p.data.poison == "hidden:do") poison_empty_rows(p, inputs);
-  }
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout}) {
+  if (has_tensor(p, TensorId::q)) fill_tokens(p, inputs);
+  for (const TensorId id :
+       {TensorId::q, TensorId::k, TensorId::v, TensorId::dout, TensorId::part_o, TensorId::part_lse}) {
     if (inputs.has(id)) refuse_overflow(inputs, id);
   }
   if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs, threads);

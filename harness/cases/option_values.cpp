@@ -110,6 +110,11 @@ void fit_past_lengths(Problem& problem) {
 
 void fit_to_sizes(Problem& problem) {
   Call& p = problem.call;
+  if (p.has_parts()) {
+    p.key_heads = p.query_heads;
+    p.key_length = p.query_length;
+    p.key_dim = p.value_dim;
+  }
   if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
   if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
   for (const Option& option : options()) {
@@ -144,6 +149,7 @@ void fit_to_sizes(Problem& problem) {
   }
   if (!p.blocks) problem.data.block_fill = {};
   if (!p.initial_state) problem.data.state_fill.reset();
+  if (!p.has_parts()) find_option("parts")->drop(problem);
 }
 
 std::optional<Problem> with_option(const Problem& problem, const Option& option, const std::string& value) {

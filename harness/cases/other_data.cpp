@@ -91,7 +91,7 @@ void toggle_nan(TensorStorage& tensor, std::int64_t b, std::int64_t h) {
 }  // namespace
 
 void change_data(const Call& call, CaseInputs& inputs) {
-  const Index4 keys = inputs.at(TensorId::k).shape();
+  const Index4 keys = inputs.at(TensorId::k).shape();  // zeros where the operator has none
   for (const TensorId id : inputs.list()) {
     TensorStorage& tensor = inputs.at(id);
     switch (id) {
@@ -100,9 +100,11 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::v:
       case TensorId::past_k:
       case TensorId::past_v:
+      case TensorId::part_o:
       case TensorId::dout:
       case TensorId::dlse:
       case TensorId::dpresent: halve(tensor, true); break;
+      case TensorId::part_lse: change_additive(tensor); break;  // other parts are empty
       case TensorId::mask:
         if (call.mask->additive) {
           change_additive(tensor);
@@ -126,7 +128,9 @@ void change_data(const Call& call, CaseInputs& inputs) {
       default: halve(tensor, false);  // a decay stays one
     }
   }
-  toggle_nan(inputs.at(TensorId::v), 0, 0);
+  for (const TensorId id : {TensorId::v, TensorId::part_o}) {
+    if (inputs.has(id)) toggle_nan(inputs.at(id), 0, 0);
+  }
   // A NaN in a key takes all scores of its head: only where there is another head, which then keeps its numbers.
   if (keys[0] * keys[1] > 1 && inputs.at(TensorId::k).place().starts.empty()) {
     toggle_nan(inputs.at(TensorId::k), keys[0] - 1, keys[1] - 1);

@@ -90,7 +90,8 @@ Problem with_random_options(Problem problem, Random& random) {
   }
   if (problem.call.mask && of_mask.below(6) == 0) problem = with_sequence_mask(problem, of_mask);
   // Cases of linear attention are few.
-  if (of_pass.below(problem.call.has_scores() ? 8 : 2) == 0) problem = with_random_pass(problem, of_pass);
+  if (traits_of(problem.call.op).tokens && of_pass.below(problem.call.has_scores() ? 8 : 2) == 0)
+    problem = with_random_pass(problem, of_pass);
   draw_options(std::move(later), problem, own);
   return problem;
 }
@@ -213,16 +214,20 @@ Problem random_softmax_case(Random& random) {
   return with_random_options(p, random);
 }
 
-Problem random_linear_case(Random& random) {
+Problem random_other_case(Random& random) {
   Problem p;
   p.call.op = values_of<Op>()[1 + random.below(values_of<Op>().size() - 1)];
   p.call.query_length = p.call.key_length = size_of(kLinearLengths, 0, random);
   draw_other_sizes(p, kLinearDims, random);
+  if (p.call.has_parts()) {
+    p.call.key_heads = p.call.query_heads;
+    p.call.value_dim = p.call.key_dim;
+  }
   return with_random_options(p, random);
 }
 
 Problem random_case(Random& random) {
-  return random.below(16) == 0 ? random_linear_case(random) : random_softmax_case(random);
+  return random.below(16) == 0 ? random_other_case(random) : random_softmax_case(random);
 }
 
 double random_case_cost(const Problem& p) {

@@ -13,9 +13,9 @@
 
 namespace attest {
 
-/// Of softmax attention, or of one of the rules of linear attention.
+/// Of softmax attention, or of one of the other operators.
 Problem random_softmax_case(Random& random);
-Problem random_linear_case(Random& random);
+Problem random_other_case(Random& random);
 
 /// Mostly softmax attention.
 Problem random_case(Random& random);

@@ -38,7 +38,7 @@ void resize(ResultValues& values, const Problem& p, std::size_t rows) {
   for (const TensorRow& result : tensor_rows()) {
     if (!is_output(result.id) || index_space(result.id) != IndexSpace::query_rows) continue;
     const bool is_given =
-        has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_scores() && p.call.runs_forward());
+        has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_lse() && p.call.runs_forward());
     if (is_given) values.of(result.id).resize(rows * static_cast<std::size_t>(seen_shape(p, result.id)[3]));
   }
 }

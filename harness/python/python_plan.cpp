@@ -143,7 +143,9 @@ void PythonPlan::bind(const Inputs& in) {
     throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
   if (takes("visible") && (!visible_.there() || visible_by_inputs(call_))) visible_ = visible_pairs(call_, in);
   if (takes("added")) added_ = added_scores(call_, in);
-  arguments_ = nb::make_tuple(there(arrays_.of(in.q())), there(arrays_.of(in.k())), there(arrays_.of(in.v())));
+  arguments_ = call_.has_parts()
+                   ? nb::make_tuple()
+                   : nb::make_tuple(there(arrays_.of(in.q())), there(arrays_.of(in.k())), there(arrays_.of(in.v())));
   keywords_ = nb::dict();
   for (const auto& [key, value] : constants_) keywords_[key] = value;
   for (const auto& [name, keyword] : tensors_) {
@@ -181,6 +183,18 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
   if (name == "sinks") return flattened(TensorId::sinks, false, 1);
   if (name == "past_lengths") return flattened(TensorId::past_lengths, false, 0);
   if (name == "page_table") return flattened(TensorId::page_table, true, 3);
+  // Part by part: n,B,H,L,D and n,B,H,L.
+  if (const auto id = value_named<TensorId>(name); id && row_of(*id).of == &OperatorTraits::parts) {
+    if (!in.has(*id)) return nb::none();
+    const ConstTensor& t = in.at(*id);
+    std::vector<std::int64_t> shape = {call_.parts, call_.batch, t.shape[1], t.shape[2]},
+                              strides = {call_.batch * t.strides[0], t.strides[0], t.strides[1], t.strides[2]};
+    if (*id == TensorId::part_o) {
+      shape.push_back(t.shape[3]);
+      strides.push_back(t.strides[3]);
+    }
+    return arrays_.of(t.data, type_of(t.dtype), shape, strides);
+  }
   const auto starts = [&](const std::int64_t* rows) {
     const std::int64_t shape[] = {call_.batch + 1}, strides[] = {1};
     return rows ? arrays_.of(rows, kInt64, shape, strides) : nb::none();

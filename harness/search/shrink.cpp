@@ -75,6 +75,7 @@ void drop_options(const Problem& problem, Candidates& out) {
   });
   drop(now.window_left != Call::kUnbounded, [](Call& p) { p.window_left = Call::kUnbounded; });
   drop(now.window_right != Call::kUnbounded, [](Call& p) { p.window_right = Call::kUnbounded; });
+  drop(problem.data.empty_parts > 0, [](Problem& p) { p.data.empty_parts = 0; });
   for (Output one : now.outputs) {
     drop(now.outputs.size() > 1, [one](Call& p) { std::erase(p.outputs, one); });
   }
@@ -142,6 +143,7 @@ void shrink_values(const Problem& problem, Candidates& out) {
       if (!p.segments->query.empty()) p.segments->query.erase(p.segments->query.begin() + at);
     });
   }
+  if (now.has_parts()) towards(out, now.parts, 1, [](Call& p, std::int64_t n) { p.parts = n; });
   if (now.blocks) {
     towards(out, now.blocks->rows, 1, [](Call& p, std::int64_t n) { p.blocks->rows = n; });
     towards(out, now.blocks->columns, 1, [](Call& p, std::int64_t n) { p.blocks->columns = n; });

@@ -292,7 +292,8 @@ class FileShrinker {
   bool plainer_numbers() {
     constexpr std::int64_t kOneByOne = 512;
     bool any = false;
-    for (const char* name : {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse", "dpresent"}) {
+    for (const char* name :
+         {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse", "dpresent", "part_o", "part_lse"}) {
       const auto found = now().tensors.find(name);
       if (found == now().tensors.end() || !found->second.is_floating()) continue;
       const std::int64_t size = found->second.size();

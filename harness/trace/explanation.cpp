@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "harness/tuning/parameters.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
+#include "reference/merge/part_merge.h"
 #include "reference/softmax/attention.h"
 #include "reference/softmax/bounds/error_bound.h"
 #include "reference/softmax/bounds/gradient_terms.h"
@@ -93,6 +96,30 @@ void print_gradient_terms(const Call& p, const Inputs& inputs, const Element& e,
   }
 }
 
+/// The parts of a merge with most of the weight in one element.
+void print_parts(const Call& p, const Inputs& inputs, const Element& e, std::FILE* out) {
+  const std::int64_t column = e.index[3];
+  std::vector<PartOfRow> parts;
+  for (std::int64_t x = 0; x < p.parts; ++x) {
+    const auto at = [&, first = x * p.batch + e.index[0]](const ConstTensor& t, std::int64_t c) {
+      return load(t.data, t.dtype, t.offset(first, e.index[1], e.index[2], c));
+    };
+    parts.push_back({{at(inputs.part_o(), column)}, at(inputs.part_lse(), 0), {}, 0});
+  }
+  const double lse = merge_parts(parts, p.base2).lse;
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t x) { return parts[x].lse; });
+  fmt::print(out, "  heaviest parts of {}, {} of them empty\n    {:>6} {:>12} {:>12} {:>12}\n", p.parts,
+             std::ranges::count(parts, -kInfinity, &PartOfRow::lse), "part", "lse", "weight", "value");
+  for (std::size_t n = 0; n < std::min<std::size_t>(order.size(), 5); ++n) {
+    const PartOfRow& part = parts[order[n]];
+    if (part.lse == -kInfinity) break;
+    const double weight = p.base2 ? std::exp2(part.lse - lse) : std::exp(part.lse - lse);
+    fmt::print(out, "    {:>6} {:>12.5g} {:>12.5g} {:>12.5g}\n", order[n], part.lse, weight, part.out[0]);
+  }
+}
+
 void print_element(const Call& p, const Inputs& inputs, const Element& e, const Arithmetic& arithmetic,
                    std::FILE* out) {
   const auto [b, h, i, column] = e.index;
@@ -104,6 +131,7 @@ void print_element(const Call& p, const Inputs& inputs, const Element& e, const 
   }
   fmt::print(out, "\no[{},{},{},{}]   batch {}, head {}, query {}, column {}\n", b, h, i, column, b, h, i, column);
   print_numbers(e, out);
+  if (p.has_parts()) print_parts(p, inputs, e, out);
   if (!p.has_scores()) return;
   const Head head(p, inputs, b, h);
   Row row;

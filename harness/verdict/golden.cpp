@@ -124,11 +124,15 @@ double tolerance_of(const Golden& golden, const std::string& stage, double value
   return absolute + (std::isfinite(value) ? golden.relative * std::fabs(value) : 0);
 }
 
-/// In the order b, h, i; of an operator without scores, the output alone.
+/// In the order b, h, i; of an operator without scores, the output and lse alone.
 std::vector<Row> rows_of(const Problem& p, const Inputs& inputs) {
   if (p.call.has_scores()) return attention(p, inputs).rows;
   std::vector<Row> rows;
-  for (ResultValues& row : reference_rows(p, inputs)) rows.emplace_back().output = std::move(row.of(TensorId::out));
+  for (ResultValues& row : reference_rows(p, inputs)) {
+    Row& one = rows.emplace_back();
+    one.output = std::move(row.of(TensorId::out));
+    if (p.call.has_lse()) one.lse = row.of(TensorId::lse)[0];
+  }
   return rows;
 }
 

@@ -17,7 +17,9 @@ void change_lengths(std::vector<std::int64_t>& lengths, std::int64_t most) {
 /// Tensors that lie somehow become dense, dense ones get gaps behind their rows.
 void change_strides(Call& p) {
   constexpr std::int64_t kGap = 3;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::out}) {
+  for (const TensorId id :
+       {TensorId::q, TensorId::k, TensorId::v, TensorId::part_o, TensorId::part_lse, TensorId::out}) {
+    if (!has_tensor(p, id)) continue;
     TensorSpec& spec = p.tensor(id);
     if (spec.is_placed()) {
       spec.layout.reset();

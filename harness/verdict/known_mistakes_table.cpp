@@ -349,6 +349,11 @@ constexpr KnownMistake kMistakes[] = {
          return std::numbers::ln2 * (capped + additive + alibi);
        });
      }},
+    {"base_of_parts", "logsumexps of the parts in base 2 taken for natural ones, or the other way round",
+     [](MistakenCall& c) {
+       c.call.base2 = !c.call.base2;
+       return c.call.has_parts();
+     }},
     {"mean_of_values", "equal weights: the mean of the visible values",
      [](MistakenCall& c) {
        return !c.inputs.slopes() && !c.inputs.sinks() && !(c.inputs.mask() && is_additive(*c.inputs.mask())) &&

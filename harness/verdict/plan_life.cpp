@@ -142,7 +142,8 @@ void change_one_element(TensorStorage& tensor, Random& random) {
 /// Of each tensor one: a checksum of a sample of them is as it was.
 void change_one_element_each(CaseInputs& inputs, std::uint64_t seed) {
   Random random(seed);
-  for (const TensorId id : {TensorId::v, TensorId::k, TensorId::q, TensorId::mask}) {
+  for (const TensorId id :
+       {TensorId::v, TensorId::k, TensorId::q, TensorId::mask, TensorId::part_o, TensorId::part_lse}) {
     if (inputs.has(id)) change_one_element(inputs.at(id), random);
   }
 }
@@ -154,6 +155,7 @@ bool lie_alike(const ConstTensor& a, const ConstTensor& b) {
 /// Views of which two or three are one and the same, as far as their shapes allow.
 Inputs with_shared_memory(const CaseInputs& data, std::uint64_t seed) {
   Inputs inputs = data.views();
+  if (!inputs.has(TensorId::q)) return inputs;
   const bool queries = lie_alike(inputs.q(), inputs.k()) && !inputs.q().starts,
              values = lie_alike(inputs.k(), inputs.v());
   if (queries && (!values || seed % 3 != 0)) inputs.set(TensorId::k, inputs.q());

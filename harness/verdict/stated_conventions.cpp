@@ -56,6 +56,7 @@ class StatedJudge {
 
  private:
   bool sees_nothing(const RowIndex& row) const {
+    if (call_.has_parts()) return true;  // a logsumexp of -inf says it
     for (std::int64_t j = 0; j < call_.key_length; ++j) {
       if (visible(call_, inputs_, row.b, row.h, row.i, j)) return false;
     }
@@ -108,7 +109,7 @@ class StatedJudge {
                is_weight = output == TensorId::weights;
     if (empty_row && (is_o || is_weight)) {
       const std::string statement = "empty_row=" + stated_.empty_row;
-      const bool mean_stated = says(stated_.empty_row, "mean of v");
+      const bool mean_stated = call_.has_scores() && says(stated_.empty_row, "mean of v");
       if (says(stated_.empty_row, "nan") && std::isnan(got)) return statement;
       if (mean_stated && is_o) {
         const auto [mean, off] = mean_of_values(at);
@@ -117,12 +118,13 @@ class StatedJudge {
       if (mean_stated && is_weight && got > 0 && got <= 1) return statement;
     }
     if (is_lse && empty_row && is_lse_of_empty_row(got)) return "lse_of_empty_row=" + stated_.lse_of_empty_row;
-    if (is_lse && stated_.lse_base == "2" && std::isfinite(expected)) {
+    // The case of a merge says its base.
+    if (is_lse && call_.has_scores() && stated_.lse_base == "2" && std::isfinite(expected)) {
       const double size = expected * std::numbers::log2e;
       const double off = 2 * bound + 4 * unit_roundoff(producer_.type_of(call_, TensorId::lse)) * std::fabs(size);
       if (error_in_bounds(got, size, off) <= 1) return "lse_base=2";
     }
-    if (stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
+    if (!call_.has_parts() && stated_.hidden_nan == "leaks" && !std::isfinite(got) && hides_poison(at[0], at[1], at[2]))
       return "hidden_nan=leaks";
     return "";
   }

@@ -95,6 +95,11 @@ std::int64_t page_count(const Call& p) {
   return pages;
 }
 
+std::int64_t part_count(const Call& p) {
+  std::int64_t parts = 0;
+  return __builtin_mul_overflow(p.parts, p.batch, &parts) ? std::numeric_limits<std::int64_t>::max() : parts;
+}
+
 std::int64_t block_rows(const Call& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
 std::int64_t block_columns(const Call& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
 

@@ -32,6 +32,8 @@ enum class TensorId : std::uint8_t {
   decay,
   beta,
   state,
+  part_o,
+  part_lse,
   saved_o,
   saved_lse,
   dout,
@@ -55,8 +57,9 @@ enum class TensorId : std::uint8_t {
   dbeta,
   dstate
 };
-/// Softmax attention, or a rule by which linear attention writes its state (reference/linear/linear_attention.h).
-enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta };
+/// Softmax attention, a rule by which linear attention writes its state (reference/linear/linear_attention.h), or the
+/// merge of partial results of softmax attention (reference/merge/part_merge.h).
+enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta, merge };
 /// What is computed: results, gradients from saved results, or both in one plan.
 enum class Pass : std::uint8_t { forward, backward, both };
 enum class Output : std::uint8_t {
@@ -84,12 +87,12 @@ inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", 
 template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
-                                                    "state", "saved_o", "saved_lse", "do", "dlse", "dpresent", "out",
-                                                    "lse", "raw", "capped", "biased", "weights", "present_k",
-                                                    "present_v", "present_state", "dq", "dk", "dv", "dmask", "dsinks",
-                                                    "ddecay", "dbeta", "dstate");
+                                                    "state", "part_o", "part_lse", "saved_o", "saved_lse", "do", "dlse",
+                                                    "dpresent", "out", "lse", "raw", "capped", "biased", "weights",
+                                                    "present_k", "present_v", "present_state", "dq", "dk", "dv",
+                                                    "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
-inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta");
+inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
 inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
@@ -98,9 +101,12 @@ inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", 
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {
-  bool scores = false;               ///< of each query and key: with them masks, cached keys, stages and lse
+  bool tokens = true;                ///< queries, keys and values: with them a scale and gradients
+  bool scores = false;               ///< of each query and key: with them masks, cached keys and stages
   bool state = false;                ///< of each key head, which tokens write one by one
   bool decay = false, beta = false;  ///< inputs of the state's rule
+  bool parts = false;                ///< results to be merged, each with its logsumexp
+  bool lse = false;                  ///< a logsumexp of each row, which leaves out what must not be read
   int since = 1;                     ///< version of the contract that it came with (backends/backend.h)
   bool operator==(const OperatorTraits&) const = default;
 };
@@ -108,11 +114,12 @@ using OperatorTrait = bool OperatorTraits::*;
 
 /// A row for each Op.
 inline constexpr OperatorTraits kOperatorTraits[] = {
-    {.scores = true},
+    {.scores = true, .lse = true},
     {.state = true},
     {.state = true, .decay = true},
     {.state = true, .beta = true},
     {.state = true, .decay = true, .beta = true},
+    {.tokens = false, .parts = true, .lse = true, .since = 7},
 };
 static_assert(std::size(kOperatorTraits) == kNames<Op>.size());
 constexpr const OperatorTraits& traits_of(Op op) { return kOperatorTraits[static_cast<std::size_t>(op)]; }
@@ -185,6 +192,8 @@ struct Call {
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
+  std::int64_t parts = 2;       ///< results that are merged into one
+  bool base2 = false;           ///< a merge takes and gives logsumexps in base 2, not e
   bool dlse = false;            ///< the loss depends on lse, too: its derivative by it is an input of the gradients
   bool dpresent = false;        ///< and on linear attention's last state
   std::vector<Output> outputs = {Output::o};
@@ -228,6 +237,10 @@ struct Call {
   bool has_state() const { return traits_of(op).state; }
   bool has_decay() const { return traits_of(op).decay; }
   bool has_beta() const { return traits_of(op).beta; }
+  bool has_parts() const { return traits_of(op).parts; }
+  bool has_lse() const { return traits_of(op).lse; }
+  /// Whether Lq and Lk are one length: of tokens that write a state, or of rows that are merged.
+  bool has_one_length() const { return has_state() || has_parts(); }
   /// Whether the diagonal matters, so that `align` must be said when Lq != Lk.
   bool uses_diagonal() const;
 };
@@ -242,6 +255,9 @@ double dense_multiply_adds(const Call& call);
 /// Pages of a paged cache: of batch b, and in all.
 std::int64_t page_count(const Call& call, std::int64_t b);
 std::int64_t page_count(const Call& call);
+
+/// Partial results of all batches; the largest number where they are more.
+std::int64_t part_count(const Call& call);
 
 /// Blocks along queries and keys of a block mask.
 std::int64_t block_rows(const Call& call);

@@ -24,21 +24,22 @@ struct Fill {
 /// The data of a call. Each element is a function of these members and of its index.
 struct TestData {
   Fill fill;
-  std::array<std::optional<Fill>, 4> own_fills{};  ///< of q, k, v and do where it is not `fill`
+  std::array<std::optional<Fill>, 5> own_fills{};  ///< of q, k, v and do where it is not `fill`
   Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
   std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
+  double empty_parts = 0;                                       ///< probability that a row of a part saw nothing
   std::string poison;                                           ///< empty, or "hidden:kv" and the like
   std::uint64_t seed = 0;
 
   bool operator==(const TestData&) const = default;
 
-  /// Where q, k, v or do has its own fill.
+  /// Where q, k, v or do has its own fill; results that are merged have none.
   static constexpr std::size_t place_of_fill(TensorId id) {
-    return id == TensorId::dout ? 3 : static_cast<std::size_t>(id);
+    return id == TensorId::dout ? 3 : id == TensorId::part_o ? 4 : static_cast<std::size_t>(id);
   }
   std::optional<Fill>& own_fill(TensorId id) { return own_fills[place_of_fill(id)]; }
   const std::optional<Fill>& own_fill(TensorId id) const { return own_fills[place_of_fill(id)]; }
-  /// The fill of q, k, v or do.
+  /// The fill of q, k, v, do or results that are merged.
   const Fill& fill_of(TensorId id) const { return own_fill(id) ? *own_fill(id) : fill; }
 };
 

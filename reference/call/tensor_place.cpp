@@ -41,6 +41,7 @@ Index4 dense_strides(const Index4& n) { return {n[1] * n[2] * n[3], n[2] * n[3],
 TensorId laid_as(TensorId id) {
   switch (id) {
     case TensorId::saved_o:
+    case TensorId::part_o:
     case TensorId::dout: return TensorId::out;
     case TensorId::dq: return TensorId::q;
     case TensorId::dk: return TensorId::k;

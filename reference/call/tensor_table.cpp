@@ -7,8 +7,9 @@ namespace {
 
 using enum Axis;
 
-constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
-                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
+constexpr OperatorTrait kTokens = &OperatorTraits::tokens, kScores = &OperatorTraits::scores,
+                        kState = &OperatorTraits::state, kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta,
+                        kParts = &OperatorTraits::parts, kLse = &OperatorTraits::lse;
 
 constexpr auto kAlways = [](const Call&) { return true; };
 constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
@@ -18,9 +19,9 @@ constexpr auto kNever = [](const Call&) { return false; };  // a file has it, wh
 
 // clang-format off
 constexpr TensorRow kRows[] = {
-    {TensorId::q, "q", {batch, query_heads, queries, key_dim}, TypeRule::storage, kAlways},
-    {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways},
-    {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways},
+    {TensorId::q, "q", {batch, query_heads, queries, key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways, kTokens},
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
     {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, kHasPast, kScores},
@@ -33,14 +34,16 @@ constexpr TensorRow kRows[] = {
     {TensorId::decay, "decay", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAlways, kDecay, DrawnNumbers{-1, 0}},
     {TensorId::beta, "beta", {batch, key_heads, queries, one}, TypeRule::storage, kAlways, kBeta, DrawnNumbers{0, 1}},
     {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, kState, DrawnNumbers{-1, 1}},
+    {TensorId::part_o, "part_o", {parts, query_heads, queries, value_dim}, TypeRule::storage, kAlways, kParts, DrawnNumbers{-1, 1}},
+    {TensorId::part_lse, "part_lse", {parts, query_heads, queries, one}, TypeRule::accumulator, kAlways, kParts, DrawnNumbers{-4, 4}},
     {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kScores},
     {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kScores},
-    {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }},
+    {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kTokens},
     {TensorId::dlse, "dlse", {batch, query_heads, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.wants_gradients() && c.dlse; }, kScores, DrawnNumbers{-1, 1}},
     {TensorId::dpresent, "dpresent", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients() && c.dpresent; }, kState, DrawnNumbers{-1, 1}},
 
     {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kForward, nullptr, {}, Output::o},
-    {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::lse},
+    {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kLse, {}, Output::lse},
     {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::raw},
     {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::capped},
     {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::biased},
@@ -48,9 +51,9 @@ constexpr TensorRow kRows[] = {
     {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
     {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
-    {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, nullptr, {}, Output::dq},
-    {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, nullptr, {}, Output::dk},
-    {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, nullptr, {}, Output::dv},
+    {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, kTokens, {}, Output::dq},
+    {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kTokens, {}, Output::dk},
+    {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kTokens, {}, Output::dv},
     {TensorId::dmask, "dmask", {batch, query_heads, queries, keys}, TypeRule::as_mask, nullptr, kScores, {}, Output::dmask},
     {TensorId::dsinks, "dsinks", {one, query_heads, one, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::dsinks},
     {TensorId::ddecay, "ddecay", {batch, key_heads, keys, key_dim}, TypeRule::as_decay, nullptr, kDecay, {}, Output::ddecay},
@@ -85,6 +88,7 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case pages: return c.page_size ? (c.key_length + *c.page_size - 1) / *c.page_size : 0;
     case mask_rows: return c.blocks ? block_rows(c) : 0;
     case mask_columns: return c.blocks ? block_columns(c) : 0;
+    case parts: return part_count(c);
   }
   return 1;
 }

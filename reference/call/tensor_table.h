@@ -29,6 +29,7 @@ enum class Axis : std::uint8_t {
   pages,         ///< of one sequence, the most that any has
   mask_rows,     ///< of a block mask
   mask_columns,  ///< likewise
+  parts,         ///< of a merge: part x of batch b is number x * batch + b
 };
 
 std::int64_t extent_of(const Call& call, Axis axis);

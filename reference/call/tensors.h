@@ -58,6 +58,9 @@ class Inputs : public Tensors<const void> {
   const ConstTensor& decay() const { return at(TensorId::decay); }  ///< B,Hkv,L,Dk: logarithms of the factors
   const ConstTensor& beta() const { return at(TensorId::beta); }    ///< B,Hkv,L,1
   const ConstTensor& state() const { return at(TensorId::state); }  ///< B,Hkv,Dk,Dv
+  /// Of a merge, with part x of batch b at x*B + b: n*B,Hq,L,Dv and n*B,Hq,L,1.
+  const ConstTensor& part_o() const { return at(TensorId::part_o); }
+  const ConstTensor& part_lse() const { return at(TensorId::part_lse); }
   /// Of the backward pass: o and lse of the forward one, B,Hq,Lq,Dv and B,Hq,Lq,1, and the loss's derivatives by both.
   const ConstTensor& saved_o() const { return at(TensorId::saved_o); }
   const ConstTensor& saved_lse() const { return at(TensorId::saved_lse); }

@@ -2,14 +2,15 @@
 #include <stdexcept>
 
 #include "reference/linear/linear_operator.h"
+#include "reference/merge/merge_operator.h"
 #include "reference/operators/operator.h"
 #include "reference/softmax/softmax_operator.h"
 
 namespace attest {
 namespace {
 
-constexpr std::array kOperators = {softmax_operator, linear_operator, linear_operator, linear_operator,
-                                   linear_operator};
+constexpr std::array kOperators = {softmax_operator, linear_operator, linear_operator,
+                                   linear_operator,  linear_operator, merge_operator};
 static_assert(kOperators.size() == kNames<Op>.size(), "a row for each Op, in its order");
 
 }  // namespace

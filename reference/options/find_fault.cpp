@@ -95,12 +95,12 @@ std::optional<Fault> check_combinations(const Call& p) {
 
 /// "op=gated or op=gated_delta", "op=linear or its kin".
 std::string operators_with(const Option& option) {
+  if (option.of == &OperatorTraits::state) return "op=linear or its kin";
   std::string list;
-  std::size_t count = 0;
   for (Op op : values_of<Op>()) {
-    if (option.has(op)) list += (count++ == 0 ? "op=" : " or op=") + std::string(name_of(op));
+    if (option.has(op)) list += (list.empty() ? "op=" : " or op=") + std::string(name_of(op));
   }
-  return count + 1 == values_of<Op>().size() ? "op=linear or its kin" : list;
+  return list;
 }
 
 /// Results and inputs that the pass doesn't have.
@@ -127,6 +127,24 @@ std::optional<Fault> check_pass(const Problem& problem) {
   return std::nullopt;
 }
 
+/// Sizes and layouts of a merge, which has rows of one kind.
+std::optional<Fault> check_merge(const Problem& problem) {
+  const Call& p = problem.call;
+  if (p.query_heads != p.key_heads) return Fault{"heads", "op=merge has no key heads; say heads=H"};
+  if (p.query_length != p.key_length) return Fault{"seq", "op=merge has rows alone, no keys; say seq=L"};
+  if (p.key_dim != p.value_dim) return Fault{"dim", "op=merge has one dimension; say dim=D"};
+  if (p.layout == Layout::qkv || p.layout == Layout::kv || p.layout == Layout::thd)
+    return Fault{"layout", "op=merge has no q, k and v to pack; bhld, blhd or bld"};
+  return std::nullopt;
+}
+
+/// Poison of tensors that the operator doesn't have.
+std::optional<Fault> check_poison(const Problem& problem) {
+  const bool of_parts = problem.data.poison == "empty:o";
+  if (problem.data.poison.empty() || of_parts == problem.call.has_parts()) return std::nullopt;
+  return Fault{"poison", of_parts ? "empty parts belong to op=merge" : "op=merge has parts alone; say poison=empty:o"};
+}
+
 /// Options that the operator doesn't have.
 std::optional<Fault> check_operator(const Problem& problem) {
   const Call& p = problem.call;
@@ -150,6 +168,7 @@ std::optional<Fault> check_operator(const Problem& problem) {
     return Fault{"out", op + " gives " + names + " alone"};
   }
   if (p.has_state() && p.query_length != p.key_length) return Fault{"seq", op + " needs as many keys as queries"};
+  if (p.has_parts()) return check_merge(problem);
   return std::nullopt;
 }
 
@@ -229,6 +248,7 @@ std::optional<Fault> find_fault(const Problem& problem) {
   }
   if (p.prefix_causal && !p.causal) return Fault{"prefix", "N:causal needs causal, which it keeps for the prefix"};
   if (auto fault = check_operator(problem)) return fault;
+  if (auto fault = check_poison(problem)) return fault;
   if (auto fault = check_pass(problem)) return fault;
   if (auto fault = check_combinations(problem)) return fault;
   const auto per_head = [&](const char* key, const std::vector<double>& list) -> std::optional<Fault> {

@@ -38,22 +38,22 @@ std::optional<std::size_t> place_in(const std::vector<T>& list, const T& wanted)
 
 void set_queries(Call& p, std::int64_t n) {
   p.query_length = n;
-  if (p.has_state() || p.layout == Layout::qkv) p.key_length = n;
+  if (p.has_one_length() || p.layout == Layout::qkv) p.key_length = n;
 }
 
 void set_keys(Call& p, std::int64_t n) {
   p.key_length = n;
-  if (p.has_state() || p.layout == Layout::qkv) p.query_length = n;
+  if (p.has_one_length() || p.layout == Layout::qkv) p.query_length = n;
 }
 
 void set_key_dim(Call& p, std::int64_t n) {
   p.key_dim = n;
-  if (p.layout == Layout::qkv) p.value_dim = n;
+  if (p.has_parts() || p.layout == Layout::qkv) p.value_dim = n;
 }
 
 void set_value_dim(Call& p, std::int64_t n) {
   p.value_dim = n;
-  if (p.layout == Layout::qkv) p.key_dim = n;
+  if (p.has_parts() || p.layout == Layout::qkv) p.key_dim = n;
 }
 
 void set_heads(Call& p, std::int64_t key_heads, std::int64_t group) {
@@ -181,7 +181,7 @@ std::vector<Feature> head_features() {
               "query heads", kHeadCuts, [](const Call& p) -> Number { return p.query_heads; },
               [](Call& p, std::int64_t n) {
                 p.query_heads = n;
-                if (n == 0 || p.key_heads == 0 || n % p.key_heads != 0) p.key_heads = n;
+                if (p.has_parts() || n == 0 || p.key_heads == 0 || n % p.key_heads != 0) p.key_heads = n;
               }),
           size_feature(
               "key heads", kHeadCuts, [](const Call& p) -> Number { return p.key_heads; },
@@ -202,7 +202,7 @@ std::vector<Feature> head_features() {
               [](Call& p, std::uint64_t) {
                 p.batch = std::max<std::int64_t>({p.batch, p.query_heads, 2});
                 p.query_heads = p.batch;
-                if (p.key_heads == 0 || p.batch % p.key_heads != 0) p.key_heads = p.batch;
+                if (p.has_parts() || p.key_heads == 0 || p.batch % p.key_heads != 0) p.key_heads = p.batch;
               })};
 }
 

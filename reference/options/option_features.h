@@ -39,6 +39,7 @@ std::vector<Feature> mask_type_features();
 std::vector<Feature> block_features();
 std::vector<Feature> softcap_features();
 std::vector<Feature> dropout_features();
+std::vector<Feature> part_features();
 std::vector<Feature> past_features();
 std::vector<Feature> causal_prefix_features();
 std::vector<Feature> gap_features();

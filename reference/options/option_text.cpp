@@ -14,7 +14,7 @@ using Text = std::string_view;
 constexpr double kLargestSize = 0x1p53;
 
 void check_fill_range(const OptionText& value, const Fill& fill) {
-  static const std::set<Text> probabilities = {"random", "rows", "neginf", "finitemin", "padding"};
+  static const std::set<Text> probabilities = {"random", "rows", "neginf", "finitemin", "padding", "empty"};
   if (probabilities.contains(fill.name) && !(fill.args[0] >= 0 && fill.args[0] <= 1)) {
     value.fail(fill.name + " takes a probability between 0 and 1");
   }
@@ -222,6 +222,11 @@ const std::vector<FillName>& additive_mask_fills() {
   static const std::vector<FillName> fills = {{"normal", 0}, {"neginf", 1}, {"finitemin", 1}, {"band", 1},
                                               {"large", 0},  {"nan", 1},    {"nonfinite", 1}, {"padding", 1},
                                               {"wide", 0},   {"tree", 1},   {"spans", 1},     {"chunks", 1}};
+  return fills;
+}
+
+const std::vector<FillName>& part_fills() {
+  static const std::vector<FillName> fills = {{"empty", 1}};
   return fills;
 }
 

@@ -9,8 +9,9 @@
 namespace attest {
 namespace {
 
-constexpr OperatorTrait kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
-                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta;
+constexpr OperatorTrait kTokens = &OperatorTraits::tokens, kScores = &OperatorTraits::scores,
+                        kState = &OperatorTraits::state, kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta,
+                        kParts = &OperatorTraits::parts, kLse = &OperatorTraits::lse;
 
 bool any_number(double) { return true; }
 
@@ -276,7 +277,7 @@ Option data_option(std::string key, std::string how, std::string few_words) {
 }
 
 Option fill() {
-  Option option = data_option("fill", "name or name(x)", "what stands in q, k and v");
+  Option option = data_option("fill", "name or name(x)", "what stands in q, k and v, or in the parts of a merge");
   option.parse = [](Problem& p, const OptionText& v) { p.data.fill = parse_fill(v, tensor_fills()); };
   option.print = [](const ProblemView& p) -> std::optional<std::string> {
     if (!p.data || p.data->fill == Fill{}) return std::nullopt;
@@ -317,10 +318,12 @@ Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
 }
 
 Option poison() {
-  static constexpr std::array<std::string_view, 7> kinds = {"hidden:k",  "hidden:v",   "hidden:kv", "visible:k",
-                                                            "visible:v", "visible:kv", "hidden:do"};
-  Option option = data_option("poison", "hidden:kv|visible:k|hidden:do|...",
-                              "NaN in keys or values that no query, or one, sees, or in do of rows that see nothing");
+  static constexpr std::array<std::string_view, 8> kinds = {"hidden:k",  "hidden:v",   "hidden:kv", "visible:k",
+                                                            "visible:v", "visible:kv", "hidden:do", "empty:o"};
+  Option option =
+      data_option("poison", "hidden:kv|visible:k|hidden:do|empty:o|...",
+                  "NaN in keys or values that no query, or one, sees, in do of rows that see nothing, or in "
+                  "empty parts of a merge");
   option.files(InFiles::unsaid);
   option.parse = [](Problem& p, const OptionText& v) {
     p.data.poison = std::string(kinds[parse_name(v, kinds, "poison")]);
@@ -332,7 +335,31 @@ Option poison() {
   option.copy = [](Problem& to, const Problem& from) { to.data.poison = from.data.poison; };
   option.kind = OptionKind::name;
   option.droppable = true;
-  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v"}).only(kScores);
+  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v", "empty:o"}).only(kLse);
+}
+
+/// How many results are merged, and the share of them that saw nothing.
+Option parts() {
+  Option option =
+      integer_option("parts", &Call::parts, 1, "a count of parts")
+          .values("n or n:empty(p)", "results that are merged; with probability p a row of a part is empty");
+  option.kind = OptionKind::composite;
+  option.parse = [count = option.parse](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> texts = v.split(':');
+    if (texts.size() > 2) v.fail("parts=n:empty(p) is wanted, as parts=4:empty(0.3)");
+    count(p, texts[0]);
+    p.data.empty_parts = texts.size() == 1 ? 0 : parse_fill(texts[1], part_fills()).args[0];
+  };
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    const double empty = p.data ? p.data->empty_parts : 0;
+    if (p.call.parts == Call{}.parts && empty == 0) return std::nullopt;
+    return integer_text(p.call.parts) + (empty > 0 ? ":" + fill_text({"empty", {empty}}) : "");
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.call.parts = from.call.parts;
+    to.data.empty_parts = from.data.empty_parts;
+  };
+  return option;
 }
 
 Option prefix() {
@@ -396,14 +423,14 @@ Option seed() {
 std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
-    name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, or a rule of linear attention").kept(),
-    pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()),
+    name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, a rule of linear attention, or the merge of partial results").kept(),
+    pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kTokens),
     name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
     sizes("dim", &Call::key_dim, &Call::value_dim, '/', 1, "a head dimension D or Dqk/Dv", true).values("D or Dqk/Dv", "head dimensions").covers(dims_covered).cut(dim_features()),
-    number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}).cut(scale_features()),
+    number_option("scale", &Call::scale, any_number, "").values("x", "of the scores; 1/sqrt(Dqk) otherwise").tried({"1", "0", "-0.3", "0.05", "2.5"}).cut(scale_features()).only(kTokens),
 
     flag_option("causal", &Call::causal).values("", "a query sees no key right of the diagonal").only(kScores),
     align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(kScores),
@@ -424,6 +451,8 @@ std::vector<Option> make_table() {
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
+    parts().version(7).files(InFiles::shown).tried({"1", "3", "4:empty(0.3)", "8:empty(0.8)"}).often(2).cut(part_features()).only(kParts),
+    name_option("base", &Call::base2, Names2{"e", "2"}, "base").version(7).values("e|2", "base of the logsumexps of a merge").tried({"2"}).often(3).only(kParts),
     tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(loss_features(TensorId::dlse)).only(kScores),
     tensor_option("dpresent", &Call::dpresent, TensorId::dpresent).version(6).values("", "the loss depends on the last state, too").often(3).cut(loss_features(TensorId::dpresent)).only(kState),
 
@@ -432,19 +461,19 @@ std::vector<Option> make_table() {
     integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
   };
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
-  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)));
+  for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)).only(row_of(id).of));
   const std::initializer_list<TensorId> placed = {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::out};
-  for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)));
-  for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)));
+  for (TensorId id : placed) rows.push_back(strides_of(id).often(9).cut(stride_features(id)).only(id == TensorId::mask ? nullptr : row_of(id).of));
+  for (TensorId id : placed) rows.push_back(offset_of(id).tried({"1", "3", "7"}).often(12).cut(offset_features(id)).only(id == TensorId::mask ? nullptr : row_of(id).of));
   // Those that came later; dropout's decisions come with a file and never with a line.
   std::vector<TensorId> others;
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto since = [&](TensorId id, int version) { return !is_of_gradients(id) ? version : !row_of(id).of || row_of(id).of == kScores ? 5 : 6; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores ? 16 : 3; };
+  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
-    if (has_layout(id)) rows.push_back(layout_of(id).version(5).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
+    if (has_layout(id)) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
@@ -455,8 +484,8 @@ std::vector<Option> make_table() {
     if (has_type(id)) rows.push_back(typed(id));
   }
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
-  for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)));
-  rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)));
+  for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)).only(kTokens));
+  rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)).only(kTokens));
   rows.push_back(fill_of_input("decay.fill", &TestData::decay_fill).only(kDecay));
   rows.push_back(fill_of_input("beta.fill", &TestData::beta_fill).only(kBeta));
   rows.push_back(fill_of_input("state.fill", &TestData::state_fill).cut(state_fill_features()).only(kState));

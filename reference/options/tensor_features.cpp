@@ -15,6 +15,7 @@ using Index = std::optional<std::size_t>;
 using Number = std::optional<std::int64_t>;
 
 constexpr std::array<std::int64_t, 7> kBlockCuts = {1, 2, 16, 17, 64, 65, 256};  // rows and keys of a block
+constexpr std::array<std::int64_t, 6> kPartCuts = {1, 2, 3, 8, 17, 64};
 constexpr std::array<std::int64_t, 7> kPastCuts = {1, 2, 16, 64, 128, 256, 1024};
 /// Elements from which an index no longer fits in 31 bits.
 constexpr std::int64_t kFar = std::int64_t{1} << 31;
@@ -218,6 +219,25 @@ std::vector<Feature> past_features() {
               })};
 }
 
+std::vector<Feature> part_features() {
+  return {size_feature(
+              "parts", kPartCuts,
+              [](const Call& p) -> Number {
+                if (!p.has_parts()) return std::nullopt;
+                return p.parts;
+              },
+              [](Call& p, std::int64_t n) { p.parts = n; }),
+          named_feature(
+              "empty parts", {"some", "most"},
+              [](const Problem& p) -> Index {
+                if (p.data.empty_parts == 0) return std::nullopt;
+                return p.data.empty_parts < 0.5 ? 0 : 1;
+              },
+              [](Problem& p, std::size_t which, std::uint64_t draw) {
+                p.data.empty_parts = which == 0 ? real_in(0x1p-4, 0.5, draw) : real_in(0.5, 1, draw);
+              })};
+}
+
 std::vector<Feature> causal_prefix_features() {
   return {flag_feature(
       "prefix=causal", [](const Call& p) { return p.prefix_causal; },
@@ -328,6 +348,8 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;
     case TensorId::state: p.initial_state = true; break;
+    case TensorId::part_o:
+    case TensorId::part_lse: p.op = Op::merge; break;
     case TensorId::decay: p.op = Op::gated; break;
     case TensorId::beta: p.op = Op::delta; break;
     case TensorId::saved_o:

@@ -25,6 +25,7 @@
 #include "tests/audit/exact_attention.h"
 #include "tests/audit/exact_gradient.h"
 #include "tests/audit/exact_linear.h"
+#include "tests/audit/exact_merge.h"
 #include "tests/emulator/declarations.h"
 #include "tests/emulator/emulator.h"
 
@@ -83,8 +84,9 @@ class Audit {
                       keys = static_cast<std::size_t>(p.call.key_length);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
-      const ExactRow<Big> exact =
-          p.call.has_scores() ? softmax_row(p, inputs, b, h, i) : linear_row(p, inputs, b, h, i);
+      const ExactRow<Big> exact = p.call.has_scores()  ? softmax_row(p, inputs, b, h, i)
+                                  : p.call.has_parts() ? merge_row(p, inputs, b, h, i)
+                                                       : linear_row(p, inputs, b, h, i);
       for (std::size_t n = 0; n < std::max<std::size_t>(takers.size(), 1); ++n) {
         const bool ran = n < takers.size();
         for (std::size_t c = 0; c < columns && p.call.wants(Output::o); ++c) {

@@ -17,7 +17,7 @@ namespace attest::faulty {
 /// Inputs that a mistake replaces; owns what it points at.
 struct ChangedInputs {
   Inputs inputs;
-  std::vector<double> slopes, sinks, rows;
+  std::vector<double> slopes, sinks, rows, part_lse;
   std::vector<std::int32_t> pages;
   std::vector<std::uint8_t> blocks;  ///< or another tensor of flags
 
@@ -106,8 +106,9 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
   });
 }
 
-/// Of gradients, and of masks and windows of sequences. The table of the others is in tampered.cpp.
+/// Of gradients, of masks and windows of sequences, and of merges. The table of the others is in tampered.cpp.
 std::span<const Mistake> gradient_mistakes();
 std::span<const Mistake> mask_mistakes();
+std::span<const Mistake> merge_mistakes();
 
 }  // namespace attest::faulty

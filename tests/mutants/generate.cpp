@@ -211,6 +211,11 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+/// What the operators of the kernel have.
+std::string trait_of(const Kernel& kernel) {
+  return kernel.file == "linear" ? "state" : kernel.file == "merge" ? "parts" : "scores";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -236,8 +241,7 @@ int main(int argc, char** argv) try {
       copies[number % parts] +=
           "namespace attest::mutants::" + id + " {\nnamespace {\n" + text +
           "}\nstd::unique_ptr<Backend> make(const Context&) {\n  return std::make_unique<MutantBackend<" +
-          kernel.class_name + "<float>>>(\"" + id + "\", " + (kernel.file == "linear" ? "true" : "false") +
-          ");\n}\n}\n";
+          kernel.class_name + "<float>>>(\"" + id + "\", " + ("&OperatorTraits::" + trait_of(kernel)) + ");\n}\n}\n";
       rows += "ATTEST_MUTANT(" + id + ", " + quoted(describe(kernel, change, seen)) + ")\n";
       ++number;
     }

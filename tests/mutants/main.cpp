@@ -49,8 +49,8 @@ BackendSet mutant_set() {
 /// Mistakes against every suite, each suite by itself. Adds what was found to the table. Returns how many survived or
 /// were wrongly accused.
 int mistakes(KillTable& table) {
-  const std::vector<std::string> suites = {"smoke", "bugs",   "walkthroughs", "captures",
-                                           "onnx",  "linear", "matrix",       "unit"};
+  const std::vector<std::string> suites = {"smoke",  "bugs",  "walkthroughs", "captures", "onnx",
+                                           "linear", "merge", "matrix",       "unit"};
   const BackendSet backends(faulty::faulty_backends(), {}, {1, ""});
   const std::vector<Subject> subjects = subjects_of(
       backends, [&](std::size_t n) { return std::string(faulty::description(faulty::faulty_backends()[n].name)); });
@@ -100,7 +100,7 @@ int mutants(bool verbose, bool argued, KillTable& table) {
   fmt::print("Mutants of example: {}; each suite meets those that the suites before it left\n\n", total);
   fmt::print("{:<10} {:>7} {:>7} {:>7} {:>16} {:>9}\n", "suite", "cases", "met", "caught", "median at case", "seconds");
   std::size_t wrongly_argued = 0;
-  for (const char* suite : {"smoke", "bugs", "linear", "backward", "matrix"}) {
+  for (const char* suite : {"smoke", "bugs", "linear", "merge", "backward", "matrix"}) {
     std::vector<Subject> met = alive;
     if (suite == std::string("matrix") && !argued) {
       std::erase_if(met, [&](const Subject& subject) { return equivalent.contains(subject.text); });

@@ -19,22 +19,22 @@ const BackendEntry& example_entry();
 template <class MutatedPlan>
 class MutantBackend : public Backend {
  public:
-  MutantBackend(std::string name, bool linear)
-      : name_(std::move(name)), linear_(linear), original_(example_entry().make({1, ""})) {}
+  MutantBackend(std::string name, OperatorTrait of)
+      : name_(std::move(name)), of_(of), original_(example_entry().make({1, ""})) {}
 
   Identity identity() const override { return {name_, "a changed copy of example", "CPU, 1 thread"}; }
   int contract() const override { return original_->contract(); }
   Arithmetic arithmetic(const Call& problem) const override { return original_->arithmetic(problem); }
   std::optional<Refusal> refuse(const Call& problem) const override {
     if (problem.dtype == DType::f64) return Refusal{"mutants accumulate in f32"};
-    if (problem.has_state() != linear_) return Refusal{"the mutated kernel is the other operator's"};
+    if (!has_trait(problem.op, of_)) return Refusal{"the mutated kernel is another operator's"};
     return original_->refuse(problem);
   }
   std::unique_ptr<Plan> prepare(const Call& problem) override { return std::make_unique<MutatedPlan>(problem); }
 
  private:
   std::string name_;
-  bool linear_;
+  OperatorTrait of_;  ///< of the operators that the kernel computes
   std::unique_ptr<Backend> original_;
 };
 

@@ -2,7 +2,7 @@
 //
 //   random_lines COUNT SEED             lines at random, for false-alarm runs
 //   random_lines COUNT SEED pairwise    lines chosen so that many pairs of options with their values meet
-//   random_lines COUNT SEED linear      the same for linear attention alone
+//   random_lines COUNT SEED others      the same for the operators but softmax attention
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -16,8 +16,8 @@
 int main(int argc, char** argv) {
   using namespace attest;
   const std::string mode = argc == 4 ? argv[3] : "";
-  if (argc < 3 || argc > 4 || (argc == 4 && mode != "pairwise" && mode != "linear")) {
-    std::fprintf(stderr, "usage: random_lines COUNT SEED [pairwise|linear]\n");
+  if (argc < 3 || argc > 4 || (argc == 4 && mode != "pairwise" && mode != "others")) {
+    std::fprintf(stderr, "usage: random_lines COUNT SEED [pairwise|others]\n");
     return 2;
   }
   const std::size_t count = std::strtoull(argv[1], nullptr, 10);
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     Problem best;
     std::size_t best_new = 0;
     for (int tries = 0; tries < (pairwise ? 40 : 1); ++tries) {
-      Problem c = mode == "linear" ? random_linear_case(random)
+      Problem c = mode == "others" ? random_other_case(random)
                   : mode.empty()   ? random_case(random)
                                    : random_softmax_case(random);
       // A line should cost a moment: 4 million multiply-adds at most.

@@ -75,7 +75,9 @@ TEST(Call, RulesHaveTheInputsThatTheyRead) {
   for (const Op op : values_of<Op>()) {
     EXPECT_EQ(traits_of(op).decay, op == Op::gated || op == Op::gated_delta) << name_of(op);
     EXPECT_EQ(traits_of(op).beta, op == Op::delta || op == Op::gated_delta) << name_of(op);
-    EXPECT_NE(traits_of(op).scores, traits_of(op).state) << name_of(op);
+    EXPECT_EQ(traits_of(op).scores + traits_of(op).state + traits_of(op).parts, 1) << name_of(op);
+    EXPECT_EQ(traits_of(op).tokens, op != Op::merge) << name_of(op);
+    EXPECT_EQ(traits_of(op).lse, op == Op::attention || op == Op::merge) << name_of(op);
   }
 }
 

@@ -245,6 +245,31 @@ void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+/// n,B,H,L,D and n,B,H,L: part x of batch b is number x * B + b.
+TEST(FileCases, PartsOfAMergeAreReadOneAfterTheOther) {
+  FileWriter file;
+  file.add("part_o", {3, 2, 1, 2, 2}, numbers(24, 1));
+  file.add_halves("part_lse", {3, 2, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  file.metadata("options", "base=2 out=o,lse");
+  const Case source = case_from_file(file.write());
+  const Call& p = source.problem;
+  EXPECT_EQ(print_call(p), "op=merge batch=2 seq=2 dim=2 parts=3 base=2 out=o,lse part_lse.dtype=f16");
+  EXPECT_EQ(element(source, TensorId::part_lse, 2 * 2 + 1, 0, 1, 0), 11);
+  EXPECT_EQ(element(source, TensorId::part_o, 1 * 2 + 0, 0, 1, 1), static_cast<double>(numbers(24, 1)[11]));
+  file.add("part_lse", {3, 2, 1, 2, 1}, numbers(12, 2));
+  EXPECT_EQ(complaint_about(file), "");
+  file.add("part_lse", {2, 3, 1, 2}, numbers(12, 2));
+  expect_part(complaint_about(file), "[n,B,H,L] is wanted");
+  file.add("part_lse", {3, 2, 1, 2}, numbers(12, 2));
+  file.metadata("options", "parts=2");
+  expect_part(complaint_about(file), "parts come from the file's tensors");
+  file.metadata("options", "causal");
+  expect_part(complaint_about(file), "causal");
+  file.metadata("options", "");
+  file.add("part_o", {6, 1, 2, 2}, numbers(24, 1));
+  expect_part(complaint_about(file), "[n,B,H,L,D] is wanted");
+}
+
 /// 2 heads of 3 queries and 3 keys, 2 features and 1 of v, with gradients.
 FileWriter with_gradients(const std::string& options) {
   FileWriter file;

@@ -21,7 +21,8 @@ Producer producer(DType accumulator) {
 }
 
 Problem small(Op op, const std::string& more) {
-  return parse_case("op=" + std::string(name_of(op)) + " dtype=f64 heads=2/1 seq=6 dim=3/2 " + more);
+  return parse_case("op=" + std::string(name_of(op)) + " dtype=f64 seq=6 " +
+                    (traits_of(op).parts ? "heads=2 dim=2 " : "heads=2/1 dim=3/2 ") + more);
 }
 
 TEST(Operators, RowsOfSoftmaxAreThoseOfAttention) {
@@ -155,6 +156,8 @@ TEST(Operators, AreThoseOfTheRule) {
   EXPECT_EQ(stored_shapes("op=gated_delta decay=head beta=one" + sizes),
             (Shapes{{"decay", {2, 2, 5, 1}}, {"beta", {2, 1, 5, 1}}}));
   EXPECT_EQ(stored_shapes("op=linear state" + sizes).size(), 1u);
+  EXPECT_EQ(stored_shapes("op=merge batch=2 heads=4 seq=5 dim=6 parts=3"),
+            (Shapes{{"part_o", {6, 4, 5, 6}}, {"part_lse", {6, 4, 5, 1}}}));
   const Problem p = parse_case("op=gated_delta decay=head beta=one" + sizes);
   for (const TensorId id : inputs_of(p)) {
     const Index4 stored = stored_shape(p, id), seen = seen_shape(p, id);

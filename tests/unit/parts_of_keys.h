@@ -10,7 +10,7 @@
 
 #include "backends/support/parts/partition.h"
 #include "reference/base/half.h"
-#include "reference/softmax/bounds/part_bound.h"
+#include "reference/merge/part_merge.h"
 
 namespace attest {
 

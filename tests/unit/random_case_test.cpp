@@ -38,7 +38,7 @@ TEST(RandomCase, ComesByEveryOption) {
   Random random(2);
   std::set<std::string> met;
   for (int n = 0; n < 2000; ++n) {
-    for (const Option* option : set_options(n % 4 == 0 ? random_linear_case(random) : random_softmax_case(random))) {
+    for (const Option* option : set_options(n % 4 == 0 ? random_other_case(random) : random_softmax_case(random))) {
       met.insert(option->key);
     }
   }
@@ -48,15 +48,15 @@ TEST(RandomCase, ComesByEveryOption) {
   }
 }
 
-TEST(RandomCase, OfARuleOfLinearAttentionIsOne) {
+TEST(RandomCase, OfAnotherOperatorIsOne) {
   Random random(3);
-  std::set<Op> rules;
+  std::set<Op> others;
   for (int n = 0; n < 100; ++n) {
-    rules.insert(random_linear_case(random).call.op);
+    others.insert(random_other_case(random).call.op);
     EXPECT_EQ(random_softmax_case(random).call.op, Op::attention);
   }
-  EXPECT_EQ(rules.size(), values_of<Op>().size() - 1);
-  EXPECT_FALSE(rules.contains(Op::attention));
+  EXPECT_EQ(others.size(), values_of<Op>().size() - 1);
+  EXPECT_FALSE(others.contains(Op::attention));
 }
 
 }  // namespace

@@ -28,6 +28,14 @@ TEST(TensorTable, OperatorsGiveTheResultsOfTheirTensors) {
                                                         Output::ddecay, Output::dstate}));
 }
 
+TEST(TensorTable, AMergeHasPartsAndNoTokens) {
+  const Problem p = parse_case("op=merge batch=2 seq=4 dim=3 parts=5 out=o,lse");
+  EXPECT_EQ(inputs_of(p), (std::vector<TensorId>{TensorId::part_o, TensorId::part_lse}));
+  EXPECT_EQ(seen_shape(p, TensorId::part_o), (Index4{10, 1, 4, 3}));
+  EXPECT_EQ(outputs_of(Op::merge), (std::vector<Output>{Output::o, Output::lse}));
+  EXPECT_EQ(type_of(parse_case("op=merge dtype=bf16 seq=4 dim=3"), TensorId::part_lse), DType::f32);
+}
+
 TEST(TensorTable, EveryOutputHasAResultAndNoInputHasOne) {
   for (const TensorRow& row : tensor_rows()) {
     EXPECT_EQ(row.result.has_value(), is_output(row.id)) << row.name;

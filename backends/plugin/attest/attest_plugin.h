@@ -73,7 +73,15 @@ typedef struct attest_tensor {
  * defined in attest's reference/README.md, formula by formula. */
 
 enum { ATTEST_F64 = 0, ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3 }; /* types of storage */
-enum { ATTEST_ATTENTION = 0, ATTEST_LINEAR = 1, ATTEST_GATED = 2, ATTEST_DELTA = 3, ATTEST_GATED_DELTA = 4 }; /* op */
+/* op */
+enum {
+  ATTEST_ATTENTION = 0,
+  ATTEST_LINEAR = 1,
+  ATTEST_GATED = 2,
+  ATTEST_DELTA = 3,
+  ATTEST_GATED_DELTA = 4,
+  ATTEST_MERGE = 5
+};
 enum { ATTEST_TOP_LEFT = 0, ATTEST_BOTTOM_RIGHT = 1 }; /* align */
 enum { ATTEST_NO_MASK = 0, ATTEST_BOOLEAN_MASK = 1, ATTEST_ADDITIVE_MASK = 2 };
 enum { ATTEST_BHLD = 0, ATTEST_BLHD = 1, ATTEST_BLD = 2, ATTEST_QKV = 3, ATTEST_KV = 4, ATTEST_THD = 5 }; /* layout */
@@ -131,6 +139,9 @@ static const char* const attest_known_features[] = {
   "out=dq", "out=dk", "out=dv", "out=dmask", "out=dsinks",
   "dpresent",                 /* the loss depends on the last state, too */
   "out=ddecay", "out=dbeta", "out=dstate",
+  "op=merge",                 /* of partial results of attention */
+  "parts",                    /* not 2 */
+  "base=2",                   /* of the logsumexps of a merge */
   "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
@@ -182,8 +193,11 @@ typedef struct attest_call {
   int64_t gap;      /* packed: rows between two sequences; their lengths say where each ends */
   const attest_placement* placements;
   uint64_t placement_count;
-  int32_t pass; /* ATTEST_FORWARD, ... */
-  int32_t dlse; /* there is a "dlse" */
+  int32_t pass;  /* ATTEST_FORWARD, ... */
+  int32_t dlse;  /* there is a "dlse" */
+  int64_t parts; /* results that are merged; 0 of other operators */
+  int32_t base2; /* a merge takes and gives logsumexps in base 2 */
+  int32_t reserved;
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -209,6 +223,8 @@ typedef struct attest_call {
  *   "decay"          B,G,L,D       logarithms
  *   "beta"           B,G,L,1
  *   "past_state"     B,G,D,V
+ *   "part_o"         n*B,H,L,V     partial results, that of part x and batch b at x*B + b
+ *   "part_lse"       n*B,H,L,1     their logsumexps; -inf: an empty part, whose o is not read
  *   "saved_o"        B,H,L,V       of the forward pass, where that isn't run
  *   "saved_lse"      B,H,L,1       likewise
  *   "do"             B,H,L,V       the loss's derivatives by o

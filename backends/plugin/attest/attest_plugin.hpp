@@ -79,6 +79,8 @@ inline Call call_from(const attest_call& from) {
   if (has("paged")) c.page_size = from.page_size;
   c.decay_per_head = from.decay_per_head != 0;
   c.beta_shared = from.beta_shared != 0;
+  if (from.parts > 0) c.parts = from.parts;
+  c.base2 = from.base2 != 0;
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

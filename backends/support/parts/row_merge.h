@@ -12,7 +12,7 @@ namespace attest::support {
 /// One row. Parts come in any order; each brings its result, already divided by its own sum, and its logsumexp. The
 /// largest logsumexp so far is taken out of every exponential, so that none overflows however far apart they are. A
 /// sink, or any other key without a value, is in exactly one part's logsumexp. Bound:
-/// reference/softmax/bounds/part_bound.h.
+/// reference/merge/part_merge.h.
 template <class Real>
 class RowMerge {
  public:

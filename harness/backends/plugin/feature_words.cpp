@@ -64,7 +64,9 @@ std::vector<FeatureWord> make_words() {
        {"past", [](const Call& c) { return c.past != 0; }},
        {"paged", [](const Call& c) { return c.page_size.has_value(); }},
        {"decay=head", [](const Call& c) { return c.decay_per_head; }},
-       {"beta=one", [](const Call& c) { return c.beta_shared; }}});
+       {"beta=one", [](const Call& c) { return c.beta_shared; }},
+       {"parts", [](const Call& c) { return c.parts != Call{}.parts; }},
+       {"base=2", [](const Call& c) { return c.base2; }}});
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor) add({{option.key, [&option](const Call& c) { return option.is_set(c); }}});
   }

@@ -268,7 +268,7 @@ def check_gradients(gradients: str, tensors: Any) -> None:
 
 
 def is_implementation(value: Any) -> bool:
-    """Whether it is a Backend, a subclass of it, or a callable that takes three tensors."""
+    """Whether it is a Backend, a subclass of it, or a callable that takes three tensors or merges parts."""
     if isinstance(value, Backend) or (isinstance(value, type) and issubclass(value, Backend)):
         return True
     if isinstance(value, type) or not callable(value):
@@ -277,7 +277,8 @@ def is_implementation(value: Any) -> bool:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
         return False
-    return len([p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) >= 3
+    tensors = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(tensors) >= 3 or any(p.name == "part_o" for p in parameters)
 
 
 def backend_of(implementation: Any, **statements: Any) -> Backend:

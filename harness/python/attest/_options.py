@@ -81,12 +81,15 @@ OPTIONS: dict[str, Option] = {
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),
     "key_starts": Option((), needs=("query_starts",)),
     "op": Option(
-        _words("op=", "op=attention", "op=gated", "op=delta", "op=gated_delta"),
+        _words("op=", "op=attention", "op=gated", "op=delta", "op=gated_delta", "op=merge"),
         lambda c: c.op if c.op != "attention" else None,
     ),
     "decay": Option(("op=gated", "decay=head"), needs=("op",)),
     "beta": Option(("op=delta", "beta=one"), needs=("op",)),
     "state": Option(("state",), needs=("op",)),
+    "part_o": Option(("op=merge",), needs=("part_lse",), since=7),
+    "part_lse": Option((), needs=("part_o",)),
+    "base": Option(("base=2",), lambda c: 2 if "base=2" in c.features else None, needs=("part_o",)),
     "outputs": Option(_words("out="), lambda c: c.outputs if c.outputs != ("o",) else None),
     "do": Option(("pass=backward", "out=dq", "out=dk", "out=dv")),
     "pass_": Option(
@@ -117,7 +120,7 @@ PARTS = {
 SHOWN = (
     *TYPES, "op=attention", "batch", "heads", "grouped heads",
     "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "strides of other tensors",
-    "alibi per batch",
+    "alibi per batch", "parts",
 )  # fmt: skip
 
 
@@ -139,20 +142,22 @@ class Step:
     to_host: Optional[Callable[[Any], Any]] = None
 
 
-def parameters_of(function: Callable[..., Any]) -> Optional[set[str]]:
-    """Names that may be given by keyword, those of the first three arguments left out; None: it has no signature."""
+def parameters_of(function: Callable[..., Any], said: Mapping[str, str]) -> Optional[set[str]]:
+    """Names that may be given by keyword, without those of q, k and v; None: it has no signature. A callable with
+    a parameter for `part_o` merges, and has no q, k and v. `said` are keywords that it calls otherwise."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return None
     by_keyword = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    tensors = [p.name for p in parameters if p.kind in positional][:3]
+    merges = any(p.name == said.get("part_o", "part_o") for p in parameters if p.kind in by_keyword)
+    tensors = [] if merges else [p.name for p in parameters if p.kind in positional][:3]
     takes_any = any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in parameters)
-    if len(tensors) < 3 and not takes_any:
+    if len(tensors) < 3 and not takes_any and not merges:
         raise TypeError(f"{title(function)} takes no q, k and v: its first three arguments are theirs")
     required = [p.name for p in parameters if p.kind in by_keyword and p.default is p.empty and p.name not in tensors]
-    unknown = [name for name in required if name not in OPTIONS]
+    unknown = [name for name in required if name not in OPTIONS and name not in said.values()]
     if unknown:
         raise TypeError(
             f"{title(function)} needs `{unknown[0]}`, which attest knows nothing of; give it a default, "
@@ -177,7 +182,7 @@ def keywords_of(function: Callable[..., Any], said: Optional[Mapping[str, str]])
     for name in said or {}:
         if name not in OPTIONS:
             raise ValueError(f'keywords: attest has no "{name}"; {nearest(name, OPTIONS)}')
-    parameters = parameters_of(function)
+    parameters = parameters_of(function, said or {})
     taken = {name: name for name in OPTIONS if parameters is not None and name in parameters}
     for name, keyword in (said or {}).items():
         if parameters is not None and keyword not in parameters:
@@ -215,6 +220,8 @@ def features_of(keywords: Iterable[str], refuses: Iterable[str], more: Iterable[
     names = set(keywords)
     for name in names:
         taken.update(OPTIONS[name].features)
+    if "part_o" in names:
+        taken.discard("op=attention")
     if {"decay", "beta"} <= names:
         taken.add("op=gated_delta")
     for word in refuses:

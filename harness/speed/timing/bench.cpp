@@ -32,8 +32,9 @@ BytesMoved bytes_moved(const Call& p) {
     return count * static_cast<double>(size_of(type_of(p, id)));
   };
   BytesMoved bytes;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::saved_o,
-                            TensorId::saved_lse, TensorId::dout, TensorId::dlse}) {
+  for (const TensorId id :
+       {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::saved_o, TensorId::saved_lse, TensorId::dout,
+        TensorId::dlse, TensorId::part_o, TensorId::part_lse}) {
     if (has_tensor(p, id)) bytes.in += bytes_of(id);
   }
   for (const TensorId id :

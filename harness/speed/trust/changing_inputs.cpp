@@ -95,8 +95,8 @@ void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flip
 
 constexpr std::array kRedrawn = {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v};
 /// What a run reads of numbers: those, and what gradients have besides.
-constexpr std::array kCounted = {TensorId::q,         TensorId::k,      TensorId::v,
-                                 TensorId::past_k,    TensorId::past_v, TensorId::saved_o,
+constexpr std::array kCounted = {TensorId::q,         TensorId::k,      TensorId::v,        TensorId::past_k,
+                                 TensorId::past_v,    TensorId::part_o, TensorId::part_lse, TensorId::saved_o,
                                  TensorId::saved_lse, TensorId::dout,   TensorId::dlse};
 
 /// Gives all numbers of a case other signs and last bits.

@@ -1,11 +1,12 @@
 // Merging parts: the exact result, merges as backends do them within their bound, and wrong merges beyond it.
-#include "reference/softmax/bounds/part_bound.h"
+#include "reference/merge/part_merge.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "backends/support/parts/row_merge.h"
+#include "reference/arithmetic/rounding.h"
 #include "tests/unit/parts_of_keys.h"
 
 namespace attest {
@@ -35,6 +36,18 @@ std::vector<PartOfRow> parts_of(const KeyRow& row, const Setting& s, std::mt1993
   return parts;
 }
 
+/// The parts with what their way in these types costs.
+std::vector<PartOfRow> as_sent(std::vector<PartOfRow> parts, DType out, DType lse) {
+  for (PartOfRow& part : parts) {
+    const double own = unit_roundoff(lse) * std::fabs(part.lse);
+    part.lse_error += std::isfinite(own) ? own : 0;
+    part.out_error.resize(part.out.size());
+    for (std::size_t c = 0; c < part.out.size(); ++c)
+      part.out_error[c] += unit_roundoff(out) * std::fabs(part.out[c]) + underflow_unit(out, false);
+  }
+  return parts;
+}
+
 /// A merge of parts as they travelled: adds each to a row.
 template <class Real>
 using Merge = std::function<double(const std::vector<PartOfRow>& sent, std::vector<Real>& out)>;
@@ -57,7 +70,9 @@ double ratio(const Setting& s, std::mt19937& random, const Merge<Real>& merge) {
   const std::vector<PartOfRow> parts = parts_of(row, s, random);
   Arithmetic arithmetic;
   arithmetic.accumulator = s.accumulator;
-  const MergeBound bound = bound_merge(parts, {exact.out, exact.lse}, arithmetic, s.sent, s.accumulator);
+  arithmetic.key_block = 1;  // one by one
+  const MergedRow bound =
+      bound_merge(as_sent(parts, s.sent, s.accumulator), {exact.out, exact.lse}, arithmetic);
   std::vector<PartOfRow> sent = parts;
   for (PartOfRow& part : sent) {
     for (double& value : part.out) value = stored_as(s.sent, value);
@@ -96,7 +111,7 @@ double largest_ratio(DType accumulator, DType sent, const Merge<Real>& merge) {
 }
 
 /// Within the bound, and not so far that the bound says nothing: a rounding to 16 bits is nearly all of it.
-TEST(PartBound, HoldsForMergesInAnyOrder) {
+TEST(PartMerge, HoldsForMergesInAnyOrder) {
   const double f64 = largest_ratio<double>(DType::f64, DType::f64, right_merge<double>);
   EXPECT_LE(f64, 1);
   EXPECT_GT(f64, 0.05);
@@ -111,7 +126,7 @@ TEST(PartBound, HoldsForMergesInAnyOrder) {
 }
 
 /// Partial results in 16 bits that were declared as f32, a sum kept in 16 bits while they go round, and a mean: wrong.
-TEST(PartBound, DoesNotHoldForWrongMerges) {
+TEST(PartMerge, DoesNotHoldForWrongMerges) {
   std::mt19937 random(3);
   const Setting plain{DType::f32, DType::f32, 4, PartOrder::contiguous, 1, 0, 40};
   const Merge<float> narrowed = [](const std::vector<PartOfRow>& sent, std::vector<float>& out) {
@@ -151,7 +166,7 @@ TEST(PartBound, DoesNotHoldForWrongMerges) {
 }
 
 /// exp of a logsumexp overflows where these are far apart: the largest must be taken out first.
-TEST(PartBound, DoesNotHoldForExponentialsThatOverflow) {
+TEST(PartMerge, DoesNotHoldForExponentialsThatOverflow) {
   std::mt19937 random(5);
   const Setting apart{DType::f32, DType::f32, 4, PartOrder::contiguous, 300, 0, 40};
   const Merge<float> naive = [](const std::vector<PartOfRow>& sent, std::vector<float>& out) {
@@ -169,33 +184,64 @@ TEST(PartBound, DoesNotHoldForExponentialsThatOverflow) {
   EXPECT_LE(ratio<float>(apart, random, right_merge<float>), 1);
 }
 
-TEST(PartBound, SaysNothingWhereItCannot) {
+TEST(PartMerge, SaysNothingWhereItCannot) {
   const Arithmetic f32;
   const std::vector<PartOfRow> huge = {{{3e38}, 0, {}, 0}, {{3e38}, 0, {}, 0}};
-  const MergedRow merged = merge_parts(huge);
-  EXPECT_EQ(bound_merge(huge, merged, f32, DType::f32, DType::f32).out[0], kInfinite) << "the sum may overflow";
-  const std::vector<PartOfRow> wide = {{{1e5}, 0, {}, 0}, {{1}, 0, {}, 0}};
-  EXPECT_EQ(bound_merge(wide, merge_parts(wide), f32, DType::f16, DType::f32).out[0], kInfinite) << "f16 ends before";
-  EXPECT_LT(bound_merge(wide, merge_parts(wide), f32, DType::bf16, DType::f32).out[0], 1e3);
-  const std::vector<PartOfRow> nan = {{{std::nan("")}, 1, {}, 0}, {{1}, std::nan(""), {}, 0}};
-  EXPECT_EQ(bound_merge(nan, merge_parts(nan), f32, DType::f32, DType::f32).lse, kInfinite);
+  EXPECT_EQ(bound_merge(huge, merge_parts(huge), f32).out[0], kInfinite) << "the sum may overflow";
+  const std::vector<PartOfRow> far = {{{kInfinite}, -200, {}, 0}, {{1}, 0, {}, 0}};
+  EXPECT_EQ(bound_merge(far, merge_parts(far), f32).out[0], kInfinite) << "0 times infinity, or a small number times it";
+  Arithmetic other = f32;
+  other.base2 = true;
+  const std::vector<PartOfRow> low = {{{1}, -3e38, {}, 0}, {{1}, 0, {}, 0}};
+  EXPECT_EQ(bound_merge(low, merge_parts(low), other).lse, kInfinite) << "times log2(e) it overflows";
+  EXPECT_LT(bound_merge(low, merge_parts(low), f32).lse, 1e-5);
+}
+
+TEST(PartMerge, LeavesOutEmptyPartsAndKeepsOtherNumbersThatAreNone) {
+  const Arithmetic f32;
   const std::vector<PartOfRow> blind = {{{std::nan("")}, -kInfinite, {}, 0}, {{7}, -kInfinite, {}, 0}};
   EXPECT_EQ(merge_parts(blind).out, std::vector<double>{0});
   EXPECT_EQ(merge_parts(blind).lse, -kInfinite);
-  EXPECT_EQ(bound_merge(blind, merge_parts(blind), f32, DType::f32, DType::f32).out[0], 0);
+  EXPECT_EQ(bound_merge(blind, merge_parts(blind), f32).out[0], 0);
+  const std::vector<PartOfRow> half = {{{std::nan("")}, -kInfinite, {}, 0}, {{7}, 3, {}, 0}};
+  EXPECT_EQ(merge_parts(half).out, std::vector<double>{7});
+  EXPECT_EQ(merge_parts(half).lse, 3);
+  for (const double lse : {std::nan(""), kInfinite}) {
+    const std::vector<PartOfRow> none = {{{1}, lse, {}, 0}, {{1}, 0, {}, 0}};
+    EXPECT_TRUE(std::isnan(merge_parts(none).lse));
+    EXPECT_TRUE(std::isnan(merge_parts(none).out[0]));
+    EXPECT_EQ(bound_merge(none, merge_parts(none), f32).lse, 0);
+  }
+  const std::vector<PartOfRow> infinite = {{{kInfinite, 1}, 0, {}, 0}, {{1, std::nan("")}, -1, {}, 0}};
+  EXPECT_EQ(merge_parts(infinite).out[0], kInfinite);
+  EXPECT_TRUE(std::isnan(merge_parts(infinite).out[1]));
+  EXPECT_EQ(bound_merge(infinite, merge_parts(infinite), f32).out, (std::vector<double>{0, 0}));
+}
+
+TEST(PartMerge, InBase2IsTheSameRowWithOtherLogarithms) {
+  const std::vector<PartOfRow> natural = {{{1, -2}, 3, {}, 0}, {{5, 8}, 1.5, {}, 0}};
+  std::vector<PartOfRow> base2 = natural;
+  for (PartOfRow& part : base2) part.lse /= std::log(2.0);
+  const MergedRow a = merge_parts(natural), b = merge_parts(base2, true);
+  EXPECT_NEAR(a.lse, b.lse * std::log(2.0), 1e-14);
+  EXPECT_NEAR(a.out[1], b.out[1], 1e-14);
+  // An arithmetic that works in the base of the case converts nothing.
+  Arithmetic of_e, of_2;
+  of_2.base2 = true;
+  EXPECT_LT(bound_merge(base2, b, of_2, true).lse, bound_merge(base2, b, of_e, true).lse);
+  EXPECT_LT(bound_merge(natural, a, of_e).out[1], bound_merge(natural, a, of_2).out[1]);
+  EXPECT_NEAR(bound_merge(natural, a, of_e).out[0], bound_merge(base2, b, of_2, true).out[0], 1e-9);
 }
 
 /// What the parts were off before they were sent is in the bound, in proportion to their weights.
-TEST(PartBound, InheritsErrors) {
+TEST(PartMerge, InheritsErrors) {
   const Arithmetic f64{Rounding{.accumulator = DType::f64}, {}};
   std::vector<PartOfRow> parts = {{{1}, 0, {1e-3}, 0}, {{1}, -std::log(3.0), {0}, 0}};
-  const MergedRow merged = merge_parts(parts);
-  const double out = bound_merge(parts, merged, f64, DType::f64, DType::f64).out[0];
-  EXPECT_NEAR(out, 0.75e-3, 1e-9);
+  EXPECT_NEAR(bound_merge(parts, merge_parts(parts), f64).out[0], 0.75e-3, 1e-9);
   parts[0] = {{2}, 0, {0}, 1e-3};
   const MergedRow other = merge_parts(parts);
-  EXPECT_GE(bound_merge(parts, other, f64, DType::f64, DType::f64).out[0], 1e-3 * 0.75 * 0.25);
-  EXPECT_GE(bound_merge(parts, other, f64, DType::f64, DType::f64).lse, 1e-3 * 0.75);
+  EXPECT_GE(bound_merge(parts, other, f64).out[0], 1e-3 * 0.75 * 0.25);
+  EXPECT_GE(bound_merge(parts, other, f64).lse, 1e-3 * 0.75);
 }
 
 }  // namespace
