@@ -192,6 +192,7 @@ class ExamplePlan : public Plan {
     std::fill_n(out, p_.value_dim, Real{0});
     if (weights) std::fill_n(weights, p_.key_length, Real{0});
     results_.lse[row] = sink;
+    results_.keep_maximum(row, sink, has_sink ? Real{1} : Real{0});
     if (!any) return;  // an empty row: output 0, lse -inf
 
     Real sum = has_sink ? std::exp(sink - max) : Real{0};
@@ -210,6 +211,7 @@ class ExamplePlan : public Plan {
       if (seen_[static_cast<std::size_t>(j)]) weights[j] /= sum;
     }
     results_.lse[row] = max + std::log(sum);
+    results_.keep_maximum(row, max, sum);
   }
 
   /// What query i gives to the gradients: weights are exp(s - lse), once more, and D is the sum of do * o.

@@ -80,9 +80,11 @@ class FusedHostPlan : public Plan {
       const std::size_t row = results_.row(b, h, first_row + r);
       if (seen) {
         worker.kernel.finish(r, results_.out_row(row), results_.lse.data() + row);
+        results_.keep_maximum(row, worker.kernel.maximum(r), worker.kernel.sum(r));
       } else {
         std::fill_n(results_.out_row(row), problem_.value_dim, Real{0});
         results_.lse[row] = -std::numeric_limits<Real>::infinity();
+        results_.keep_maximum(row, results_.lse[row], Real{0});
       }
     }
     if (problem_.wants_scores()) write_stages(tile, worker);

@@ -18,6 +18,7 @@
 //   void accumulate(Block)                            O += S * V
 //   void add_product(r, weight, v)                    O_r += weight * v, for single keys
 //   void finish(r, out, lse)                          O_r / l; an empty row gives 0 and -inf
+//   Real maximum(r), sum(r)                           m, and l under it; -inf and 0 of an empty row
 //
 // Softmax of a hidden key (score -inf) must be exactly 0, and NaN must stay NaN.
 #pragma once

@@ -88,6 +88,8 @@ class HostResults {
     const std::int64_t rows = p.batch * p.query_heads * p.query_length;
     out.resize(static_cast<std::size_t>(rows * p.value_dim));
     lse.resize(static_cast<std::size_t>(rows));
+    if (p.wants(Output::max)) row_max.resize(lse.size());
+    if (p.wants(Output::sum)) row_sum.resize(lse.size());
     for (auto [list, stage] : {std::pair{&raw, Output::raw}, std::pair{&capped, Output::capped},
                                std::pair{&biased, Output::biased}, std::pair{&weights, Output::weights}}) {
       if (p.wants(stage)) list->resize(static_cast<std::size_t>(rows * p.key_length));
@@ -108,6 +110,11 @@ class HostResults {
     return static_cast<std::size_t>((b * problem_.query_heads + h) * problem_.query_length + i);
   }
   Real* out_row(std::size_t row) { return out.data() + row * static_cast<std::size_t>(problem_.value_dim); }
+  /// The largest score of a row and the sum under it, where they are asked for.
+  void keep_maximum(std::size_t row, Real max, Real sum) {
+    if (!row_max.empty()) row_max[row] = max;
+    if (!row_sum.empty()) row_sum[row] = sum;
+  }
   /// Row of a stage, or nullptr when it was not asked for.
   Real* stage_row(std::vector<Real>& stage, std::size_t row) {
     return stage.empty() ? nullptr : stage.data() + row * static_cast<std::size_t>(problem_.key_length);
@@ -124,6 +131,8 @@ class HostResults {
           if (!p.runs_forward()) continue;
           write_row(outputs.out(), b, h, i, out.data() + at * static_cast<std::size_t>(p.value_dim));
           if (outputs.lse()) write_row(*outputs.lse(), b, h, i, lse.data() + at);
+          if (p.wants(Output::max)) write_row(outputs.at(TensorId::row_max), b, h, i, row_max.data() + at);
+          if (p.wants(Output::sum)) write_row(outputs.at(TensorId::row_sum), b, h, i, row_sum.data() + at);
           const std::size_t first = at * static_cast<std::size_t>(p.key_length);
           if (outputs.raw()) write_row(*outputs.raw(), b, h, i, raw.data() + first);
           if (outputs.capped()) write_row(*outputs.capped(), b, h, i, capped.data() + first);
@@ -143,6 +152,7 @@ class HostResults {
   }
 
   std::vector<Real> out, lse;                      ///< rows x Dv, rows
+  std::vector<Real> row_max, row_sum;              ///< rows, where they are asked for
   std::vector<Real> raw, capped, biased, weights;  ///< rows x Lk where asked for
   std::vector<Real> state;                         ///< linear attention: B,Hkv,Dk,Dv, dense
   std::vector<Real> dq;                            ///< rows x Dqk

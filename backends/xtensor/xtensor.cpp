@@ -132,6 +132,9 @@ class XtensorKernel {
     for (std::int64_t c = 0; c < value_dim(); ++c) out_.data()[r * value_dim() + c] += weight * v[c];
   }
 
+  Real maximum(std::int64_t r) const { return max_[static_cast<std::size_t>(r)]; }
+  Real sum(std::int64_t r) const { return sum_[static_cast<std::size_t>(r)]; }
+
   void finish(std::int64_t r, Real* out, Real* lse) const {
     const auto at = static_cast<std::size_t>(r);
     auto to = row(out, value_dim());

@@ -17,7 +17,9 @@ struct Producer {
 
   DType type_of(const Call& call, TensorId result) const {
     if (!stored) return attest::type_of(call, result);
-    return result == TensorId::lse || result == TensorId::dsinks ? accumulator_of(*stored) : *stored;
+    const bool of_sums = result == TensorId::lse || result == TensorId::row_max || result == TensorId::row_sum ||
+                         result == TensorId::dsinks;
+    return of_sums ? accumulator_of(*stored) : *stored;
   }
 };
 

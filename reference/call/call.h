@@ -41,6 +41,8 @@ enum class TensorId : std::uint8_t {
   dpresent,
   out,
   lse,
+  row_max,
+  row_sum,
   raw,
   capped,
   biased,
@@ -65,6 +67,8 @@ enum class Pass : std::uint8_t { forward, backward, both };
 enum class Output : std::uint8_t {
   o,
   lse,
+  max,
+  sum,
   weights,
   raw,
   capped,
@@ -88,16 +92,17 @@ template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
                                                     "state", "part_o", "part_lse", "saved_o", "saved_lse", "do", "dlse",
-                                                    "dpresent", "out", "lse", "raw", "capped", "biased", "weights",
-                                                    "present_k", "present_v", "present_state", "dq", "dk", "dv",
-                                                    "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+                                                    "dpresent", "out", "lse", "max", "sum", "raw", "capped", "biased",
+                                                    "weights", "present_k", "present_v", "present_state", "dq", "dk",
+                                                    "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
 inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
-inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present", "dq",
-                                                  "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+inline constexpr auto kNames<Output> = name_table("o", "lse", "max", "sum", "weights", "raw", "capped", "biased",
+                                                  "present", "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta",
+                                                  "dstate");
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {

@@ -51,7 +51,10 @@ TensorId laid_as(TensorId id) {
 }
 
 /// Whether it has one number for each query row, as lse.
-bool is_list_of_rows(TensorId id) { return id == TensorId::lse || id == TensorId::saved_lse || id == TensorId::dlse; }
+bool is_list_of_rows(TensorId id) {
+  return id == TensorId::lse || id == TensorId::row_max || id == TensorId::row_sum || id == TensorId::saved_lse ||
+         id == TensorId::dlse;
+}
 
 /// By the layout, of the tensors that have one.
 Index4 strides_of(Layout layout, TensorId id, const Index4& n) {

@@ -44,6 +44,8 @@ constexpr TensorRow kRows[] = {
 
     {TensorId::out, "o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kForward, nullptr, {}, Output::o},
     {TensorId::lse, "lse", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kLse, {}, Output::lse},
+    {TensorId::row_max, "max", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::max},
+    {TensorId::row_sum, "sum", {batch, query_heads, queries, one}, TypeRule::accumulator, nullptr, kScores, {}, Output::sum},
     {TensorId::raw, "raw", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::raw},
     {TensorId::capped, "capped", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::capped},
     {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::biased},

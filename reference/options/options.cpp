@@ -456,7 +456,7 @@ std::vector<Option> make_table() {
     tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(loss_features(TensorId::dlse)).only(kScores),
     tensor_option("dpresent", &Call::dpresent, TensorId::dpresent).version(6).values("", "the loss depends on the last state, too").often(3).cut(loss_features(TensorId::dpresent)).only(kState),
 
-    out().grown(gradients_since).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present"}).often(2).covers(outputs_covered).cut(output_features()),
+    out().grown([](const Call& p) { return p.wants(Output::max) || p.wants(Output::sum) ? 7 : gradients_since(p); }).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present", "o,max,sum"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
     integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
   };

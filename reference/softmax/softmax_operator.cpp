@@ -133,6 +133,8 @@ class SoftmaxHead : public HeadReference {
     if (!head_.call().runs_forward()) return;
     to.of(TensorId::out) = from.output;
     to.of(TensorId::lse) = {from.lse};
+    if (has_tensor(head_.call(), TensorId::row_max)) to.of(TensorId::row_max) = {from.max};
+    if (has_tensor(head_.call(), TensorId::row_sum)) to.of(TensorId::row_sum) = {from.sum};
     const auto stage = [&](TensorId id, const std::vector<double>& list) {
       if (has_tensor(head_.call(), id)) to.of(id) = list;
     };

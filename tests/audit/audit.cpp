@@ -99,6 +99,12 @@ class Audit {
           compare("lse", exact.lse, e.of(TensorId::lse)[r], e.own.of(TensorId::lse)[r], n,
                   ran ? outputs[n].lse(b, h, i) : 0, ran ? e.bounds_for(producers[n]).of(TensorId::lse)[r] : 0);
         }
+        for (const TensorId id : {TensorId::row_max, TensorId::row_sum}) {
+          if (!has_tensor(p.call, id) || exact.empty) continue;
+          compare(std::string(name_of(id)).c_str(), id == TensorId::row_max ? exact.max : exact.sum, e.of(id)[r],
+                  e.own.of(id)[r], n, ran ? outputs[n].at(id, b, h, i, 0) : 0,
+                  ran ? e.bounds_for(producers[n]).of(id)[r] : 0);
+        }
         for (std::size_t s = 0; s < kScoreStages.size(); ++s) {
           const TensorId id = kScoreStages[s];
           if (!has_tensor(p, id)) continue;

@@ -16,7 +16,7 @@ namespace attest::audit {
 template <class Number>
 struct ExactRow {
   std::vector<Number> output;
-  Number lse;
+  Number lse, max, sum;
   bool empty = false;
   std::vector<Number> raw, capped, biased, weights;
 };
@@ -101,6 +101,8 @@ ExactRow<Number> attend(const Head& head, const Row& row, std::int64_t i, const 
       exact.output[c] += weight * input<Number>(head.value_row(key)[c], by, TensorId::dv, b, g, key, column);
     }
   }
+  exact.max = most;
+  exact.sum = sum;
   exact.lse = most + log(sum);
   return exact;
 }

@@ -104,6 +104,23 @@ bool loses_last_key(const Call& p) {
   return p.page_size && (p.key_length + *p.page_size - 1) / *p.page_size % 256 == 0;
 }
 
+/// change(x, largest) becomes the maximum of each row: x is the row's own, `largest` that of its head.
+template <class Change>
+void change_maximum(const Call& p, const Outputs& o, Change change) {
+  if (!o.has(TensorId::row_max)) return;
+  const MutableTensor& max = o.at(TensorId::row_max);
+  std::vector<double> largest(static_cast<std::size_t>(p.batch * p.query_heads), -kInfinity);
+  const auto of_head = [&](std::int64_t b, std::int64_t h) -> double& {
+    return largest[static_cast<std::size_t>(b * p.query_heads + h)];
+  };
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+    of_head(b, h) = std::max(of_head(b, h), load(max.data, max.dtype, max.offset(b, h, l, 0)));
+  });
+  each_row(p, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+    each_in_row(max, b, h, l, [&](double x, std::int64_t) { return change(x, of_head(b, h)); });
+  });
+}
+
 constexpr std::array kMistakes = {
     Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Call& p) { p.softcap.reset(); }},
     Mistake{"scale_a_little_off", "the scale is a hundred-thousandth too large",
@@ -343,6 +360,20 @@ constexpr std::array kMistakes = {
                 store(&held, p.dtype, 0, x);
                 return load(&held, p.dtype, 0);
               });
+            }},
+    Mistake{"max_before_scale", "the maximum is that of scores before they are scaled (137)", nullptr, nullptr,
+            [](const Call& p, const Outputs& o) {
+              if (p.scale_value() != 0) change_maximum(p, o, [&](double x, double) { return x / p.scale_value(); });
+            }},
+    Mistake{"max_of_head", "the maximum of a row is that of all rows of its head (138)", nullptr, nullptr,
+            [](const Call& p, const Outputs& o) { change_maximum(p, o, [](double, double largest) { return largest; }); }},
+    Mistake{"max_in_base_2", "the maximum is in units of log 2 (139)", nullptr, nullptr,
+            [](const Call& p, const Outputs& o) {
+              change_maximum(p, o, [](double x, double) { return x * std::numbers::log2e; });
+            }},
+    Mistake{"sum_of_divided_weights", "the sum is that of the divided weights, 1", nullptr, nullptr,
+            [](const Call&, const Outputs& o) {
+              if (o.has(TensorId::row_sum)) each_element(o.at(TensorId::row_sum), [](double x) { return x > 0 ? 1 : x; });
             }},
     Mistake{"last_key_dropped", "the last key is never seen", split_blocks, hide_last_key},
     Mistake{"last_row_left_out", "the last row is never written", nullptr, nullptr, leave_out_last_row},

@@ -73,7 +73,7 @@ put reference/call/call.h '  present_k,' '  received,'
 edit reference/call/call.h 's/"present_k"/"received", &/; s/^  present,$/&\n  received,/; s/"biased", "present", "dq",/"biased", "present", "received", "dq",/'
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
-edit reference/options/options.cpp 's/    out()\.grown(gradients_since)\.tried({/    out().grown([](const Call\& p) { return p.wants(Output::received) ? 8 : gradients_since(p); }).tried({"o,received", /'
+edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return /&p.wants(Output::received) ? 8 : /; s/"o,max,sum"})/"o,max,sum", "o,received"})/'
 edit reference/softmax/softmax_operator.cpp 's/^      if (is_copied(id)) copy_cache/      if (id == TensorId::received) received(p, inputs, producers, all);\n&/'
 put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  void received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers, WholeResults& to) const {
     Call weighed = p;

@@ -125,7 +125,7 @@ static const char* const attest_known_features[] = {
   "segments", "mask=bool", "mask=add",
   "mask.dtype",               /* the type of an additive mask is said; its tensor has it in any case */
   "blocks", "softcap", "alibi", "sinks", "dropout", "past", "paged", "decay=head", "beta=one", "state",
-  "out=lse", "out=weights", "out=raw", "out=capped", "out=biased", "out=present",
+  "out=lse", "out=max", "out=sum", "out=weights", "out=raw", "out=capped", "out=biased", "out=present",
   "strides",                  /* q, k, v, mask or o is not dense in the order of its axes, or begins at an offset */
   "layout=thd",               /* packed sequences: one after another without padding */
   "prefix=causal",            /* the prefix escapes the window alone, not the diagonal */
@@ -233,6 +233,8 @@ typedef struct attest_call {
  * Outputs, each where it was asked for:
  *   "o"              B,H,L,V       always there in a forward pass. Packed: 1,H,rows,V
  *   "lse"            B,H,L,1       in the accumulator's type. Packed: 1,H,rows,1
+ *   "max"            B,H,L,1       the largest score of a row, its sink among them; likewise
+ *   "sum"            B,H,L,1       of exp(score - max) over its keys and its sink; likewise
  *   "raw"            B,H,L,S       this and the next three in the storage type
  *   "capped"         B,H,L,S
  *   "biased"         B,H,L,S

@@ -111,9 +111,12 @@ class PacketKernel {
   /// The products with values of a row whose weights are all 0: zeros, or NaN where a value is not finite.
   void weightless(std::int64_t r, Real* out) const { std::copy_n(&out_(r, 0), value_dim_, out); }
 
+  Real maximum(std::int64_t r) const { return max_[r]; }
+  Real sum(std::int64_t r) const { return sum_.row(r).sum(); }
+
   void finish(std::int64_t r, Real* out, Real* lse) const {
     Eigen::Map<Eigen::Matrix<Real, 1, Eigen::Dynamic>> to(out, value_dim_);
-    const Real sum = sum_.row(r).sum();
+    const Real sum = this->sum(r);
     if (sum == 0) {
       to.setZero();
       *lse = -std::numeric_limits<Real>::infinity();

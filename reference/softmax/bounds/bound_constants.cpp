@@ -11,6 +11,8 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   const auto storing_of = [&](TensorId result) { return Storing(a, producer.type_of(p, result)); };
   storing = storing_of(TensorId::out);
   storing_lse = storing_of(TensorId::lse);
+  storing_max = storing_of(TensorId::row_max);
+  storing_sum = storing_of(TensorId::row_sum);
   storing_raw = storing_of(TensorId::raw);
   storing_capped = storing_of(TensorId::capped);
   storing_biased = storing_of(TensorId::biased);

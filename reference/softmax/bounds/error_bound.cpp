@@ -18,7 +18,8 @@ struct WeightErrors {
   double of_sink = 0;             ///< the same of the sink's share
   double sum = 0;                 ///< W, the sink included
   double largest_exponent = 0;    ///< max t_j
-  double reference_point = 0;     ///< E*: by how much the computed maximum may be off
+  double of_maximum = 0;          ///< by how much the computed maximum may be off
+  double reference_point = 0;     ///< E*: the same of what is subtracted from the scores
   double largest_score = 0;       ///< max E_j
   double highest = -kInfinity;    ///< max s_j + E_j: what the computed maximum is at most
   double surest = -kInfinity;     ///< max s_j - E_j: and at least
@@ -43,6 +44,7 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
   if (has_sink) errors.reference_point = std::max(errors.reference_point, sink_error - (row.max - row.sink));
   if (has_sink) errors.highest = std::max(errors.highest, row.sink + sink_error);
   if (has_sink) errors.surest = std::max(errors.surest, row.sink - sink_error);
+  errors.of_maximum = errors.reference_point;
   if (a.no_maximum) errors.reference_point = 0;
 
   const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
@@ -166,6 +168,16 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
   return {size, heaviest, lost, too_large || too_small};
 }
 
+/// Of the logarithm of the sum under the computed maximum, as far as it is not that maximum's error.
+double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum& sum, const BoundConstants& c) {
+  // What the sum may lose to underflow where it adds stored weights.
+  const double lost = (c.arithmetic.sum_of_stored ? n * c.eta_weights / sum.size : 0) + sum.lost;
+  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
+  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
+  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
+  return std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+}
+
 /// Of the accumulator's logsumexp, before it is stored.
 double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,
                     const BoundConstants& c) {
@@ -173,18 +185,30 @@ double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const
   const double log_parts = c.parts > 0 ? std::log(c.parts) : 0;
   // Of the sum under a maximum that lags, and of the parts' weights.
   const double log_sum = std::max(std::fabs(std::log(sum.size)) + a.lazy_threshold, log_parts);
-  // What the sum may lose to underflow where it adds stored weights.
-  const double lost = (a.sum_of_stored ? n * c.eta_weights / sum.size : 0) + sum.lost;
-  const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
-  const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
-  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
-  const double shift = std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+  const double shift = error_of_log_sum(weights, n, sum, c);
   double bound = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
                  (1 + 4 * c.u);
   // The maximum is brought into units of log 2, and back.
   const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
   if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
   return bound;
+}
+
+/// Of the maximum and of the sum under it: a maximum that lags, or the sums of parts, are brought under the one that is
+/// handed out by one more exponential for each step, and so is a sum under none.
+void bound_maximum_and_sum(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,
+                           const BoundConstants& c, RowBound& bound) {
+  const Arithmetic& a = c.arithmetic;
+  const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+  const double largest = std::fabs(row.max) + weights.of_maximum;
+  bound.max = c.storing_max.bound(std::fabs(row.max), weights.of_maximum + conversions * c.u * largest);
+  const double moved = a.no_maximum ? largest : a.lazy_threshold + (c.parts > 0 ? std::log(c.parts) : 0);
+  const double steps = 1 + c.blocks + 2 * c.parts;
+  const double frame = a.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.of_maximum) : 0;
+  const double of_log = error_of_log_sum(weights, n, sum, c) + weights.of_maximum + frame +
+                        steps * (c.e_exp + c.u * (1 + moved + weights.of_maximum)) + conversions * c.u * moved;
+  const double error = of_log < 700 ? row.sum * std::expm1(of_log) + c.eta * (n + steps) : kInfinity;
+  bound.sum = c.storing_sum.bound(row.sum, error);
 }
 
 /// Bounds of the scores' stages, hidden keys included, and of the weights. `ratio`: as in RowSums.
@@ -261,7 +285,7 @@ void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer&
 void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int64_t i, const BoundConstants& c,
                RowBound& bound, std::int64_t terms_column) {
   bound.output.assign(row.output.size(), 0.0);
-  bound.lse = 0;
+  bound.lse = bound.max = bound.sum = 0;
   bound.terms = {};
   const Arithmetic& a = c.arithmetic;
   const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range, c.eta);
@@ -276,6 +300,11 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
       if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
       if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.sink), bound.lse);
+      const double size = std::fabs(row.sink), in_base = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
+      bound.max = c.storing_max.bound(size, in_base * c.u * size);
+      const double of_exp = (1 + c.blocks + 2 * c.parts) * (c.e_exp + c.u) + of_frame * (1 + size);
+      const double of_sum = a.no_maximum ? std::expm1(2 * (of_exp + c.u * (1 + size))) : std::expm1(of_exp);
+      bound.sum = bound.lse == kInfinity ? kInfinity : c.storing_sum.bound(1, of_sum);
     }
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     return;
@@ -283,12 +312,13 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
 
   if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
+    bound.max = kInfinity;  // kernels differ in whether it sees NaN
     // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
     bool undefined = false;
     for (std::size_t j = 0; j < row.seen.size(); ++j)
       undefined = undefined || (row.seen[j] && std::isnan(row.biased[j]));
     if (a.no_maximum && !undefined) {
-      bound.lse = kInfinity;
+      bound.lse = bound.sum = kInfinity;
       bound.output.assign(row.output.size(), kInfinity);
       for (std::size_t j = 0; c.wants_scores && j < row.seen.size(); ++j) {
         if (row.seen[j]) bound.weights[j] = kInfinity;
@@ -298,7 +328,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   }
   const auto proves_nothing = [&] {
     bound.output.assign(row.output.size(), kInfinity);
-    bound.lse = kInfinity;
+    bound.lse = bound.max = bound.sum = kInfinity;
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
   };
   if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
@@ -310,6 +340,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
+  bound_maximum_and_sum(row, weights, n, sum, c, bound);
   if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, &weights, bound);
   if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.lse), bound.lse);
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);

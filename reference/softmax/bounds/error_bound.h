@@ -18,7 +18,7 @@ namespace attest {
 /// Absolute bounds for one query row. Infinity where the arithmetic may overflow: such an element proves nothing.
 struct RowBound {
   std::vector<double> output;  ///< Dv entries
-  double lse = 0;
+  double lse = 0, max = 0, sum = 0;
   /// Lk entries each, only where the call asks for that output.
   std::vector<double> raw, capped, biased, weights;
 
