@@ -73,7 +73,7 @@ def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
         return list(dict.fromkeys(gradients_alone(line, bool(peer.get("saved"))) for line in lines))
     if peer.get("lse"):
         return lines
-    return [re.sub(r" out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
+    return [re.sub(r" lse\.\w+=\S+| out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
 
 
 def gradients_alone(line: str, saved: bool) -> str:

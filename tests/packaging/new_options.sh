@@ -70,7 +70,7 @@ touched "three options"
 
 # A result: the sum of the weights that each key gets from the queries of its group.
 put reference/call/call.h '  present_k,' '  received,'
-edit reference/call/call.h 's/"present_k"/"received", &/; s/^  present,$/&\n  received,/; s/"biased", "present", "dq",/"biased", "present", "received", "dq",/'
+edit reference/call/call.h 's/"present_k"/"received", &/; s/^  present,$/&\n  received,/; s/"present", "dq",/"present", "received", "dq",/'
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
 edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return /&p.wants(Output::received) ? 8 : /; s/"o,max,sum"})/"o,max,sum", "o,received"})/'
