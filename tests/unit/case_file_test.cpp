@@ -262,7 +262,7 @@ TEST(FileCases, PartsOfAMergeAreReadOneAfterTheOther) {
   expect_part(complaint_about(file), "[n,B,H,L] is wanted");
   file.add("part_lse", {3, 2, 1, 2}, numbers(12, 2));
   file.metadata("options", "parts=2");
-  expect_part(complaint_about(file), "parts come from the file's tensors");
+  expect_part(complaint_about(file), "parts comes from the tensors");
   file.metadata("options", "causal");
   expect_part(complaint_about(file), "causal");
   file.metadata("options", "");

@@ -244,6 +244,24 @@ TEST(Fill, TensorsOfLinearAttentionKeepTheirBits) {
   }
 }
 
+/// Results and logsumexps of the parts.
+constexpr Pin kMergePins[] = {
+    {"", "b340f9bbceac6cda 3ffd2400 3e5d4b9b"},
+    {"parts=3:empty(0.4) poison=empty:o", "9e00d5ed4c86a74a 3ffd2400 3e5d4b9b"},
+    {"base=2 fill=spread(88)", "71cc2146962cfe4f 3ffd2400 4285b330"},
+    {"fill=ties", "a728f812b1afe2a5 40c00000 3f800000"},
+    {"fill=onehot", "493d0cb80d7e6758 40c00000 00000000"},
+    {"fill=cancel", "454873677669b29d 447a7e92 00000000"},
+};
+
+TEST(Fill, PartsOfAMergeKeepTheirBits) {
+  for (const auto& [options, bits] : kMergePins) {
+    const CaseInputs inputs =
+        make_inputs(parse_case("op=merge batch=2 heads=2 seq=5 dim=3 seed=7 " + std::string(options)));
+    EXPECT_EQ(pin_of({inputs.at(TensorId::part_o).view(), inputs.at(TensorId::part_lse).view()}), bits) << options;
+  }
+}
+
 TEST(Fill, PoisonKeepsItsPlaces) {
   EXPECT_EQ(pin_of_data("align=top-left causal poison=hidden:kv"), "1b7dc74dff23ba66 c0000140 3f04fe00 3f4c0300");
   EXPECT_EQ(pin_of_data("poison=visible:kv"), "07d799a46f025660 c0000140 3f04fe00 3f4c0300");
