@@ -197,6 +197,17 @@ const Values* values_for(std::string_view name) {
 
 }  // namespace
 
+StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inputs& inputs,
+                          const Arithmetic& arithmetic) {
+  StatedCall made{{call, inputs}, arithmetic, {}};
+  apply(stated, made.taken, made.used);
+  if (stated.softmax_f64 == "f32" && call.dtype == DType::f64 && call.has_scores()) {
+    made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
+    made.used.insert("softmax_f64=f32");
+  }
+  return made;
+}
+
 std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
                                 int threads) {
@@ -208,14 +219,10 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
   std::set<std::string> used;
   if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
     return join_texts({used.begin(), used.end()}, ", ");
-  used.clear();
-  MistakenCall taken{problem.call, inputs};
-  apply(stated, taken, used);
-  Producer made = who;
-  if (stated.softmax_f64 == "f32" && problem.call.dtype == DType::f64 && problem.call.has_scores()) {
-    made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
-    used.insert("softmax_f64=f32");
-  }
+  StatedCall asked = call_as_stated(stated, problem.call, inputs, who.arithmetic);
+  const Producer made{asked.arithmetic, who.stored};
+  const MistakenCall& taken = asked.taken;
+  used = std::move(asked.used);
   if (used.empty()) return "";
   const Expectation e = expect({taken.call, problem.data}, taken.inputs, {made}, threads);
   StatedJudge judge(stated, taken.call, taken.inputs, made);

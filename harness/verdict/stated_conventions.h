@@ -5,11 +5,13 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "backends/conventions.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/known_mistakes.h"
 #include "reference/call/problem.h"
 #include "reference/call/tensors.h"
 
@@ -20,6 +22,15 @@ namespace attest {
 std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
                                 int threads);
+
+/// A call as a backend with these conventions takes it, and how it rounds then.
+struct StatedCall {
+  MistakenCall taken;
+  Arithmetic arithmetic;
+  std::set<std::string> used;  ///< the statements that change something
+};
+StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inputs& inputs,
+                          const Arithmetic& arithmetic);
 
 /// The values that a convention may have, in words: "stays out, leaks"; nullopt where there is no such convention.
 std::optional<std::string> convention_values(std::string_view name);
