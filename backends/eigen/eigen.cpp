@@ -25,6 +25,12 @@ class EigenBackend : public Backend {
   }
   int contract() const override { return 6; }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // How many queries a tile has depends on threads, batch and heads, and where its keys begin on its queries.
+    stated.same_bits = "repeat, pages";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& problem) const override {
     return support::packet_kernel_arithmetic(accumulator_of(problem.dtype), tile_.shape());
   }

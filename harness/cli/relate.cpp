@@ -34,11 +34,11 @@ struct RelateOptions {
   std::FILE* console() const { return json == "-" || output.for_programs() ? stderr : stdout; }
 };
 
-int list_relations() {
+int list_relations(TableFormat format) {
   Table table({{"relation"}, {"what must be equal"}, {"applies to"}});
   for (const Relation& one : relations())
     table.add({std::string(one.name), std::string(one.about), std::string(one.applies)});
-  fmt::print("{}", table.printed(TableFormat::text));
+  fmt::print("{}", table.printed(format));
   return kOk;
 }
 
@@ -145,7 +145,7 @@ class RelateOutput {
 };
 
 int run(RelateOptions options, std::span<const BackendEntry> registry) {
-  if (options.list) return list_relations();
+  if (options.list) return list_relations(options.output.table());
   if (options.json == "-" && options.output.for_programs())
     throw UserError("--format " + options.output.format + ": --json - has standard output; name a file for --json");
   const std::vector<const Relation*> chosen = chosen_relations(options.relations);
@@ -206,7 +206,7 @@ void add_relate(CLI::App& app, Invocation& invocation) {
   sub->add_option("--share", options->cases.share, "n/m: so much of each suite, drawn by --seed");
   sub->add_option("--seed", options->cases.seed, "Of --share and of generated suites: the same seed draws the same");
   sub->add_option("--json", options->json, "Write JSON Lines to this file; - is standard output")->type_name("FILE");
-  add_format_option(*sub, options->output, "The table of relations; but for text alone on standard output");
+  add_format_option(*sub, options->output, "The table, or with --list the list; but for text alone on standard output");
   add_detail_options(*sub, options->output);
   add_isolation_options(*sub, options->backend, options->isolation);
   sub->callback([options, &invocation] { invocation.exit_code = run(*options, invocation.registry); });

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/comparison/compare.h"
 #include "harness/verdict/answers.h"
 #include "harness/verdict/stated_conventions.h"
 
@@ -28,8 +27,9 @@ void Differences::add(const Difference& one) {
   const double fraction = one.fraction();
   if (!(fraction <= 1)) {
     ++outside;
-    if (!first) first = one;
+    if (!first_outside) first_outside = one;
   }
+  if (!first) first = one;
   if (!largest || fraction > largest->fraction()) largest = one;
 }
 
@@ -38,6 +38,7 @@ void Differences::add(const Differences& others) {
   differing += others.differing;
   outside += others.outside;
   if (!first) first = others.first;
+  if (!first_outside) first_outside = others.first_outside;
   if (others.largest && (!largest || others.largest->fraction() > largest->fraction())) largest = others.largest;
 }
 
@@ -72,19 +73,14 @@ const BoundedElement& BoundedResults::at(TensorId result, const Index4& index) c
 Differences differences(const Call& whole, const GuardedOutputs& of_whole, const Arrangement& part,
                         const GuardedOutputs& of_part, const MakeBounds& whole_bounds, const MakeBounds& part_bounds) {
   Differences found;
-  for (const TensorId result : results_of(part.call)) {
-    if (!is_comparable(part, whole, result)) continue;
-    each_index(seen_shape(part.call, result), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      const auto at = place_in_whole(part, whole, result, {b, h, l, d});
-      if (!at) return;
-      ++found.elements;
-      const double one = of_whole.at(result, (*at)[0], (*at)[1], (*at)[2], (*at)[3]);
-      const double other = of_part.at(result, b, h, l, d);
-      if (have_same_bits(one, other)) return;
-      const BoundedElement &of_one = whole_bounds().at(result, *at), &of_other = part_bounds().at(result, {b, h, l, d});
-      found.add({result, *at, one, other, of_one.expected, of_one.bound + of_other.bound});
-    });
-  }
+  each_common_element(whole, of_whole, part, of_part,
+                      [&](TensorId result, const Index4& at, const Index4& at_part, double one, double other) {
+                        ++found.elements;
+                        if (have_same_bits(one, other)) return;
+                        const BoundedElement &of_one = whole_bounds().at(result, at),
+                                             &of_other = part_bounds().at(result, at_part);
+                        found.add({result, at, one, other, of_one.expected, of_one.bound + of_other.bound});
+                      });
   return found;
 }
 

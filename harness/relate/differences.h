@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/relate/derived_call.h"
@@ -29,8 +30,8 @@ struct Difference {
 /// Where elements differ in bits.
 struct Differences {
   std::int64_t elements = 0, differing = 0, outside = 0;
-  std::optional<Difference> first;    ///< the first outside the sum of the bounds
-  std::optional<Difference> largest;  ///< by its fraction
+  std::optional<Difference> first, first_outside;  ///< in the order of elements; outside the sum of the bounds
+  std::optional<Difference> largest;               ///< by its fraction
 
   void add(const Difference& one);
   /// Those of another result besides.
@@ -62,7 +63,23 @@ class BoundedResults {
 /// Computes the bounds of a call; it is not called while all bits are the same.
 using MakeBounds = std::function<const BoundedResults&()>;
 
-/// The elements that a part and the whole have in common.
+/// Calls visit(result, place in the whole, place in the part, the whole's number, the part's) for every element that a
+/// part and the whole have in common.
+template <class Visit>
+void each_common_element(const Call& whole, const GuardedOutputs& of_whole, const Arrangement& part,
+                         const GuardedOutputs& of_part, const Visit& visit) {
+  for (const TensorId result : results_of(part.call)) {
+    if (!is_comparable(part, whole, result)) continue;
+    each_index(seen_shape(part.call, result), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      const auto at = place_in_whole(part, whole, result, {b, h, l, d});
+      if (!at) return;
+      visit(result, *at, Index4{b, h, l, d}, of_whole.at(result, (*at)[0], (*at)[1], (*at)[2], (*at)[3]),
+            of_part.at(result, b, h, l, d));
+    });
+  }
+}
+
+/// Where these differ.
 Differences differences(const Call& whole, const GuardedOutputs& of_whole, const Arrangement& part,
                         const GuardedOutputs& of_part, const MakeBounds& whole_bounds, const MakeBounds& part_bounds);
 

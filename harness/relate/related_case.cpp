@@ -10,6 +10,7 @@
 #include "harness/cases/memory.h"
 #include "harness/comparison/worst_element.h"
 #include "harness/relate/merged_parts.h"
+#include "harness/relate/promise.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/prepared_case.h"
 #include "reference/options/case_line.h"
@@ -44,14 +45,18 @@ std::string element_text(const Difference& one) {
 
 void judge_differences(RelationVerdict& verdict) {
   const Differences& found = verdict.found;
-  if (found.differing == 0) {
+  if (found.outside == 0 && found.differing > 0 && verdict.promised) {
+    verdict.status = RelationStatus::fail;
+    verdict.reason = fmt::format("the same bits are promised, and {} of {} elements have others; the first: {}",
+                                 found.differing, found.elements, element_text(*found.first));
+  } else if (found.differing == 0) {
     verdict.status = RelationStatus::bits;
   } else if (found.outside == 0) {
     verdict.status = RelationStatus::bound;
   } else {
     verdict.status = RelationStatus::fail;
     verdict.reason = fmt::format("{} of {} elements are outside the sum of both bounds; the first: {}", found.outside,
-                                 found.elements, element_text(*found.first));
+                                 found.elements, element_text(*found.first_outside));
   }
 }
 
@@ -201,6 +206,7 @@ RelationVerdict RelatedCase::judge(const Relation& relation, Backend& backend, s
       repro_with("--relation " + std::string(relation.name), source_, repro_command(source_, identity, "relate"));
   const CrashContext work(identity.name, source_.label);
   try {
+    verdict.promised = promises_bits(backend.conventions(), relation.name);
     if (const auto reason = reason_against(backend, source_.problem)) {
       verdict.reason = *reason;
     } else if (relation.kind == RelationKind::threads && others.empty()) {

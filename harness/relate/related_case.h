@@ -29,6 +29,7 @@ struct RelationVerdict {
   std::string suite, case_line, backend;
   std::string_view relation;
   RelationStatus status = RelationStatus::refused;
+  bool promised = false;   ///< the backend states that bits are kept: others are a failure
   std::string reason;      ///< of a failure and a refusal
   std::string other_call;  ///< the other call that the element or the reason is of, as a case line
   std::string about;       ///< how that call differs, where its line doesn't tell

@@ -27,6 +27,7 @@ std::string RelationCount::text() const {
   if (bits > 0) parts.push_back(fmt::format("{} bits", bits));
   if (bound > 0) parts.push_back(fmt::format("{} bound ({:.2g})", bound, largest));
   if (parts.empty() && refused > 0) return "refused";
+  if (promised) parts.emplace_back("promised");
   return join_texts(parts, ", ");
 }
 
@@ -38,6 +39,7 @@ void RelationTally::add(const RelationVerdict& v) {
       case RelationStatus::fail: ++count->fail; break;
       case RelationStatus::refused: ++count->refused; break;
     }
+    count->promised = count->promised || v.promised;
     if (v.found.largest) count->largest = std::max(count->largest, v.found.largest->fraction());
   }
 }
@@ -73,6 +75,7 @@ nlohmann::ordered_json relation_to_json(const RelationVerdict& v) {
                {"backend", v.backend},
                {"relation", v.relation},
                {"status", name_of(v.status)},
+               {"promised", v.promised},
                {"reason", nullptr},
                {"calls", v.calls},
                {"elements", v.found.elements},
@@ -80,7 +83,7 @@ nlohmann::ordered_json relation_to_json(const RelationVerdict& v) {
   if (!v.reason.empty()) json["reason"] = v.reason;
   if (!v.other_call.empty()) json["other_call"] = v.other_call;
   if (!v.about.empty()) json["about"] = v.about;
-  if (const auto& one = v.found.first ? v.found.first : v.found.largest) {
+  if (const auto& one = v.found.first_outside ? v.found.first_outside : v.found.largest) {
     json["largest"] = number(v.found.largest->fraction());
     json["element"] = {{"output", row_of(one->result).name}, {"index", one->at},
                        {"whole", number(one->whole)},        {"other", number(one->other)},

@@ -18,10 +18,12 @@ namespace attest {
 /// The verdicts of one relation on one backend.
 struct RelationCount {
   std::size_t bits = 0, bound = 0, fail = 0, refused = 0;
-  double largest = 0;  ///< of all differences, as a fraction of what is allowed
+  double largest = 0;     ///< of all differences, as a fraction of what is allowed
+  bool promised = false;  ///< the backend states that bits are kept
 
   std::size_t ran() const { return bits + bound + fail; }
-  /// "40 bits", "38 bits, 2 bound (0.21)", "1 FAIL, 39 bits"; "refused", and "" where the relation never applied.
+  /// "40 bits", "38 bits, 2 bound (0.21)", "1 FAIL, 39 bits", and with a promise "40 bits, promised"; "refused", and ""
+  /// where the relation never applied.
   std::string text() const;
 };
 

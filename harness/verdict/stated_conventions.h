@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backends/conventions.h"
 #include "harness/comparison/expectation.h"
@@ -36,5 +38,8 @@ StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inp
 std::optional<std::string> convention_values(std::string_view name);
 /// Whether a value is one of them, or names one among several. What doesn't can't be judged.
 bool is_convention_value(std::string_view name, std::string_view value);
+
+/// The names in "repeat, threads, batch".
+std::vector<std::string> listed_words(std::string_view value);
 
 }  // namespace attest
