@@ -78,8 +78,8 @@ TEST(Relations, ApplyWhereTheyMeanSomething) {
             (Names{"batch", "head", "decode", "chunks", "packing", "paging", "key_order", "key_splits"}));
   EXPECT_EQ(relations_of("seq=1x20 dim=4 causal align=bottom-right"), (Names{"packing", "paging"}));
   EXPECT_EQ(relations_of("seq=8x20 dim=4 causal past=12 paged=4"), (Names{"decode", "chunks", "packing", "pages"}));
-  EXPECT_EQ(relations_of("seq=8 dim=4 dropout=0.5"), (Names{"packing", "paging"}));
-  EXPECT_EQ(relations_of("seq=8 dim=4 segments=3,5"), (Names{}));
+  EXPECT_EQ(relations_of("seq=8 dim=4 dropout=0.5"), (Names{"chunks", "packing", "paging"}));
+  EXPECT_EQ(relations_of("seq=8 dim=4 segments=3,5"), (Names{"packing", "paging"}));
   EXPECT_EQ(relations_of("seq=8x20 dim=4 blocks=16x8:random(0.5)"),
             (Names{"decode", "packing", "paging", "key_splits"}));
   EXPECT_EQ(relations_of("op=delta batch=2 heads=2 seq=8 dim=4"), (Names{"batch", "head"}));
