@@ -15,7 +15,7 @@ bool have_same_bits(double one, double other) {
 }
 
 double Difference::fraction() const {
-  // What data make NaN may be an infinity, too (comparison/compare.h).
+  // What data make NaN may be an infinity, too (harness/comparison/compare.h).
   if (std::isnan(expected)) return std::isfinite(whole) == std::isfinite(other) ? 0 : kInfinity;
   if (allowed == kInfinity || whole == other) return 0;
   if (!std::isfinite(whole) || !std::isfinite(other)) return kInfinity;
