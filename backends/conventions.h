@@ -20,6 +20,8 @@ struct Conventions {
   std::string softcap = "before bias";    ///< before bias, after bias, refused
   std::string softmax_f64 = "f64";        ///< precision of the softmax of an f64 problem: f64, f32, refused
   std::string accumulation_f32 = "f32";   ///< of the scores of an f32 problem: f32, f64
+  /// Relations that keep every bit in every call that is accepted (`attest relate --list`): "repeat, threads, batch".
+  std::string same_bits = "no promise";
 };
 
 struct ConventionField {
@@ -28,7 +30,7 @@ struct ConventionField {
 };
 
 /// All fields in order, for code that lists, sends or probes conventions.
-inline constexpr std::array<ConventionField, 10> kConventionFields = {{
+inline constexpr std::array<ConventionField, 11> kConventionFields = {{
     {"align", &Conventions::align},
     {"window", &Conventions::window},
     {"mask_true", &Conventions::mask_true},
@@ -39,7 +41,10 @@ inline constexpr std::array<ConventionField, 10> kConventionFields = {{
     {"softcap", &Conventions::softcap},
     {"softmax_f64", &Conventions::softmax_f64},
     {"accumulation_f32", &Conventions::accumulation_f32},
+    {"same_bits", &Conventions::same_bits},
 }};
+/// Whether a result may be right by it that is wrong by attest's definition.
+constexpr bool changes_results(const ConventionField& field) { return field.value != &Conventions::same_bits; }
 static_assert(sizeof(Conventions) == kConventionFields.size() * sizeof(std::string), "a field is not in the table");
 
 }  // namespace attest

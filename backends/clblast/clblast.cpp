@@ -149,6 +149,12 @@ class ClblastBackend : public Backend {
   Tuning tuning() const override { return {1, kernel_.parameters()}; }
   void tune(const std::vector<std::int64_t>& values) override { kernel_.set(values); }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // Which kernel CLBlast takes depends on the sizes of a product.
+    stated.same_bits = "repeat, threads, pages";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& p) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(p.dtype);

@@ -26,6 +26,12 @@ class EigenBackend : public Backend {
   }
   int contract() const override { return 7; }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // How many queries a tile has depends on threads, batch and heads, and where its keys begin on its queries.
+    stated.same_bits = "repeat, pages";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& problem) const override {
     if (problem.has_parts()) {
       Arithmetic a;

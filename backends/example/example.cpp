@@ -287,6 +287,12 @@ class ExampleBackend : public Backend, public SideBySide {
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
   int contract() const override { return 7; }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // Each row by itself, one key after the other.
+    stated.same_bits = "repeat, threads, batch, head, decode, chunks, packing, pages, paging";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);

@@ -289,6 +289,12 @@ class OpenClBackend : public Backend {
     return std::nullopt;
   }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // Groups of heads and parts of gradients depend on the batch.
+    stated.same_bits = "repeat, threads, pages";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);

@@ -106,7 +106,7 @@ class SimdPlan : public Plan {
   }
 
   /// Whether keys are read where they lie.
-  static bool is_few(const Task& task) { return task.rows <= kFewRows; }
+  static bool is_few(const Task& task) { return task.few; }
 
   /// n rows from the first of a block on, and what the kernels need besides.
   std::int64_t padded_rows(const Task& task, std::int64_t n) const {

@@ -39,6 +39,12 @@ class SimdBackend : public Backend {
 
   std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // How keys are cut depends on the batch.
+    stated.same_bits = "repeat, threads, pages";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& call) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(call.dtype);

@@ -19,6 +19,7 @@ namespace attest::simd {
 /// Rows [row, row + rows) of the group, query i of head h being row (h - first head) * stored queries + i.
 struct Task {
   std::int64_t b = 0, group = 0, row = 0, rows = 0;
+  bool few = false;  ///< the whole group has few rows; what other tasks of it have, any number of threads may cut off
   support::KeyRange keys;            ///< that some row sees, cut at a multiple of kTileKeys
   std::int64_t part = 0, parts = 1;  ///< which of how many ranges of keys
   std::int64_t partial = 0;          ///< number of its first row among all rows of parts
@@ -78,7 +79,7 @@ inline std::vector<Task> make_tasks(const Call& call, const support::Visibility&
     const std::int64_t tiles = std::max({support::divide_up(rows, most_rows), wanted, std::int64_t{1}});
     const std::int64_t height = std::max(support::divide_up(support::divide_up(rows, tiles), block) * block, block);
     for (std::int64_t first = 0; first < rows; first += height) {
-      Task task{b, 0, first, std::min(height, rows - first), {}};
+      Task task{b, 0, first, std::min(height, rows - first), rows <= kFewRows, {}};
       for (std::int64_t r = 0; r < task.rows; ++r) {
         const support::RowKeys seen = visibility.row(b, row_of(call, task, r).i);
         task.keys.widen(seen.prefix);

@@ -209,6 +209,12 @@ class XtensorBackend : public Backend {
 
   std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
 
+  Conventions conventions() const override {
+    Conventions stated;
+    // How many rows a product of BLAS has depends on the threads.
+    stated.same_bits = "repeat";
+    return stated;
+  }
   Arithmetic arithmetic(const Call& problem) const override {
     Arithmetic a;
     a.accumulator = a.stored_weights = accumulator_of(problem.dtype);

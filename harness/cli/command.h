@@ -46,6 +46,7 @@ void add_new_backend(CLI::App& app, Invocation& invocation);
 void add_manual(CLI::App& app, Invocation& invocation);
 void add_merge(CLI::App& app, Invocation& invocation);
 void add_mutants(CLI::App& app, Invocation& invocation);
+void add_relate(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);

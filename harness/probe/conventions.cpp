@@ -3,6 +3,7 @@
 
 #include "harness/probe/probe.h"
 #include "harness/probe/probe_problem.h"
+#include "harness/relate/promise.h"
 
 namespace attest {
 namespace {
@@ -110,6 +111,9 @@ std::string accumulation_f32(Backend& backend) {
   return probe.lse(0) == 256 ? "f64" : "f32";
 }
 
+/// What of its promise it keeps in a few cases; `attest relate` tries more.
+std::string same_bits(Backend& backend) { return kept_promise(backend); }
+
 struct ConventionProbe {
   std::string Conventions::*field;
   std::string (*ask)(Backend&);
@@ -126,6 +130,7 @@ constexpr ConventionProbe kConventionProbes[] = {
     {&Conventions::softcap, softcap},
     {&Conventions::softmax_f64, softmax_f64},
     {&Conventions::accumulation_f32, accumulation_f32},
+    {&Conventions::same_bits, same_bits},
 };
 
 /// nullptr for a field without a probe.

@@ -18,8 +18,8 @@
 #include "harness/cases/long_case.h"
 #include "harness/cases/memory.h"
 #include "harness/probe/probe.h"
+#include "harness/relate/bitwise.h"
 #include "harness/tuning/parameters.h"
-#include "harness/verdict/bitwise.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/long_repro.h"
 #include "harness/verdict/plan_execution.h"
@@ -335,14 +335,15 @@ std::vector<std::string> CheckRun::false_conventions() const {
   if (interrupted || !shard_.is_first()) return list;
   for (Backend* backend : backends_.all()) {
     const Conventions stated = backend->conventions(), own;
-    const bool differ = std::any_of(kConventionFields.begin(), kConventionFields.end(),
-                                    [&](const ConventionField& f) { return stated.*(f.value) != own.*(f.value); });
+    const bool differ = std::any_of(kConventionFields.begin(), kConventionFields.end(), [&](const ConventionField& f) {
+      return changes_results(f) && stated.*(f.value) != own.*(f.value);
+    });
     if (!differ) continue;
     const std::string name = backend->identity().name;
     for (const ProbedStatement& f : probe_conventions(*backend)) {
       const auto field = std::find_if(kConventionFields.begin(), kConventionFields.end(),
                                       [&](const ConventionField& one) { return one.name == f.name; });
-      if (f.holds || stated.*(field->value) == own.*(field->value)) continue;
+      if (f.holds || !changes_results(*field) || stated.*(field->value) == own.*(field->value)) continue;
       list.push_back(fmt::format("{} states the convention {}={}; observed: {} ({})", name, f.name, f.stated,
                                  f.observed, printed_command("list conventions", identity_of(*backend))));
     }

@@ -101,8 +101,8 @@ void depends(Judgement& judgement, Cause cause, std::string reason) {
 
 }  // namespace
 
-std::string repro_command(const Case& source, const Identity& backend) {
-  return printed_command("check", backend, argument_of(source), source.label);
+std::string repro_command(const Case& source, const Identity& backend, const std::string& command) {
+  return printed_command(command, backend, argument_of(source), source.label);
 }
 
 std::string repro_with(const std::string& option, const Case& source, const std::string& command) {

@@ -103,8 +103,8 @@ class PreparedCase {
   Expectation expectation_;
 };
 
-/// The command that repeats this verdict.
-std::string repro_command(const Case& source, const Identity& backend);
+/// The command that repeats a verdict on this case.
+std::string repro_command(const Case& source, const Identity& backend, const std::string& command = "check");
 /// The command with another case before this one.
 std::string repro_after(const Case& earlier, const Case& source, const std::string& command);
 /// The command with an option before the case; `option` is quoted where necessary.

@@ -187,6 +187,8 @@ const std::vector<Values>& known_values() {
       {"softcap", {"before bias", "after bias", "refused"}},
       {"softmax_f64", {"f64", "f32", "refused"}},
       {"accumulation_f32", {"f32", "f64"}},
+      {"same_bits",
+       {"no promise", "repeat", "threads", "batch", "head", "decode", "chunks", "packing", "pages", "paging"}},
   };
   return list;
 }
@@ -199,25 +201,33 @@ const Values* values_for(std::string_view name) {
 
 }  // namespace
 
+StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inputs& inputs,
+                          const Arithmetic& arithmetic) {
+  StatedCall made{{call, inputs}, arithmetic, {}};
+  apply(stated, made.taken, made.used);
+  if (stated.softmax_f64 == "f32" && call.dtype == DType::f64 && call.has_scores()) {
+    made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
+    made.used.insert("softmax_f64=f32");
+  }
+  return made;
+}
+
 std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
                                 int threads) {
   const Conventions own;
-  const bool differs = std::any_of(kConventionFields.begin(), kConventionFields.end(),
-                                   [&](const ConventionField& f) { return stated.*(f.value) != own.*(f.value); });
+  const bool differs = std::any_of(kConventionFields.begin(), kConventionFields.end(), [&](const ConventionField& f) {
+    return changes_results(f) && stated.*(f.value) != own.*(f.value);
+  });
   if (!differs) return "";
   const Producer& who = expectation.producers[producer];
   std::set<std::string> used;
   if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
     return join_texts({used.begin(), used.end()}, ", ");
-  used.clear();
-  MistakenCall taken{problem.call, inputs};
-  apply(stated, taken, used);
-  Producer made = who;
-  if (stated.softmax_f64 == "f32" && problem.call.dtype == DType::f64 && problem.call.has_scores()) {
-    made.arithmetic.accumulator = made.arithmetic.stored_weights = made.arithmetic.stored_scores = DType::f32;
-    used.insert("softmax_f64=f32");
-  }
+  StatedCall asked = call_as_stated(stated, problem.call, inputs, who.arithmetic);
+  const Producer made{asked.arithmetic, who.stored};
+  const MistakenCall& taken = asked.taken;
+  used = std::move(asked.used);
   if (used.empty()) return "";
   const Expectation e = expect({taken.call, problem.data}, taken.inputs, {made}, threads);
   StatedJudge judge(stated, taken.call, taken.inputs, made);
@@ -233,8 +243,23 @@ std::optional<std::string> convention_values(std::string_view name) {
 
 bool is_convention_value(std::string_view name, std::string_view value) {
   const Values* values = values_for(name);
-  return values && std::any_of(values->values.begin(), values->values.end(),
-                               [&](std::string_view known) { return says(value, known); });
+  if (!values) return false;
+  if (name == "same_bits") {  // a list, every word of which counts
+    return std::ranges::all_of(listed_words(value), [&](const std::string& word) {
+      return std::ranges::find(values->values, word) != values->values.end();
+    });
+  }
+  return std::ranges::any_of(values->values, [&](std::string_view known) { return says(value, known); });
+}
+
+std::vector<std::string> listed_words(std::string_view value) {
+  std::vector<std::string> words;
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    words.push_back(trimmed(std::string(value.substr(0, comma))));
+    value.remove_prefix(std::min(comma + 1, value.size()));
+  }
+  return words;
 }
 
 }  // namespace attest

@@ -5,11 +5,15 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backends/conventions.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/verdict/known_mistakes.h"
 #include "reference/call/problem.h"
 #include "reference/call/tensors.h"
 
@@ -21,9 +25,21 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
                                 int threads);
 
+/// A call as a backend with these conventions takes it, and how it rounds then.
+struct StatedCall {
+  MistakenCall taken;
+  Arithmetic arithmetic;
+  std::set<std::string> used;  ///< the statements that change something
+};
+StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inputs& inputs,
+                          const Arithmetic& arithmetic);
+
 /// The values that a convention may have, in words: "stays out, leaks"; nullopt where there is no such convention.
 std::optional<std::string> convention_values(std::string_view name);
 /// Whether a value is one of them, or names one among several. What doesn't can't be judged.
 bool is_convention_value(std::string_view name, std::string_view value);
+
+/// The names in "repeat, threads, batch".
+std::vector<std::string> listed_words(std::string_view value);
 
 }  // namespace attest

@@ -40,7 +40,7 @@ class CaseFault : public std::runtime_error {
 struct BitwiseFacts {
   std::optional<bool> runs;     ///< the same plan five times, and a new plan
   std::optional<bool> threads;  ///< backends made for other numbers of threads
-  std::optional<bool> batch;    ///< the first and the last sequence of the batch, each alone
+  std::optional<bool> batch;    ///< some sequences of the batch, each alone
 };
 
 struct StepSeconds {

@@ -326,6 +326,7 @@ typedef struct attest_conventions {
   uint64_t size;
   const char *align, *window, *mask_true, *empty_row, *hidden_nan, *lse_base, *lse_of_empty_row, *softcap, *softmax_f64,
       *accumulation_f32;
+  const char* same_bits; /* relations that keep every bit (attest relate --list): "repeat, threads, batch" */
 } attest_conventions;
 
 /* ---- what a plug-in exports ---------------------------------------------------------------------------------------

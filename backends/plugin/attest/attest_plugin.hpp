@@ -261,6 +261,7 @@ inline int conventions(void* instance, attest_conventions* to, attest_text* mess
     to->softcap = c.softcap.c_str();
     to->softmax_f64 = c.softmax_f64.c_str();
     to->accumulation_f32 = c.accumulation_f32.c_str();
+    to->same_bits = c.same_bits.c_str();
   });
 }
 

@@ -249,7 +249,8 @@ void PluginBackend::read_conventions() {
                                 {&C::lse_of_empty_row, &A::lse_of_empty_row, "lse_of_empty_row"},
                                 {&C::softcap, &A::softcap, "softcap"},
                                 {&C::softmax_f64, &A::softmax_f64, "softmax_f64"},
-                                {&C::accumulation_f32, &A::accumulation_f32, "accumulation_f32"}};
+                                {&C::accumulation_f32, &A::accumulation_f32, "accumulation_f32"},
+                                {&C::same_bits, &A::same_bits, "same_bits"}};
   static_assert(std::size(members) == kConventionFields.size(), "a convention that the interface doesn't carry");
   Sized<attest_conventions> answer(sizes().conventions_size);
   Message message;

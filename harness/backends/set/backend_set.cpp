@@ -124,13 +124,13 @@ std::unique_ptr<Backend> BackendSet::fresh(const std::string& name, int threads)
   return made;
 }
 
-std::vector<std::string> split_names(const std::string& list) {
+std::vector<std::string> split_names(const std::string& list, const std::string& what) {
   std::vector<std::string> names;
   std::size_t first = 0;
   while (!list.empty() && first <= list.size()) {
     const std::size_t comma = std::min(list.find(',', first), list.size());
     names.push_back(list.substr(first, comma - first));
-    if (names.back().empty()) throw UserError("\"" + list + "\": an empty name in the list of backends");
+    if (names.back().empty()) throw UserError("\"" + list + "\": an empty name in the list of " + what);
     first = comma + 1;
   }
   return names;

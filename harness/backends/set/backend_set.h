@@ -49,7 +49,7 @@ class BackendSet {
   std::vector<Unavailable> unavailable_;
 };
 
-/// Names in "a,b,c"; throws UserError for an empty one.
-std::vector<std::string> split_names(const std::string& list);
+/// Names in "a,b,c"; throws UserError for an empty one. `what` they are stands in the message.
+std::vector<std::string> split_names(const std::string& list, const std::string& what = "backends");
 
 }  // namespace attest

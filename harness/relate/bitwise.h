@@ -3,14 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
-#include <string>
 
 #include "backends/backend.h"
 #include "harness/comparison/guarded_outputs.h"
 #include "harness/verdict/verdict.h"
-#include "reference/call/call.h"
+#include "reference/call/problem.h"
 
 namespace attest {
 
@@ -20,14 +18,7 @@ using Differing = std::function<void(const Backend& backend, const Call& call, c
                                      const GuardedOutputs& outputs, Cause cause)>;
 
 /// `others` are the same backend made for other numbers of threads. Throws what the backends and `differing` throw.
-BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Call& call, const Inputs& inputs,
-                           const Differing& differing = {});
-
-/// The call of sequence b alone with its inputs; nothing when a sequence cannot be computed alone.
-struct OneSequence {
-  Call call;
-  Inputs inputs;
-};
-std::optional<OneSequence> one_sequence(const Call& call, const Inputs& inputs, std::int64_t b);
+BitwiseFacts bitwise_facts(Backend& backend, std::span<Backend* const> others, const Problem& problem,
+                           const Inputs& inputs, const Differing& differing = {});
 
 }  // namespace attest
