@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "reference/arithmetic/producer.h"
-#include "reference/softmax/bounds/part_bound.h"
+#include "reference/merge/part_merge.h"
 
 namespace attest {
 namespace {
@@ -67,7 +67,7 @@ Differences differences_of_merged(const Call& whole, const GuardedOutputs& of_wh
     if (wants_lse) hold(TensorId::lse, 0, merged.lse * lse_unit);
     if (differing.empty()) return;
     const auto exact = expected_parts(parts, at, whole.value_dim, lse_unit);
-    const MergeBound bound = bound_merge(exact, merge_parts(exact), reference_arithmetic(), DType::f64, DType::f64);
+    const MergedRow bound = bound_merge(exact, merge_parts(exact), reference_arithmetic());
     for (Difference& one : differing) {
       const BoundedElement& of_one = whole_bounds().at(one.result, one.at);
       const double of_merge =
