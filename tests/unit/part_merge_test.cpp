@@ -71,8 +71,7 @@ double ratio(const Setting& s, std::mt19937& random, const Merge<Real>& merge) {
   Arithmetic arithmetic;
   arithmetic.accumulator = s.accumulator;
   arithmetic.key_block = 1;  // one by one
-  const MergedRow bound =
-      bound_merge(as_sent(parts, s.sent, s.accumulator), {exact.out, exact.lse}, arithmetic);
+  const MergedRow bound = bound_merge(as_sent(parts, s.sent, s.accumulator), {exact.out, exact.lse}, arithmetic);
   std::vector<PartOfRow> sent = parts;
   for (PartOfRow& part : sent) {
     for (double& value : part.out) value = stored_as(s.sent, value);
@@ -189,7 +188,8 @@ TEST(PartMerge, SaysNothingWhereItCannot) {
   const std::vector<PartOfRow> huge = {{{3e38}, 0, {}, 0}, {{3e38}, 0, {}, 0}};
   EXPECT_EQ(bound_merge(huge, merge_parts(huge), f32).out[0], kInfinite) << "the sum may overflow";
   const std::vector<PartOfRow> far = {{{kInfinite}, -200, {}, 0}, {{1}, 0, {}, 0}};
-  EXPECT_EQ(bound_merge(far, merge_parts(far), f32).out[0], kInfinite) << "0 times infinity, or a small number times it";
+  EXPECT_EQ(bound_merge(far, merge_parts(far), f32).out[0], kInfinite)
+      << "0 times infinity, or a small number times it";
   Arithmetic other = f32;
   other.base2 = true;
   const std::vector<PartOfRow> low = {{{1}, -3e38, {}, 0}, {{1}, 0, {}, 0}};
@@ -231,6 +231,25 @@ TEST(PartMerge, InBase2IsTheSameRowWithOtherLogarithms) {
   EXPECT_LT(bound_merge(base2, b, of_2, true).lse, bound_merge(base2, b, of_e, true).lse);
   EXPECT_LT(bound_merge(natural, a, of_e).out[1], bound_merge(natural, a, of_2).out[1]);
   EXPECT_NEAR(bound_merge(natural, a, of_e).out[0], bound_merge(base2, b, of_2, true).out[0], 1e-9);
+}
+
+/// An exp that is as far off as is stated, in the directions that cost most, takes nearly all of the bound.
+TEST(PartMerge, LeavesRoomForTheStatedErrorOfExp) {
+  Arithmetic f32;
+  f32.exp_ulps = 1000;
+  const double off = 2 * unit_roundoff(DType::f32) * 1000;
+  const std::vector<PartOfRow> parts = {{{1}, 0, {}, 0}, {{-1}, -0.5, {}, 0}};
+  const MergedRow exact = merge_parts(parts), bound = bound_merge(parts, exact, f32);
+  const auto merged = [&](double first, double second) {
+    const double a = 1 + first, b = std::exp(-0.5) * (1 + second);
+    return MergedRow{{(a - b) / (a + b)}, std::log(a + b)};
+  };
+  const double out = std::fabs(merged(off, -off).out[0] - exact.out[0]) / bound.out[0];
+  EXPECT_LE(out, 1);
+  EXPECT_GT(out, 0.9);
+  const double lse = std::fabs(merged(off, off).lse - exact.lse) / bound.lse;
+  EXPECT_LE(lse, 1);
+  EXPECT_GT(lse, 0.9);
 }
 
 /// What the parts were off before they were sent is in the bound, in proportion to their weights.
