@@ -53,7 +53,7 @@ std::size_t compare_with_reference(const Case& source, const Relation& relation)
 TEST(Relations, HoldForTheReference) {
   std::map<std::string_view, std::size_t> compared;
   for (const Case& source : load_suite(find_suite("relations"))) {
-    if (dense_multiply_adds(source.problem) > (kSanitized ? 1e6 : 4e6)) continue;
+    if (dense_multiply_adds(source.problem) > (kSanitized ? 4e5 : 2e6)) continue;
     for (const Relation& relation : relations()) {
       if (relation.kind == RelationKind::calls) compared[relation.name] += compare_with_reference(source, relation);
     }
