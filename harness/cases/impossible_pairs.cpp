@@ -21,8 +21,9 @@ constexpr std::string_view
         "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
     kMerge = "op=merge|parts=*|empty parts=*|base=*|part_o.*|part_lse.*|poison=empty:o",
     kForward =
-        "out=lse|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|raw.*|capped.*|biased.*|weights.*|"
-        "present_k.*|present_v.*|present_state.*|out.layout=*|out.strides=*|out.offset=*|out.dtype",
+        "out=lse|out=max|out=sum|out=weights|out=raw|out=capped|out=biased|out=present|lse.*|max.*|sum.*|raw.*|"
+        "capped.*|biased.*|weights.*|present_k.*|present_v.*|present_state.*|out.layout=*|out.strides=*|out.offset=*|"
+        "out.dtype",
     kGradients =
         "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
         "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
@@ -50,6 +51,7 @@ constexpr Rule kRules[] = {
      "stages and present need every key stored"},
     {"layout=thd|gap",
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
+     "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
      "dlse.strides|dq.strides|dk.strides|dv.strides",
      "thd has no strides to choose"},

@@ -166,8 +166,7 @@ void Head::attend(std::int64_t i, Row& row) const {
     ++row.visible_count;
     row.largest_product = std::max({row.largest_product, magnitude, row.abs_products[j]});
     // NaN must win: a maximum that drops it would hide visible poison.
-    if (!(row.biased[j] <= row.max)) row.max = row.biased[j];
-    if (std::isnan(row.biased[j])) row.max = kNaN;
+    if (!std::isnan(row.max) && !(row.biased[j] <= row.max)) row.max = row.biased[j];
   }
   row.sum = row.sink == -kInfinity ? 0 : std::exp(row.sink - row.max);
   if (row.visible_count == 0) return;
