@@ -67,8 +67,6 @@ enum class Pass : std::uint8_t { forward, backward, both };
 enum class Output : std::uint8_t {
   o,
   lse,
-  max,
-  sum,
   weights,
   raw,
   capped,
@@ -81,7 +79,9 @@ enum class Output : std::uint8_t {
   dsinks,
   ddecay,
   dbeta,
-  dstate
+  dstate,
+  max,
+  sum
 };
 
 template <>
@@ -100,9 +100,9 @@ inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "d
 template <>
 inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
-inline constexpr auto kNames<Output> = name_table("o", "lse", "max", "sum", "weights", "raw", "capped", "biased",
-                                                  "present", "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta",
-                                                  "dstate");
+inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", "capped", "biased", "present", "dq",
+                                                  "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate", "max",
+                                                  "sum");
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {
@@ -133,7 +133,7 @@ constexpr bool has_trait(Op op, OperatorTrait trait) { return !trait || traits_o
 /// The operator that differs from this one in this trait alone, which it lacks.
 std::optional<Op> operator_without(Op op, OperatorTrait trait);
 
-constexpr bool is_gradient(Output output) { return output >= Output::dq; }
+constexpr bool is_gradient(Output output) { return output >= Output::dq && output <= Output::dstate; }
 /// What a call that doesn't name its results asks for.
 std::vector<Output> default_outputs(Pass pass);
 

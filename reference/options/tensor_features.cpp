@@ -373,7 +373,11 @@ void give_tensor(Problem& problem, TensorId tensor) {
 
 std::vector<Feature> pass_features() {
   return {named_feature(
-      "pass", names_of<Pass>(), [](const Call& p) -> Index { return static_cast<std::size_t>(p.pass); },
+      "pass", names_of<Pass>(),
+      [](const Call& p) -> Index {
+        if (!traits_of(p.op).tokens) return std::nullopt;
+        return static_cast<std::size_t>(p.pass);
+      },
       [](Call& p, std::size_t which, std::uint64_t) { p.set_pass(static_cast<Pass>(which)); })};
 }
 

@@ -34,9 +34,10 @@ TEST(RowStatistics, OfNothingAndOfASinkAlone) {
 }
 
 TEST(RowStatistics, MakeTheLogsumexp) {
-  for (const char* line : {"heads=4/2 seq=9x33 dim=8 align=top-left sinks window=7:2 out=lse,max,sum",
-                           "dtype=f64 seq=9x33 dim=8 fill=spread(300) softcap=20 alibi out=lse,max,sum",
-                           "dtype=bf16 batch=2 seq=9x33 dim=8 mask=add:B1QK:wide lengths=33,5 out=lse,max,sum"}) {
+  for (const char* line :
+       {"heads=4/2 seq=9x33 dim=8 align=top-left sinks window=7:2 out=lse,max,sum",
+        "dtype=f64 seq=9x33 dim=8 align=bottom-right fill=spread(300) softcap=20 alibi out=lse,max,sum",
+        "dtype=bf16 batch=2 seq=9x33 dim=8 mask=add:B1QK:wide lengths=33,5 out=lse,max,sum"}) {
     const Expectation e = expected(line);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const double max = e.of(TensorId::row_max)[r], sum = e.of(TensorId::row_sum)[r];

@@ -101,7 +101,9 @@ enum {
   ATTEST_OUT_DSINKS = 2048,
   ATTEST_OUT_DDECAY = 4096,
   ATTEST_OUT_DBETA = 8192,
-  ATTEST_OUT_DSTATE = 16384
+  ATTEST_OUT_DSTATE = 16384,
+  ATTEST_OUT_MAX = 32768,
+  ATTEST_OUT_SUM = 65536
 };
 enum { ATTEST_FORWARD = 0, ATTEST_BACKWARD = 1, ATTEST_BOTH = 2 }; /* pass */
 #define ATTEST_UNBOUNDED INT64_MAX                                 /* a side of a window that is open */
