@@ -1,8 +1,8 @@
 #include "harness/python/arrays.h"
 
-#include <array>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "backends/backend.h"
 #include "harness/python/object_text.h"
@@ -91,8 +91,7 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
                          std::span<const std::int64_t> strides) const {
   static std::byte nothing[16];  // empty tensors may have no address
   void* address = data ? const_cast<void*>(data) : nothing;
-  std::array<std::size_t, 4> extents{};
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) extents[axis] = static_cast<std::size_t>(shape[axis]);
+  const std::vector<std::size_t> extents(shape.begin(), shape.end());
   const nb::object owner = nb::none();  // the harness's; without one, nanobind would copy
   const auto shown = [&](auto array) { return nb::cast(array, nb::rv_policy::reference); };
   switch (library_) {

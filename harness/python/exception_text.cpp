@@ -1,6 +1,5 @@
 #include "harness/python/exception_text.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "backends/backend.h"
@@ -52,7 +51,7 @@ std::string exception_text(const nb::python_error& error) {
     nb::setattr(told, "__notes__", nb::none());  // they would come last
     const nb::list lines(told.attr("format_exception_only")());
     std::string last = object_text(lines[nb::len(lines) - 1]);
-    last.resize(std::min(last.find('\n'), last.size()));
+    while (last.ends_with('\n')) last.pop_back();
     const std::string place = place_of(error);
     return printable_line(last) + (place.empty() ? "" : " (" + printable_line(place) + ")");
   } catch (const std::exception&) {  // an exception whose own text raises one

@@ -35,6 +35,7 @@ bool is_stored(const Call& call, TensorId id, const Index4& at) {
 Index4 whole_place(const Arrangement& part, const Call& whole, TensorId id, const Index4& at) {
   const auto b = static_cast<std::size_t>(at[0]);
   Index4 to = at;
+  if (part.batches.empty()) return to;  // of no sequence, and all that tensors without a batch have
   for (std::size_t n = 0; n < 4; ++n) {
     switch (row_of(id).axes[n]) {
       case Axis::batch: to[n] = part.batches[b]; break;
@@ -109,6 +110,16 @@ void list_own_numbers(Arrangement& part, const Call& whole, const Inputs& inputs
   if (part.call.sinks && !whole.sink_values.empty()) part.call.sink_values = own(whole.sink_values, false);
 }
 
+/// Whether a key has the same type wherever it lies in either call: one that becomes a cached key, or is one no more,
+/// would be rounded otherwise.
+bool keeps_types(const Call& part, const Call& whole) {
+  if (whole.past == 0 && part.past == 0) return true;
+  return type_of(whole, TensorId::past_k) == type_of(whole, TensorId::k) &&
+         type_of(whole, TensorId::past_v) == type_of(whole, TensorId::v) &&
+         type_of(part, TensorId::past_k) == type_of(part, TensorId::k) &&
+         type_of(part, TensorId::past_v) == type_of(part, TensorId::v);
+}
+
 }  // namespace
 
 Arrangement Arrangement::same(const Call& whole) {
@@ -122,6 +133,8 @@ Arrangement Arrangement::same(const Call& whole) {
 }
 
 std::optional<Arrangement> possible(Arrangement part, const Problem& whole, const Inputs& inputs) {
+  if (!traits_of(whole.call.op).tokens) return std::nullopt;  // queries and keys are what the other calls differ in
+  if (!keeps_types(part.call, whole.call)) return std::nullopt;
   if (part.call.dropout > 0 && !inputs.keep() && !keeps_numbers(part)) return std::nullopt;
   list_own_numbers(part, whole, inputs);
   const auto fault = [&] { return find_fault({part.call, whole.data}).has_value(); };

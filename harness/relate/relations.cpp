@@ -229,9 +229,13 @@ std::vector<Arrangement> key_order(const Problem& whole, const Inputs& inputs) {
   if (!has_separable_keys(p) || p.blocks) return calls;
   Arrangement other = Arrangement::same(p);
   other.about = "keys in the opposite order";
+  // A mask that all batches share follows one order of keys.
+  const bool shared = p.mask && !p.mask->kept[0] && p.mask->kept[3];
+  const List counts = key_counts(p);
+  const std::int64_t fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
   for (std::int64_t b = 0; b < p.batch; ++b) {
     List& keys = other.keys.emplace_back();
-    const std::int64_t count = p.key_count(b);
+    const std::int64_t count = shared ? fewest : p.key_count(b);
     for (std::int64_t j = 0; j < p.key_length; ++j) keys.push_back(j < count ? count - 1 - j : j);
   }
   add_possible(calls, std::move(other), whole, inputs);

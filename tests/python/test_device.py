@@ -31,7 +31,7 @@ def test_a_lost_device_is_one_verdict_and_the_next_case_has_a_device(tmp_path):
     verdicts = judged(tmp_path, "LosesDevice", "seq=2 dim=4", "seq=3 dim=4", "seq=4 dim=4")
     assert [verdict["status"] for verdict in verdicts] == ["pass", "crashed", "pass"]
     assert verdicts[1]["cause"] == "lost its device"
-    assert verdicts[1]["reason"].startswith("RuntimeError: misaligned address (pretended_torch.py, line ")
+    assert verdicts[1]["reason"].startswith("RuntimeError: misaligned address")
 
 
 def test_a_lost_device_ends_a_run_without_a_process_of_its_own():
@@ -41,7 +41,7 @@ def test_a_lost_device_ends_a_run_without_a_process_of_its_own():
     assert code == 2 and "an earlier case lost the device to this process" in text, text
 
 
-def test_an_exception_without_loss_is_told_in_its_first_line(tmp_path):
+def test_an_exception_without_loss_is_told_without_its_notes(tmp_path):
     [verdict] = judged(tmp_path, "Throws", "seq=2 dim=4")
-    assert verdict["status"] == "fail" and "RuntimeError: says this (on_device.py, line " in verdict["reason"]
+    assert verdict["status"] == "fail" and "RuntimeError: says this" in verdict["reason"]
     assert "note" not in verdict["reason"]

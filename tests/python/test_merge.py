@@ -59,7 +59,7 @@ def test_attention_is_refused():
         return q
 
     (verdict,) = attest.check(attention, LINES[0], isolate=False)
-    assert verdict.status == "refused" and "op=merge" in verdict.reason, str(verdict)
+    assert verdict.status == "refused" and "op: came with version 7" in verdict.reason, str(verdict)
 
 
 def test_two_parts_alone_by_names_of_its_own():

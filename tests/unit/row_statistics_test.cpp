@@ -69,5 +69,14 @@ TEST(RowStatistics, BoundsFollowTheStatements) {
   EXPECT_GT(bounds(base2).first, plain.first);
 }
 
+/// A mask in float64 is rounded before an accumulator in float32 adds it: the largest of equal scores is off by both.
+TEST(RowStatistics, BoundsKnowAMaskWiderThanTheAccumulator) {
+  const auto bound = [](const char* type) {
+    const std::string line = "seq=1x8 dim=1 q.fill=constant(0) mask=add:1111:normal mask.dtype=";
+    return expected(line + type + " out=max").bounds.front().of(TensorId::row_max)[0];
+  };
+  EXPECT_GT(bound("f64"), 1.5 * bound("f32"));
+}
+
 }  // namespace
 }  // namespace attest

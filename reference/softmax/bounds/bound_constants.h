@@ -20,7 +20,8 @@ struct BoundConstants {
   double largest_step = 0;     ///< likewise what is stored on the way to it
   double lag = 0;              ///< how large a weight may be before the running maximum follows
   double shift_roundings = 0;  ///< of the argument of exp, each relative to its distance from the maximum
-  Storing storing, storing_lse, storing_max, storing_sum, storing_raw, storing_capped, storing_biased, storing_weights;  ///< of each result
+  Storing storing, storing_lse, storing_max, storing_sum, storing_raw, storing_capped, storing_biased,
+      storing_weights;  ///< of each result
   double blocks = 0, scale_roundings = 0, division_roundings = 0;
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   double key_dim = 0;

@@ -17,6 +17,7 @@ class RowScores {
         c_(c),
         additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
         alibi_(head.inputs().slopes()),
+        rounds_mask_(additive_ && narrower(c.arithmetic.accumulator, head.inputs().mask()->dtype)),
         hides_loss_(c.larger_scale * (c.eta * 0x1p60)) {}
 
   ScoreErrors of(std::size_t j) const;
@@ -30,6 +31,7 @@ class RowScores {
   std::int64_t i_;
   const BoundConstants& c_;
   bool additive_, alibi_;
+  bool rounds_mask_;   ///< a mask wider than the accumulator enters it rounded
   double hides_loss_;  ///< an error that is larger by this factor is rounded to itself when a loss is added
 };
 
@@ -52,6 +54,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
     const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
     if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
     if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
+    if (rounds_mask_) error += c_.u * std::fabs(bias.additive) + c_.eta;
     // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
     // added: a mask may hold the largest number there is.
     const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
