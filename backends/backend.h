@@ -109,7 +109,8 @@ struct Tuning {
 /// The version of this contract. 1: a backend got the fills of a call as well. 2: it gets the call alone. 3: any tensor
 /// may have strides, not only q, k, v, the mask and the output. 4: and a type of its own, not only the mask. 5: a
 /// call may ask for gradients. 6: of linear attention, too. 7: a call may merge partial results.
-inline constexpr int kContractVersion = 7;
+/// 8: the calls of servers: latent values, chosen keys, appended ones, rotation and norm, packed linear attention.
+inline constexpr int kContractVersion = 8;
 
 class Backend {
  public:

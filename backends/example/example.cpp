@@ -285,7 +285,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 7; }
+  int contract() const override { return 8; }
 
   Conventions conventions() const override {
     Conventions stated;
