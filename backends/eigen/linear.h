@@ -60,7 +60,7 @@ class EigenLinearPlan : public Plan {
     Row write(p_.value_dim);
     EigenToken<Real> token(p_);
     const auto scale = static_cast<Real>(p_.scale_value());
-    for (std::int64_t t = 0; t < p_.query_length; ++t) {
+    for (std::int64_t t = 0; t < p_.query_count(b); ++t) {
       if (gradients) gradients->keep_state(t, state);
       token.read(p_, inputs_, b, g, t);
       token.decay_state(p_, state);
@@ -70,7 +70,7 @@ class EigenLinearPlan : public Plan {
       for (std::int64_t h = g * p_.heads_per_group(); h < (g + 1) * p_.heads_per_group(); ++h) {
         if (gradients) gradients->differentiate_query(inputs_, b, h, t, state);
         if (!p_.runs_forward()) continue;
-        support::read_row(inputs_.q(), b, h, t, query.data());
+        support::read_row(inputs_.q(), b, p_.qk_head(h), t, query.data());
         Eigen::Map<Row> out(results_.out_row(results_.row(b, h, t)), p_.value_dim);
         out.noalias() = query.transpose() * state;
         out *= scale;

@@ -26,7 +26,7 @@ struct EigenToken {
   explicit EigenToken(const Call& p) : key(p.key_dim), decay(p.key_dim), value(p.value_dim), difference(p.value_dim) {}
 
   void read(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t g, std::int64_t t) {
-    support::read_row(inputs.k(), b, g, t, key.data());
+    support::read_row(inputs.k(), b, p.qk_head(g), t, key.data());
     support::read_row(inputs.v(), b, g, t, value.data());
     if (p.has_beta()) support::read_row(inputs.beta(), b, g, t, &beta);
     if (!p.has_decay()) return;

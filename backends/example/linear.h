@@ -38,7 +38,7 @@ class LinearPlan : public Plan {
       for (std::int64_t g = 0; g < p_.key_heads; ++g) {
         Real* state = results_.state.data() + (b * p_.key_heads + g) * p_.key_dim * p_.value_dim;
         start(b, g, state);
-        for (std::int64_t t = 0; t < p_.query_length; ++t) {
+        for (std::int64_t t = 0; t < p_.query_count(b); ++t) {
           if (p_.wants_gradients()) std::copy_n(state, p_.key_dim * p_.value_dim, before(t));
           write(b, g, t, state);
           for (std::int64_t h = g * p_.heads_per_group(); h < (g + 1) * p_.heads_per_group(); ++h) {
@@ -66,7 +66,7 @@ class LinearPlan : public Plan {
 
   /// Reads the token and decays the state. What the token writes, before beta multiplies it, stands in value_ then.
   void prepare_write(std::int64_t b, std::int64_t g, std::int64_t t, Real* state) {
-    support::read_row(inputs_.k(), b, g, t, key_.data());
+    support::read_row(inputs_.k(), b, p_.qk_head(g), t, key_.data());
     support::read_row(inputs_.v(), b, g, t, value_.data());
     if (p_.has_decay()) {
       support::read_row(inputs_.decay(), b, g, t, decay_.data());
@@ -98,7 +98,7 @@ class LinearPlan : public Plan {
   }
 
   void read(std::int64_t b, std::int64_t h, std::int64_t t, const Real* state) {
-    support::read_row(inputs_.q(), b, h, t, query_.data());
+    support::read_row(inputs_.q(), b, p_.qk_head(h), t, query_.data());
     Real* out = results_.out_row(results_.row(b, h, t));
     for (std::int64_t c = 0; c < p_.value_dim; ++c) {
       Real sum = 0;

@@ -139,7 +139,9 @@ class FileCase {
     };
     if (nq[0] != nk[0]) disagree("the batch", "q", q, "k", k);
     if (nq[0] != nv[0]) disagree("the batch", "q", q, "v", v);
-    if (nk[1] != nv[1]) disagree("the heads", "k", k, "v", v);
+    // Linear attention may have fewer heads of q and k than of v.
+    const bool has_shared_heads = nk[1] != nv[1] && nq[1] == nk[1] && nk[1] > 0 && nv[1] % nk[1] == 0;
+    if (nk[1] != nv[1] && !has_shared_heads) disagree("the heads", "k", k, "v", v);
     if (nk[2] != nv[2]) disagree("the length", "k", k, "v", v);
     if (nq[3] != nk[3]) disagree("the head dimension", "q", q, "k", k);
     if (nk[1] == 0 ? nq[1] != 0 : nq[1] % nk[1] != 0) disagree("the heads", "q", q, "k", k);
@@ -154,8 +156,9 @@ class FileCase {
       if (tensor) set_type(p, row.id, *tensor);
     }
     p.call.batch = nq[0];
-    p.call.query_heads = nq[1];
-    p.call.key_heads = nk[1];
+    p.call.query_heads = has_shared_heads ? nv[1] : nq[1];
+    p.call.key_heads = nv[1];
+    if (has_shared_heads) p.call.qk_heads = nk[1];
     p.call.query_length = nq[2];
     p.call.key_length = nk[2];
     p.call.key_dim = nq[3];
@@ -167,6 +170,13 @@ class FileCase {
     if (!metadata("scale").empty()) p.call.scale = metadata_number("scale");
     read_mask_spec(p);
     set_options(p);
+    if (has_shared_heads && !problem_.call.has_state()) disagree("the heads", "k", k, "v", v);
+    if (problem_.call.has_state() && p.call.lengths) {
+      if (p.call.lengths->query != p.call.lengths->key)
+        fail("cu_seqlens_q and cu_seqlens_k disagree; a token is query and key at once");
+      p.call.lengths->query.clear();
+      if (problem_.call.lengths) problem_.call.lengths->query.clear();
+    }
     if (problem_.call.layout != p.call.layout || (p.call.lengths && problem_.call.lengths != p.call.lengths) ||
         problem_.call.page_size != p.call.page_size ||
         (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
@@ -315,7 +325,7 @@ class FileCase {
   }
 
   void read_tensor(TensorId id, CaseInputs& inputs) const {
-    const FileTensor& tensor = floating(std::string(name_of(id)));
+    const FileTensor& tensor = floating(std::string(row_of(id).name));
     TensorStorage& storage = inputs.add(problem_, id);
     const TensorPlace& place = storage.place();
     const Index4& n = place.shape;
@@ -429,11 +439,19 @@ class FileCase {
     });
   }
 
-  /// Four axes, or B,L,H*D as q, k and v in the layout bld.
+  /// Four axes, or B,L,H*D as q, k and v in the layout bld; of packed sequences T,H,D.
   void read_drawn(TensorId id, CaseInputs& inputs) const {
     const std::string name(row_of(id).name);
     const FileTensor* tensor = find(name);
     const Index4 n = stored_shape(problem_, id);
+    if (is_packed(problem_, id)) {
+      const std::int64_t tokens = floating("q").shape[0];
+      if (!tensor || !tensor->is_floating() || tensor->shape != std::vector{tokens, n[1], n[3]}) {
+        fail(fmt::format("{} {}: [{},{},{}] is wanted", name,
+                         tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", tokens, n[1], n[3]));
+      }
+      return read_tensor(id, inputs);
+    }
     const bool packed = tensor && tensor->shape.size() == 3;
     const bool fits = tensor && tensor->is_floating() &&
                       (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}

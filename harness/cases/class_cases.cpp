@@ -88,7 +88,7 @@ std::optional<Problem> as_case(Problem p) {
   fit_to_sizes(p);
   if (p.call.packed_sequences()) {
     for (TensorId id : values_of<TensorId>()) {
-      if (!has_layout(id) && id != TensorId::lse) continue;
+      if (!follows_packing(id)) continue;
       p.call.tensor(id).strides.reset();
       p.call.tensor(id).layout.reset();
     }

@@ -41,8 +41,10 @@ std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::i
 
 /// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values.
 Index4 logical_shape(const Call& p, TensorId id) {
-  if (id == TensorId::k) return {p.batch, p.key_heads, p.key_length, p.key_dim};
-  if (id == TensorId::v) return {p.batch, p.key_heads, p.key_length, p.value_dim};
+  if (id == TensorId::k || id == TensorId::v) {
+    const Index4 seen = seen_shape(p, id);
+    return {p.batch, seen[1], p.key_length, seen[3]};
+  }
   return place_of(p, id).shape;
 }
 

@@ -17,7 +17,8 @@ struct Rule {
 
 constexpr std::string_view
     kLinear =
-        "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|state|decay.*|beta.*|state.*|present_state.*|"
+        "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|qk_heads=*|state|decay.*|beta.*|state.*|present_"
+        "state.*|"
         "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
     kMerge = "op=merge|parts=*|empty parts=*|base=*|part_o.*|part_lse.*|poison=empty:o",
     kForward =
@@ -53,7 +54,7 @@ constexpr Rule kRules[] = {
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
      "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
-     "dlse.strides|dq.strides|dk.strides|dv.strides",
+     "dlse.strides|dq.strides|dk.strides|dv.strides|decay.strides|beta.strides",
      "thd has no strides to choose"},
     {"pass=forward", kGradients, "a forward pass has no gradients"},
     {"pass=backward|saved_o.*|saved_lse.*", kForward, "a backward pass gives gradients alone"},
@@ -79,7 +80,17 @@ constexpr Rule kRules[] = {
     {kMerge, "layout=qkv|layout=kv|layout=thd|gap", "a merge has no q, k and v to pack"},
     {"gap", "layout=bhld|layout=blhd|layout=bld|layout=qkv|layout=kv", "sequences with a gap between them are packed"},
     {"gap", "batch=0|batch=1", "a gap lies between two sequences"},
-    {kLinear, "layout=thd|gap", "packed sequences have lengths, which linear attention has not"},
+    {kLinear, "lengths=of queries and keys", "a token is query and key at once"},
+    {"out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*", "lengths*|shortest length=*|layout=thd|gap",
+     "gradients of linear attention have no lengths"},
+    {"qk_heads=*", kGradients, "gradients of shared heads are not defined"},
+    {"qk_heads=*", "pass=backward|pass=both", "gradients of shared heads are not defined"},
+    {"qk_heads=*", "layout=qkv|layout=kv", "one packed tensor has as many heads of q, k and v"},
+    {"qk_heads=*", "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..|query heads=0|key heads=0",
+     "the heads of q and k are given once"},
+    {"qk_heads=one|qk_heads=some", "query heads=1|key heads=1", "one state is not shared"},
+    {"qk_heads=some", "query heads=2|key heads=2|query heads=3|key heads=3", "two heads or more of two states or more"},
+    {"qk_heads=one", "q.strides=one head|k.strides=one head", "one head is no broadcast"},
     {"batch=0", "lengths=*|shortest length=*|layout=thd", "no sequence has a length"},
     {"keys=0", "shortest length=some|shortest length=whole|queries to keys=fewer|past of all keys",
      "more than there are keys"},

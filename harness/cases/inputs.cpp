@@ -79,11 +79,12 @@ void fill_keys(const Problem& problem, TensorId id, CaseInputs& inputs, const Se
   const TensorFill fill(problem, id);
   const bool values = id == TensorId::v;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
+  const std::int64_t heads = extent_of(p, row_of(id).axes[1]);
   const double divisor = values ? 1 : operator_of(p).key_divisor(problem);
   const Inputs views = inputs.views();
   for (int pass = seen ? 0 : 1; pass < 2; ++pass) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t h = 0; h < p.key_heads; ++h) {
+      for (std::int64_t h = 0; h < heads; ++h) {
         for (std::int64_t l = 0; l < p.stored_keys(b); ++l) {
           const bool hidden =
               seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];

@@ -117,6 +117,9 @@ void fit_to_sizes(Problem& problem) {
   }
   if (p.key_heads > p.query_heads) p.key_heads = p.query_heads;
   if (p.key_heads > 0) p.query_heads -= p.query_heads % p.key_heads;
+  if (p.qk_heads > 0 && p.key_heads > 0) {
+    p.query_heads = p.key_heads = std::max(p.key_heads - p.key_heads % p.qk_heads, p.qk_heads);
+  }
   for (const Option& option : options()) {
     const std::optional<std::string> now = option.print(problem);
     if (!now || now->empty()) continue;
@@ -133,6 +136,7 @@ void fit_to_sizes(Problem& problem) {
   }
   fit_past_lengths(problem);
   if (p.lengths) {
+    if (p.has_one_length()) p.lengths->query.clear();
     fit_lengths(p.lengths->query, static_cast<std::size_t>(p.batch), p.query_length);
     fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);
   }

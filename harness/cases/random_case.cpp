@@ -72,18 +72,35 @@ Problem with_sequence_mask(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// Sequences of linear attention get lengths of their own, and half of the time no padding.
+Problem with_packed_sequences(const Problem& problem, Random& random) {
+  Problem p = problem;
+  p.call.lengths.emplace();
+  for (std::int64_t b = 0; b < p.call.batch; ++b)
+    p.call.lengths->key.push_back(number_in({0, p.call.key_length}, random.below(std::size_t{1} << 40)));
+  if (random.below(2) == 0) return canonical(p).value_or(problem);
+  p.call.layout = Layout::thd;
+  p.call.gap = random.below(3) == 0 ? 2 : 0;
+  for (TensorSpec& spec : p.call.tensors) {
+    spec.layout.reset();
+    spec.strides.reset();
+  }
+  return canonical(p).value_or(problem);
+}
+
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
 /// the lines that it has given.
 Problem with_random_options(Problem problem, Random& random) {
   std::vector<const Option*> first, later;
   for (const Option& option : options()) {
-    if (option.varies() && option.has(problem.call.op) && option.key != "pass")
+    const bool packs = problem.call.has_state() && (option.key == "lengths" || option.key == "gap");
+    if (option.varies() && option.has(problem.call.op) && option.key != "pass" && !packs)
       (option.since <= kFirstVersion ? first : later).push_back(&option);
   }
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3);
+  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
@@ -92,6 +109,8 @@ Problem with_random_options(Problem problem, Random& random) {
   // Cases of linear attention are few.
   if (traits_of(problem.call.op).tokens && of_pass.below(problem.call.has_scores() ? 8 : 2) == 0)
     problem = with_random_pass(problem, of_pass);
+  if (problem.call.has_state() && problem.call.batch > 0 && of_packing.below(3) == 0)
+    problem = with_packed_sequences(problem, of_packing);
   draw_options(std::move(later), problem, own);
   return problem;
 }

@@ -31,6 +31,11 @@ bool is_stored(const Call& call, TensorId id, const Index4& at) {
   return at[2] < (rows == Axis::queries ? call.query_count(at[0]) : call.key_count(at[0]));
 }
 
+/// The head of q or k of the whole, of one of the part.
+std::int64_t shared_head(const Arrangement& part, const Call& whole, std::int64_t head) {
+  return part.call.qk_heads == whole.qk_heads ? head : whole.qk_head(head);
+}
+
 /// The element of the whole that is this one of a tensor of the part.
 Index4 whole_place(const Arrangement& part, const Call& whole, TensorId id, const Index4& at) {
   const auto b = static_cast<std::size_t>(at[0]);
@@ -40,6 +45,7 @@ Index4 whole_place(const Arrangement& part, const Call& whole, TensorId id, cons
     switch (row_of(id).axes[n]) {
       case Axis::batch: to[n] = part.batches[b]; break;
       case Axis::query_heads: to[n] += part.first_query_head; break;
+      case Axis::q_heads: to[n] = shared_head(part, whole, part.first_query_head + at[n]); break;
       case Axis::key_heads: to[n] += part.first_key_head; break;
       case Axis::queries: to[n] += part.first_query[b]; break;
       case Axis::keys: to[n] = whole.has_state() ? at[n] : part.key(at[0], at[n]); break;
@@ -83,9 +89,11 @@ void copy_keys(const Arrangement& part, const Call& whole, const Inputs& inputs,
       const bool there = of_whole < whole.stored_keys(from);
       TensorStorage& to = place.past ? made.at(values ? TensorId::past_v : TensorId::past_k)
                                      : made.at(values ? TensorId::v : TensorId::k);
-      for (std::int64_t h = 0; h < part.call.key_heads; ++h) {
+      for (std::int64_t h = 0; h < to.shape()[1]; ++h) {
+        const std::int64_t head = part.first_key_head + h;
+        const std::int64_t of_head = values ? head : shared_head(part, whole, head);
         for (std::int64_t d = 0; d < dim; ++d) {
-          const double value = there ? load_cached(inputs, cache, from, part.first_key_head + h, of_whole, d) : 0;
+          const double value = there ? load_cached(inputs, cache, from, of_head, of_whole, d) : 0;
           to.set(place.batch, h, place.row, d, value);
         }
       }

@@ -158,7 +158,7 @@ std::vector<Arrangement> paging(const Problem& whole, const Inputs& inputs) {
 std::vector<Arrangement> packing(const Problem& whole, const Inputs& inputs) {
   const Call& p = whole.call;
   std::vector<Arrangement> calls;
-  if (!p.has_scores()) return calls;
+  if (!traits_of(p.op).tokens) return calls;
   Arrangement other = Arrangement::same(p);
   Call& call = other.call;
   call.gap = 0;
@@ -167,7 +167,7 @@ std::vector<Arrangement> packing(const Problem& whole, const Inputs& inputs) {
   } else {
     call.layout = Layout::thd;
     call.lengths = LengthSpec{{}, key_counts(p)};
-    for (std::int64_t b = 0; b < p.batch; ++b) call.lengths->query.push_back(p.query_count(b));
+    for (std::int64_t b = 0; p.has_scores() && b < p.batch; ++b) call.lengths->query.push_back(p.query_count(b));
     for (TensorSpec& spec : call.tensors) spec.layout.reset();
   }
   add_possible(calls, std::move(other), whole, inputs);
@@ -212,6 +212,7 @@ std::vector<Arrangement> head(const Problem& whole, const Inputs& inputs) {
     one.first_key_head = one.first_query_head / p.heads_per_group();
     one.call.query_heads = group;
     one.call.key_heads = 1;
+    one.call.qk_heads = 0;
     one.about = "head " + std::to_string(one.first_query_head) + " alone";
     add_possible(calls, std::move(one), whole, inputs);
   }
@@ -289,7 +290,8 @@ constexpr Relation kRelations[] = {
      "forward passes of 2 queries and more, without segments", calls, true, decode},
     {"chunks", "queries in pieces, with the keys so far, equal the queries at once",
      "forward passes of 2 queries and more, without segments", calls, true, chunks},
-    {"packing", "packed sequences equal padded ones", "softmax attention that can be packed", calls, true, packing},
+    {"packing", "packed sequences equal padded ones", "softmax and linear attention that can be packed", calls, true,
+     packing},
     {"pages", "pages in another order give the same", "paged keys of 2 pages and more", calls, true, pages},
     {"paging", "keys in pages equal keys in one piece", "softmax attention that can have pages", calls, true, paging},
     {"key_order", "keys in another order, with their masks, give the same",

@@ -143,7 +143,9 @@ bool has_size(Axis axis, Size size) {
     case Axis::batch:
     case Axis::stores: return size == kBatch;
     case Axis::query_heads:
-    case Axis::key_heads: return size == kHeads;
+    case Axis::q_heads:
+    case Axis::key_heads:
+    case Axis::k_heads: return size == kHeads;
     case Axis::queries: return size == kQueries;
     case Axis::keys: return size == kNewKeys || size == kPastKeys;
     case Axis::rows: return size == kNewKeys;

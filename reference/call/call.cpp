@@ -37,6 +37,7 @@ bool Call::wants(Output output) const { return std::find(outputs.begin(), output
 double Call::scale_value() const { return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(key_dim)); }
 
 std::int64_t Call::query_count(std::int64_t b) const {
+  if (has_one_length()) return key_count(b);
   const auto at = static_cast<std::size_t>(b);
   return lengths && at < lengths->query.size() ? lengths->query[at] : query_length;
 }

@@ -197,6 +197,7 @@ struct Call {
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
+  std::int64_t qk_heads = 0;    ///< and fewer heads of q and k than states, each for several; 0: as many
   std::int64_t parts = 2;       ///< results that are merged into one
   bool base2 = false;           ///< a merge takes and gives logsumexps in base 2, not e
   bool dlse = false;            ///< the loss depends on lse, too: its derivative by it is an input of the gradients
@@ -217,6 +218,8 @@ struct Call {
   void set_pass(Pass other);
 
   double scale_value() const;
+  /// The head of q and k that the n-th state of linear attention is written and read by.
+  std::int64_t qk_head(std::int64_t n) const { return qk_heads == 0 ? n : n / (key_heads / qk_heads); }
   std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
   /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
   std::int64_t query_count(std::int64_t b) const;

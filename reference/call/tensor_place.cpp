@@ -50,10 +50,10 @@ TensorId laid_as(TensorId id) {
   }
 }
 
-/// Whether it has one number for each query row, as lse.
+/// Whether it has numbers for each query row that no layout places, one as lse or one for each dimension as the decay.
 bool is_list_of_rows(TensorId id) {
-  return id == TensorId::lse || id == TensorId::row_max || id == TensorId::row_sum || id == TensorId::saved_lse ||
-         id == TensorId::dlse;
+  const std::array<Axis, 4>& axes = row_of(id).axes;
+  return axes[2] == Axis::queries && (axes[3] == Axis::one || axes[3] == Axis::key_dim) && !has_layout(id);
 }
 
 /// By the layout, of the tensors that have one.
@@ -82,8 +82,8 @@ Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
     const Layout layout = spec.layout.value_or(p.layout);
     return strides_of(layout == Layout::thd && !is_packed(p, id) ? Layout::blhd : layout, id, n);
   }
-  if (is_list_of_rows(id) && p.packed_sequences()) return {0, 1, n[1], 1};  // heads side by side
-  Index4 strides = dense_strides(n);
+  // Packed rows have their heads side by side.
+  Index4 strides = is_packed(p, id) ? strides_of(Layout::thd, id, n) : dense_strides(n);
   const std::array<bool, 4> shared = broadcast_axes(p, id);
   for (std::size_t axis = 0; axis < 4; ++axis) {
     if (shared[axis]) strides[axis] = 0;

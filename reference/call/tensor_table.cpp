@@ -19,8 +19,8 @@ constexpr auto kNever = [](const Call&) { return false; };  // a file has it, wh
 
 // clang-format off
 constexpr TensorRow kRows[] = {
-    {TensorId::q, "q", {batch, query_heads, queries, key_dim}, TypeRule::storage, kAlways, kTokens},
-    {TensorId::k, "k", {stores, key_heads, rows, key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::q, "q", {batch, q_heads, queries, key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::k, "k", {stores, k_heads, rows, key_dim}, TypeRule::storage, kAlways, kTokens},
     {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways, kTokens},
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
@@ -79,7 +79,9 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case one: return 1;
     case batch: return c.batch;
     case query_heads: return c.query_heads;
+    case q_heads: return c.qk_heads == 0 ? c.query_heads : c.qk_heads;
     case key_heads: return c.key_heads;
+    case k_heads: return c.qk_heads == 0 ? c.key_heads : c.qk_heads;
     case queries: return c.query_length;
     case keys: return c.key_length;
     case key_dim: return c.key_dim;

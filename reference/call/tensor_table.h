@@ -18,7 +18,9 @@ enum class Axis : std::uint8_t {
   one,
   batch,
   query_heads,
+  q_heads,  ///< those of q: fewer, where linear attention has fewer than states
   key_heads,
+  k_heads,  ///< likewise those of k
   queries,
   keys,
   key_dim,

@@ -44,7 +44,7 @@ void LinearState::read_token() {
   const std::int64_t t = tokens_;
   for (std::size_t d = 0; d < token_.key.size(); ++d) {
     const auto at = static_cast<std::int64_t>(d);
-    token_.key[d] = attest::read(inputs_.k(), b_, key_head_, t, at);
+    token_.key[d] = attest::read(inputs_.k(), b_, call_.qk_head(key_head_), t, at);
     if (!call_.has_decay()) continue;
     token_.decay_log[d] = attest::read(inputs_.decay(), b_, key_head_, t, at);
     token_.decay[d] = std::exp(token_.decay_log[d]);
@@ -179,7 +179,7 @@ void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& outp
   const std::size_t columns = token_.value.size();
   output.assign(columns, 0.0);
   for (std::size_t d = 0; d < token_.key.size(); ++d) {
-    const double q = attest::read(inputs_.q(), b_, h, i, static_cast<std::int64_t>(d));
+    const double q = attest::read(inputs_.q(), b_, call_.qk_head(h), i, static_cast<std::int64_t>(d));
     for (std::size_t m = 0; m < columns; ++m) output[m] += q * state_[d * columns + m];
   }
   for (double& o : output) o *= call_.scale_value();
@@ -193,7 +193,7 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   const double scale = std::fabs(call_.scale_value());
   std::vector<double> query(keys);
   for (std::size_t d = 0; d < keys; ++d) {
-    query[d] = std::fabs(attest::read(inputs_.q(), b_, h, i, static_cast<std::int64_t>(d)));
+    query[d] = std::fabs(attest::read(inputs_.q(), b_, call_.qk_head(h), i, static_cast<std::int64_t>(d)));
   }
   const double query_norm = euclidean_norm(query) * kEvaluation;
   bound.assign(columns, kInfinity);

@@ -7,6 +7,9 @@
 //   gated_delta   S = exp(g) * S, then as delta
 //   output        o = scale * S^T q                              for each query head of the group
 //
+// With `lengths` sequence b has the first of the L tokens; the rows of o beyond are 0, and the last state is that
+// behind its last token. With `qk_heads` a head of q and k serves several states, with their values, decays and betas.
+//
 // S starts as zeros or as a given state, and `present` asks for the last one. Compare Katharopoulos et al. 2020,
 // Yang et al. 2024 (gated and delta rules) and ONNX's LinearAttention.
 //

@@ -18,7 +18,7 @@ LinearGradient::LinearGradient(const Call& p, const Inputs& inputs, std::int64_t
       inputs_(inputs),
       b_(b),
       key_head_(key_head),
-      left_(p.query_length),
+      left_(p.query_count(b)),
       run_(std::max<std::int64_t>(1, std::lround(std::sqrt(static_cast<double>(p.query_length))))),
       arithmetics_(arithmetics),
       bounds_(arithmetics.size()) {

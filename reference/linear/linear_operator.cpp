@@ -17,12 +17,19 @@ class LinearHead : public HeadReference {
              const std::vector<Producer>& producers)
       : call_(p),
         state_(p, inputs, b, h / p.heads_per_group(), arithmetics_of_rows(producers)),
+        b_(b),
         h_(h),
         producers_(producers) {}
 
   void attend(std::int64_t i, ResultValues& row) override {
-    while (state_.tokens() <= i) state_.step();
+    const bool is_there = i < call_.query_count(b_);
+    while (is_there && state_.tokens() <= i) state_.step();
     i_ = i;
+    if (!is_there) {
+      output_.assign(static_cast<std::size_t>(call_.value_dim), 0);
+      row.of(TensorId::out) = output_;
+      return;
+    }
     if (call_.runs_forward()) {
       state_.read(h_, i, output_);
       row.of(TensorId::out) = output_;
@@ -34,6 +41,10 @@ class LinearHead : public HeadReference {
   }
   void bound(std::size_t n, ResultValues& bound) override {
     std::vector<double> errors;
+    if (i_ >= call_.query_count(b_)) {
+      bound.of(TensorId::out).assign(output_.size(), 0);
+      return;
+    }
     if (call_.runs_forward()) {
       state_.bound_read(n, h_, i_, errors);
       bound.of(TensorId::out) = stored_bounds(call_, producers_[n], TensorId::out, output_, errors);
@@ -56,7 +67,7 @@ class LinearHead : public HeadReference {
 
   const Call& call_;
   LinearState state_;
-  std::int64_t h_, i_ = 0;
+  std::int64_t b_, h_, i_ = 0;
   std::vector<double> output_, gradient_;
   std::vector<Producer> producers_;
 };
@@ -87,7 +98,7 @@ class LinearOperator : public Operator {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
         LinearState state(p, inputs, b, h, arithmetics_of(producers, result));
-        while (state.tokens() < p.query_length) state.step();
+        while (state.tokens() < p.query_count(b)) state.step();
         for (std::size_t n = 0; n < producers.size(); ++n)
           append(to.bounds[n].of(result), stored_bounds(p, producers[n], result, state.values(), state.bounds(n)));
         append(to.values.of(result), state.values());
@@ -100,7 +111,8 @@ class LinearOperator : public Operator {
   }
   double useful_operations(const Call& p, const Inputs&) const override {
     const double state = static_cast<double>(p.key_dim) * static_cast<double>(p.value_dim);
-    const double tokens = static_cast<double>(p.batch) * static_cast<double>(p.query_length);
+    double tokens = 0;
+    for (std::int64_t b = 0; b < p.batch; ++b) tokens += static_cast<double>(p.query_count(b));
     const double heads = static_cast<double>(p.query_heads), states = static_cast<double>(p.key_heads);
     const double written = 2 + (p.has_decay() ? 1 : 0) + (p.has_beta() ? 2 : 0);
     const double forward = 2 * heads + written * states;

@@ -29,7 +29,9 @@ std::optional<Fault> check_lengths(const Call& p) {
     }
     return std::nullopt;
   };
-  if (auto fault = check(p.lengths->key, p.key_length, "Lk")) return fault;
+  if (auto fault = check(p.lengths->key, p.key_length, p.has_one_length() ? "L" : "Lk")) return fault;
+  if (p.has_one_length() && !p.lengths->query.empty())
+    return Fault{"lengths", "a token is query and key at once; give one list"};
   if (!p.lengths->query.empty()) return check(p.lengths->query, p.query_length, "Lq");
   return std::nullopt;
 }
@@ -79,7 +81,7 @@ std::optional<Fault> check_combinations(const Call& p) {
   } else if (p.gap > 0) {
     return Fault{"gap", "rows between packed sequences; add layout=thd"};
   }
-  if (p.wants(Output::present) && !p.stores_every_key()) {
+  if (p.wants(Output::present) && p.has_scores() && !p.stores_every_key()) {
     return Fault{"out",
                  "present belongs to past, the same of all batches: neither layout=thd nor paged nor past=n,..."};
   }
@@ -138,6 +140,23 @@ std::optional<Fault> check_merge(const Problem& problem) {
   return std::nullopt;
 }
 
+/// Heads and lengths of linear attention.
+std::optional<Fault> check_states(const Call& p) {
+  if (p.qk_heads > 0) {
+    if (p.query_heads != p.key_heads)
+      return Fault{"qk_heads", "heads of q and k are given twice; say heads=H, of the states, and qk_heads"};
+    if (p.key_heads < p.qk_heads || p.key_heads % p.qk_heads != 0)
+      return Fault{"qk_heads", std::to_string(p.qk_heads) + " heads of q and k do not divide " +
+                                   std::to_string(p.key_heads) + " states"};
+    if (p.layout == Layout::qkv) return Fault{"qk_heads", "one packed tensor has as many heads of q, k and v"};
+    if (p.layout == Layout::kv) return Fault{"qk_heads", "one packed tensor has as many heads of k and v"};
+  }
+  if (!p.wants_gradients()) return std::nullopt;
+  if (p.qk_heads > 0) return Fault{"qk_heads", "gradients of shared heads are not defined yet; leave it out"};
+  if (p.lengths) return Fault{"lengths", "gradients of linear attention have no lengths yet; leave them out"};
+  return std::nullopt;
+}
+
 /// Poison of tensors that the operator doesn't have.
 std::optional<Fault> check_poison(const Problem& problem) {
   const bool of_parts = problem.data.poison == "empty:o";
@@ -168,6 +187,9 @@ std::optional<Fault> check_operator(const Problem& problem) {
     return Fault{"out", op + " gives " + names + " alone"};
   }
   if (p.has_state() && p.query_length != p.key_length) return Fault{"seq", op + " needs as many keys as queries"};
+  if (p.has_state()) {
+    if (auto fault = check_states(p)) return fault;
+  }
   if (p.has_parts()) return check_merge(problem);
   return std::nullopt;
 }

@@ -43,6 +43,7 @@ std::vector<Feature> part_features();
 std::vector<Feature> past_features();
 std::vector<Feature> causal_prefix_features();
 std::vector<Feature> gap_features();
+std::vector<Feature> shared_head_features();
 std::vector<Feature> slopes_per_batch_features();
 std::vector<Feature> past_per_batch_features();
 std::vector<Feature> pass_features();

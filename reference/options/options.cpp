@@ -436,7 +436,7 @@ std::vector<Option> make_table() {
     align().values("top-left|bottom-right", "corner that the diagonal goes through").tried({"bottom-right"}).cut(align_features()).only(kScores),
     window().tried({"0:0", "0:7", "15:0", "127:64", "1:inf", "inf:7"}).covers(window_covered).cut(window_features()).only(kScores),
     prefix().tried({"1", "5", "40"}).up_to(Axis::keys).also_cut(causal_prefix_features()).only(kScores),
-    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").often(3).cut(ragged_features()).only(kScores),
+    lengths("lengths", &Call::lengths, "a length", "of keys, or of queries and keys, per batch").grown([](const Call& p) { return p.has_state() ? 8 : 0; }).often(3).cut(ragged_features()).only(kTokens),
     lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(kScores),
     mask().often(2).covers(mask_covered).cut(mask_features()).only(kScores),
     type_of_tensor(TensorId::mask).tried({"f64", "f32"}).cut(mask_type_features()).only(kScores),
@@ -451,6 +451,7 @@ std::vector<Option> make_table() {
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
+    integer_option("qk_heads", &Call::qk_heads, 1, "a count of heads").version(8).values("n", "heads of q and k, fewer than states").files(InFiles::shown).tried({"1", "2"}).often(4).cut(shared_head_features()).only(kState),
     parts().version(7).files(InFiles::shown).tried({"1", "3", "4:empty(0.3)", "8:empty(0.8)"}).often(2).cut(part_features()).only(kParts),
     name_option("base", &Call::base2, Names2{"e", "2"}, "base").version(7).values("e|2", "base of the logsumexps of a merge").tried({"2"}).often(3).only(kParts),
     tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(loss_features(TensorId::dlse)).only(kScores),
@@ -458,7 +459,7 @@ std::vector<Option> make_table() {
 
     out().grown([](const Call& p) { return p.wants(Output::max) || p.wants(Output::sum) ? 7 : gradients_since(p); }).tried({"o,lse", "o,lse,weights", "o,raw,capped", "o,lse,biased,weights", "o,present", "o,max,sum"}).often(2).covers(outputs_covered).cut(output_features()),
     name_option("layout", &Call::layout, kNames<Layout>, "layout").values(alternatives<Layout>(), "order of the axes in storage").tried({"blhd", "bld", "kv", "qkv", "thd"}).often(2).files(InFiles::unsaid),
-    integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kScores),
+    integer_option("gap", &Call::gap, 0, "a count of rows").version(2).values("N", "rows between packed sequences (layout=thd) that belong to none").tried({"1", "5"}).often(2).cut(gap_features()).files(InFiles::unsaid).only(kTokens),
   };
   const std::initializer_list<TensorId> inputs = {TensorId::q, TensorId::k, TensorId::v}, without_mask = {TensorId::q, TensorId::k, TensorId::v, TensorId::out};
   for (TensorId id : without_mask) rows.push_back(layout_of(id).tried({"blhd", "bld"}).often(12).cut(layout_features(id)).only(row_of(id).of));

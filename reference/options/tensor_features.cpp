@@ -247,6 +247,24 @@ std::vector<Feature> causal_prefix_features() {
       })};
 }
 
+std::vector<Feature> shared_head_features() {
+  return {named_feature(
+      "qk_heads", {"one", "some", "all"},
+      [](const Problem& p) -> Index {
+        if (p.call.qk_heads == 0) return std::nullopt;
+        return p.call.qk_heads == p.call.key_heads ? 2 : p.call.qk_heads == 1 ? 0 : 1;
+      },
+      [](Problem& p, std::size_t which, std::uint64_t draw) {
+        Call& c = p.call;
+        const auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(c.key_heads, 1));
+        c.qk_heads = which == 2   ? static_cast<std::int64_t>(most)
+                     : which == 0 ? 1
+                                  : 2 + static_cast<std::int64_t>(draw % 3);
+        if (which < 2 && c.key_heads < 2 * c.qk_heads) c.key_heads = 2 * c.qk_heads;
+        c.query_heads = c.key_heads;
+      })};
+}
+
 std::vector<Feature> gap_features() {
   return {flag_feature(
       "gap", [](const Call& p) { return p.gap > 0 && p.batch > 1; },

@@ -144,6 +144,7 @@ static const char* const attest_known_features[] = {
   "op=merge",                 /* of partial results of attention */
   "parts",                    /* not 2 */
   "base=2",                   /* of the logsumexps of a merge */
+  "qk_heads",                 /* linear attention has fewer heads of q and k than states */
   "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
@@ -200,6 +201,7 @@ typedef struct attest_call {
   int64_t parts; /* results that are merged; 0 of other operators */
   int32_t base2; /* a merge takes and gives logsumexps in base 2 */
   int32_t reserved;
+  int64_t qk_heads; /* of linear attention, each for key_heads / qk_heads states; 0: as many as states */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ typedef struct attest_call {
  * lengths of queries and keys, D and V dimensions of keys and values.
  *
  * Inputs:
- *   "q"              B,H,L,D       packed: 1,H,rows,D
+ *   "q"              B,H,L,D       packed: 1,H,rows,D. With qk_heads this is the number of heads of q and k
  *   "k"              B,G,S,D       packed: 1,G,rows,D; pages: pages,G,page_size,D; cached: S - past new ones
  *   "v"              B,G,S,V       likewise
  *   "mask"           B,H,L,S       uint8, 1 = visible, or floating, to be added
@@ -222,8 +224,8 @@ typedef struct attest_call {
  *   "slopes"         B,H,1,1       float64, of ALiBi
  *   "sinks"          1,H,1,1       float64, logits; -inf: that head has none
  *   "keep"           B,H,L,S       uint8, 1 = kept by dropout. Absent: drawn by Philox, see README.md
- *   "decay"          B,G,L,D       logarithms
- *   "beta"           B,G,L,1
+ *   "decay"          B,G,L,D       logarithms; packed as k
+ *   "beta"           B,G,L,1       likewise
  *   "past_state"     B,G,D,V
  *   "part_o"         n*B,H,L,V     partial results, that of part x and batch b at x*B + b
  *   "part_lse"       n*B,H,L,1     their logsumexps; -inf: an empty part, whose o is not read

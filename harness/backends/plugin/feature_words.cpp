@@ -66,7 +66,8 @@ std::vector<FeatureWord> make_words() {
        {"decay=head", [](const Call& c) { return c.decay_per_head; }},
        {"beta=one", [](const Call& c) { return c.beta_shared; }},
        {"parts", [](const Call& c) { return c.parts != Call{}.parts; }},
-       {"base=2", [](const Call& c) { return c.base2; }}});
+       {"base=2", [](const Call& c) { return c.base2; }},
+       {"qk_heads", [](const Call& c) { return c.qk_heads != 0; }}});
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor) add({{option.key, [&option](const Call& c) { return option.is_set(c); }}});
   }

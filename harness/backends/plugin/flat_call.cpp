@@ -100,6 +100,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.dlse = c.dlse;
   f.parts = c.has_parts() ? c.parts : 0;
   f.base2 = c.base2;
+  f.qk_heads = c.qk_heads;
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
   for (const TensorRow& row : tensor_rows()) {
