@@ -84,6 +84,7 @@ class Audit {
                       keys = static_cast<std::size_t>(p.call.key_length);
     for (std::size_t r = 0; r < e.rows.size(); ++r) {
       const auto [b, h, i] = e.rows[r];
+      if (p.call.has_state() && i >= p.call.query_count(b)) continue;  // behind the tokens of its sequence: 0
       const ExactRow<Big> exact = p.call.has_scores()  ? softmax_row(p, inputs, b, h, i)
                                   : p.call.has_parts() ? merge_row(p, inputs, b, h, i)
                                                        : linear_row(p, inputs, b, h, i);

@@ -23,7 +23,7 @@ class ExactState {
   void step(std::int64_t t) {
     std::vector<Number> retrieved(static_cast<std::size_t>(p_.value_dim)), keys, decays;
     for (std::int64_t d = 0; d < p_.key_dim; ++d) {
-      keys.push_back(read(inputs_.k(), TensorId::dk, g_, t, d));
+      keys.push_back(read(inputs_.k(), TensorId::dk, p_.qk_head(g_), t, d));
       if (p_.has_decay()) decays.push_back(exp(read(inputs_.decay(), TensorId::ddecay, g_, t, d)));
     }
     each([&](Number& s, std::int64_t d, std::int64_t m) {
@@ -46,7 +46,7 @@ class ExactState {
   std::vector<Number> output(std::int64_t h, std::int64_t t) {
     std::vector<Number> out(static_cast<std::size_t>(p_.value_dim));
     each([&](const Number& s, std::int64_t d, std::int64_t m) {
-      out[static_cast<std::size_t>(m)] += read(inputs_.q(), TensorId::dq, h, t, d) * s;
+      out[static_cast<std::size_t>(m)] += read(inputs_.q(), TensorId::dq, p_.qk_head(h), t, d) * s;
     });
     for (Number& o : out) o = o * Number(p_.scale_value());
     return out;
