@@ -11,6 +11,7 @@
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 #include "tests/faulty/around.h"
+#include "tests/faulty/mistake.h"
 
 namespace attest::faulty {
 namespace {
@@ -78,8 +79,8 @@ std::string what_matters(Keeping keeping, const Call& call) {
 
 class KeepingPlan : public PlanAround {
  public:
-  KeepingPlan(Keeping keeping, std::unique_ptr<Plan> plan, bool mistaken, Common& common)
-      : PlanAround(std::move(plan)), keeping_(keeping), mistaken_(mistaken), common_(common) {}
+  KeepingPlan(Keeping keeping, const Call& call, std::unique_ptr<Plan> plan, bool mistaken, Common& common)
+      : PlanAround(std::move(plan)), call_(call), keeping_(keeping), mistaken_(mistaken), common_(common) {}
   ~KeepingPlan() override { ++common_.destroyed; }
 
   void upload(const Inputs& inputs) override {
@@ -111,8 +112,8 @@ class KeepingPlan : public PlanAround {
     const MutableTensor& o = outputs.out();
     if (keeping_ == Keeping::whole_vectors) write_whole_vectors(o);
     if (!is_wrong() && !(keeping_ == Keeping::index_of_32_bits && is_far(o))) return;
-    each_index(o.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-      store(o.data, o.dtype, o.offset(b, h, l, d), 2 * load(o.data, o.dtype, o.offset(b, h, l, d)) + 1);
+    each_row(call_, [&](std::int64_t b, std::int64_t h, std::int64_t l) {
+      each_in_row(o, b, h, l, [](double x, std::int64_t) { return 2 * x + 1; });
     });
   }
 
@@ -148,6 +149,7 @@ class KeepingPlan : public PlanAround {
     }
   }
 
+  const Call call_;
   const Keeping keeping_;
   const bool mistaken_;
   Common& common_;
@@ -168,7 +170,7 @@ class KeepingBackend : public BackendAround {
     const bool by_name = keeping_ >= Keeping::name_without_strides && keeping_ <= Keeping::name_of_element_count;
     const bool mistaken =
         by_name && common_.first.try_emplace(name_of_call(keeping_, call), matters).first->second != matters;
-    return std::make_unique<KeepingPlan>(keeping_, inner_->prepare(call), mistaken, common_);
+    return std::make_unique<KeepingPlan>(keeping_, call, inner_->prepare(call), mistaken, common_);
   }
 
  private:
