@@ -8,6 +8,7 @@
 #include "reference/call/tensor_table.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/linear_gradients.h"
+#include "tests/faulty/linear_states.h"
 #include "tests/faulty/stateful.h"
 #include "tests/faulty/tampered.h"
 
@@ -351,6 +352,7 @@ std::span<const BackendEntry> faulty_backends() {
     std::vector<BackendEntry> list = entries_of<FaultyBackend, Fault>(kDescriptions);
     list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
     list.insert(list.end(), linear_gradient_backends().begin(), linear_gradient_backends().end());
+    list.insert(list.end(), linear_state_backends().begin(), linear_state_backends().end());
     list.insert(list.end(), stateful_backends().begin(), stateful_backends().end());
     return list;
   }();
@@ -361,7 +363,7 @@ std::string_view description(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.text;
   }
-  for (const auto described : {tampered_description, linear_gradient_description}) {
+  for (const auto described : {tampered_description, linear_gradient_description, linear_state_description}) {
     if (const std::string_view text = described(name); !text.empty()) return text;
   }
   return stateful_description(name);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <vector>
 
-#include "reference/call/tensor_table.h"
 #include "tests/faulty/around.h"
+#include "tests/faulty/linear_parts.h"
 
 namespace attest::faulty {
 namespace {
@@ -27,37 +26,6 @@ const std::array kMistakes = {
                    {TensorId::dk, TensorId::dv, TensorId::ddecay, TensorId::dbeta, TensorId::dstate}},
 };
 // clang-format on
-
-/// Results of a call, dense in the order of their axes.
-using Results = std::map<TensorId, std::vector<double>>;
-
-Results results_of(Backend& backend, const Call& call, const Inputs& inputs) {
-  Results results;
-  Outputs outputs;
-  for (const TensorId id : outputs_of(call)) {
-    const Index4 n = seen_shape(call, id);
-    std::vector<double>& list = results[id];
-    list.resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]) + 1);
-    outputs.set(id, {list.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
-  }
-  const std::unique_ptr<Plan> plan = backend.prepare(call);
-  plan->upload(inputs);
-  plan->run();
-  plan->download(outputs);
-  return results;
-}
-
-/// Rows [first, first + count) of every input that tokens number.
-Inputs tokens_of(const Inputs& all, std::int64_t first, std::int64_t count) {
-  Inputs part = all;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::decay, TensorId::beta, TensorId::dout}) {
-    if (!part.has(id)) continue;
-    ConstTensor& t = part.change(id);
-    t.data = static_cast<const std::byte*>(t.data) + static_cast<std::int64_t>(size_of(t.dtype)) * first * t.strides[2];
-    t.shape[2] = count;
-  }
-  return part;
-}
 
 class PartialPlan : public PlanAround {
  public:

@@ -106,9 +106,11 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
   });
 }
 
-/// Of gradients, of masks and windows of sequences, and of merges. The table of the others is in tampered.cpp.
+/// Of gradients, of masks and windows of sequences, of merges, and of linear attention. The table of the others is in
+/// tampered.cpp.
 std::span<const Mistake> gradient_mistakes();
 std::span<const Mistake> mask_mistakes();
 std::span<const Mistake> merge_mistakes();
+std::span<const Mistake> state_mistakes();
 
 }  // namespace attest::faulty

@@ -125,29 +125,6 @@ constexpr std::array kMistakes = {
     Mistake{"softcap_dropped", "softcap is accepted and ignored (26)", [](Call& p) { p.softcap.reset(); }},
     Mistake{"scale_a_little_off", "the scale is a hundred-thousandth too large",
             [](Call& p) { p.scale = p.scale_value() * (1 + 1e-5); }},
-    Mistake{"decay_dropped", "linear attention without its decay",
-            [](Call& p) {
-              p.op = operator_without(p.op, &OperatorTraits::decay).value_or(p.op);
-              p.decay_per_head = false;
-            }},
-    Mistake{"delta_dropped", "linear attention that adds where it should overwrite",
-            [](Call& p) {
-              p.op = operator_without(p.op, &OperatorTraits::beta).value_or(p.op);
-              p.beta_shared = false;
-            }},
-    Mistake{"state_dropped", "linear attention that always starts from zeros (115)",
-            [](Call& p) {
-              p.initial_state = false;
-              std::erase(p.outputs, Output::dstate);
-            }},
-    Mistake{"decay_of_the_first_dimension", "one decay for all key dimensions", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::decay).strides[3] = 0; }},
-    Mistake{"beta_of_the_first_head", "one beta for all heads", nullptr,
-            [](const Call&, ChangedInputs& c) { c.inputs.change(TensorId::beta).strides[1] = 0; }},
-    Mistake{"state_never_written", "an empty state is handed out", nullptr, nullptr,
-            [](const Call&, const Outputs& outputs) {
-              if (outputs.present_state()) each_element(*outputs.present_state(), [](double) { return 0.0; });
-            }},
     Mistake{"alibi_dropped", "ALiBi is accepted and ignored (26)", nullptr,
             [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::slopes); }},
     Mistake{"alibi_for_powers_of_two", "the slopes of 2^(-8i/n) for any head count", nullptr,
@@ -386,7 +363,8 @@ constexpr std::array kMistakes = {
 const std::vector<Mistake>& all_mistakes() {
   static const std::vector<Mistake> all = [] {
     std::vector<Mistake> list(kMistakes.begin(), kMistakes.end());
-    for (const std::span<const Mistake> more : {gradient_mistakes(), mask_mistakes(), merge_mistakes()})
+    for (const std::span<const Mistake> more :
+         {gradient_mistakes(), mask_mistakes(), merge_mistakes(), state_mistakes()})
       list.insert(list.end(), more.begin(), more.end());
     return list;
   }();
