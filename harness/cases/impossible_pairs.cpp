@@ -48,8 +48,9 @@ constexpr Rule kRules[] = {
     {"past_k.*|past_v.*", "paged=*|page_table.*", "pages hold the cached keys, too"},
     {"past_k.*|past_v.*|past_lengths.*|past per batch", "keys=0", "there is no key to keep"},
     {"paged=*|page_table.*|layout=thd|gap",
-     "out=weights|out=raw|out=capped|out=biased|out=present|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
+     "out=weights|out=raw|out=capped|out=biased|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
      "stages and present need every key stored"},
+    {"paged=*|page_table.*", "out=present", "present needs every key stored"},
     {"layout=thd|gap",
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
      "max.strides|sum.strides|"

@@ -22,6 +22,20 @@ struct Break {
 
 TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
   const Break breaks[] = {
+      {"op=delta heads=4 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 3; }},
+      {"op=delta heads=4/2 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"op=delta heads=4 seq=2 dim=2 layout=kv", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"op=delta heads=4 seq=2 dim=2 layout=qkv", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"op=delta pass=backward heads=4 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"seq=2 dim=2 heads=4", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"op=delta pass=both seq=2 dim=2", "lengths",
+       [](Call& p) {
+         p.lengths = LengthSpec{{}, {2}};
+       }},
+      {"op=delta seq=2 dim=2", "lengths",
+       [](Call& p) {
+         p.lengths = LengthSpec{{1}, {2}};
+       }},
       {kSound, "heads", [](Call& p) { p.key_heads = 3; }},
       {kSound, "lengths",
        [](Call& p) {

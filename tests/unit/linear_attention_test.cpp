@@ -57,6 +57,80 @@ TEST(LinearAttention, OneDimensionByHand) {
   EXPECT_EQ(run("gated_delta"), (std::vector<double>{10, 8, -168}));
 }
 
+/// The element (b, h, l, d) of o as reference_rows gives it.
+double element_of(const Call& p, const std::vector<double>& outputs, std::int64_t b, std::int64_t h, std::int64_t l,
+                  std::int64_t d) {
+  return outputs[static_cast<std::size_t>(((b * p.query_heads + h) * p.query_length + l) * p.value_dim + d)];
+}
+
+TEST(LinearAttention, PackedSequencesAreEachByThemselves) {
+  const std::string sizes = " dtype=f64 batch=3 heads=4/2 seq=7 dim=3 state seed=5 lengths=7,0,4";
+  for (const std::string op : {"op=linear", "op=gated", "op=delta", "op=gated_delta"}) {
+    const Problem packed = parse_case(op + sizes + " layout=thd gap=2"), padded = parse_case(op + sizes);
+    const CaseInputs of_packed = make_inputs(packed), of_padded = make_inputs(padded);
+    const std::vector<double> values = outputs_of(padded, of_padded.views());
+    const std::vector<double> without_padding = outputs_of(packed, of_packed.views());
+    const std::int64_t counts[] = {7, 0, 4};
+    std::size_t next = 0;
+    Problem one = parse_case(op + " dtype=f64 heads=4/2 seq=7 dim=3 state");
+    for (std::int64_t b = 0; b < 3; ++b) {
+      Inputs alone = of_padded.views();
+      one.call.query_length = one.call.key_length = counts[b];
+      for (const TensorRow& row : tensor_rows()) {
+        if (!alone.has(row.id)) continue;
+        ConstTensor& t = alone.change(row.id);
+        t.data = static_cast<const std::byte*>(t.data) + static_cast<std::size_t>(b * t.strides[0]) * size_of(t.dtype);
+        t.shape[0] = 1;
+        if (row.id != TensorId::state) t.shape[2] = counts[b];
+      }
+      const std::vector<double> own = outputs_of(one, alone);
+      each_index({1, 4, 7, 3}, [&](auto, auto h, auto l, auto d) {
+        const double wanted = l < counts[b] ? element_of(one, own, 0, h, l, d) : 0;
+        if (l < counts[b]) {
+          EXPECT_EQ(without_padding[next++], wanted) << op;
+        }
+        EXPECT_EQ(element_of(padded, values, b, h, l, d), wanted) << op << ' ' << b << ' ' << h << ' ' << l << ' ' << d;
+      });
+    }
+  }
+}
+
+TEST(LinearAttention, WhatLiesBehindASequenceIsNotRead) {
+  const Problem p = parse_case("op=gated_delta dtype=f64 batch=2 heads=2 seq=5 dim=3 lengths=5,2 out=o,present");
+  CaseInputs inputs = make_inputs(p);
+  const std::vector<double> values = outputs_of(p, inputs.views());
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::decay, TensorId::beta}) {
+    TensorStorage& storage = inputs.at(id);
+    for (std::int64_t h = 0; h < storage.shape()[1]; ++h) {
+      for (std::int64_t l = 2; l < 5; ++l) {
+        for (std::int64_t d = 0; d < storage.shape()[3]; ++d) storage.set(1, h, l, d, kNaN);
+      }
+    }
+  }
+  EXPECT_EQ(outputs_of(p, inputs.views()), values);
+  const WholeResults states = operator_of(p).whole(p, inputs.views(), {TensorId::present_state}, {}, {});
+  for (const double x : states.values.of(TensorId::present_state)) EXPECT_TRUE(std::isfinite(x));
+}
+
+TEST(LinearAttention, SharedHeadsAreHeadsRepeated) {
+  const Problem shared = parse_case("op=gated_delta dtype=f64 batch=2 heads=6 qk_heads=2 seq=5 dim=3/2 seed=3");
+  const CaseInputs inputs = make_inputs(shared);
+  Problem repeated = shared;
+  repeated.call.qk_heads = 0;
+  CaseInputs more = make_inputs(repeated);
+  const Inputs few = inputs.views();
+  for (const TensorId id : {TensorId::q, TensorId::k}) {
+    const ConstTensor& from = few.at(id);
+    EXPECT_EQ(from.shape[1], 2);
+    each_index({2, 6, 5, 3}, [&](auto b, auto h, auto l, auto d) {
+      more.at(id).set(b, h, l, d, load(from.data, from.dtype, from.offset(b, h / 3, l, d)));
+    });
+  }
+  Inputs views = few;
+  for (const TensorId id : {TensorId::q, TensorId::k}) views.set(id, more.views().at(id));
+  EXPECT_EQ(outputs_of(shared, few), outputs_of(repeated, views));
+}
+
 /// Without decay and delta, output i is the sum of raw causal scores times values: the other operator's first stage.
 TEST(LinearAttention, PlainRuleIsCausalAttentionWithoutSoftmax) {
   const std::string sizes = "dtype=f64 batch=2 heads=4/2 seq=17 dim=8/5 seed=3";

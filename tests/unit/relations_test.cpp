@@ -82,7 +82,7 @@ TEST(Relations, ApplyWhereTheyMeanSomething) {
   EXPECT_EQ(relations_of("seq=8 dim=4 segments=3,5"), (Names{"packing", "paging"}));
   EXPECT_EQ(relations_of("seq=8x20 dim=4 blocks=16x8:random(0.5)"),
             (Names{"decode", "packing", "paging", "key_splits"}));
-  EXPECT_EQ(relations_of("op=delta batch=2 heads=2 seq=8 dim=4"), (Names{"batch", "head"}));
+  EXPECT_EQ(relations_of("op=delta batch=2 heads=2 seq=8 dim=4"), (Names{"batch", "head", "packing"}));
   EXPECT_EQ(relations_of("pass=both heads=4/2 seq=8x20 dim=4"), (Names{"head", "packing", "paging", "key_order"}));
   EXPECT_EQ(relations_of("pass=both heads=4/1 seq=8 dim=4 causal"), (Names{"packing", "paging"}));
 }

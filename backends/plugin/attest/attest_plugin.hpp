@@ -81,6 +81,7 @@ inline Call call_from(const attest_call& from) {
   c.beta_shared = from.beta_shared != 0;
   if (from.parts > 0) c.parts = from.parts;
   c.base2 = from.base2 != 0;
+  c.qk_heads = from.qk_heads;
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }
