@@ -45,8 +45,8 @@ class FileCase {
     check_memory(problem_, name_);
     result.inputs = read_inputs();
     std::set<std::string> inputs = {
-        "q",          "k",           "v", "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k",
-        "page_table", "past_lengths"};
+        "q",          "k",         "v",           "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k",
+        "page_table", "seqused_k", "past_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
@@ -74,11 +74,14 @@ class FileCase {
   }
 
   /// Extents as B,H,L,D whatever the layout in the file: 2 axes are L,D; 3 are B,L,D (bld: heads from metadata), or
-  /// T,H,D for packed sequences.
+  /// T,H,D for packed sequences, whose pages of k and v are pages,P,H,D.
   Index4 extents(const std::string& key, const FileTensor& tensor) const {
     const auto& n = tensor.shape;
     Index4 shape{};
-    if (layout_ == Layout::thd) {
+    if (layout_ == Layout::thd && page_table_ && key != "q") {
+      if (n.size() != 4) fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; pages are pages,P,H,D");
+      shape = {n[0], n[2], n[1], n[3]};
+    } else if (layout_ == Layout::thd) {
       if (n.size() != 3) fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; layout thd is T,H,D");
       shape = {1, n[1], n[0], n[2]};
     } else if (n.size() == 2) {
@@ -124,9 +127,10 @@ class FileCase {
       page_size_ = nk[2];
       pages_ = nk[0];
       if (nv[0] != pages_) fail(fmt::format("the pages of k {} and v {} disagree", k.shape_text(), v.shape_text()));
-      if (page_table_->shape.size() != 2 || page_table_->shape[0] != nq[0] || layout_ == Layout::thd) {
-        fail(fmt::format("page_table {} and q {}: one row of pages for each batch is wanted, and no layout thd",
-                         page_table_->shape_text(), q.shape_text()));
+      const std::int64_t sequences = layout_ == Layout::thd ? packed_sequences() : nq[0];
+      if (page_table_->shape.size() != 2 || page_table_->shape[0] != sequences) {
+        fail(fmt::format("page_table {}: a row of pages for each of {} sequences is wanted", page_table_->shape_text(),
+                         sequences));
       }
       if (page_size_ < 1) fail("pages of no rows");
       nk[0] = nv[0] = nq[0];
@@ -226,15 +230,25 @@ class FileCase {
     }
   }
 
-  /// cu_seqlens_q and cu_seqlens_k: where each packed sequence begins, and the end.
+  /// How many sequences cu_seqlens_q has.
+  std::int64_t packed_sequences() const {
+    const FileTensor* starts = find("cu_seqlens_q");
+    return starts ? std::max<std::int64_t>(starts->size() - 1, 0) : 0;
+  }
+
+  /// Lengths of packed sequences: cu_seqlens_q and cu_seqlens_k say where each begins, and the end. With pages, whose
+  /// rows aren't packed, seqused_k gives the lengths of the keys.
   void read_starts(Problem& problem) const {
     Call& p = problem.call;
-    const FileTensor *q = find("cu_seqlens_q"), *k = find("cu_seqlens_k");
-    if (!q || !k) fail("layout thd needs cu_seqlens_q and cu_seqlens_k");
+    const char* of_keys = page_table_ ? "seqused_k" : "cu_seqlens_k";
+    const FileTensor *q = find("cu_seqlens_q"), *k = find(of_keys);
+    if (!q || !k)
+      fail(fmt::format("layout thd{} needs cu_seqlens_q and {}", page_table_ ? " with pages" : "", of_keys));
     LengthSpec lengths{lengths_of_starts(*q, name_, "cu_seqlens_q", p.query_length),
-                       lengths_of_starts(*k, name_, "cu_seqlens_k", p.key_length)};
+                       page_table_ ? checked_lengths(*k, name_, of_keys, p.key_length)
+                                   : lengths_of_starts(*k, name_, of_keys, p.key_length)};
     if (lengths.query.size() != lengths.key.size()) {
-      fail("cu_seqlens_q " + q->shape_text() + " and cu_seqlens_k " + k->shape_text() + " disagree");
+      fail("cu_seqlens_q " + q->shape_text() + " and " + of_keys + " " + k->shape_text() + " disagree");
     }
     const auto longest = [](const std::vector<std::int64_t>& list) {
       return list.empty() ? 0 : *std::max_element(list.begin(), list.end());

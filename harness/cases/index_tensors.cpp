@@ -41,6 +41,19 @@ std::vector<std::int64_t> lengths_of_starts(const FileTensor& starts, const std:
   return lengths;
 }
 
+std::vector<std::int64_t> checked_lengths(const FileTensor& lengths, const std::string& where, const std::string& name,
+                                          std::int64_t most) {
+  require_integers(lengths, where, name, 1);
+  std::vector<std::int64_t> list;
+  for (std::int64_t b = 0; b < lengths.size(); ++b) {
+    const auto length = static_cast<std::int64_t>(lengths.at(b));
+    if (length < 0 || length > most)
+      throw UserError(fmt::format("{}: {}[{}] = {} is out of range: 0 to {}", where, name, b, length, most));
+    list.push_back(length);
+  }
+  return list;
+}
+
 std::vector<std::int64_t> counts_of_past(const FileTensor& counts, const std::string& where, std::int64_t batch,
                                          std::int64_t most) {
   require_integers(counts, where, "past_lengths", 1);

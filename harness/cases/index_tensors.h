@@ -14,6 +14,10 @@ namespace attest {
 std::vector<std::int64_t> lengths_of_starts(const FileTensor& starts, const std::string& where, const std::string& name,
                                             std::int64_t rows);
 
+/// Lengths, one for each sequence: integers from 0 to `most`.
+std::vector<std::int64_t> checked_lengths(const FileTensor& lengths, const std::string& where, const std::string& name,
+                                          std::int64_t most);
+
 /// Cached keys of each batch: [batch] integers up to `most`, one of which is `most`. The list is empty where all are.
 std::vector<std::int64_t> counts_of_past(const FileTensor& counts, const std::string& where, std::int64_t batch,
                                          std::int64_t most);

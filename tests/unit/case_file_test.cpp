@@ -165,6 +165,51 @@ TEST(FileCases, PageTablesAreChecked) {
   EXPECT_NE(complaint_about(file), "");
 }
 
+/// Sequences of 2, 0 and 1 packed queries and `used` keys, each in pages of two rows.
+FileWriter packed_pages(const std::vector<std::int32_t>& used) {
+  FileWriter file;
+  file.add("q", {3, 1, 2}, numbers(6, 5));
+  file.add("k", {3, 2, 1, 2}, numbers(12, 6));
+  file.add("v", {3, 2, 1, 2}, numbers(12, 7));
+  file.add("cu_seqlens_q", {4}, std::vector<std::int32_t>{0, 2, 2, 3});
+  file.add("seqused_k", {static_cast<std::int64_t>(used.size())}, used);
+  file.add("page_table", {3, 2}, std::vector<std::int32_t>{2, 0, -1, 7, 1, -1});
+  file.metadata("layout", "thd");
+  file.metadata("options", "causal align=bottom-right");
+  return file;
+}
+
+TEST(FileCases, PackedQueriesHavePagedKeys) {
+  const Case source = case_from_file(packed_pages({3, 0, 2}).write());
+  const Call& call = source.problem.call;
+  EXPECT_EQ(call.lengths->query, (std::vector<std::int64_t>{2, 0, 1}));
+  EXPECT_EQ(call.lengths->key, (std::vector<std::int64_t>{3, 0, 2}));
+  const std::vector<Row> rows = attention(source.problem, source.inputs->views()).rows;
+  const std::vector<float> k = numbers(12, 6), q = numbers(6, 5);
+  const auto score = [&](std::size_t token, std::size_t key) {
+    return (static_cast<double>(q[2 * token]) * static_cast<double>(k[2 * key]) +
+            static_cast<double>(q[2 * token + 1]) * static_cast<double>(k[2 * key + 1])) /
+           std::sqrt(2.0);
+  };
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[0].visible_count, 2);
+  EXPECT_NEAR(rows[0].raw[1], score(0, 5), 1e-12);
+  EXPECT_NEAR(rows[1].raw[2], score(1, 0), 1e-12) << "the third key lies in the second page";
+  EXPECT_NEAR(rows[2].raw[0], score(2, 2), 1e-12);
+  EXPECT_EQ(rows[2].visible_count, 2);
+  every_backend_passes(source);
+}
+
+TEST(FileCases, PackedQueriesOverPagesAreChecked) {
+  EXPECT_NE(complaint_about(packed_pages({3, 0, 5})).find("seqused_k[2] = 5 is out of range: 0 to 4"),
+            std::string::npos);
+  EXPECT_NE(complaint_about(packed_pages({3, 1, 2})).find("page_table[1,0] = -1"), std::string::npos);
+  EXPECT_NE(complaint_about(packed_pages({3, 0})), "");
+  FileWriter file = packed_pages({3, 0, 2});
+  file.add("page_table", {2, 2}, std::vector<std::int32_t>{2, 0, 1, 0});
+  EXPECT_NE(complaint_about(file).find("for each of 3 sequences"), std::string::npos);
+}
+
 /// Two sequences with 2 and 1 cached keys and a new one each.
 FileWriter cached(const std::vector<std::int32_t>& counts) {
   FileWriter file;

@@ -14,10 +14,10 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout), or a word; those of one
 /// tensor end alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 30> kSupported = {
-    "op",     "pass",   "dtype",   "batch",    "heads", "seq",    "dim",     "scale", "causal", "align",
-    "window", "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi", "sinks",  "dropout",
-    "past",   "paged",  "decay",   "beta",     "parts", "base",   "out",     "seed",  "layout", "gap"};
+constexpr std::array<std::string_view, 31> kSupported = {
+    "op",     "pass",    "dtype",    "batch", "heads",  "seq",     "dim",    "scale", "causal",  "align", "window",
+    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks", "dropout", "past",  "paged",
+    "decay",  "beta",    "parts",    "base",  "out",    "seed",    "layout", "gap",   "qk_heads"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
