@@ -5,12 +5,14 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "reference/call/launch.h"
 #include "reference/options/options.h"
 
 namespace attest {
 
 /// Refuses options that are newer than the backend's contract, on its behalf; then asks the backend.
-inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& call) {
+inline std::optional<Refusal> refusal_of(const Backend& backend, const Call& launched) {
+  const Call call = planned(launched);
   for (const Option* option : set_options(call)) {
     const int version = option->version_for(call);
     if (version <= backend.contract()) continue;

@@ -24,7 +24,7 @@ class EigenBackend : public Backend {
                 std::to_string(EIGEN_MINOR_VERSION) + " (" + Eigen::SimdInstructionSetsInUse() + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 8; }
+  int contract() const override { return 9; }
 
   Conventions conventions() const override {
     Conventions stated;

@@ -12,6 +12,8 @@
 #include "backends/example/merge.h"
 #include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
+#include "backends/support/own_cache.h"
+#include "reference/call/launch.h"
 
 namespace attest {
 namespace {
@@ -80,9 +82,12 @@ class ExamplePlan : public Plan {
         saved_(static_cast<std::size_t>(problem.value_dim)),
         results_(problem) {}
 
-  void upload(const Inputs& inputs) override { inputs_ = inputs; }
+  void upload(const Inputs& inputs) override { inputs_ = cache_.upload(p_, inputs); }
 
   void run() override {
+    take_lengths(p_, inputs_);
+    results_.set_lengths(p_);
+    cache_.append(p_, inputs_);
     results_.clear_gradients();
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       const std::int64_t rows = p_.packed_sequences() ? p_.query_count(b) : p_.query_length;
@@ -96,11 +101,15 @@ class ExamplePlan : public Plan {
     }
   }
 
-  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
+  void download(const Outputs& outputs) override {
+    results_.download(inputs_, outputs);
+    cache_.download(outputs);
+  }
 
   std::size_t workspace_bytes() const override {
     return (keys_.size() + values_.size() + query_.size() + scores_.size() + dout_.size() + saved_.size()) *
-           sizeof(Real);
+               sizeof(Real) +
+           cache_.bytes();
   }
 
  private:
@@ -273,8 +282,9 @@ class ExamplePlan : public Plan {
     return keep ? static_cast<Real>(1 / (1 - p_.dropout)) : Real{0};
   }
 
-  const Call p_;
+  Call p_;  ///< with the lengths of the last run
   Inputs inputs_{};
+  support::OwnCache cache_;
   std::vector<Real> keys_, values_, query_, scores_, dout_, saved_;
   std::vector<char> seen_;
   support::HostResults<Real> results_;
@@ -285,7 +295,7 @@ class ExampleBackend : public Backend, public SideBySide {
   explicit ExampleBackend(const Context&) {}  // one thread, whatever was asked for
 
   Identity identity() const override { return {"example", "plain C++ loops", "CPU, 1 thread"}; }
-  int contract() const override { return 8; }
+  int contract() const override { return 9; }
 
   Conventions conventions() const override {
     Conventions stated;

@@ -12,8 +12,10 @@
 #include "backends/support/fused_tiles.h"
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
+#include "backends/support/own_cache.h"
 #include "backends/support/score_stages.h"
 #include "reference/call/call.h"
+#include "reference/call/launch.h"
 
 namespace attest::support {
 
@@ -44,17 +46,24 @@ class FusedHostPlan : public Plan {
       workers_.push_back(std::make_unique<Worker>(problem, tiles_.shape()));
   }
 
-  void upload(const Inputs& inputs) override { inputs_ = inputs; }
+  void upload(const Inputs& inputs) override { inputs_ = cache_.upload(problem_, inputs); }
 
   void run() override {
+    take_lengths(problem_, inputs_);
+    results_.set_lengths(problem_);
+    cache_.append(problem_, inputs_);
     if (threads_) run_forward();
     if (gradients_) gradients_->run();
   }
 
-  void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
+  void download(const Outputs& outputs) override {
+    results_.download(inputs_, outputs);
+    cache_.download(outputs);
+  }
 
   std::size_t workspace_bytes() const override {
-    return workers_.size() * tiles_.workspace_bytes() + (gradients_ ? gradients_->workspace_bytes() : 0);
+    return workers_.size() * tiles_.workspace_bytes() + (gradients_ ? gradients_->workspace_bytes() : 0) +
+           cache_.bytes();
   }
 
  private:
@@ -100,8 +109,9 @@ class FusedHostPlan : public Plan {
       finish_weights(tile.b, tile.h, tile.row + r, tiles_.options(), results_);
   }
 
-  const Call problem_;
+  Call problem_;  ///< with the lengths of the last run
   Inputs inputs_{};
+  OwnCache cache_;
   HostResults<Real> results_;
   const Tiles tiles_;
   std::int64_t tiles_per_head_ = 0;

@@ -101,6 +101,9 @@ class HostResults {
     }
   }
 
+  /// From now on results are those of a run with this call's lengths.
+  void set_lengths(const Call& call) { problem_.lengths = call.lengths; }
+
   /// Gradients are sums: a run starts from zeros.
   void clear_gradients() {
     for (const Gradient& one : gradients()) std::fill((this->*one.list).begin(), (this->*one.list).end(), Real{0});
@@ -208,7 +211,7 @@ class HostResults {
     });
   }
 
-  const Call problem_;
+  Call problem_;
 };
 
 }  // namespace attest::support

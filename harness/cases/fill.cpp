@@ -66,10 +66,12 @@ Extremes extremes_of(DType type) {
 
 /// Of keys or values: of the cached and of the new ones, which a fill doesn't tell apart.
 DType narrowest_type(const Call& p, TensorId id) {
-  const DType type = type_of(p, id);
-  if (id != TensorId::k && id != TensorId::v) return type;
-  const DType past = type_of(p, id == TensorId::k ? TensorId::past_k : TensorId::past_v);
-  return largest_of(past) < largest_of(type) ? past : type;
+  DType narrowest = type_of(p, id);
+  const auto include = [&](DType type) { narrowest = largest_of(type) < largest_of(narrowest) ? type : narrowest; };
+  if (id != TensorId::k && id != TensorId::v) return narrowest;
+  include(type_of(p, id == TensorId::k ? TensorId::past_k : TensorId::past_v));
+  if (p.append) include(type_of(p, id == TensorId::k ? TensorId::new_k : TensorId::new_v));
+  return narrowest;
 }
 
 constexpr int kLargestExponent = 10;  ///< of what is spread by magnitude

@@ -66,10 +66,9 @@ void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
   }
 }
 
-/// The tensor that holds a key: of the past, or what k and v are.
+/// The tensor that holds a key: of the past, of the new ones, or what k and v are.
 TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place) {
-  if (place.past) return inputs.at(values ? TensorId::past_v : TensorId::past_k);
-  return inputs.at(values ? TensorId::v : TensorId::k);
+  return inputs.at(values ? place.values() : place.keys());
 }
 
 /// Keys or values, wherever they lie. With `seen`, hidden rows become NaN first, so that a row that shares storage with
@@ -89,7 +88,7 @@ void fill_keys(const Problem& problem, TensorId id, CaseInputs& inputs, const Se
           const bool hidden =
               seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
           if (hidden != (pass == 0)) continue;
-          const KeyPlace place = place_of_key(views, b, l);
+          const KeyPlace place = place_of_key(p, views, b, l);
           TensorStorage& to = storage_of(inputs, values, place);
           for (std::int64_t d = 0; d < dim; ++d) {
             to.set(place.batch, h, place.row, d, hidden ? kNaN : fill.at(b, h, l, d) / divisor);
@@ -113,7 +112,7 @@ void poison_visible(const Problem& problem, std::uint64_t stream, const SeenKeys
         const std::int64_t l = static_cast<std::int64_t>((bits + static_cast<std::uint64_t>(step)) %
                                                          static_cast<std::uint64_t>(p.key_length));
         if (!seen[head][static_cast<std::size_t>(l)]) continue;
-        const KeyPlace place = place_of_key(views, b, l);
+        const KeyPlace place = place_of_key(p, views, b, l);
         storage_of(inputs, stream == 1, place)
             .set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)),
                  kNaN);
@@ -128,7 +127,7 @@ template <class Value>
 void fill_with(TensorStorage& storage, const Value& value) {
   each_index(storage.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     const auto number = value(b, h, l, d);  // for rows that packed sequences don't store, too
-    if (l < storage.place().rows(b)) storage.set(b, h, l, d, number);
+    if (l < storage.place().rows(b)) storage.set(b, h, l, d, static_cast<double>(number));
   });
 }
 
@@ -195,14 +194,24 @@ void fill_tokens(const Problem& p, CaseInputs& inputs) {
   }
 }
 
-void refuse_overflow(const CaseInputs& inputs, TensorId id) {
-  const TensorStorage& storage = inputs.at(id);
+void refuse_overflow(const TensorStorage& storage, TensorId id) {
   const std::string name = id == TensorId::mask ? "the mask" : std::string(name_of(id));
   const DType dtype = storage.dtype();
   if (storage.overflowed() == 0) return;
   throw UserError(
       fmt::format("dtype={}: {} would hold {:g}, beyond its largest number {:g}; choose another fill or type",
                   name_of(dtype), name, storage.overflowed(), largest_of(dtype)));
+}
+
+/// New keys must fit into the type of the cache.
+void refuse_overflow_of_new(const CaseInputs& inputs, TensorId fresh, TensorId cache) {
+  const ConstTensor numbers = inputs.at(fresh).view();
+  TensorStorage one(dense_place({1, 1, 1, 1}), inputs.at(cache).dtype());
+  each_index(numbers.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    if (l < inputs.at(fresh).place().rows(b))
+      one.set(0, 0, 0, 0, load(numbers.data, numbers.dtype, numbers.offset(b, h, l, d)));
+  });
+  refuse_overflow(one, cache);
 }
 
 }  // namespace
@@ -242,6 +251,10 @@ void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   if (has_tensor(p, TensorId::slopes)) fill_with(inputs.add(p, TensorId::slopes), make_slopes(p));
   if (has_tensor(p, TensorId::sinks)) fill_with(inputs.add(p, TensorId::sinks), make_sinks(p));
   if (has_tensor(p, TensorId::past_lengths)) fill_with(inputs.add(p, TensorId::past_lengths), p.call.past_lengths);
+  if (has_tensor(p, TensorId::query_lengths)) {
+    fill_with(inputs.add(p, TensorId::query_lengths), [&](auto b, auto, auto, auto) { return p.call.query_count(b); });
+    fill_with(inputs.add(p, TensorId::key_lengths), [&](auto b, auto, auto, auto) { return p.call.key_count(b); });
+  }
   if (has_tensor(p, TensorId::page_table)) fill_with(inputs.add(p, TensorId::page_table), make_page_table(p));
   if (has_tensor(p, TensorId::blocks)) {
     TensorStorage& blocks = inputs.add(p, TensorId::blocks);
@@ -274,21 +287,26 @@ void save_forward(const Problem& problem, CaseInputs& inputs, int threads, bool 
 
 CaseInputs make_inputs(const Problem& p, int threads) {
   CaseInputs inputs;
-  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v}) {
+  for (const TensorId id :
+       {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::new_k, TensorId::new_v}) {
     if (has_tensor(p, id)) inputs.add(p, id);
   }
   add_small_inputs(p, inputs);
   if (has_tensor(p, TensorId::mask)) {
     const MaskFill fill(p);
     fill_with(inputs.add(p, TensorId::mask), [&](auto... at) { return fill.at(at...); });
-    refuse_overflow(inputs, TensorId::mask);
+    refuse_overflow(inputs.at(TensorId::mask), TensorId::mask);
   }
   if (p.call.has_parts()) fill_parts(p, p.data.poison == "empty:o", inputs);
   fill_drawn(p, inputs);
   if (has_tensor(p, TensorId::q)) fill_tokens(p, inputs);
-  for (const TensorId id :
-       {TensorId::q, TensorId::k, TensorId::v, TensorId::dout, TensorId::part_o, TensorId::part_lse}) {
-    if (inputs.has(id)) refuse_overflow(inputs, id);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout, TensorId::part_o, TensorId::part_lse,
+                            TensorId::new_k, TensorId::new_v}) {
+    if (inputs.has(id)) refuse_overflow(inputs.at(id), id);
+  }
+  if (p.call.append) {
+    refuse_overflow_of_new(inputs, TensorId::new_k, TensorId::k);
+    refuse_overflow_of_new(inputs, TensorId::new_v, TensorId::v);
   }
   if (has_tensor(p, TensorId::saved_o)) save_forward(p, inputs, threads);
   return inputs;

@@ -140,6 +140,12 @@ void fit_to_sizes(Problem& problem) {
     fit_lengths(p.lengths->query, static_cast<std::size_t>(p.batch), p.query_length);
     fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);
   }
+  // Each query brings a key.
+  if (p.append && p.query_length > p.key_length) p.key_length = p.query_length;
+  for (std::size_t b = 0; p.append && p.lengths && b < p.lengths->key.size(); ++b) {
+    const std::int64_t fresh = b < p.lengths->query.size() ? p.lengths->query[b] : p.query_length;
+    p.lengths->key[b] = std::max(p.lengths->key[b], fresh);
+  }
   if (p.segments) {
     fit_segments(p.segments->query, p.query_length);
     fit_segments(p.segments->key, p.key_length);

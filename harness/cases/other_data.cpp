@@ -100,6 +100,8 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::v:
       case TensorId::past_k:
       case TensorId::past_v:
+      case TensorId::new_k:
+      case TensorId::new_v:
       case TensorId::part_o:
       case TensorId::dout:
       case TensorId::dlse:
@@ -124,7 +126,9 @@ void change_data(const Call& call, CaseInputs& inputs) {
         each_element<double>(tensor.memory(), [](double sink, std::size_t) { return sink == 0 ? 1 : -sink; });
         break;
       case TensorId::slopes:
-      case TensorId::past_lengths: break;
+      case TensorId::past_lengths:
+      case TensorId::query_lengths:
+      case TensorId::key_lengths: break;
       default: halve(tensor, false);  // a decay stays one
     }
   }

@@ -23,6 +23,7 @@ enum class Cause : std::uint8_t {
   unwritten,
   wrote_outside,
   touched_outside,
+  changed_cache,
   changed_after_download,
   rounding_mode_changed,
   flush_to_zero_changed,
@@ -58,13 +59,14 @@ inline constexpr auto kNames<Cause> = name_table(
     "", "outside the bound", "NaN or infinity where a number is expected", "visible NaN was lost",
     "an infinity was lost", "further off than roundings explain", "differs from the file's results", "no known stage",
     "output left unwritten", "wrote outside its output", "touched memory outside its tensors",
-    "changed after download had returned", "left the rounding mode changed", "left flush-to-zero switched on or off",
-    "right in a fresh plan only", "counts on zeros in its output", "second download differs", "wrong in another thread",
-    "wrong with more threads than cores", "wrong when run again", "wrong with another number of threads",
-    "wrong without the rest of the batch", "wrong after another case", "right in a fresh worker only",
-    "wrong among the steps of several plans", "wrong beside a plan in another thread", "not right every time", "threw",
-    "crashed", "lost its device", "out of memory", "took too long", "interrupted", "refused without a reason",
-    "younger than its contract", "younger than its attest_plugin.h", "not in the plug-in interface", "other");
+    "changed the cache beside its new rows", "changed after download had returned", "left the rounding mode changed",
+    "left flush-to-zero switched on or off", "right in a fresh plan only", "counts on zeros in its output",
+    "second download differs", "wrong in another thread", "wrong with more threads than cores", "wrong when run again",
+    "wrong with another number of threads", "wrong without the rest of the batch", "wrong after another case",
+    "right in a fresh worker only", "wrong among the steps of several plans", "wrong beside a plan in another thread",
+    "not right every time", "threw", "crashed", "lost its device", "out of memory", "took too long", "interrupted",
+    "refused without a reason", "younger than its contract", "younger than its attest_plugin.h",
+    "not in the plug-in interface", "other");
 
 /// A cause and what it is about. Failures with the same of both are grouped.
 struct FailureCause {

@@ -164,6 +164,12 @@ Outputs GuardedOutputs::views() {
   return outputs;
 }
 
+ConstTensor GuardedOutputs::view(TensorId id) const {
+  const Tensor& one = tensor(id);
+  return {one.bytes.data() + static_cast<std::size_t>(one.place.offset) * size_of(one.dtype), one.dtype,
+          one.place.shape, one.place.strides, one.place.starts_data()};
+}
+
 const GuardedOutputs::Tensor& GuardedOutputs::tensor(TensorId id) const {
   const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& one) { return one.id == id; });
   if (found == tensors_.end()) throw std::logic_error("the call has no output " + std::string(name_of(id)));

@@ -19,6 +19,8 @@ class GuardedOutputs {
   explicit GuardedOutputs(const Call& call);
 
   Outputs views();
+  /// To be read; the call must have the tensor.
+  ConstTensor view(TensorId id) const;
   /// One element; the call must have the tensor.
   double at(TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
     return tensor(id).at(b, h, l, d);

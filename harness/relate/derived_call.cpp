@@ -84,16 +84,15 @@ void copy_keys(const Arrangement& part, const Call& whole, const Inputs& inputs,
   for (std::int64_t b = 0; b < part.call.batch; ++b) {
     const std::int64_t from = part.batches[static_cast<std::size_t>(b)];
     for (std::int64_t j = 0; j < part.call.stored_keys(b); ++j) {
-      const KeyPlace place = place_of_key(views, b, j);
+      const KeyPlace place = place_of_key(part.call, views, b, j);
       const std::int64_t of_whole = part.key(b, j);
       const bool there = of_whole < whole.stored_keys(from);
-      TensorStorage& to = place.past ? made.at(values ? TensorId::past_v : TensorId::past_k)
-                                     : made.at(values ? TensorId::v : TensorId::k);
+      TensorStorage& to = made.at(place.tensor(cache));
       for (std::int64_t h = 0; h < to.shape()[1]; ++h) {
         const std::int64_t head = part.first_key_head + h;
         const std::int64_t of_head = values ? head : shared_head(part, whole, head);
         for (std::int64_t d = 0; d < dim; ++d) {
-          const double value = there ? load_cached(inputs, cache, from, of_head, of_whole, d) : 0;
+          const double value = there ? load_cached(whole, inputs, cache, from, of_head, of_whole, d) : 0;
           to.set(place.batch, h, place.row, d, value);
         }
       }
@@ -132,6 +131,11 @@ bool keeps_types(const Call& part, const Call& whole) {
 
 Arrangement Arrangement::same(const Call& whole) {
   Arrangement part{whole, numbers_from<std::int64_t>(0, whole.batch), {}};
+  // Other calls are told their lengths, and have the new keys in the cache.
+  Call& call = part.call;
+  if (call.dynamic && !call.lengths)
+    call.lengths = LengthSpec{{}, std::vector(static_cast<std::size_t>(whole.batch), whole.key_length)};
+  call.dynamic = call.append = false;
   part.first_query.assign(static_cast<std::size_t>(whole.batch), 0);
   for (TensorSpec& spec : part.call.tensors) {
     spec.strides.reset();

@@ -62,7 +62,7 @@ FileTensor dense_cached(const Inputs& inputs, const Call& p, Cache cache, Rows w
                 [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t d) {
                   const std::int64_t past = p.past_length(b), j = which == Rows::past ? row : past + row;
                   const bool there = j < p.key_count(b) && (which == Rows::fresh || j < past);
-                  return there ? load_cached(inputs, cache, b, h, j, d) : 0;
+                  return there ? load_cached(p, inputs, cache, b, h, j, d) : 0;
                 });
 }
 

@@ -4,10 +4,12 @@
 
 #include "backends/refusal.h"
 #include "harness/base/crash_message.h"
+#include "reference/call/launch.h"
 
 namespace attest {
 
-Answers ask(const Backend& backend, const Call& call) {
+Answers ask(const Backend& backend, const Call& launched) {
+  const Call call = planned(launched);
   if (auto refusal = refusal_of(backend, call)) return {std::move(refusal), {}, {}};
   return {std::nullopt, backend.arithmetic(call), backend.conventions()};
 }

@@ -47,14 +47,16 @@ bool rewrite_keys(
           const auto [batch, head, key] = of(cache, b, h, j);
           const bool there = key >= 0 && key < p.stored_keys(batch);
           for (std::int64_t d = 0; d < dim; ++d)
-            to[at++] = there ? load_cached(c.inputs, cache, batch, head, key, d) : 0;
+            to[at++] = there ? load_cached(p, c.inputs, cache, batch, head, key, d) : 0;
         }
       }
     }
   }
   c.inputs.set(TensorId::k, dense(c.keys, {p.batch, heads, keys, p.key_dim}));
   c.inputs.set(TensorId::v, dense(c.values, {p.batch, heads, keys, p.value_dim}));
-  for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table}) c.inputs.remove(id);
+  for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table, TensorId::new_k, TensorId::new_v})
+    c.inputs.remove(id);
+  c.call.append = false;
   c.call.page_size.reset();
   c.call.key_heads = heads;
   return true;

@@ -6,6 +6,7 @@
 
 #include "harness/base/float_environment.h"
 #include "harness/base/stopwatch.h"
+#include "reference/call/launch.h"
 
 namespace attest {
 namespace {
@@ -19,7 +20,7 @@ void refuse_change(const FloatEnvironment& environment) {
 
 std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call) {
   const FloatEnvironment environment;
-  std::unique_ptr<Plan> plan = backend.prepare(call);
+  std::unique_ptr<Plan> plan = backend.prepare(planned(call));
   if (!plan) throw BackendError("prepare returned no plan");
   refuse_change(environment);
   return plan;

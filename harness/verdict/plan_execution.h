@@ -10,8 +10,8 @@
 
 namespace attest {
 
-/// A plan of the backend for this call. Throws what the backend throws, and CaseFault where it left the
-/// floating-point modes changed.
+/// A plan of the backend for this call, which is not told lengths that are data. Throws what the backend throws, and
+/// CaseFault where it left the floating-point modes changed.
 std::unique_ptr<Plan> make_plan(Backend& backend, const Call& call);
 
 /// Runs a plan whose data lie ready. Throws as make_plan.

@@ -11,6 +11,7 @@
 #include "backends/refusal.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/other_data.h"
+#include "harness/cases/other_launch.h"
 #include "harness/cases/random.h"
 #include "harness/verdict/interleaved_plans.h"
 #include "harness/verdict/plan_execution.h"
@@ -142,8 +143,8 @@ void change_one_element(TensorStorage& tensor, Random& random) {
 /// Of each tensor one: a checksum of a sample of them is as it was.
 void change_one_element_each(CaseInputs& inputs, std::uint64_t seed) {
   Random random(seed);
-  for (const TensorId id :
-       {TensorId::v, TensorId::k, TensorId::q, TensorId::mask, TensorId::part_o, TensorId::part_lse}) {
+  for (const TensorId id : {TensorId::v, TensorId::k, TensorId::q, TensorId::mask, TensorId::part_o, TensorId::part_lse,
+                            TensorId::new_k, TensorId::new_v}) {
     if (inputs.has(id)) change_one_element(inputs.at(id), random);
   }
 }
@@ -171,7 +172,9 @@ Inputs with_shared_memory(const CaseInputs& data, std::uint64_t seed) {
 class LivingPlan {
  public:
   LivingPlan(Backend& backend, const Problem& problem, const CaseInputs& data)
-      : backend_(backend), problem_(problem), data_(data) {}
+      : backend_(backend), problem_(problem), data_(data) {
+    if (problem.call.dynamic) other_launch_ = other_launch(problem);
+  }
 
   /// Whether what is downloaded now must be the case's result, or that of the inputs that are told.
   bool holds_result() const { return ran_on_ == PlanAct::upload || ran_on_ == PlanAct::upload_shared; }
@@ -184,6 +187,7 @@ class LivingPlan {
       case PlanAct::destroy:
         plan_.reset();
         staged_.reset();
+        launched_otherwise_.reset();
         break;
       case PlanAct::upload:
       case PlanAct::upload_other:
@@ -194,7 +198,7 @@ class LivingPlan {
         ran_on_ = uploaded_;
         break;
       case PlanAct::download:
-        outputs_.emplace(problem_);
+        outputs_.emplace(ran_on_ == PlanAct::upload_other && other_launch_ ? *other_launch_ : problem_);
         plan_->download(outputs_->views());
         break;
     }
@@ -202,13 +206,18 @@ class LivingPlan {
 
  private:
   void upload(PlanAct act, std::uint64_t seed) {
+    uploaded_ = act;
+    if (act == PlanAct::upload_other && other_launch_) {
+      if (!launched_otherwise_) launched_otherwise_ = make_inputs(*other_launch_);
+      plan_->upload(launched_otherwise_->views());
+      return;
+    }
     if (staged_)
       copy_data(data_, *staged_);
     else
       staged_ = data_;
     if (act == PlanAct::upload_other) change_data(problem_, *staged_);
     if (act == PlanAct::upload_one) change_one_element_each(*staged_, seed);
-    uploaded_ = act;
     if (act == PlanAct::upload_shared) shared_ = with_shared_memory(*staged_, seed);
     plan_->upload(act == PlanAct::upload_shared ? *shared_ : staged_->views());
   }
@@ -216,6 +225,8 @@ class LivingPlan {
   Backend& backend_;
   const Problem& problem_;
   const CaseInputs& data_;
+  std::optional<Problem> other_launch_;  ///< where lengths are data: another run of the plan, and its data
+  std::optional<CaseInputs> launched_otherwise_;
   std::optional<CaseInputs> staged_;
   std::optional<GuardedOutputs> outputs_;
   std::unique_ptr<Plan> plan_;  ///< goes first

@@ -13,6 +13,7 @@
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
+#include "harness/comparison/cache_check.h"
 #include "harness/tuning/parameters.h"
 #include "harness/verdict/committed_lists.h"
 #include "harness/verdict/golden.h"
@@ -209,6 +210,10 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
 
 Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, const Standard& standard) const {
   Judgement judgement = judge(source_.problem, expectation_, expectation_.bounds[standard.producer], outputs, maps_);
+  if (OutputFault cache = find_cache_fault(source_.problem, views_, outputs); !cache.empty()) {
+    judgement.cause = std::move(cache.cause);
+    judgement.reason = std::move(cache.reason);
+  }
   if (!judgement.wrong() || !is_of_numbers(judgement.cause)) return judgement;
   judgement.convention = right_by_convention(standard.conventions, source_.problem, views_, expectation_,
                                              standard.producer, outputs, threads_);

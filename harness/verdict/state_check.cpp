@@ -11,6 +11,7 @@
 #include "harness/cases/fill.h"
 #include "harness/cases/memory.h"
 #include "harness/cases/other_data.h"
+#include "harness/cases/other_launch.h"
 #include "harness/verdict/interleaved_plans.h"
 #include "reference/call/call.h"
 #include "reference/options/case_line.h"
@@ -99,8 +100,14 @@ void StateCheck::interleaved_do(void (InterleavedPlan::*step)()) {
   }
 }
 
-/// Once on other data, which then give way to the case's own.
+/// Once on other data, which then give way to the case's own; and where lengths are data, with others before.
 void StateCheck::warm_up_plan(GuardedOutputs& outputs) {
+  if (problem_.call.dynamic) {
+    const Problem before = other_launch(problem_);
+    launched_before_ = make_inputs(before);
+    GuardedOutputs others(before);
+    attest::execute(*plan_, launched_before_.views(), &others);
+  }
   staged_ = data_;
   change_data(problem_, staged_);
   attest::execute(*plan_, staged_.views(), &outputs);

@@ -60,7 +60,8 @@ class StateCheck {
   const Problem& problem_;
   const CaseInputs& data_;
   const StateSteps steps_;
-  CaseInputs staged_;  ///< with a warm_up: what the plan reads, other data first
+  CaseInputs launched_before_;  ///< where lengths are data: what the first run of the plan read
+  CaseInputs staged_;           ///< with a warm_up: what the plan reads, other data first
   std::vector<std::unique_ptr<InterleavedPlan>> interleaved_;  ///< those that the backend takes
   std::exception_ptr interleaved_fault_;
   std::unique_ptr<Plan> plan_;

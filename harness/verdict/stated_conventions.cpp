@@ -71,9 +71,9 @@ class StatedJudge {
     for (std::int64_t j = 0; j < call_.stored_keys(b); ++j) {
       bool finite = true;
       for (std::int64_t d = 0; d < call_.key_dim; ++d)
-        finite = finite && std::isfinite(load_cached(inputs_, Cache::keys, b, head, j, d));
+        finite = finite && std::isfinite(load_cached(call_, inputs_, Cache::keys, b, head, j, d));
       for (std::int64_t d = 0; d < call_.value_dim; ++d)
-        finite = finite && std::isfinite(load_cached(inputs_, Cache::values, b, head, j, d));
+        finite = finite && std::isfinite(load_cached(call_, inputs_, Cache::values, b, head, j, d));
       if (!finite) found->second.push_back(j);
     }
     return found->second;
@@ -88,7 +88,7 @@ class StatedJudge {
     const std::int64_t head = at[1] / call_.heads_per_group(), keys = call_.stored_keys(at[0]);
     double sum = 0, size = 0;
     for (std::int64_t j = 0; j < keys; ++j) {
-      const double v = load_cached(inputs_, Cache::values, at[0], head, j, at[3]);
+      const double v = load_cached(call_, inputs_, Cache::values, at[0], head, j, at[3]);
       sum += v;
       size += std::fabs(v);
     }

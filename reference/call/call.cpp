@@ -89,8 +89,9 @@ std::int64_t page_count(const Call& p, std::int64_t b) { return (p.key_count(b) 
 
 std::int64_t page_count(const Call& p) {
   std::int64_t pages = 0;
-  if (!p.lengths) {
-    return __builtin_mul_overflow(p.batch, page_count(p, 0), &pages) ? std::numeric_limits<std::int64_t>::max() : pages;
+  if (p.dynamic || !p.lengths) {
+    const std::int64_t each = p.key_length / *p.page_size + (p.key_length % *p.page_size != 0);
+    return __builtin_mul_overflow(p.batch, each, &pages) ? std::numeric_limits<std::int64_t>::max() : pages;
   }
   for (std::int64_t b = 0; b < static_cast<std::int64_t>(p.lengths->key.size()); ++b) pages += page_count(p, b);
   return pages;

@@ -34,6 +34,10 @@ enum class TensorId : std::uint8_t {
   state,
   part_o,
   part_lse,
+  new_k,
+  new_v,
+  query_lengths,
+  key_lengths,
   saved_o,
   saved_lse,
   dout,
@@ -50,6 +54,8 @@ enum class TensorId : std::uint8_t {
   present_k,
   present_v,
   present_state,
+  cache_k,
+  cache_v,
   dq,
   dk,
   dv,
@@ -91,10 +97,11 @@ inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", 
 template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
-                                                    "state", "part_o", "part_lse", "saved_o", "saved_lse", "do", "dlse",
-                                                    "dpresent", "out", "lse", "max", "sum", "raw", "capped", "biased",
-                                                    "weights", "present_k", "present_v", "present_state", "dq", "dk",
-                                                    "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+                                                    "state", "part_o", "part_lse", "new_k", "new_v", "query_lengths",
+                                                    "key_lengths", "saved_o", "saved_lse", "do", "dlse", "dpresent",
+                                                    "out", "lse", "max", "sum", "raw", "capped", "biased", "weights",
+                                                    "present_k", "present_v", "present_state", "cache_k", "cache_v",
+                                                    "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
@@ -194,6 +201,8 @@ struct Call {
   std::int64_t past = 0;                   ///< cached keys, the most that any batch has
   std::vector<std::int64_t> past_lengths;  ///< those of each batch where they differ, or empty
   std::optional<std::int64_t> page_size;
+  bool dynamic = false;         ///< lengths and page table are data of a run (launch.h), up to Lq and Lk
+  bool append = false;          ///< new keys and values are written into the cache k and v before it is read
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
@@ -231,6 +240,8 @@ struct Call {
   std::int64_t past_length(std::int64_t b) const {
     return past_lengths.empty() ? past : past_lengths[static_cast<std::size_t>(b)];
   }
+  /// With `append`: the first of batch b's keys that a run writes, as many as it has queries. They are its last ones.
+  std::int64_t first_new_key(std::int64_t b) const { return key_count(b) - query_count(b); }
   /// Whether each of the Lk keys of each batch has storage.
   bool stores_every_key() const { return !packed_sequences() && !page_size && past_lengths.empty(); }
   /// Query i of batch b stands on the diagonal at key i + offset. Segments have diagonals of their own.
@@ -260,7 +271,7 @@ std::vector<double> published_alibi_slopes(std::int64_t heads);
 /// The multiply-adds of q*k and p*v over all pairs, visible or not.
 double dense_multiply_adds(const Call& call);
 
-/// Pages of a paged cache: of batch b, and in all.
+/// Pages of a paged cache: of batch b, and in all; with lengths that are data, as many as the longest ones take.
 std::int64_t page_count(const Call& call, std::int64_t b);
 std::int64_t page_count(const Call& call);
 

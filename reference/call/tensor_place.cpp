@@ -43,8 +43,12 @@ TensorId laid_as(TensorId id) {
     case TensorId::saved_o:
     case TensorId::part_o:
     case TensorId::dout: return TensorId::out;
+    case TensorId::new_k:
+    case TensorId::new_v:
     case TensorId::dq: return TensorId::q;
+    case TensorId::cache_k:
     case TensorId::dk: return TensorId::k;
+    case TensorId::cache_v:
     case TensorId::dv: return TensorId::v;
     default: return id;
   }

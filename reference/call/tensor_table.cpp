@@ -15,6 +15,8 @@ constexpr auto kAlways = [](const Call&) { return true; };
 constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
 constexpr auto kBackward = [](const Call& c) { return !c.runs_forward(); };
 constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
+constexpr auto kAppends = [](const Call& c) { return c.append; };
+constexpr auto kDynamic = [](const Call& c) { return c.dynamic; };
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
 
 // clang-format off
@@ -36,6 +38,10 @@ constexpr TensorRow kRows[] = {
     {TensorId::state, "past_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, [](const Call& c) { return c.initial_state; }, kState, DrawnNumbers{-1, 1}},
     {TensorId::part_o, "part_o", {parts, query_heads, queries, value_dim}, TypeRule::storage, kAlways, kParts, DrawnNumbers{-1, 1}},
     {TensorId::part_lse, "part_lse", {parts, query_heads, queries, one}, TypeRule::accumulator, kAlways, kParts, DrawnNumbers{-4, 4}},
+    {TensorId::new_k, "new_k", {batch, key_heads, queries, key_dim}, TypeRule::storage, kAppends, kScores},
+    {TensorId::new_v, "new_v", {batch, key_heads, queries, value_dim}, TypeRule::storage, kAppends, kScores},
+    {TensorId::query_lengths, "query_lengths", {batch, one, one, one}, TypeRule::i32, kDynamic, kScores},
+    {TensorId::key_lengths, "key_lengths", {batch, one, one, one}, TypeRule::i32, kDynamic, kScores},
     {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kScores},
     {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kScores},
     {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kTokens},
@@ -53,6 +59,8 @@ constexpr TensorRow kRows[] = {
     {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
     {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
+    {TensorId::cache_k, "cache_k", {stores, key_heads, rows, key_dim}, TypeRule::as_k, kAppends, kScores, {}, Output::present},
+    {TensorId::cache_v, "cache_v", {stores, key_heads, rows, value_dim}, TypeRule::as_v, kAppends, kScores, {}, Output::present},
     {TensorId::dq, "dq", {batch, query_heads, queries, key_dim}, TypeRule::as_q, nullptr, kTokens, {}, Output::dq},
     {TensorId::dk, "dk", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kTokens, {}, Output::dk},
     {TensorId::dv, "dv", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kTokens, {}, Output::dv},
@@ -129,7 +137,7 @@ DType default_type_of(const Call& c, TensorId id) {
 
 bool has_own_type(TensorId id) {
   // What repeats inputs bit for bit has their types.
-  if (id == TensorId::present_k || id == TensorId::present_v) return false;
+  if (is_copied(id)) return false;
   const TypeRule rule = row_of(id).type;
   return rule != TypeRule::f64 && rule != TypeRule::boolean && rule != TypeRule::i32;
 }

@@ -85,14 +85,21 @@ constexpr bool is_output(TensorId id) { return id >= TensorId::out; }
 constexpr bool is_of_gradients(TensorId id) {
   return id >= TensorId::dq || (id >= TensorId::saved_o && !is_output(id));
 }
+/// Whether the output is the cache that a call appends to.
+constexpr bool is_cache(TensorId id) { return id == TensorId::cache_k || id == TensorId::cache_v; }
+/// Whether it belongs to calls whose lengths are data or that append to a cache.
+constexpr bool is_of_launch(TensorId id) {
+  return (id >= TensorId::new_k && id <= TensorId::key_lengths) || is_cache(id);
+}
 /// Whether no two of its elements may share storage: results, saved ones too, and the numbers by which keys are found.
 constexpr bool has_place_for_each(TensorId id) {
   const bool is_saved = id == TensorId::saved_o || id == TensorId::saved_lse;
-  return is_output(id) || is_saved || id == TensorId::page_table || id == TensorId::past_lengths;
+  const bool is_length = id == TensorId::past_lengths || id == TensorId::query_lengths || id == TensorId::key_lengths;
+  return is_output(id) || is_saved || is_length || id == TensorId::page_table;
 }
 bool has_tensor(const Call& call, TensorId id);
-/// Whether the output repeats inputs bit for bit.
-constexpr bool is_copied(TensorId id) { return id == TensorId::present_k || id == TensorId::present_v; }
+/// Whether the output repeats inputs bit for bit, rounded only where new ones are appended.
+constexpr bool is_copied(TensorId id) { return id == TensorId::present_k || id == TensorId::present_v || is_cache(id); }
 DType type_of(const Call& call, TensorId id);
 /// The type where the call doesn't say one.
 DType default_type_of(const Call& call, TensorId id);

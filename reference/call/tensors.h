@@ -61,6 +61,9 @@ class Inputs : public Tensors<const void> {
   /// Of a merge, with part x of batch b at x*B + b: n*B,Hq,L,Dv and n*B,Hq,L,1.
   const ConstTensor& part_o() const { return at(TensorId::part_o); }
   const ConstTensor& part_lse() const { return at(TensorId::part_lse); }
+  /// Of a call that appends, B,Hkv,Lq,D: row i is the key of query i, which k and v get as key K_b - n_b + i.
+  const ConstTensor& new_k() const { return at(TensorId::new_k); }
+  const ConstTensor& new_v() const { return at(TensorId::new_v); }
   /// Of the backward pass: o and lse of the forward one, B,Hq,Lq,Dv and B,Hq,Lq,1, and the loss's derivatives by both.
   const ConstTensor& saved_o() const { return at(TensorId::saved_o); }
   const ConstTensor& saved_lse() const { return at(TensorId::saved_lse); }
@@ -85,11 +88,15 @@ class Inputs : public Tensors<const void> {
     const ConstTensor& table = at(TensorId::page_table);
     return static_cast<const std::int32_t*>(table.data)[table.offset(b, 0, 0, n)];
   }
+  /// Where the lengths are data: those of batch b, from query_lengths and key_lengths, B,1,1,1: i32.
+  std::int64_t length(TensorId lengths, std::int64_t b) const {
+    const ConstTensor& list = at(lengths);
+    return static_cast<const std::int32_t*>(list.data)[list.offset(b, 0, 0, 0)];
+  }
   /// Cached keys of batch b, in tensors of their own: 0 where there are none.
   std::int64_t past_length(std::int64_t b) const {
     if (!past_k().data || !past_lengths()) return past_k().shape[2];
-    const ConstTensor& list = at(TensorId::past_lengths);
-    return static_cast<const std::int32_t*>(list.data)[list.offset(b, 0, 0, 0)];
+    return length(TensorId::past_lengths, b);
   }
   std::int64_t rows_of_page() const { return k().shape[2]; }
   bool block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
@@ -144,7 +151,10 @@ class Outputs : public Tensors<void> {
   const MutableTensor* present_k() const { return find(TensorId::present_k); }  ///< B,Hkv,Lk,Dqk in the storage type
   const MutableTensor* present_v() const { return find(TensorId::present_v); }  ///< B,Hkv,Lk,Dv
   const MutableTensor* present_state() const { return find(TensorId::present_state); }  ///< B,Hkv,Dk,Dv
-  const MutableTensor* dq() const { return find(TensorId::dq); }                        ///< B,Hq,Lq,Dqk
+  /// The cache behind a call that appends to it: of the shape of k and v, in their types.
+  const MutableTensor* cache_k() const { return find(TensorId::cache_k); }
+  const MutableTensor* cache_v() const { return find(TensorId::cache_v); }
+  const MutableTensor* dq() const { return find(TensorId::dq); }          ///< B,Hq,Lq,Dqk
   const MutableTensor* dk() const { return find(TensorId::dk); }          ///< B,Hkv,Lk,Dqk: all keys, cached ones first
   const MutableTensor* dv() const { return find(TensorId::dv); }          ///< B,Hkv,Lk,Dv
   const MutableTensor* dmask() const { return find(TensorId::dmask); }    ///< of the mask's stored shape

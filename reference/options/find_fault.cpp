@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reference/call/tensor_place.h"
+#include "reference/options/launch_faults.h"
 #include "reference/options/option_text.h"
 #include "reference/options/options.h"
 
@@ -71,7 +72,7 @@ std::optional<Fault> check_combinations(const Call& p) {
     }
   }
   if (p.packed_sequences()) {
-    if (!p.lengths) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
+    if (!p.lengths && !p.dynamic) return Fault{"layout", "thd packs sequences of given lengths; add lengths="};
     for (TensorId id : values_of<TensorId>()) {
       if (follows_packing(id) && (p.tensor(id).strides || p.tensor(id).layout)) {
         return Fault{std::string(name_of(id)) + ".strides", "thd has no strides to choose"};
@@ -238,7 +239,8 @@ std::optional<Fault> check_storage(const Call& p) {
       return Fault{spec.strides ? name + ".strides" : "seq",
                    "the size of " + name + " does not fit in 63 bits; make it smaller"};
     }
-    const bool unique = has_place_for_each(id);
+    const bool is_written = p.append && (id == TensorId::k || id == TensorId::v);
+    const bool unique = has_place_for_each(id) || is_written;
     if (unique && spec.strides && !is_injective(place.shape, place.strides)) {
       return Fault{name + ".strides", "two elements of " + (id == TensorId::out ? "the output" : name) +
                                           " would share storage; give every axis room"};
@@ -285,6 +287,7 @@ std::optional<Fault> find_fault(const Problem& problem) {
   if (auto fault = per_head("sinks", p.sink_values)) return fault;
   if (auto fault = check_lengths(problem)) return fault;
   if (auto fault = check_segments(problem)) return fault;
+  if (auto fault = find_launch_fault(problem)) return fault;
   if (auto fault = check_tree(problem)) return fault;
   if (auto fault = check_types(problem)) return fault;
   return check_storage(problem);

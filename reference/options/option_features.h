@@ -42,6 +42,8 @@ std::vector<Feature> dropout_features();
 std::vector<Feature> part_features();
 std::vector<Feature> past_features();
 std::vector<Feature> causal_prefix_features();
+std::vector<Feature> dynamic_features();
+std::vector<Feature> append_features();
 std::vector<Feature> gap_features();
 std::vector<Feature> shared_head_features();
 std::vector<Feature> slopes_per_batch_features();

@@ -448,6 +448,8 @@ std::vector<Option> make_table() {
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(kScores),
     past().grown([](const Call& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(kScores),
     integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Call& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
+    flag_option("dynamic", &Call::dynamic).version(9).values("", "lengths and page table are data, which change between the runs of a plan").often(8).cut(dynamic_features()).only(kScores),
+    flag_option("append", &Call::append).version(9).values("", "new keys and values are written into the cache before it is read").often(8).cut(append_features()).only(kScores),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
@@ -471,8 +473,8 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
+  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
     if (has_layout(id)) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }

@@ -238,6 +238,46 @@ std::vector<Feature> part_features() {
               })};
 }
 
+namespace {
+
+/// Neither cached keys of their own nor gradients, which calls whose lengths are data and calls that append don't have.
+void give_launch(Call& p) {
+  p.set_pass(Pass::forward);
+  p.past = 0;
+  p.past_lengths.clear();
+}
+
+void give_append(Call& p) {
+  give_launch(p);
+  p.append = true;
+  if (p.layout == Layout::qkv) p.layout = Layout::bhld;
+  if (p.packed_sequences() && !p.page_size) p.page_size = 4;
+  std::erase(p.outputs, Output::present);
+  if (p.outputs.empty()) p.outputs = {Output::o};
+  p.key_length = std::max(p.key_length, p.query_length);
+  if (!p.lengths) return;
+  for (std::size_t b = 0; b < p.lengths->key.size(); ++b) {
+    const std::int64_t fresh = b < p.lengths->query.size() ? p.lengths->query[b] : p.query_length;
+    p.lengths->key[b] = std::max(p.lengths->key[b], fresh);
+  }
+}
+
+}  // namespace
+
+std::vector<Feature> dynamic_features() {
+  return {flag_feature(
+      "dynamic", [](const Call& p) { return p.dynamic; },
+      [](Call& p, std::uint64_t) {
+        give_launch(p);
+        p.dynamic = true;
+      })};
+}
+
+std::vector<Feature> append_features() {
+  return {flag_feature(
+      "append", [](const Call& p) { return p.append; }, [](Call& p, std::uint64_t) { give_append(p); })};
+}
+
 std::vector<Feature> causal_prefix_features() {
   return {flag_feature(
       "prefix=causal", [](const Call& p) { return p.prefix_causal; },
@@ -362,6 +402,15 @@ void give_tensor(Problem& problem, TensorId tensor) {
       break;
     case TensorId::past_lengths: give_past_per_batch(p, 1); break;
     case TensorId::page_table: p.page_size = 4; break;
+    case TensorId::new_k:
+    case TensorId::new_v:
+    case TensorId::cache_k:
+    case TensorId::cache_v: give_append(p); break;
+    case TensorId::query_lengths:
+    case TensorId::key_lengths:
+      give_launch(p);
+      p.dynamic = true;
+      break;
     case TensorId::blocks: give_blocks(problem); break;
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;

@@ -16,19 +16,13 @@ double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::in
 }
 
 /// Rows of one head, dense and in float64; rows that are not stored stay 0.
-std::vector<double> read_keys(const Call& p, const Inputs& inputs, bool values, std::int64_t b, std::int64_t h) {
-  const ConstTensor& fresh = values ? inputs.v() : inputs.k();
-  const ConstTensor& past = values ? inputs.past_v() : inputs.past_k();
-  const std::int64_t dim = values ? p.value_dim : p.key_dim;
+std::vector<double> read_keys(const Call& p, const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h) {
+  const std::int64_t dim = cache == Cache::values ? p.value_dim : p.key_dim;
   const std::int64_t stored = p.stored_keys(b);
   std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
   for (std::int64_t j = 0; j < stored; ++j) {
-    const KeyPlace place = place_of_key(inputs, b, j);
-    const ConstTensor& tensor = place.past ? past : fresh;
-    for (std::int64_t d = 0; d < dim; ++d) {
-      rows[static_cast<std::size_t>(j * dim + d)] =
-          load(tensor.data, tensor.dtype, tensor.offset(place.batch, h, place.row, d));
-    }
+    for (std::int64_t d = 0; d < dim; ++d)
+      rows[static_cast<std::size_t>(j * dim + d)] = load_cached(p, inputs, cache, b, h, j, d);
   }
   return rows;
 }
@@ -75,8 +69,8 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
       inputs_(inputs),
       b_(b),
       h_(h),
-      keys_(read_keys(call, inputs, false, b, h / call.heads_per_group())),
-      values_(read_keys(call, inputs, true, b, h / call.heads_per_group())) {
+      keys_(read_keys(call, inputs, Cache::keys, b, h / call.heads_per_group())),
+      values_(read_keys(call, inputs, Cache::values, b, h / call.heads_per_group())) {
   count_reference_use();
   for (std::int64_t j = 0; j < call.key_length; ++j) {
     double sum = 0;

@@ -3,29 +3,55 @@
 
 #include <cstdint>
 
+#include "reference/call/call.h"
 #include "reference/call/tensors.h"
 
 namespace attest {
 
-/// Where key j of batch b is stored: row `row` of entry `batch` of k and v, or of past_k and past_v.
+/// Where key j of batch b is read: row `row` of entry `batch` of k and v, of past_k and past_v, or of new_k and new_v.
 struct KeyPlace {
-  bool past = false;
+  enum class In : std::uint8_t { cache, past, fresh };
+  In in = In::cache;
   std::int64_t batch = 0, row = 0;
+
+  TensorId keys() const { return in == In::past ? TensorId::past_k : in == In::fresh ? TensorId::new_k : TensorId::k; }
+  TensorId values() const {
+    return in == In::past ? TensorId::past_v : in == In::fresh ? TensorId::new_v : TensorId::v;
+  }
+  TensorId tensor(Cache cache) const { return cache == Cache::keys ? keys() : values(); }
 };
 
-inline KeyPlace place_of_key(const Inputs& inputs, std::int64_t b, std::int64_t j) {
-  if (inputs.page_table()) return {false, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
+/// Its place in the cache; a call that appends writes its new keys there.
+inline KeyPlace place_in_cache(const Inputs& inputs, std::int64_t b, std::int64_t j) {
+  if (inputs.page_table())
+    return {KeyPlace::In::cache, inputs.page(b, j / inputs.rows_of_page()), j % inputs.rows_of_page()};
   const std::int64_t past = inputs.past_length(b);
-  return j < past ? KeyPlace{true, b, j} : KeyPlace{false, b, j - past};
+  if (j < past) return {KeyPlace::In::past, b, j};
+  return {KeyPlace::In::cache, b, j - past};
 }
 
-/// Feature d of key (or value) j of key head h, wherever it lies: in the past, in a page or among the new ones.
-inline double load_cached(const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h, std::int64_t j,
-                          std::int64_t d) {
-  const KeyPlace place = place_of_key(inputs, b, j);
-  const bool keys = cache == Cache::keys;
-  const ConstTensor& from = place.past ? (keys ? inputs.past_k() : inputs.past_v()) : (keys ? inputs.k() : inputs.v());
-  return load(from.data, from.dtype, from.offset(place.batch, h, place.row, d));
+inline KeyPlace place_of_key(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t j) {
+  if (call.append && j >= call.first_new_key(b) && j < call.key_count(b))
+    return {KeyPlace::In::fresh, b, j - call.first_new_key(b)};
+  return place_in_cache(inputs, b, j);
+}
+
+/// The nearest number of the type, of two the even one.
+inline double as_stored(DType type, double value) {
+  double room = 0;
+  store(&room, type, 0, value);
+  return load(&room, type, 0);
+}
+
+/// Feature d of key (or value) j of key head h, wherever it lies: in the past, in a page or among the new ones. One
+/// that the call appends is as the cache holds it then.
+inline double load_cached(const Call& call, const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h,
+                          std::int64_t j, std::int64_t d) {
+  const KeyPlace place = place_of_key(call, inputs, b, j);
+  const ConstTensor& from = inputs.at(place.tensor(cache));
+  const double value = load(from.data, from.dtype, from.offset(place.batch, h, place.row, d));
+  if (place.in != KeyPlace::In::fresh) return value;
+  return as_stored(inputs.at(cache == Cache::keys ? TensorId::k : TensorId::v).dtype, value);
 }
 
 }  // namespace attest

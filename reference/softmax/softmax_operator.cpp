@@ -185,7 +185,10 @@ class SoftmaxOperator : public Operator {
     WholeResults all{{}, std::vector<ResultValues>(producers.size())};
     if (!gradients.empty()) all = sum_gradients(p, inputs, gradients, producers, of_key_heads);
     for (const TensorId id : results) {
-      if (is_copied(id)) copy_cache(p, inputs, id, all);
+      if (is_cache(id))
+        append_to_cache(p, inputs, id, all);
+      else if (is_copied(id))
+        copy_cache(p, inputs, id, all);
     }
     return all;
   }
@@ -194,9 +197,29 @@ class SoftmaxOperator : public Operator {
     std::vector<double>& present = to.values.of(result);
     const Cache cache = result == TensorId::present_v ? Cache::values : Cache::keys;
     each_index(seen_shape(p, result), [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-      present.push_back(load_cached(inputs, cache, b, h, j, d));
+      present.push_back(load_cached(p, inputs, cache, b, h, j, d));
     });
     for (ResultValues& bounds : to.bounds) bounds.of(result).assign(present.size(), 0.0);
+  }
+  /// The cache as it was, bit for bit, but for the new keys or values.
+  static void append_to_cache(const Call& p, const Inputs& inputs, TensorId result, WholeResults& to) {
+    std::vector<double>& after = to.values.of(result);
+    const Cache cache = result == TensorId::cache_v ? Cache::values : Cache::keys;
+    const ConstTensor& before = cache == Cache::values ? inputs.v() : inputs.k();
+    const Index4 n = before.shape;
+    each_index(n, [&](std::int64_t store, std::int64_t h, std::int64_t row, std::int64_t d) {
+      after.push_back(load(before.data, before.dtype, before.offset(store, h, row, d)));
+    });
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t j = p.first_new_key(b); j < p.key_count(b); ++j) {
+        const KeyPlace place = place_in_cache(inputs, b, j);
+        each_index({1, n[1], 1, n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t, std::int64_t d) {
+          const std::int64_t at = ((place.batch * n[1] + h) * n[2] + place.row) * n[3] + d;
+          after[static_cast<std::size_t>(at)] = load_cached(p, inputs, cache, b, h, j, d);
+        });
+      }
+    }
+    for (ResultValues& bounds : to.bounds) bounds.of(result).assign(after.size(), 0.0);
   }
   double row_operations(const Call& p) const override {
     return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) *

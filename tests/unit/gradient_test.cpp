@@ -77,11 +77,11 @@ TEST(Gradient, IsTheLimitOfDifferences) {
       }
       for (std::int64_t h = 0; h < p.key_heads; ++h) {
         for (std::int64_t j = 0; j < p.stored_keys(b); ++j) {
-          const KeyPlace place = place_of_key(loss.inputs.views(), b, j);
+          const KeyPlace place = place_of_key(loss.problem, loss.inputs.views(), b, j);
           const std::int64_t row = (b * p.key_heads + h) * p.key_length + j;
           const Index4 at = {place.batch, h, place.row, 0};
-          const double dk = loss.difference(place.past ? TensorId::past_k : TensorId::k, at);
-          const double dv = loss.difference(place.past ? TensorId::past_v : TensorId::v, at);
+          const double dk = loss.difference(place.keys(), at);
+          const double dv = loss.difference(place.values(), at);
           EXPECT_NEAR(g.k[static_cast<std::size_t>(row * p.key_dim)], dk, allowed) << line << " key " << j;
           EXPECT_NEAR(g.v[static_cast<std::size_t>(row * p.value_dim)], dv, allowed) << line << " key " << j;
         }

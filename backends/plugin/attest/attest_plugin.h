@@ -145,6 +145,8 @@ static const char* const attest_known_features[] = {
   "parts",                    /* not 2 */
   "base=2",                   /* of the logsumexps of a merge */
   "qk_heads",                 /* linear attention has fewer heads of q and k than states */
+  "dynamic",                  /* lengths and page table are data: "query_lengths" and "key_lengths" */
+  "append",                   /* "new_k" and "new_v" are written into the cache k and v before it is read */
   "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
 };
 /* clang-format on */
@@ -202,6 +204,8 @@ typedef struct attest_call {
   int32_t base2; /* a merge takes and gives logsumexps in base 2 */
   int32_t reserved;
   int64_t qk_heads; /* of linear attention, each for key_heads / qk_heads states; 0: as many as states */
+  int32_t dynamic;  /* lengths and page table are data of a run; query_lengths and key_lengths above are NULL */
+  int32_t append;   /* row i of "new_k" and "new_v" becomes key K - n + i of a sequence of n queries and K keys */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -229,6 +233,10 @@ typedef struct attest_call {
  *   "past_state"     B,G,D,V
  *   "part_o"         n*B,H,L,V     partial results, that of part x and batch b at x*B + b
  *   "part_lse"       n*B,H,L,1     their logsumexps; -inf: an empty part, whose o is not read
+ *   "new_k"          B,G,L,D       keys that append writes; packed as q
+ *   "new_v"          B,G,L,V       likewise
+ *   "query_lengths"  B,1,1,1       int32, of dynamic: at most L. They change between uploads, and the page table does
+ *   "key_lengths"    B,1,1,1       int32, likewise at most S; new keys are counted
  *   "saved_o"        B,H,L,V       of the forward pass, where that isn't run
  *   "saved_lse"      B,H,L,1       likewise
  *   "do"             B,H,L,V       the loss's derivatives by o
@@ -246,6 +254,8 @@ typedef struct attest_call {
  *   "present_k"      B,G,S,D
  *   "present_v"      B,G,S,V
  *   "present_state"  B,G,D,V
+ *   "cache_k"        B,G,S,D       the cache behind a call with append: as k, every element that isn't new as it was
+ *   "cache_v"        B,G,S,V       likewise, as v
  *   "dq"             B,H,L,D       packed as q
  *   "dk"             B,G,S,D       of all keys, cached ones first, wherever they lie. Packed: 1,G,rows,D
  *   "dv"             B,G,S,V       likewise

@@ -82,6 +82,8 @@ inline Call call_from(const attest_call& from) {
   if (from.parts > 0) c.parts = from.parts;
   c.base2 = from.base2 != 0;
   c.qk_heads = from.qk_heads;
+  c.dynamic = from.dynamic != 0;
+  c.append = from.append != 0;
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

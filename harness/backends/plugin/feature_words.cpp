@@ -63,6 +63,8 @@ std::vector<FeatureWord> make_words() {
        {"dropout", [](const Call& c) { return c.dropout != 0; }},
        {"past", [](const Call& c) { return c.past != 0; }},
        {"paged", [](const Call& c) { return c.page_size.has_value(); }},
+       {"dynamic", [](const Call& c) { return c.dynamic; }},
+       {"append", [](const Call& c) { return c.append; }},
        {"decay=head", [](const Call& c) { return c.decay_per_head; }},
        {"beta=one", [](const Call& c) { return c.beta_shared; }},
        {"parts", [](const Call& c) { return c.parts != Call{}.parts; }},

@@ -83,11 +83,12 @@ void negate(TensorStorage& tensor, const std::vector<char>& which) {
 
 ColumnSigns::ColumnSigns(const Call& call, std::uint64_t seed)
     // Key dimensions are rows of a state, which one sign negates as a whole.
-    : key_(drawn(call.key_dim, seed, 1,
-                 call.has_scores() && all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k}))),
-      value_(drawn(
-          call.value_dim, seed, 2,
-          all_separate(call, {TensorId::v, TensorId::past_v, TensorId::state, TensorId::dpresent, TensorId::dout}))),
+    : key_(drawn(
+          call.key_dim, seed, 1,
+          call.has_scores() && all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k, TensorId::new_k}))),
+      value_(drawn(call.value_dim, seed, 2,
+                   all_separate(call, {TensorId::v, TensorId::past_v, TensorId::new_v, TensorId::state,
+                                       TensorId::dpresent, TensorId::dout}))),
       loss_(hash_words(seed, 3, 0) >> 63) {}
 
 bool ColumnSigns::of_key(std::int64_t column) const {
@@ -103,9 +104,13 @@ bool ColumnSigns::negates(TensorId id, std::int64_t column) const {
     case TensorId::q:
     case TensorId::k:
     case TensorId::past_k:
+    case TensorId::new_k:
+    case TensorId::cache_k:
     case TensorId::present_k: return of_key(column);
     case TensorId::v:
     case TensorId::past_v:
+    case TensorId::new_v:
+    case TensorId::cache_v:
     case TensorId::saved_o:
     case TensorId::out:
     case TensorId::present_v: return of_value(column);
