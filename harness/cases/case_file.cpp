@@ -44,9 +44,22 @@ class FileCase {
     result.content = file_.content;
     check_memory(problem_, name_);
     result.inputs = read_inputs();
-    std::set<std::string> inputs = {
-        "q",          "k",         "v",           "mask", "past_k", "past_v", "keep", "cu_seqlens_q", "cu_seqlens_k",
-        "page_table", "seqused_k", "past_lengths"};
+    std::set<std::string> inputs = {"q",
+                                    "k",
+                                    "v",
+                                    "mask",
+                                    "past_k",
+                                    "past_v",
+                                    "keep",
+                                    "cu_seqlens_q",
+                                    "cu_seqlens_k",
+                                    "page_table",
+                                    "seqused_k",
+                                    "past_lengths",
+                                    "new_k",
+                                    "new_v",
+                                    "query_lengths",
+                                    "key_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
@@ -78,7 +91,7 @@ class FileCase {
   Index4 extents(const std::string& key, const FileTensor& tensor) const {
     const auto& n = tensor.shape;
     Index4 shape{};
-    if (layout_ == Layout::thd && page_table_ && key != "q") {
+    if (layout_ == Layout::thd && page_table_ && (key == "k" || key == "v")) {
       if (n.size() != 4) fail("tensor \"" + key + "\" has shape " + tensor.shape_text() + "; pages are pages,P,H,D");
       shape = {n[0], n[2], n[1], n[3]};
     } else if (layout_ == Layout::thd) {
@@ -170,6 +183,7 @@ class FileCase {
     p.call.layout = layout_;
     if (page_table_) p.call.page_size = page_size_;
     if (layout_ == Layout::thd) read_starts(p);
+    read_lengths(p);
     read_past(p, nk[1]);
     if (!metadata("scale").empty()) p.call.scale = metadata_number("scale");
     read_mask_spec(p);
@@ -189,6 +203,7 @@ class FileCase {
     for (const TensorId id : gradient_inputs()) {
       if (const FileTensor* tensor = find(std::string(name_of(id)))) set_type(problem_, id, *tensor);
     }
+    check_launch();
     if (auto fault = find_fault(problem_)) fail(fault->key + ": " + fault->message);
     if (!page_table_) return;
     std::vector<std::int64_t> used;
@@ -257,6 +272,46 @@ class FileCase {
     p.query_length = longest(lengths.query);
     p.key_length = longest(lengths.key);
     p.lengths = std::move(lengths);
+  }
+
+  /// query_lengths and key_lengths, which are data of a call whose lengths are. Packed sequences have theirs already.
+  void read_lengths(Problem& problem) const {
+    Call& p = problem.call;
+    const FileTensor *q = find("query_lengths"), *k = find("key_lengths");
+    if (!q && !k) return;
+    if (layout_ == Layout::thd) fail("query_lengths and key_lengths: layout thd has cu_seqlens_q and lengths of keys");
+    const auto list = [&](const char* name, const FileTensor* tensor, std::int64_t most) {
+      std::vector<std::int64_t> lengths(static_cast<std::size_t>(p.batch), most);
+      if (tensor) lengths = checked_lengths(*tensor, name_, name, most);
+      if (static_cast<std::int64_t>(lengths.size()) != p.batch)
+        fail(fmt::format("{} {}: one length for each of {} batches is wanted", name, tensor->shape_text(), p.batch));
+      return lengths;
+    };
+    p.lengths = LengthSpec{list("query_lengths", q, p.query_length), list("key_lengths", k, p.key_length)};
+  }
+
+  /// Tensors of calls whose lengths are data, or that append to a cache.
+  void check_launch() {
+    const Call& p = problem_.call;
+    if ((find("query_lengths") || find("key_lengths")) && !p.dynamic)
+      fail("query_lengths and key_lengths are data of a run: say dynamic in the metadata options");
+    for (const TensorId id : {TensorId::new_k, TensorId::new_v}) {
+      const std::string name(name_of(id));
+      if (!p.append) {
+        if (find(name)) fail(name + " belongs to append: say it in the metadata options");
+        continue;
+      }
+      const FileTensor &tensor = floating(name), &q = floating("q");
+      const Index4 n = extents(name, tensor), of_q = extents("q", q);
+      const std::int64_t dim = id == TensorId::new_k ? p.key_dim : p.value_dim;
+      if (n != Index4{of_q[0], p.key_heads, of_q[2], dim}) {
+        fail(fmt::format("{} {}: a row for each of q {}, with {} heads of {}, is wanted", name, tensor.shape_text(),
+                         q.shape_text(), p.key_heads, dim));
+      }
+      set_type(problem_, id, tensor);
+    }
+    if (p.page_size && (find("cache_k") || find("cache_v")))
+      fail("cache_k and cache_v of pages are not compared: a case has a page table of its own");
   }
 
   /// The tensor's own type, where it isn't the one that it would have.
@@ -406,6 +461,9 @@ class FileCase {
     }
     for (const TensorId id : {TensorId::past_k, TensorId::past_v}) {
       if (find(std::string(name_of(id)))) read_dense(*find(std::string(name_of(id))), id, inputs);
+    }
+    for (const TensorId id : {TensorId::new_k, TensorId::new_v}) {
+      if (has_tensor(problem_, id)) read_tensor(id, inputs);
     }
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
     read_keep(inputs);

@@ -92,7 +92,8 @@ std::optional<Problem> as_case(Problem p) {
       p.call.tensor(id).strides.reset();
       p.call.tensor(id).layout.reset();
     }
-    if (p.call.past > 0 && !p.call.page_size) p.call.page_size = 16;  // packed queries have their cached keys in pages
+    if ((p.call.past > 0 || p.call.append) && !p.call.page_size)
+      p.call.page_size = 16;  // packed queries have their cached keys in pages
     if (!p.call.lengths)
       p.call.lengths =
           LengthSpec{{}, std::vector<std::int64_t>(static_cast<std::size_t>(p.call.batch), p.call.key_length)};

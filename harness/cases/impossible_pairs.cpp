@@ -28,6 +28,7 @@ constexpr std::string_view
     kGradients =
         "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
         "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
+    kDynamic = "dynamic|query_lengths.*|key_lengths.*", kAppend = "append|new_k.*|new_v.*|cache_k.*|cache_v.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -51,11 +52,23 @@ constexpr Rule kRules[] = {
      "out=weights|out=raw|out=capped|out=biased|raw.*|capped.*|biased.*|weights.*|present_k.*|present_v.*",
      "stages and present need every key stored"},
     {"paged=*|page_table.*", "out=present", "present needs every key stored"},
+    {kDynamic, "pass=backward|pass=both", "gradients have no lengths that change"},
+    {kDynamic, kGradients, "gradients have no lengths that change"},
+    {kDynamic, "past*", "dynamic lengths place the diagonal"},
+    {kAppend, "pass=backward|pass=both", "gradients of appended keys are not defined"},
+    {kAppend, kGradients, "gradients of appended keys are not defined"},
+    {kAppend, "past*", "the lengths of a cache count its new keys"},
+    {kAppend, "layout=qkv", "one packed tensor is no cache"},
+    {kAppend, "out=present|present_k.*|present_v.*", "append gives the cache itself"},
+    {kAppend, "queries to keys=more", "each query brings a key"},
+    {kAppend, "k.strides=one head|k.strides=one row|v.strides=one head|v.strides=one row",
+     "a cache that is written has a place for each element"},
     {"layout=thd|gap",
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
      "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
-     "dlse.strides|dq.strides|dk.strides|dv.strides|decay.strides|beta.strides",
+     "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|dlse.strides|dq.strides|dk.strides|dv.strides|decay."
+     "strides|beta.strides",
      "thd has no strides to choose"},
     {"pass=forward", kGradients, "a forward pass has no gradients"},
     {"pass=backward|saved_o.*|saved_lse.*", kForward, "a backward pass gives gradients alone"},

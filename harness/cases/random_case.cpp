@@ -88,19 +88,44 @@ Problem with_packed_sequences(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// Its lengths become data, or it appends to a cache, whose type is narrower now and then; or both.
+Problem with_random_launch(const Problem& problem, Random& random) {
+  Problem p = problem;
+  const std::size_t kind = random.below(3);
+  for (const char* key : {"dynamic", "append"}) {
+    if (kind == (key == std::string_view("append") ? 0 : 1)) continue;
+    find_option(key)->features.front().meet(p, 0, 0);
+  }
+  if (!p.call.lengths && random.below(2) == 0) {
+    p.call.lengths.emplace();
+    for (std::int64_t b = 0; b < p.call.batch; ++b) {
+      const auto length = [&](std::int64_t most) { return number_in({0, most}, random.below(std::size_t{1} << 40)); };
+      p.call.lengths->query.push_back(length(p.call.query_length));
+      p.call.lengths->key.push_back(length(p.call.key_length));
+    }
+  }
+  for (const TensorId id : {TensorId::k, TensorId::v}) {
+    if (p.call.append && random.below(3) == 0)
+      p.call.tensor(id).dtype = random.pick(std::vector{DType::f16, DType::bf16});
+  }
+  fit_to_sizes(p);
+  return canonical(p).value_or(problem);
+}
+
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
 /// the lines that it has given.
 Problem with_random_options(Problem problem, Random& random) {
   std::vector<const Option*> first, later;
   for (const Option& option : options()) {
     const bool packs = problem.call.has_state() && (option.key == "lengths" || option.key == "gap");
-    if (option.varies() && option.has(problem.call.op) && option.key != "pass" && !packs)
+    const bool launches = option.key == "dynamic" || option.key == "append";
+    if (option.varies() && option.has(problem.call.op) && option.key != "pass" && !packs && !launches)
       (option.since <= kFirstVersion ? first : later).push_back(&option);
   }
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4);
+  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4), of_launch(seed + 5);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
@@ -111,6 +136,8 @@ Problem with_random_options(Problem problem, Random& random) {
     problem = with_random_pass(problem, of_pass);
   if (problem.call.has_state() && problem.call.batch > 0 && of_packing.below(3) == 0)
     problem = with_packed_sequences(problem, of_packing);
+  if (problem.call.has_scores() && problem.call.past == 0 && of_launch.below(8) == 0)
+    problem = with_random_launch(problem, of_launch);
   draw_options(std::move(later), problem, own);
   return problem;
 }

@@ -14,7 +14,10 @@ constexpr std::size_t kMostTold = 3;
 constexpr double kMostWork = 2e8;
 
 /// The mistaken call; false where the mistake would change nothing, or there is no such call.
-bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) { return !mistake.change || mistake.change(call); }
+/// Mistakes change where keys lie, which a call that appends says otherwise.
+bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) {
+  return !call.call.append && (!mistake.change || mistake.change(call));
+}
 
 /// Whether o and lse of the worst row are what the mistake gives, as far as one row tells.
 bool fits_worst_row(const MistakenCall& c, const Producer& producer, const GuardedOutputs& outputs, const Index4& at) {

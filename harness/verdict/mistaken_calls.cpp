@@ -54,9 +54,7 @@ bool rewrite_keys(
   }
   c.inputs.set(TensorId::k, dense(c.keys, {p.batch, heads, keys, p.key_dim}));
   c.inputs.set(TensorId::v, dense(c.values, {p.batch, heads, keys, p.value_dim}));
-  for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table, TensorId::new_k, TensorId::new_v})
-    c.inputs.remove(id);
-  c.call.append = false;
+  for (const TensorId id : {TensorId::past_k, TensorId::past_v, TensorId::page_table}) c.inputs.remove(id);
   c.call.page_size.reset();
   c.call.key_heads = heads;
   return true;

@@ -11,6 +11,7 @@
 #include "tests/faulty/linear_states.h"
 #include "tests/faulty/stateful.h"
 #include "tests/faulty/tampered.h"
+#include "tests/faulty/tampered_launches.h"
 
 namespace attest::faulty {
 namespace {
@@ -353,6 +354,7 @@ std::span<const BackendEntry> faulty_backends() {
     list.insert(list.end(), tampered_backends().begin(), tampered_backends().end());
     list.insert(list.end(), linear_gradient_backends().begin(), linear_gradient_backends().end());
     list.insert(list.end(), linear_state_backends().begin(), linear_state_backends().end());
+    list.insert(list.end(), launch_backends().begin(), launch_backends().end());
     list.insert(list.end(), stateful_backends().begin(), stateful_backends().end());
     return list;
   }();
@@ -363,7 +365,8 @@ std::string_view description(std::string_view name) {
   for (const Description& d : kDescriptions) {
     if (d.name == name) return d.text;
   }
-  for (const auto described : {tampered_description, linear_gradient_description, linear_state_description}) {
+  for (const auto described :
+       {tampered_description, linear_gradient_description, linear_state_description, launch_description}) {
     if (const std::string_view text = described(name); !text.empty()) return text;
   }
   return stateful_description(name);

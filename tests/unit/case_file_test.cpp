@@ -75,6 +75,12 @@ void every_backend_passes(const Case& source) {
   for (Backend* backend : backends.all()) EXPECT_EQ(prepared.check(*backend).status, Status::pass);
 }
 
+void example_passes(const Case& source) {
+  const BackendSet backends(registered_backends(), {"example"}, {1, ""});
+  const Verdict verdict = PreparedCase(source, backends.all(), 1).check(*backends.all().front());
+  EXPECT_EQ(verdict.status, Status::pass) << verdict.reason;
+}
+
 Status check_gradients_of_example(const Case& source) {
   const BackendSet backends(registered_backends(), {"example"}, {1, ""});
   return PreparedCase(source, backends.all(), 1).check(*backends.all().front()).status;
@@ -208,6 +214,49 @@ TEST(FileCases, PackedQueriesOverPagesAreChecked) {
   FileWriter file = packed_pages({3, 0, 2});
   file.add("page_table", {2, 2}, std::vector<std::int32_t>{2, 0, 1, 0});
   EXPECT_NE(complaint_about(file).find("for each of 3 sequences"), std::string::npos);
+}
+
+/// Two sequences of 2 and 1 queries and `keys`, with a cache of four rows each.
+FileWriter launch(const std::vector<std::int32_t>& keys, const std::string& options) {
+  FileWriter file;
+  file.add("q", {2, 1, 2, 2}, numbers(8, 5));
+  file.add("k", {2, 1, 4, 2}, numbers(16, 6));
+  file.add("v", {2, 1, 4, 2}, numbers(16, 7));
+  file.add("query_lengths", {2}, std::vector<std::int32_t>{2, 1});
+  file.add("key_lengths", {static_cast<std::int64_t>(keys.size())}, keys);
+  file.metadata("options", options);
+  return file;
+}
+
+TEST(FileCases, LengthsAreData) {
+  const Case source = case_from_file(launch({4, 2}, "dynamic causal align=bottom-right").write());
+  EXPECT_EQ(source.problem.call.lengths, (LengthSpec{{2, 1}, {4, 2}}));
+  EXPECT_EQ(attention(source.problem, source.inputs->views()).rows[2].visible_count, 2);
+  example_passes(source);
+  EXPECT_NE(complaint_about(launch({4, 5}, "dynamic")).find("key_lengths[1] = 5 is out of range: 0 to 4"),
+            std::string::npos);
+  EXPECT_NE(complaint_about(launch({4, -1}, "dynamic")).find("key_lengths[1] = -1"), std::string::npos);
+  EXPECT_NE(complaint_about(launch({4}, "dynamic")).find("for each of 2 batches"), std::string::npos);
+  EXPECT_NE(complaint_about(launch({4, 2}, "")).find("say dynamic"), std::string::npos);
+}
+
+TEST(FileCases, NewKeysAreAppended) {
+  FileWriter file = launch({4, 2}, "dynamic append causal align=bottom-right");
+  EXPECT_NE(complaint_about(file).find("\"new_k\" is missing"), std::string::npos);
+  file.add("new_k", {2, 1, 2, 2}, numbers(8, 1));
+  file.add("new_v", {2, 1, 2, 2}, numbers(8, 2));
+  const Case source = case_from_file(file.write());
+  const std::vector<Row> rows = attention(source.problem, source.inputs->views()).rows;
+  const std::vector<float> k = numbers(8, 1), q = numbers(8, 5);
+  const double expected =
+      (static_cast<double>(q[4]) * static_cast<double>(k[4]) + static_cast<double>(q[5]) * static_cast<double>(k[5])) /
+      std::sqrt(2.0);
+  EXPECT_NEAR(rows[2].raw[1], expected, 1e-12) << "the second key of sequence 1 is its first new one";
+  example_passes(source);
+  file.add("new_v", {2, 1, 3, 2}, numbers(12, 2));
+  EXPECT_NE(complaint_about(file).find("new_v [2,1,3,2]: a row for each of q"), std::string::npos);
+  file.metadata("options", "dynamic");
+  EXPECT_NE(complaint_about(file).find("new_k belongs to append"), std::string::npos);
 }
 
 /// Two sequences with 2 and 1 cached keys and a new one each.

@@ -22,6 +22,16 @@ struct Break {
 
 TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
   const Break breaks[] = {
+      {"pass=backward seq=2 dim=2", "dynamic", [](Call& p) { p.dynamic = true; }},
+      {"seq=2x4 dim=2 past=2", "past", [](Call& p) { p.dynamic = true; }},
+      {"pass=backward seq=2 dim=2", "append", [](Call& p) { p.append = true; }},
+      {"seq=2x4 dim=2 past=2", "past", [](Call& p) { p.append = true; }},
+      {"seq=2 dim=2 layout=qkv", "layout", [](Call& p) { p.append = true; }},
+      {"seq=2 dim=2 layout=thd lengths=2", "append", [](Call& p) { p.append = true; }},
+      {"seq=2 dim=2 out=o,present", "out", [](Call& p) { p.append = true; }},
+      {"seq=3x2 dim=2", "append", [](Call& p) { p.append = true; }},
+      {"heads=2 seq=2 dim=2 k.strides=0,0,2,1", "k.strides", [](Call& p) { p.append = true; }},
+      {"op=delta seq=2 dim=2", "dynamic", [](Call& p) { p.dynamic = true; }},
       {"op=delta heads=4 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 3; }},
       {"op=delta heads=4/2 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
       {"op=delta heads=4 seq=2 dim=2 layout=kv", "qk_heads", [](Call& p) { p.qk_heads = 2; }},

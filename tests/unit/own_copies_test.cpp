@@ -19,9 +19,9 @@ TEST(OwnCopies, KeysLieWhereTheReferenceFindsThem) {
     const Inputs inputs = c.inputs.views();
     for (std::int64_t b = 0; b < c.problem.call.batch; ++b) {
       for (std::int64_t j = 0; j < c.problem.call.stored_keys(b); ++j) {
-        const KeyPlace expected = place_of_key(inputs, b, j);
+        const KeyPlace expected = place_of_key(c.problem, inputs, b, j);
         const support::KeyPlace found = support::find_key(inputs, b, j);
-        EXPECT_EQ(found.past, expected.past) << line;
+        EXPECT_EQ(found.past, expected.in == KeyPlace::In::past) << line;
         EXPECT_EQ(found.batch, expected.batch) << line;
         EXPECT_EQ(found.row, expected.row) << line;
       }
