@@ -25,7 +25,7 @@ def from_m16(array):
 
 
 class Knows(attest.Backend):
-    contract = 9
+    contract = 10
     ignores = ""
 
     def attention(
@@ -64,11 +64,11 @@ def main():
         wrong.ignores = name
         (verdict,) = attest.check(wrong, line, isolate=False)
         assert verdict.status == "fail", f"{name} is ignored, and {verdict}"
-        for contract, reason in ((8, "came with version 9"), (9, f"no parameter `{name}`")):
+        for contract, reason in ((9, "came with version 10"), (10, f"no parameter `{name}`")):
             older = Older()
             older.contract = contract
             (verdict,) = attest.check(older, line, isolate=False)
-            taken = contract == 9 and name == "received"  # one more of the results that `outputs` names
+            taken = contract == 10 and name == "received"  # one more of the results that `outputs` names
             assert taken or verdict.status == "refused" and reason in verdict.reason, (name, str(verdict))
 
 

@@ -40,8 +40,8 @@ for name in deaf old; do
   sed -i "s/example/$name/g; s/Example/${name^}/g" "backends/$name"/*
   mv "backends/$name/example.cpp" "backends/$name/$name.cpp"
 done
-for name in example deaf; do edit "backends/$name/$name.cpp" 's/int contract() const override { return 8; }/int contract() const override { return 9; }/'; done
-edit backends/backend.h 's/kContractVersion = 8/kContractVersion = 9/'
+for name in example deaf; do edit "backends/$name/$name.cpp" 's/int contract() const override { return 9; }/int contract() const override { return 10; }/'; done
+edit backends/backend.h 's/kContractVersion = 9/kContractVersion = 10/'
 touched
 
 # The members and the rows.
@@ -53,9 +53,9 @@ edit reference/call/call.h 's/^  out,$/  gate,\n  out,/; s/"dpresent", "out"/"dp
 put reference/call/tensor_table.cpp '{TensorId::out, "o"' \
   '    {TensorId::gate, "gate", {batch, key_heads, keys, one}, TypeRule::storage, [](const Call& c) { return c.gate; }, kScores, DrawnNumbers{-0.5, 1}},'
 put reference/options/options.cpp 'out().grown(' \
-  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(kScores).version(9),
-    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(kScores).version(9),
-    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(kScores).version(9),'
+  '    number_option("temperature", &Call::temperature, [](double t) { return t > 0; }, "temperature must be above 0").values("t", "scores are divided by it").tried({"1", "2", "0.5"}).only(kScores).version(10),
+    numbers_option("hidden_first", &Call::hidden_first, nullptr, "a count of keys").values("n,...", "keys that a head does not see").tried({"0", "1", "7"}).only(kScores).version(10),
+    tensor_option("gate", &Call::gate, TensorId::gate).values("", "keys are hidden by a tensor").only(kScores).version(10),'
 
 # What they mean.
 edit reference/call/call.cpp 's/^double Call::scale_value() const { return \(.*\); }$/double Call::scale_value() const { return (\1) \/ temperature.value_or(1); }/'
@@ -73,7 +73,7 @@ put reference/call/call.h '  present_k,' '  received,'
 edit reference/call/call.h 's/"present_k"/"received", &/; s/^  present,$/&\n  received,/; s/"present", "dq",/"present", "received", "dq",/'
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
-edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return /&p.wants(Output::received) ? 9 : /; s/"o,max,sum"})/"o,max,sum", "o,received"})/'
+edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return /&p.wants(Output::received) ? 10 : /; s/"o,max,sum"})/"o,max,sum", "o,received"})/'
 edit reference/softmax/softmax_operator.cpp 's/^      if (is_copied(id)) copy_cache/      if (id == TensorId::received) received(p, inputs, producers, all);\n&/'
 put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  void received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers, WholeResults& to) const {
     Call weighed = p;
@@ -186,11 +186,11 @@ for wrong in "seq=4 dim=4 temperature=-1" "heads=2 seq=4 dim=4 hidden_first=1" "
 done
 # An older kernel refuses them with a sentence, and by name of the first.
 $attest check --backend old --suite-file "$work/new.cases" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-grep -q '"status":"refused","reason":"temperature: came with version 9 of the contract, and the backend was written for version 8"' "$work/old.jsonl" ||
+grep -q '"status":"refused","reason":"temperature: came with version 10 of the contract, and the backend was written for version 9"' "$work/old.jsonl" ||
   fail "an old backend does not refuse a new option"
 for line in "seq=4 dim=4 out=o,received" "op=average seq=4 dim=4"; do
   $attest check --backend old "$line" --json "$work/old.jsonl" >/dev/null 2>&1 || true
-  grep -q '"status":"refused","reason":"[a-z]*: came with version 9 of the contract' "$work/old.jsonl" || fail "an old backend does not refuse $line"
+  grep -q '"status":"refused","reason":"[a-z]*: came with version 10 of the contract' "$work/old.jsonl" || fail "an old backend does not refuse $line"
 done
 $attest check --backend old "heads=2 seq=8x12 dim=4" >/dev/null || fail "an old backend refuses what it knows"
 # A plug-in of the contract before doesn't get them. One of this contract gets the tensor, which it refuses unless it knows the
@@ -201,22 +201,22 @@ refused() { # PLUG-IN LINE REASON
   grep -qF "\"status\":\"refused\",\"reason\":\"$3" "$work/$1.jsonl" || fail "the plug-in $1: $(tail -n 1 "$work/$1.jsonl")"
 }
 cp backends/plugin/examples/c/example_c.c "$work/older.c"
-sed 's/contract = 4/contract = 9/' "$work/older.c" >"$work/younger.c"
+sed 's/contract = 4/contract = 10/' "$work/older.c" >"$work/younger.c"
 sed 's/"softcap", /"softcap", "gate", /' "$work/younger.c" >"$work/knowing.c"
 put "$work/knowing.c" 'if (!p->mask) return 1;' '  const attest_tensor* gate = attest_find(p->in, "gate");
   if (gate && element(gate, b, h / (c->query_heads / c->key_heads), j, 0) < 0) return 0;'
 for name in older younger knowing; do build_plugin "$name"; done
 gate="heads=2/1 seq=5 dim=4 gate causal"
-refused older "$gate" "gate: came with version 9 of the contract, and the backend was written for version 4"
+refused older "$gate" "gate: came with version 10 of the contract, and the backend was written for version 4"
 refused younger "$gate" "gate: not supported"
 $attest check --plugin "$work/libknowing.so" "$gate" "heads=2 seq=8x12 dim=4 gate" >"$work/log" || { cat "$work/log" >&2; fail "a plug-in with the tensor"; }
 for option in temperature=2 hidden_first=0,3; do
   refused knowing "heads=2 seq=9x33 dim=4 $option" "${option%=*}: version 2 of the plug-in interface has no member for it"
 done
 $attest check --plugin "$work/libyounger.so" "heads=2 seq=8x12 dim=4" >/dev/null || fail "a plug-in refuses what it knows"
-refused older "seq=4 dim=4 out=o,received" "out: came with version 9"
+refused older "seq=4 dim=4 out=o,received" "out: came with version 10"
 refused younger "seq=4 dim=4 out=o,received" "out=received: not supported"
-refused older "op=average seq=4 dim=4" "op: came with version 9"
+refused older "op=average seq=4 dim=4" "op: came with version 10"
 refused younger "op=average seq=4 dim=4" "op=average: not supported"
 # What is wrong in a result that keys number names its key; both mistakes are made small.
 wrong() { # LINE PATTERN

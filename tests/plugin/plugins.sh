@@ -69,6 +69,8 @@ one_line 'explain looks at one backend: --backend NAME; the plug-in has correct,
 one_line 'unknown backend "exampel_c"; nearest: example_c' check --plugin libexample_c.so --backend exampel_c "$line"
 
 # What goes wrong in a case is that case's verdict.
+# Lengths as data and a cache that grows, in C. The suite has neither more nor less.
+expect 0 "10 passed, 0 failed, 0 skipped" check --plugin liblaunches_plugin.so --suite launches
 expect 1 "left 4 element(s) of o unwritten" check --plugin libbroken_answers.so --backend writes_nothing 'seq=1 dim=4'
 expect 1 "ended by Segmentation fault in run" check --plugin libbroken_answers.so --backend crashes_in_run "$line"
 expect 1 "its process ended with exit code 0 in run" check --plugin libbroken_answers.so --backend exits_in_run "$line"
