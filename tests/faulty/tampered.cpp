@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/call/launch.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/mistake.h"
 
@@ -163,7 +164,7 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"query_lengths_dropped", "padding rows attend like any other",
             [](Call& p) {
-              if (p.lengths && !p.packed_sequences()) p.lengths->query.clear();
+              if (p.lengths && !p.packed_sequences() && !p.append) p.lengths->query.clear();
             }},
     Mistake{"anchor_ignores_lengths", "bottom-right anchored at Lk, not at the batch's length (18)",
             [](Call& p) {
@@ -377,6 +378,7 @@ class TamperedPlan : public PlanAround {
       : PlanAround(std::move(plan)), mistake_(mistake), asked_(asked), given_(given) {}
 
   void upload(const Inputs& inputs) override {
+    take_lengths(asked_, inputs);
     changed_ = {};
     changed_.inputs = inputs;
     if (mistake_.change_inputs) mistake_.change_inputs(asked_, changed_);
@@ -395,7 +397,8 @@ class TamperedPlan : public PlanAround {
 
  private:
   const Mistake& mistake_;
-  const Call asked_, given_;
+  Call asked_;  ///< with the lengths of the last upload
+  const Call given_;
   ChangedInputs changed_;
 };
 
