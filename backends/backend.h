@@ -138,7 +138,8 @@ class Backend {
   /// Sets one value for each parameter of tuning(), in that order, for plans that are created from now on.
   virtual void tune(const std::vector<std::int64_t>& /*values*/) {}
 
-  /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the call.
+  /// Allocates and compiles. Throws BackendError. The plan may refer to the backend, not to the call. A call whose
+  /// lengths are data has the largest ones alone (reference/call/launch.h): each run reads its own.
   virtual std::unique_ptr<Plan> prepare(const Call& call) = 0;
 };
 
