@@ -35,7 +35,7 @@ TEST(PluginBackend, WhatItSaysOfItselfKeepsTheRules) {
   EXPECT_EQ(why("create_returns_7"), "breaks the plug-in interface: create returned 7, which is no code for it");
   EXPECT_EQ(why("contract_0"),
             "breaks the plug-in interface: identity: contract is 0: state the version that the backend was written "
-            "for, such as 8");
+            "for, such as 9");
   EXPECT_EQ(why("library_null"), "breaks the plug-in interface: identity: library is NULL");
   EXPECT_EQ(why("library_empty"), "breaks the plug-in interface: identity: library is empty");
   EXPECT_EQ(why("library_long"), "breaks the plug-in interface: identity: library is longer than 200 bytes");
