@@ -67,6 +67,7 @@ constexpr Rule kRules[] = {
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
      "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
+     "cache_k.layout=*|cache_v.layout=*|cache_k.strides|cache_v.strides|"
      "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|dlse.strides|dq.strides|dk.strides|dv.strides|decay."
      "strides|beta.strides",
      "thd has no strides to choose"},
@@ -214,6 +215,7 @@ const char* why_too_large(const TableClass& a, const TableClass& b) {
   const auto is_either = [&](std::string_view name) { return a.name() == name || b.name() == name; };
   if (is_either("as many heads as sequences")) batch = heads = std::max(batch, heads);
   if (is_either("keys a multiple of queries")) keys = std::max(keys, 2 * queries);
+  if (is_of(a, kAppend) || is_of(b, kAppend)) keys = std::max(keys, queries);  // each query brings one
   if (is_either("queries to keys=more")) queries = std::max(queries, keys + 1);
   if (is_either("queries to keys=fewer")) keys = std::max(keys, queries + 1);
   if (is_either("queries to keys=equal") || is_either("layout=qkv")) queries = keys = std::max(queries, keys);

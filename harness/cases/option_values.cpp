@@ -141,7 +141,8 @@ void fit_to_sizes(Problem& problem) {
     fit_lengths(p.lengths->key, static_cast<std::size_t>(p.batch), p.key_length);
   }
   // Each query brings a key.
-  if (p.append && p.query_length > p.key_length) p.key_length = p.query_length;
+  if (p.append && p.key_length == 0) p.query_length = 0;
+  if (p.append) p.key_length = std::max(p.key_length, p.query_length);
   for (std::size_t b = 0; p.append && p.lengths && b < p.lengths->key.size(); ++b) {
     const std::int64_t fresh = b < p.lengths->query.size() ? p.lengths->query[b] : p.query_length;
     p.lengths->key[b] = std::max(p.lengths->key[b], fresh);
