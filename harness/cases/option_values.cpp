@@ -143,9 +143,12 @@ void fit_to_sizes(Problem& problem) {
   // Each query brings a key.
   if (p.append && p.key_length == 0) p.query_length = 0;
   if (p.append) p.key_length = std::max(p.key_length, p.query_length);
-  for (std::size_t b = 0; p.append && p.lengths && b < p.lengths->key.size(); ++b) {
-    const std::int64_t fresh = b < p.lengths->query.size() ? p.lengths->query[b] : p.query_length;
-    p.lengths->key[b] = std::max(p.lengths->key[b], fresh);
+  if (p.append && p.lengths) {
+    LengthSpec& lengths = *p.lengths;
+    const bool too_few = std::ranges::any_of(lengths.key, [&](std::int64_t n) { return n < p.query_length; });
+    if (lengths.query.empty() && too_few) lengths.query.assign(lengths.key.size(), p.query_length);
+    for (std::size_t b = 0; b < std::min(lengths.query.size(), lengths.key.size()); ++b)
+      lengths.query[b] = std::min(lengths.query[b], lengths.key[b]);
   }
   if (p.segments) {
     fit_segments(p.segments->query, p.query_length);

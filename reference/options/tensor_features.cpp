@@ -254,12 +254,7 @@ void give_append(Call& p) {
   if (p.packed_sequences() && !p.page_size) p.page_size = 4;
   std::erase(p.outputs, Output::present);
   if (p.outputs.empty()) p.outputs = {Output::o};
-  p.key_length = std::max(p.key_length, p.query_length);
-  if (!p.lengths) return;
-  for (std::size_t b = 0; b < p.lengths->key.size(); ++b) {
-    const std::int64_t fresh = b < p.lengths->query.size() ? p.lengths->query[b] : p.query_length;
-    p.lengths->key[b] = std::max(p.lengths->key[b], fresh);
-  }
+  p.key_length = std::max(p.key_length, p.query_length);  // fit_to_sizes fits lengths to it
 }
 
 }  // namespace
