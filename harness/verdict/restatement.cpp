@@ -17,6 +17,7 @@ std::string text_of(bool flag) { return flag ? "true" : "false"; }
 std::string text_of(DType type) { return std::string(name_of(type)); }
 std::string text_of(ScalePlacement place) { return std::string(name_of(place)); }
 std::string text_of(Division division) { return std::string(name_of(division)); }
+std::string text_of(OperandFormat format) { return std::string(name_of(format)); }
 std::string text_of(double number) { return fmt::format("{:g}", number); }
 std::string text_of(int number) { return std::to_string(number); }
 std::string text_of(std::int64_t number) { return std::to_string(number); }
@@ -50,6 +51,10 @@ void each_member(const Visit& visit) {
   visit("stored_score_gradients", &Arithmetic::stored_score_gradients);
   visit("stored_head_gradients", &Arithmetic::stored_head_gradients);
   visit("varying_order", &Arithmetic::varying_order);
+  visit("query_operand", &Arithmetic::query_operand);
+  visit("key_operand", &Arithmetic::key_operand);
+  visit("value_operand", &Arithmetic::value_operand);
+  visit("weight_operand", &Arithmetic::weight_operand);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.
@@ -195,12 +200,13 @@ std::string statement_text(const std::vector<StatedField>& fields) {
 
 namespace {
 
-enum class Kind { flag, type, scale, division, number };
+enum class Kind { flag, type, scale, division, operand, number };
 
 Kind kind_of(const StatedField& field) {
   if (field.value == "true" || field.value == "false") return Kind::flag;
   if (field.key == "scale") return Kind::scale;
   if (field.key == "division") return Kind::division;
+  if (field.key.ends_with("_operand")) return Kind::operand;
   return value_named<DType>(field.value) ? Kind::type : Kind::number;
 }
 
@@ -221,6 +227,7 @@ std::string in_c(const StatedField& field) {
     case Kind::type: return "ATTEST_" + upper;
     case Kind::scale: return "ATTEST_SCALE_" + upper;
     case Kind::division: return "ATTEST_DIVISION_" + (upper == "OPENCL_DIVISION" ? "OPENCL" : upper);
+    case Kind::operand: return "ATTEST_OPERAND_" + upper;
     case Kind::number: return field.value;
   }
   return field.value;
@@ -231,6 +238,7 @@ std::string in_cpp(const StatedField& field) {
     case Kind::type: return "DType::" + field.value;
     case Kind::scale: return "ScalePlacement::" + field.value;
     case Kind::division: return "Division::" + field.value;
+    case Kind::operand: return "OperandFormat::" + field.value;
     default: return field.value;
   }
 }

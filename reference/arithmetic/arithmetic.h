@@ -28,6 +28,16 @@ enum class ScalePlacement : std::uint8_t {
 template <>
 inline constexpr auto kNames<ScalePlacement> = name_table("score", "folded_log2e", "split_root");
 
+/// The format to which an operand of a product is rounded, to nearest, on its way into it.
+enum class OperandFormat : std::uint8_t {
+  exact,  ///< the product takes it as it is
+  tf32,   ///< 10 bits of fraction and float's exponents
+  bf16,
+  f16,
+};
+template <>
+inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16");
+
 /// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
 /// keys by the decay: Arithmetic::state_chunk.
 inline constexpr double kChunkNats = 32;
@@ -71,6 +81,13 @@ struct Rounding {
   DType stored_head_gradients = DType::f64;   ///< type in which dk and dv of a query head wait to be summed; likewise
   bool varying_order =
       false;  ///< sums go in an order that changes from run to run, as atomics do: no bits are promised
+
+  // Softmax attention without gradients: what operands of Q*K and P*V are rounded to, as by casts before products on
+  // matrix units. q and k may be rounded before or after a factor of the scale.
+  OperandFormat query_operand = OperandFormat::exact;
+  OperandFormat key_operand = OperandFormat::exact;
+  OperandFormat value_operand = OperandFormat::exact;
+  OperandFormat weight_operand = OperandFormat::exact;  ///< where stored_weights doesn't already round them
 
   bool operator==(const Rounding&) const = default;
 };

@@ -22,6 +22,39 @@ constexpr double largest_held(DType type) {
   return type == DType::f64 ? largest_of(type) : largest_of(type) * (1 + unit_roundoff(type) / 2);
 }
 
+/// What rounding costs: |rounded - x| <= u*|x| + eta while |x| <= largest.
+struct FormatRounding {
+  double u = 0, eta = 0;
+  double largest = kInfinity;
+};
+
+/// Of an operand that is rounded to nearest. Units that flush float's subnormals flush those of the two formats with
+/// float's exponents, which start at the same number.
+constexpr FormatRounding rounding_of(OperandFormat format, bool flush_to_zero) {
+  constexpr double kSmallestNormal = 0x1p-126;
+  switch (format) {
+    case OperandFormat::exact: return {};
+    case OperandFormat::tf32: return {0x1p-11, flush_to_zero ? kSmallestNormal : 0x1p-137, 0x1p128 - 0x1p117};
+    case OperandFormat::bf16: return {0x1p-8, flush_to_zero ? kSmallestNormal : 0x1p-134, 0x1p128 - 0x1p120};
+    case OperandFormat::f16: return {0x1p-11, 0x1p-25, 65504};
+  }
+  return {};
+}
+
+/// Of the weights in P*V: by the type that holds them, or on their way into the product.
+constexpr FormatRounding rounding_of_weights(const Rounding& a) {
+  if (a.weight_operand != OperandFormat::exact) return rounding_of(a.weight_operand, a.flush_to_zero);
+  if (!narrower(a.stored_weights, a.accumulator)) return {};
+  return {unit_roundoff(a.stored_weights), underflow_unit(a.stored_weights, a.flush_to_zero),
+          largest_held(a.stored_weights)};
+}
+
+/// Whether an operand of a product is rounded on its way: bounds of gradients and of linear attention say nothing then.
+constexpr bool rounds_operands(const Rounding& a) {
+  return a.query_operand != OperandFormat::exact || a.key_operand != OperandFormat::exact ||
+         a.value_operand != OperandFormat::exact || a.weight_operand != OperandFormat::exact;
+}
+
 /// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.
 inline constexpr double kEvaluation = 1 + 0x1p-38;
 

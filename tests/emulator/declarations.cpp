@@ -50,6 +50,11 @@ Emulated random_declaration(Random& random, DType dtype) {
   const DType score_gradients = random.pick(kNarrow), head_gradients = random.pick(kNarrow);
   if (one_in(3) && narrower(score_gradients, a.accumulator)) a.stored_score_gradients = score_gradients;
   if (one_in(4) && narrower(head_gradients, a.accumulator)) a.stored_head_gradients = head_gradients;
+  for (const auto operand : {&Arithmetic::query_operand, &Arithmetic::key_operand, &Arithmetic::value_operand,
+                             &Arithmetic::weight_operand}) {
+    const bool stored = operand == &Arithmetic::weight_operand && narrower(a.stored_weights, a.accumulator);
+    if (!stored && one_in(8)) a.*operand = random.pick(values_of<OperandFormat>());
+  }
   e.does = e.says = a;
   e.behaviour = random.pick(values_of<Behaviour>());
   e.seed = random.below(std::size_t{1} << 40);
@@ -90,6 +95,15 @@ std::vector<Statement> every_statement(DType dtype) {
         a.score_stores = stores;
       });
     }
+  }
+  for (const OperandFormat format : {OperandFormat::tf32, OperandFormat::bf16, OperandFormat::f16}) {
+    const std::string name(name_of(format));
+    add("query_operand=" + name, [&](Arithmetic& a) { a.query_operand = format; });
+    add("key_operand=" + name, [&](Arithmetic& a) { a.key_operand = format; });
+    add("value_operand=" + name, [&](Arithmetic& a) { a.value_operand = format; });
+    add("weight_operand=" + name, [&](Arithmetic& a) { a.weight_operand = format; });
+    add("every operand " + name,
+        [&](Arithmetic& a) { a.query_operand = a.key_operand = a.value_operand = a.weight_operand = format; });
   }
   for (double ulps : {20.0, 739.0}) {
     const std::string text = std::to_string(static_cast<int>(ulps));

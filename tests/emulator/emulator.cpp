@@ -196,7 +196,7 @@ class EmulatorPlan : public Plan {
     terms_.clear();
     for (std::size_t n = first; n < last; ++n) {
       const Key& key = keys_[n];
-      terms_.push_back(a_.sum_of_stored ? steps.stored(key.weight, a_.stored_weights, key.push) : key.weight);
+      terms_.push_back(a_.sum_of_stored ? steps.weight(key.weight, key.push) : key.weight);
     }
     const Number added = steps.sum(terms_, push);
     return sum == 0 ? added : steps.round(sum + added, push);
@@ -205,7 +205,7 @@ class EmulatorPlan : public Plan {
   void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
     for (std::size_t n = first; n < last; ++n) {
       Key& key = keys_[n];
-      key.weight = steps.stored(key.weight, a_.stored_weights, key.push);
+      key.weight = steps.weight(key.weight, key.push);
       if (!exact_.factors.empty() && !std::isnan(key.weight)) {
         key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
       }
@@ -213,7 +213,8 @@ class EmulatorPlan : public Plan {
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
-        const Number v = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c]);
+        const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c]);
+        const Number v = steps.operand(read, a_.value_operand, 1);
         terms_.push_back(steps.round(keys_[n].weight * v));
       }
       const Number added = steps.sum(terms_, 1, end);

@@ -35,6 +35,7 @@ class Scores {
       } else {
         query_.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
       }
+      query_.back() = steps_.operand(query_.back(), a_.query_operand, query_.back() < 0 ? -1 : 1);
     }
   }
 
@@ -50,6 +51,7 @@ class Scores {
       if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
         k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
       }
+      k = steps_.operand(k, a_.key_operand, query_[t] < 0 ? -push : push);
       terms_.push_back(steps_.round(query_[t] * k, push));
     }
     Number s = steps_.sum(terms_, push);

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -32,6 +33,22 @@ inline Number to_nearest(Number x, DType type) {
   return type == DType::f16 ? f16_to_float(to_f16(exact)) : bf16_to_float(to_bf16(exact));
 }
 
+/// x to nearest in a format of operands.
+inline Number to_nearest(Number x, OperandFormat format) {
+  switch (format) {
+    case OperandFormat::exact: return x;
+    case OperandFormat::bf16: return to_nearest(x, DType::bf16);
+    case OperandFormat::f16: return to_nearest(x, DType::f16);
+    case OperandFormat::tf32: break;
+  }
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int unit = std::max(exponent - 11, -136);  // of the last bit; the smallest subnormal is 2^-136
+  const Number rounded = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  return std::fabs(rounded) < 0x1p128L ? rounded : std::copysign(std::numeric_limits<Number>::infinity(), x);
+}
+
 class Steps {
  public:
   Steps(const Arithmetic& a, Behaviour behaviour, bool clamped_exp)
@@ -51,6 +68,18 @@ class Steps {
   /// Kept for a while in a type that may be narrower.
   Number stored(Number x, DType type, int push) const {
     return narrower(type, a_.accumulator) ? pushed(x, type, push) : x;
+  }
+
+  /// An operand on its way into a product.
+  Number operand(Number x, OperandFormat format, int push) const {
+    if (format == OperandFormat::exact) return x;
+    const Number y = pushed_operand(x, format, push);
+    return a_.flush_to_zero && format != OperandFormat::f16 && std::fabs(y) < 0x1p-126L ? 0 : y;
+  }
+  /// The weights in P*V.
+  Number weight(Number x, int push) const {
+    return a_.weight_operand == OperandFormat::exact ? stored(x, a_.stored_weights, push)
+                                                     : operand(x, a_.weight_operand, push);
   }
 
   /// What is read: subnormals of the accumulator's type may count as 0.
@@ -121,6 +150,19 @@ class Steps {
     std::frexp(x, &exponent);
     const Number next = to_nearest(y + push * std::ldexp(static_cast<Number>(unit_roundoff(type)), exponent), type);
     return std::fabs(next - x) <= reach ? next : y;
+  }
+  /// The same of a format of operands: to nearest, or by as much as its roundoff and its smallest step allow.
+  Number pushed_operand(Number x, OperandFormat format, int push) const {
+    const Number y = to_nearest(x, format);
+    if (!adversarial() || y == x || !std::isfinite(y)) return y;
+    if (behaviour_ == Behaviour::adversary) push = direction_of(x);
+    const FormatRounding of_format = rounding_of(format, false);
+    const Number smallest = format == OperandFormat::f16 ? 0x1p-14L : 0x1p-126L;
+    const Number reach =
+        std::fabs(x) < smallest ? static_cast<Number>(of_format.eta) : static_cast<Number>(of_format.u) * std::fabs(x);
+    const Number moved = x + static_cast<Number>(push) * reach;
+    if (behaviour_ == Behaviour::limit) return std::isfinite(to_nearest(moved, format)) ? moved : y;
+    return y;
   }
   Number lowest_argument() const {
     const Number lowest = std::log(smallest_);

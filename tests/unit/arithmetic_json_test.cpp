@@ -34,14 +34,19 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
                           .delta_from_weights = true,
                           .stored_score_gradients = DType::bf16,
                           .stored_head_gradients = DType::f16,
-                          .varying_order = true};
+                          .varying_order = true,
+                          .query_operand = OperandFormat::tf32,
+                          .key_operand = OperandFormat::bf16,
+                          .value_operand = OperandFormat::f16,
+                          .weight_operand = OperandFormat::tf32};
   const Arithmetic sent{rounding, {{TensorId::lse, {.log_ulps = 6}}, {TensorId::present_state, {}}}};
   const Arithmetic usual;
   // All of them by name: with a field more this doesn't compile. A field that stays behind arrives as its default.
   const auto& [accumulator, stored_weights, exp_ulps, log_ulps, tanh_ulps, base2, scale, division, key_block,
                lazy_threshold, normalised_before_storage, stored_scores, score_stores, sum_of_stored, flush_to_zero,
                state_chunk, parts, stored_parts, fused_log2e, no_maximum, weights_from_lse, kept_weights,
-               delta_from_weights, stored_score_gradients, stored_head_gradients, varying_order] = rounding;
+               delta_from_weights, stored_score_gradients, stored_head_gradients, varying_order, query_operand,
+               key_operand, value_operand, weight_operand] = rounding;
   EXPECT_TRUE(
       accumulator != usual.accumulator && stored_weights != usual.stored_weights && exp_ulps != usual.exp_ulps &&
       log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps && base2 != usual.base2 && scale != usual.scale &&
@@ -52,7 +57,9 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
       stored_parts != usual.stored_parts && fused_log2e != usual.fused_log2e && no_maximum != usual.no_maximum &&
       weights_from_lse != usual.weights_from_lse && kept_weights != usual.kept_weights &&
       delta_from_weights != usual.delta_from_weights && stored_score_gradients != usual.stored_score_gradients &&
-      stored_head_gradients != usual.stored_head_gradients && varying_order != usual.varying_order);
+      stored_head_gradients != usual.stored_head_gradients && varying_order != usual.varying_order &&
+      query_operand != usual.query_operand && key_operand != usual.key_operand &&
+      value_operand != usual.value_operand && weight_operand != usual.weight_operand);
   const Json message = sent;
   EXPECT_EQ(message.at("division"), "opencl_division");
   EXPECT_EQ(Json::parse(message.dump()).get<Arithmetic>(), sent);

@@ -28,6 +28,9 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
       {{.fused_log2e = true}, "sound"},
       {{.base2 = true, .fused_log2e = true}, "fused_log2e with base2: it takes scores in base e"},
       {{.no_maximum = true}, "sound"},
+      {{.weight_operand = OperandFormat::tf32}, "sound"},
+      {{.stored_weights = DType::bf16, .weight_operand = OperandFormat::tf32},
+       "weight_operand with stored_weights: weights are rounded once on their way into P*V"},
       {{.key_block = 16, .no_maximum = true},
        "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged"}};
   for (const auto& [rounding, fault] : rules) EXPECT_EQ(fault_of(Arithmetic{rounding, {}}).value_or("sound"), fault);

@@ -133,6 +133,14 @@ constexpr Untruth kLeftOut[] = {
     {"fused_log2e", R"({"fused_log2e":true})", R"({"fused_log2e":false})"},
     {"no_maximum", R"({"no_maximum":true})", R"({"no_maximum":false})"},
     {"weights_from_lse", R"({"weights_from_lse":true})", R"({"weights_from_lse":false})"},
+    {"query_operand bf16", R"({"query_operand":"bf16"})", R"({"query_operand":"exact"})"},
+    {"key_operand bf16", R"({"key_operand":"bf16"})", R"({"key_operand":"exact"})"},
+    {"value_operand bf16", R"({"value_operand":"bf16"})", R"({"value_operand":"exact"})"},
+    {"weight_operand bf16", R"({"weight_operand":"bf16"})", R"({"weight_operand":"exact"})"},
+    {"query_operand tf32", R"({"query_operand":"tf32"})", R"({"query_operand":"exact"})"},
+    {"value_operand tf32", R"({"value_operand":"tf32"})", R"({"value_operand":"exact"})"},
+    {"weight_operand tf32", R"({"weight_operand":"tf32"})", R"({"weight_operand":"exact"})"},
+    {"value_operand bf16", R"({"value_operand":"bf16"})", R"({"value_operand":"tf32"})"},
 };
 
 TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {

@@ -210,6 +210,43 @@ TEST(ErrorBound, GrowsWithWhatAnArithmeticAdmits) {
   EXPECT_LT(first_bound(line, better), plain);
 }
 
+TEST(ErrorBound, RoundedOperandsCountWithTheScoreAndTheValue) {
+  // One key: lse is the score and the output the value. |q*k| is 12, the scale 1, and |v| is 3.
+  const std::string line = "seq=1 dim=1 scale=1 q.fill=constant(3) k.fill=constant(4) v.fill=constant(3) out=o,lse";
+  Arithmetic a = plain_f32();
+  const RowBound plain = bound_of(line, a);
+  a.query_operand = OperandFormat::tf32;
+  a.key_operand = OperandFormat::bf16;
+  const RowBound scores = bound_of(line, a);
+  const double of_scores = 12 * (0x1p-11 + 0x1p-8 + 0x1p-19);
+  EXPECT_GE(scores.lse - plain.lse, of_scores);
+  EXPECT_LT(scores.lse - plain.lse, 1.001 * of_scores);
+  a = plain_f32();
+  a.value_operand = OperandFormat::f16;
+  const RowBound values = bound_of(line, a);
+  EXPECT_EQ(values.lse, plain.lse);
+  EXPECT_GE(values.output[0] - plain.output[0], 3 * 0x1p-11 + 0x1p-25);
+  EXPECT_LT(values.output[0] - plain.output[0], 1.001 * (3 * 0x1p-11 + 0x1p-25));
+  a = plain_f32();
+  a.weight_operand = OperandFormat::bf16;
+  Arithmetic stored = plain_f32();
+  stored.stored_weights = DType::bf16;
+  EXPECT_EQ(bound_of(line, a).output, bound_of(line, stored).output);  // the same in other words
+}
+
+TEST(ErrorBound, OperandsBeyondTheirFormatProveNothing) {
+  Arithmetic a = plain_f32();
+  a.key_operand = OperandFormat::f16;
+  const std::string of_keys = "seq=1x2 dim=1 k.fill=constant(70000) out=o,lse";
+  EXPECT_EQ(bound_of(of_keys, a).lse, kInfinity);
+  a.key_operand = OperandFormat::bf16;
+  EXPECT_LT(bound_of(of_keys, a).lse, kInfinity);
+  a.value_operand = OperandFormat::f16;
+  const std::string of_values = "seq=1x2 dim=1 v.fill=constant(70000) out=o,lse";
+  EXPECT_EQ(first_bound(of_values, a), kInfinity);
+  EXPECT_LT(bound_of(of_values, a).lse, kInfinity);
+}
+
 TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
   // Outputs are convex combinations: with one value for all keys only rounding of the sum is left.
   EXPECT_LT(first_bound("seq=8x64 dim=64 v.fill=constant(1) fill=spread(300)", plain_f32()), 3e-5);

@@ -39,8 +39,9 @@ TEST(Restatement, EveryMemberIsSaidOtherwise) {
     }
   }
   for (const StatedField& field : stated_fields(Arithmetic())) {
-    if (field.key == "stored_parts") continue;   // a type of results that wait, which `parts` stands for
-    if (field.key == "varying_order") continue;  // bounds hold for any order: no result is right by it
+    if (field.key == "stored_parts") continue;      // a type of results that wait, which `parts` stands for
+    if (field.key == "varying_order") continue;     // bounds hold for any order: no result is right by it
+    if (field.key.ends_with("_operand")) continue;  // too many ways to be right by chance: a backend states them itself
     EXPECT_TRUE(said.contains(std::string(field.key))) << field.key;
   }
 }

@@ -305,6 +305,7 @@ enum {
   ATTEST_DIVISION_OPENCL = 2,
   ATTEST_DIVISION_OPENCL_RECIPROCAL = 3
 };
+enum { ATTEST_OPERAND_EXACT = 0, ATTEST_OPERAND_TF32 = 1, ATTEST_OPERAND_BF16 = 2, ATTEST_OPERAND_F16 = 3 };
 
 /* How results are rounded; the error bound is derived from it (reference/arithmetic/arithmetic.h and ERROR_BOUNDS.md
  * say more). The host fills in what plain loops in the accumulator's type do; write what differs. */
@@ -312,26 +313,28 @@ typedef struct attest_arithmetic {
   uint64_t size;
   int32_t accumulator;    /* ATTEST_F32 or ATTEST_F64: type of every sum. Before: F64 for f64, F32 otherwise */
   int32_t stored_weights; /* type in which exp(s - m) enters P*V; before: the accumulator's */
-  double exp_ulps, log_ulps, tanh_ulps; /* errors of these functions; before: 2 each */
-  int32_t base2;                        /* scores in units of log 2, and exp2 */
-  int32_t scale, division;              /* ATTEST_SCALE_..., ATTEST_DIVISION_... */
-  int32_t normalised_before_storage;    /* P is divided by its sum before P*V */
-  int64_t key_block;                    /* keys per step of an online softmax; 0: one pass */
-  double lazy_threshold;                /* nats by which the running maximum may lag */
-  int32_t stored_scores, score_stores;  /* type in which scores are kept between steps, and how often */
-  int32_t sum_of_stored;                /* the row sum adds the weights as stored */
-  int32_t flush_to_zero;                /* subnormals may become 0 */
-  int64_t state_chunk;                  /* linear attention: tokens that enter the state together; 0: one by one */
-  int64_t parts;                        /* keys cut into so many runs, whose divided results are merged; 0: not cut */
-  int32_t stored_parts;                 /* type in which a part's result waits; before: the accumulator's */
-  int32_t fused_log2e;                  /* exp2(fma(s, log2(e), -m*log2(e))) of scores in base e */
-  int32_t no_maximum;                   /* exp(s): no maximum is subtracted */
-  int32_t weights_from_lse;             /* weights as an output are exp(s - lse) */
-  int32_t kept_weights;                 /* of gradients: P is a forward pass's, and not exp(s - lse) */
-  int32_t delta_from_weights;           /* D is the sum of P*dP, and not of do*o */
-  int32_t stored_score_gradients;       /* type in which dS enters dq and dk; F64: the accumulator's */
-  int32_t stored_head_gradients;        /* type in which dk and dv of one query head wait to be summed; likewise */
-  int32_t varying_order;                /* sums go in an order that changes, as by atomics: no bits are promised */
+  double exp_ulps, log_ulps, tanh_ulps;  /* errors of these functions; before: 2 each */
+  int32_t base2;                         /* scores in units of log 2, and exp2 */
+  int32_t scale, division;               /* ATTEST_SCALE_..., ATTEST_DIVISION_... */
+  int32_t normalised_before_storage;     /* P is divided by its sum before P*V */
+  int64_t key_block;                     /* keys per step of an online softmax; 0: one pass */
+  double lazy_threshold;                 /* nats by which the running maximum may lag */
+  int32_t stored_scores, score_stores;   /* type in which scores are kept between steps, and how often */
+  int32_t sum_of_stored;                 /* the row sum adds the weights as stored */
+  int32_t flush_to_zero;                 /* subnormals may become 0 */
+  int64_t state_chunk;                   /* linear attention: tokens that enter the state together; 0: one by one */
+  int64_t parts;                         /* keys cut into so many runs, whose divided results are merged; 0: not cut */
+  int32_t stored_parts;                  /* type in which a part's result waits; before: the accumulator's */
+  int32_t fused_log2e;                   /* exp2(fma(s, log2(e), -m*log2(e))) of scores in base e */
+  int32_t no_maximum;                    /* exp(s): no maximum is subtracted */
+  int32_t weights_from_lse;              /* weights as an output are exp(s - lse) */
+  int32_t kept_weights;                  /* of gradients: P is a forward pass's, and not exp(s - lse) */
+  int32_t delta_from_weights;            /* D is the sum of P*dP, and not of do*o */
+  int32_t stored_score_gradients;        /* type in which dS enters dq and dk; F64: the accumulator's */
+  int32_t stored_head_gradients;         /* type in which dk and dv of one query head wait to be summed; likewise */
+  int32_t varying_order;                 /* sums go in an order that changes, as by atomics: no bits are promised */
+  int32_t query_operand, key_operand;    /* ATTEST_OPERAND_...: what q and k are rounded to on their way into Q*K */
+  int32_t value_operand, weight_operand; /* likewise v and the weights on their way into P*V */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

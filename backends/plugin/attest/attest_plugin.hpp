@@ -233,6 +233,10 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->stored_score_gradients = static_cast<std::int32_t>(a.stored_score_gradients);
   to->stored_head_gradients = static_cast<std::int32_t>(a.stored_head_gradients);
   to->varying_order = a.varying_order;
+  to->query_operand = static_cast<std::int32_t>(a.query_operand);
+  to->key_operand = static_cast<std::int32_t>(a.key_operand);
+  to->value_operand = static_cast<std::int32_t>(a.value_operand);
+  to->weight_operand = static_cast<std::int32_t>(a.weight_operand);
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

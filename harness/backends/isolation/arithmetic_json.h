@@ -15,7 +15,8 @@
                                            stored_scores, score_stores, sum_of_stored, flush_to_zero, state_chunk,    \
                                            parts, stored_parts, fused_log2e, no_maximum, weights_from_lse,            \
                                            kept_weights, delta_from_weights, stored_score_gradients,                  \
-                                           stored_head_gradients, varying_order))
+                                           stored_head_gradients, varying_order, query_operand, key_operand,         \
+                                           value_operand, weight_operand))
 // clang-format on
 
 namespace attest {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "reference/arithmetic/rounding.h"
+
 namespace attest {
 
 std::optional<std::string> fault_of(const Arithmetic& a) {
@@ -24,6 +26,8 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   if (a.score_stores < 0 || a.score_stores > 16)
     return fmt::format("score_stores is {}, and not from 0 to 16", a.score_stores);
   if (a.scale == ScalePlacement::folded_log2e && !a.base2) return "scale is folded_log2e without base2";
+  if (a.weight_operand != OperandFormat::exact && narrower(a.stored_weights, a.accumulator))
+    return "weight_operand with stored_weights: weights are rounded once on their way into P*V";
   if (a.parts < 0) return fmt::format("parts is {}: it must not be negative", a.parts);
   if (a.fused_log2e && a.base2) return "fused_log2e with base2: it takes scores in base e";
   if (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0))

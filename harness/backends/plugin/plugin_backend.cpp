@@ -174,6 +174,10 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.stored_score_gradients = enumerator<DType>("stored_score_gradients", from.stored_score_gradients);
   a.stored_head_gradients = enumerator<DType>("stored_head_gradients", from.stored_head_gradients);
   a.varying_order = flag("varying_order", from.varying_order);
+  a.query_operand = enumerator<OperandFormat>("query_operand", from.query_operand);
+  a.key_operand = enumerator<OperandFormat>("key_operand", from.key_operand);
+  a.value_operand = enumerator<OperandFormat>("value_operand", from.value_operand);
+  a.weight_operand = enumerator<OperandFormat>("weight_operand", from.weight_operand);
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

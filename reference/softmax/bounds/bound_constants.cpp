@@ -24,10 +24,16 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   const bool scores_stored = a.score_stores > 0 && narrower(a.stored_scores, a.accumulator);
   u_scores = scores_stored ? unit_roundoff(a.stored_scores) : 0;
   eta_scores = scores_stored ? underflow_unit(a.stored_scores, a.flush_to_zero) : 0;
-  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
-  u_weights = weights_stored ? unit_roundoff(a.stored_weights) : 0;
+  const FormatRounding of_weights = rounding_of_weights(a);
+  u_weights = of_weights.u;
   eta = underflow_unit(a.accumulator, a.flush_to_zero);
-  eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  eta_weights = of_weights.eta;
+  largest_weight = of_weights.largest;
+  query = rounding_of(a.query_operand, a.flush_to_zero);
+  key = rounding_of(a.key_operand, a.flush_to_zero);
+  value = rounding_of(a.value_operand, a.flush_to_zero);
+  rounds_scores = query.u > 0 || key.u > 0;
+  of_operands = both(query.u, key.u);
   half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   const double in_base = a.base2 || a.fused_log2e ? std::numbers::log2e : 1;  // scores are brought into these units
   largest_score = largest_held(scores_stored ? a.stored_scores : a.accumulator) / in_base;

@@ -23,11 +23,15 @@ struct BoundConstants {
   Storing storing, storing_lse, storing_max, storing_sum, storing_raw, storing_capped, storing_biased,
       storing_weights;  ///< of each result
   double blocks = 0, scale_roundings = 0, division_roundings = 0;
+  FormatRounding query, key, value;                                ///< of the operands of the products
+  bool rounds_scores = false;                                      ///< those of Q*K are rounded
+  double largest_weight = kInfinity;                               ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   double key_dim = 0;
   double scale = 0;         ///< |scale|
   double larger_scale = 0;  ///< max(1, |scale|): an operand or a score is scaled
   double of_product = 0;    ///< relative, of a scaled product of q and k
+  double of_operands = 0;   ///< relative, of a product of q and k that were rounded
   double of_scale = 0;      ///< relative, of the scale where it is subnormal
   std::optional<double> softcap;
   double of_cap = 0;  ///< relative, of the cap's own roundings

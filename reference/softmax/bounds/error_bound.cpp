@@ -128,6 +128,19 @@ ColumnSums column_sums(const Head& head, const Row& row, double ratio, const Wei
 
 namespace {
 
+/// The largest finite |v| of the head, hidden keys included: 0 times an infinity that it is rounded to is none of their
+/// numbers. Infinite values themselves are left to their class.
+double largest_value(const Head& head, const Row& row) {
+  double largest = 0;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    for (std::size_t c = 0; c < row.output.size(); ++c) {
+      if (std::isfinite(v[c])) largest = std::max(largest, std::fabs(v[c]));
+    }
+  }
+  return largest;
+}
+
 /// The largest |m| that a step may take weights under: of the row, and of each block by itself.
 double largest_maximum(const Row& row, const BoundConstants& c) {
   double largest = std::fabs(row.max);
@@ -161,8 +174,7 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
   const double size = std::exp(row.lse), heaviest = std::exp(weights.highest) * (1 + c.e_exp);
   const double lightest = std::exp(weights.surest);
   const double lost = (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest;
-  const bool too_large = !(heaviest * n <= c.half_range / 4) ||
-                         (c.u_weights > 0 && !(heaviest <= largest_held(c.arithmetic.stored_weights)));
+  const bool too_large = !(heaviest * n <= c.half_range / 4) || !(heaviest <= c.largest_weight);
   // A reciprocal of less may be an infinity.
   const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
   return {size, heaviest, lost, too_large || too_small};
@@ -230,7 +242,10 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
   for (std::size_t j = 0; j < keys; ++j) {
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
-    const bool decided = row.seen[j] && special.decides(j), capped = decided && (!c.softcap || std::isnan(row.raw[j]));
+    // Where an operand may become an infinity, no class of theirs does.
+    const bool held = !c.rounds_scores || scores[j].raw < kInfinity;
+    const bool decided = held && row.seen[j] && special.decides(j),
+               capped = decided && (!c.softcap || std::isnan(row.raw[j]));
     bound.raw[j] = by_class(decided);
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
@@ -238,8 +253,8 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
       const ScoreErrors& errors = scores[j];
       bound.raw[j] = c.storing_raw.bound(std::fabs(row.raw[j]), errors.raw);
       bound.capped[j] = c.storing_capped.bound(std::fabs(row.capped[j]), errors.capped);
-      const bool held = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
-      bound.biased[j] = held ? c.storing_biased.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
+      const bool in_range = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
+      bound.biased[j] = in_range ? c.storing_biased.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
     }
     if (!row.seen[j]) {
       bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
@@ -288,7 +303,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   bound.lse = bound.max = bound.sum = 0;
   bound.terms = {};
   const Arithmetic& a = c.arithmetic;
-  const NonFiniteScores special = non_finite_scores(head, row, i, c.half_range, c.eta);
+  const NonFiniteScores special =
+      non_finite_scores(head, row, i, c.half_range, std::max({c.eta, c.query.eta, c.key.eta}));
   std::vector<ScoreErrors> own;
   if (!c.of_reference) own = score_errors(head, row, i, c);
   const std::vector<ScoreErrors>& scores = c.of_reference ? of_row.reference_errors : own;
@@ -337,7 +353,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const ComputedSum sum = computed_sum(row, weights, n, c);
   // Weights beyond 1 are those of a maximum that lags; a sum of such as are stored overflows with them.
   const bool weights_overflow =
-      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? largest_held(a.stored_weights) * n : c.half_range);
+      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? c.largest_weight * n : c.half_range);
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
   bound_maximum_and_sum(row, weights, n, sum, c, bound);
@@ -359,7 +375,15 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
 
   // A part's result is divided, weighed, added, and shrunk with what was added before.
   const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
-  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(u_weights, c.u_parts));
+  const double of_operands = c.both(u_weights, c.value.u);
+  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(of_operands, c.u_parts));
+  const bool value_overflows = c.value.u > 0 && !(largest_value(head, row) <= c.value.largest);
+  // A weight's factor of dropout is a value's, and multiplies what the value loses.
+  double largest_factor = 1;
+  for (const double factor : row.factors) largest_factor = std::max(largest_factor, factor);
+  // Each value may lose eta; weights add up to 1, after whatever rounding, and each may lose its own.
+  const double of_values =
+      c.value.eta * largest_factor * (1 + product_relative) * (1 + (c.eta + c.eta_weights) * n / lambda);
   const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
@@ -368,7 +392,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       const WeightRange range{-c.largest_score * (1 + c.u / 2),
                               4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight,
                               a.key_block, c.parts > 0};
-      const bool by_class = decides_output(head, row, column, c.half_range, range);
+      const bool by_class = !value_overflows && decides_output(head, row, column, c.half_range, range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
@@ -388,10 +412,11 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
+    if (c.value.u > 0) underflow = underflow * (1 + c.value.u) + of_values;
     const double before = second_order * (centred + products + division + underflow);
     const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.half_range) || weights_overflow;
     const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
-    const bool unbounded = may_overflow || part_may_overflow || (two_passes(a) && convex_only);
+    const bool unbounded = value_overflows || may_overflow || part_may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,

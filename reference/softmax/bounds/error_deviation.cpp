@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
@@ -20,20 +21,26 @@ constexpr double kSmallestTerm = 0x1p-400;
 }  // namespace
 
 RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std::span<const std::int64_t> columns)
-    : head_(head), row_(row), columns_(columns.begin(), columns.end()), shared_(columns.size()) {
+    : head_(head),
+      row_(row),
+      columns_(columns.begin(), columns.end()),
+      shared_(columns.size()),
+      moments_(columns.size()) {
   const Call& p = head.call();
   const auto dim = static_cast<std::size_t>(p.key_dim);
   const double scale = p.scale_value();
   const std::vector<double> q = head.query_row(i);
+  for (const double x : q) largest_query_ = std::max(largest_query_, std::fabs(x));
   std::vector<double> products(dim);
   std::vector<double> moments(columns_.size() * dim);  ///< sum_j p_j * (v_jc - o_c) * k_jd
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j]) continue;
     const double* k = head.key_row(static_cast<std::int64_t>(j));
     for (std::size_t d = 0; d < dim; ++d) products[d] = q[d] * k[d];
+    for (std::size_t d = 0; d < dim; ++d) largest_key_ = std::max(largest_key_, std::fabs(k[d]));
     // Fills that repeat do so in every key: one is enough, and sorting all of them would cost more than the rest.
     if (keys_.empty()) same_products_ = mostly_repeated(products);
-    keys_.push_back(score_spread(head, i, j, products));
+    keys_.push_back(score_spread(head, i, j, q, products));
     const double* v = head.value_row(static_cast<std::int64_t>(j));
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     for (std::size_t n = 0; n < columns_.size(); ++n) {
@@ -46,11 +53,20 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
   }
   for (std::size_t n = 0; n < columns_.size(); ++n) {
     for (std::size_t d = 0; d < dim; ++d) shared_[n] += square(scale * q[d] * moments[n * dim + d]);
+    for (std::size_t d = 0; d < dim; ++d) moments_[n] += square(scale * moments[n * dim + d]);
   }
 }
 
 bool RowDeviation::claims(const Arithmetic& a) const {
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
+  // An operand may have a factor of the scale when it is rounded.
+  const double factor = std::max(1.0, std::fabs(head_.call().scale_value())) * (a.base2 ? 1.5 : 1);
+  const auto held = [&](OperandFormat format, double largest) {
+    return largest <= rounding_of(format, a.flush_to_zero).largest;
+  };
+  if (!held(a.query_operand, factor * largest_query_) || !held(a.key_operand, factor * largest_key_) ||
+      !held(a.value_operand, largest_value_))
+    return false;
   return !keys_.empty() && !same_products_ && std::isfinite(row_.max) && row_.largest_product < half_range &&
          std::fabs(row_.max) < half_range && largest_value_ < half_range && largest_value_ > kSmallestValue;
 }
@@ -173,6 +189,24 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
          (division_roundings(a.division) + 1) * o * o;
 }
 
+/// What rounded operands add to sigma^2, but for the roundings of keys, which are in their scores. All keys share a
+/// query's rounding, and equal values round alike.
+double RowDeviation::operand_variance(std::size_t n, const Arithmetic& a) const {
+  const FormatRounding query = rounding_of(a.query_operand, a.flush_to_zero);
+  const FormatRounding value = rounding_of(a.value_operand, a.flush_to_zero);
+  double variance = (square(query.u) * shared_[n] + square(query.eta) * moments_[n]) / 3;
+  if (value.u == 0) return variance;
+  std::map<double, double> weight_of_value;
+  for (const ScoreSpread& key : keys_) {
+    const double v = head_.value_row(static_cast<std::int64_t>(key.j))[static_cast<std::size_t>(columns_[n])];
+    weight_of_value[v] += row_.weights[key.j] * (row_.factors.empty() ? 1 : row_.factors[key.j]);
+  }
+  for (const auto& [v, weight] : weight_of_value) {
+    variance += square(weight) * (square(value.u * v) + square(value.eta)) / 3;
+  }
+  return variance;
+}
+
 /// What merging parts adds to sigma^2 over u^2/3. The errors of a part's weight are common to all of its keys, which
 /// follow each other.
 double RowDeviation::merge_variance(std::size_t n, const Terms& terms, const Arithmetic& a) const {
@@ -206,7 +240,7 @@ std::vector<double> RowDeviation::of(const Producer& producer) const {
   std::vector<double> deviations(columns_.size(), kInfinity);
   if (!claims(a)) return deviations;
   // Under no maximum weights keep their size, and are lost outside of this range.
-  const double in_range = a.stored_weights == DType::f16 ? 6 : a.accumulator == DType::f64 ? 600 : 60;
+  const double in_range = rounding_of_weights(a).largest < 0x1p100 ? 6 : a.accumulator == DType::f64 ? 600 : 60;
   if (a.no_maximum && !(std::fabs(row_.lse) < in_range && std::fabs(row_.max) < in_range)) return deviations;
   const double u = unit_roundoff(a.accumulator), third = u * u / 3;
   const std::vector<double> weights = weight_variances(a);
@@ -215,10 +249,10 @@ std::vector<double> RowDeviation::of(const Producer& producer) const {
   if (!(std::sqrt(third * *std::max_element(weights.begin(), weights.end())) < kLinear)) return deviations;
 
   const Storing storing(a, producer.type_of(head_.call(), TensorId::out));
-  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
-  const double of_stored = weights_stored ? square(unit_roundoff(a.stored_weights)) / 3 : 0;
+  const FormatRounding in_product = rounding_of_weights(a);
+  const double of_stored = square(in_product.u) / 3;
   const double eta = underflow_unit(a.accumulator, a.flush_to_zero);
-  const double eta_weights = weights_stored ? underflow_unit(a.stored_weights, a.flush_to_zero) : 0;
+  const double eta_weights = in_product.eta;
   const double sum = a.no_maximum ? std::exp(row_.lse) : row_.sum;
   const double lambda = a.normalised_before_storage ? 1 : sum, lag = std::exp(a.lazy_threshold);
   double kept = 1;  // sum p_j * r_j, r_j the dropout factor
@@ -239,7 +273,8 @@ std::vector<double> RowDeviation::of(const Producer& producer) const {
                        eta * (static_cast<double>(keys_.size()) + 1) / lambda + storing.eta;
     if (a.flush_to_zero) underflow += eta * kept;
     const double in_sums = column_variance(n, terms, a, weights) + merge_variance(n, terms, a);
-    const double variance = third * in_sums + of_stored * rounded + square(storing.u * o) / 3 + square(underflow);
+    const double variance =
+        third * in_sums + operand_variance(n, a) + of_stored * rounded + square(storing.u * o) / 3 + square(underflow);
     deviations[n] = std::sqrt(variance) + terms.lost / kSuspectDeviations;
   }
   return deviations;

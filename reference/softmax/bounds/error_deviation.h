@@ -41,6 +41,7 @@ class RowDeviation {
   double column_variance(std::size_t n, const Terms& terms, const Arithmetic& arithmetic,
                          const std::vector<double>& weights) const;
   double rescaling_variance(const std::vector<double>& pulls, double of_sink, const Arithmetic& arithmetic) const;
+  double operand_variance(std::size_t n, const Arithmetic& arithmetic) const;
   double merge_variance(std::size_t n, const Terms& terms, const Arithmetic& arithmetic) const;
   bool claims(const Arithmetic& arithmetic) const;
 
@@ -51,6 +52,8 @@ class RowDeviation {
   std::vector<double> shared_;     ///< per column: sum_d (scale * q_d * sum_j p_j * (v_j - o) * k_jd)^2
   bool same_products_ = false;     ///< of the first visible key: their sum rounds the same way again and again
   double largest_value_ = 0;       ///< of |v| in any of the columns
+  double largest_query_ = 0, largest_key_ = 0;  ///< of |q|, and of |k| over the visible keys
+  std::vector<double> moments_;                 ///< per column: sum_d (scale * sum_j p_j * (v_j - o) * k_jd)^2
 };
 
 }  // namespace attest

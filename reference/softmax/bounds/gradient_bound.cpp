@@ -229,6 +229,12 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
   const auto known = [](double error) { return std::isnan(error) ? kInfinity : error; };
   for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) std::ranges::transform(*list, list->begin(), known);
   errors.sink = known(errors.sink);
+  if (!rounds_operands(c.arithmetic)) return;
+  // What becomes of the operands of the five products of a backward pass isn't stated.
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j]) errors.weights[j] = errors.scores[j] = errors.raw[j] = kInfinity;
+  }
+  if (row.sink != -kInfinity) errors.sink = kInfinity;
 }
 
 void GradientSum::add(double x, double x_error, double y) {

@@ -55,7 +55,7 @@ RowGradientDeviation::RowGradientDeviation(const Head& head, const Row& row, std
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     const double of_dropout = row.factors.empty() ? 0 : 3 * square(g.products[j]);
     const double of_value = sum_of_sizes({head.value_row(key), loss.out.size()});
-    pairs_.push_back({score_spread(head, i, j, scores), square(factor) * sum_variance(products) + of_dropout,
+    pairs_.push_back({score_spread(head, i, j, q, scores), square(factor) * sum_variance(products) + of_dropout,
                       factor * (1 + static_cast<double>(loss.out.size()) + of_loss + of_value)});
   }
   const auto number = [&](const ConstTensor& t, std::size_t c) {
@@ -77,7 +77,7 @@ RowGradientDeviation::RowGradientDeviation(const Head& head, const Row& row, std
 
 bool RowGradientDeviation::claims(const Arithmetic& a) const {
   const Call& p = head_.call();
-  if (p.runs_forward() || pairs_.empty() || same_products_) return false;
+  if (p.runs_forward() || pairs_.empty() || same_products_ || rounds_operands(a)) return false;
   const auto all = static_cast<std::size_t>(row_.visible_count);
   if ((a.kept_weights || a.delta_from_weights) && pairs_.size() != all) return false;
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;

@@ -23,6 +23,8 @@ class RowScores {
   ScoreErrors of(std::size_t j) const;
 
  private:
+  /// What rounding q and k on their way into the product adds to a score; infinite where they may overflow.
+  double of_operands(std::size_t j) const;
   /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
   double stored(double error, double magnitude) const;
 
@@ -40,6 +42,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
   const double sizes = 1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j));
   double error = c_.of_product * row_.abs_products[j];
+  if (c_.rounds_scores) error += (1 + c_.of_product) * of_operands(j);
   // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
   if (!(error > hides_loss_ * sizes)) error += c_.larger_scale * (c_.eta * sizes);
   errors.raw = stored(error, std::fabs(row_.raw[j]));
@@ -67,6 +70,19 @@ ScoreErrors RowScores::of(std::size_t j) const {
   return errors;
 }
 
+double RowScores::of_operands(std::size_t j) const {
+  const double of_query = row_.query_abs_sum, of_key = head_.key_abs_sum(static_cast<std::int64_t>(j));
+  // Sums stand for their largest terms. An operand may have a factor of the scale, in units of log 2, when it is
+  // rounded.
+  const double factor = c_.larger_scale * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * (1 + 4 * c_.u);
+  if (!(of_query * factor <= c_.query.largest && of_key * factor <= c_.key.largest)) return kInfinity;
+  // A product that underflows loses eta times what it multiplies, which rounding may have made larger.
+  const double lost = (1 + c_.query.u) * of_query * (c_.key.eta + c_.key.u * c_.eta) +
+                      (1 + c_.key.u) * of_key * (c_.query.eta + c_.query.u * c_.eta) +
+                      c_.key_dim * (c_.query.eta + c_.eta) * (c_.key.eta + c_.eta);
+  return c_.of_operands * row_.abs_products[j] + c_.larger_scale * lost;
+}
+
 double RowScores::stored(double error, double magnitude) const {
   for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
     error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
@@ -91,7 +107,10 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
   if (!(special.largest_product <= c.half_range)) return true;
   const double scale = c.scale;
   if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
-  const double raw_error = c.of_product * special.largest_product;
+  const double raw_error = BoundConstants::both(c.of_product, c.of_operands) * special.largest_product;
+  for (std::size_t j = 0; c.rounds_scores && j < row.seen.size(); ++j) {
+    if (row.seen[j] && !(scores[j].raw < kInfinity)) return true;
+  }
   if (std::fabs(row.max) + raw_error > c.largest_score) return true;
   if (c.largest_step == kInfinity) return false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {

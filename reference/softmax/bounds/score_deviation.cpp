@@ -9,16 +9,25 @@
 
 namespace attest {
 
-ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> products) {
+ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> query,
+                         std::span<const double> products) {
   const PartialSums sums(products);
-  const double squares = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
+  const double partials = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
+  const double squares = std::inner_product(products.begin(), products.end(), products.begin(), 0.0);
+  const double of_query = std::inner_product(query.begin(), query.end(), query.begin(), 0.0);
+  const double of_scale = square(head.call().scale_value());
   const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
-  return {j, square(head.call().scale_value()) * squares, bias.additive, bias.alibi};
+  return {j, of_scale * partials, of_scale * squares, of_scale * of_query, bias.additive, bias.alibi};
 }
 
 ScoreVariance score_variance(const Call& p, const Row& row, const ScoreSpread& spread, const Arithmetic& a) {
   const double raw = row.raw[spread.j], capped = row.capped[spread.j], biased = row.biased[spread.j];
-  const double of_raw = spread.partials + scale_roundings(a) * raw * raw;
+  double of_raw = spread.partials + scale_roundings(a) * raw * raw;
+  // A query's own rounding is common to all keys: RowDeviation adds it.
+  if (const FormatRounding key = rounding_of(a.key_operand, a.flush_to_zero); key.u > 0) {
+    const double u = unit_roundoff(a.accumulator);
+    of_raw += square(key.u / u) * spread.products + square(key.eta / u) * spread.queries;
+  }
   double variance = of_raw;
   if (p.softcap) {
     const double slope = 1 - square(std::tanh(raw / *p.softcap));

@@ -14,11 +14,14 @@ namespace attest {
 struct ScoreSpread {
   std::size_t j;    ///< the key
   double partials;  ///< scale^2 * sum over the products' partial sums and the products, squared
+  double products;  ///< scale^2 * sum over the products, squared
+  double queries;   ///< scale^2 * sum over q, squared
   double additive, alibi;
 };
 
-/// `products` are q_d * k_jd of row i and key j.
-ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> products);
+/// `products` are q_d * k_jd of row i and key j, `query` is q_d.
+ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> query,
+                         std::span<const double> products);
 
 /// Variances over u^2/3, u that of the accumulator.
 struct ScoreVariance {
