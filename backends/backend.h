@@ -109,8 +109,8 @@ struct Tuning {
 /// The version of this contract. 1: a backend got the fills of a call as well. 2: it gets the call alone. 3: any tensor
 /// may have strides, not only q, k, v, the mask and the output. 4: and a type of its own, not only the mask. 5: a
 /// call may ask for gradients. 6: of linear attention, too. 7: a call may merge partial results.
-/// 8: the calls of servers: packed linear attention. 9: and
-/// lengths that are data, and caches that a call appends to.
+/// 8: the calls of servers: packed linear attention. 9: more of them: lengths that are data, caches that a call appends
+/// to, latent values, chosen keys, rotation and norm; and storage in 8 bits.
 inline constexpr int kContractVersion = 9;
 
 class Backend {

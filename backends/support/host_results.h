@@ -20,22 +20,14 @@ namespace attest::support {
 /// `count` elements of a row, `stride` apart, whatever the storage type.
 template <class Real>
 void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t stride, std::int64_t count, Real* to) {
-  const auto convert = [&](const auto* from, const auto& number) {
+  with_elements(data, dtype, [&](const auto* from, const auto& number) {
     from += at;
     if (stride == 1) {
       for (std::int64_t d = 0; d < count; ++d) to[d] = static_cast<Real>(number(from[d]));
     } else {
       for (std::int64_t d = 0; d < count; ++d) to[d] = static_cast<Real>(number(from[d * stride]));
     }
-  };
-  switch (dtype) {
-    case DType::f64: convert(static_cast<const double*>(data), [](double x) { return x; }); break;
-    case DType::f32: convert(static_cast<const float*>(data), [](float x) { return x; }); break;
-    case DType::f16: convert(static_cast<const std::uint16_t*>(data), f16_to_float); break;
-    case DType::bf16: convert(static_cast<const std::uint16_t*>(data), bf16_to_float); break;
-    default:
-      convert(static_cast<const std::uint16_t*>(data), [=](std::uint16_t x) { return half_to_double(x, dtype); });
-  }
+  });
 }
 
 template <class Real>

@@ -180,7 +180,7 @@ class Visibility {
       });
       return;
     }
-    const auto add = [&](const auto* bias, const auto& number) {
+    with_elements(mask.data, mask.dtype, [&](const auto* bias, const auto& number) {
       bias += at;
       with_step([&](auto step) {
         for (std::int64_t j = 0; j < n; ++j) {
@@ -191,16 +191,7 @@ class Visibility {
           scores[j] = score + static_cast<Real>(value);
         }
       });
-    };
-    switch (mask.dtype) {
-      case DType::f64: add(static_cast<const double*>(mask.data), [](double x) { return x; }); break;
-      case DType::f32: add(static_cast<const float*>(mask.data), [](float x) { return x; }); break;
-      case DType::f16: add(static_cast<const std::uint16_t*>(mask.data), f16_to_float); break;
-      case DType::bf16: add(static_cast<const std::uint16_t*>(mask.data), bf16_to_float); break;
-      default:
-        add(static_cast<const std::uint16_t*>(mask.data),
-            [&](std::uint16_t x) { return half_to_double(x, mask.dtype); });
-    }
+    });
   }
 
   const Call& problem_;

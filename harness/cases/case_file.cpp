@@ -75,8 +75,8 @@ class FileCase {
   const FileTensor& floating(const std::string& key) const {
     const auto found = file_.tensors.find(key);
     if (found == file_.tensors.end()) fail("tensor \"" + key + "\" is missing; q, k and v are needed");
-    if (!found->second.is_floating()) {
-      fail("tensor \"" + key + "\" has type " + found->second.dtype + "; F64, F32, F16 or BF16");
+    if (!found->second.is_numeric()) {
+      fail("tensor \"" + key + "\" has type " + found->second.dtype + "; F64, F32, F16, BF16, F8_E4M3, F8_E5M2 or I8");
     }
     return found->second;
   }
@@ -165,7 +165,8 @@ class FileCase {
     if (nq[3] < 1 || nv[3] < 1) fail("a head dimension of 0");
 
     Problem p;
-    p.call.dtype = *q.floating_type();
+    p.call.dtype = is_wide(*q.stored_type()) ? *q.stored_type() : DType::f32;
+    set_type(p, TensorId::q, q);
     set_type(p, TensorId::k, k);
     set_type(p, TensorId::v, v);
     for (const TensorRow& row : tensor_rows()) {
@@ -224,7 +225,7 @@ class FileCase {
       fail("part_lse " + lse.shape_text() + " does not fit part_o " + o.shape_text() + ": [n,B,H,L] is wanted");
     Problem p;
     p.call.op = Op::merge;
-    p.call.dtype = *o.floating_type();
+    p.call.dtype = *o.stored_type();
     p.call.parts = o.shape[0];
     p.call.batch = o.shape[1];
     p.call.query_heads = p.call.key_heads = o.shape[2];
@@ -316,7 +317,7 @@ class FileCase {
 
   /// The tensor's own type, where it isn't the one that it would have.
   static void set_type(Problem& p, TensorId id, const FileTensor& tensor) {
-    if (tensor.floating_type() != default_type_of(p, id)) p.call.tensor(id).dtype = tensor.floating_type();
+    if (tensor.stored_type() != default_type_of(p, id)) p.call.tensor(id).dtype = tensor.stored_type();
   }
 
   /// past_k and past_v, B,Hkv,P,D: their keys come before those of k and v.
@@ -347,13 +348,13 @@ class FileCase {
     const auto found = file_.tensors.find("mask");
     if (found == file_.tensors.end()) return;
     const FileTensor& tensor = found->second;
-    if (!tensor.is_floating() && tensor.dtype != "BOOL")
+    if (!tensor.is_numeric() && tensor.dtype != "BOOL")
       fail("mask has type " + tensor.dtype + "; BOOL or a floating type");
     const Index4 full = {p.batch, p.query_heads, p.query_length, p.key_length};
     MaskSpec spec;
-    spec.additive = tensor.is_floating();
+    spec.additive = tensor.is_numeric();
     problem.data.mask_fill = Fill{spec.additive ? "normal" : "all", {}};
-    if (spec.additive && tensor.floating_type() != p.dtype) p.tensor(TensorId::mask).dtype = tensor.floating_type();
+    if (spec.additive && tensor.stored_type() != p.dtype) p.tensor(TensorId::mask).dtype = tensor.stored_type();
     const std::size_t axes = tensor.shape.size();
     bool fits = axes <= 4;
     for (std::size_t n = 0; fits && n < axes; ++n) {
@@ -518,14 +519,14 @@ class FileCase {
     const Index4 n = stored_shape(problem_, id);
     if (is_packed(problem_, id)) {
       const std::int64_t tokens = floating("q").shape[0];
-      if (!tensor || !tensor->is_floating() || tensor->shape != std::vector{tokens, n[1], n[3]}) {
+      if (!tensor || !tensor->is_numeric() || tensor->shape != std::vector{tokens, n[1], n[3]}) {
         fail(fmt::format("{} {}: [{},{},{}] is wanted", name,
                          tensor ? tensor->shape_text() + " of " + tensor->dtype : "is missing", tokens, n[1], n[3]));
       }
       return read_tensor(id, inputs);
     }
     const bool packed = tensor && tensor->shape.size() == 3;
-    const bool fits = tensor && tensor->is_floating() &&
+    const bool fits = tensor && tensor->is_numeric() &&
                       (packed ? tensor->shape == std::vector{n[0], n[2], n[1] * n[3]}
                               : tensor->shape == std::vector{n[0], n[1], n[2], n[3]});
     if (!fits) {
@@ -546,7 +547,7 @@ class FileCase {
     if (!keep) return;
     const Call& p = problem_.call;
     const std::int64_t wanted = p.batch * p.query_heads * p.query_length * p.key_length;
-    if (keep->size() != wanted || keep->is_floating()) {
+    if (keep->size() != wanted || keep->is_numeric()) {
       fail(fmt::format("keep {} of {}: one BOOL for each of [{},{},{},{}] is wanted", keep->shape_text(), keep->dtype,
                        p.batch, p.query_heads, p.query_length, p.key_length));
     }

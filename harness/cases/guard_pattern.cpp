@@ -7,8 +7,9 @@
 namespace attest {
 namespace {
 
-/// A quiet NaN of each size; those of 16 bits are one in both types.
+/// A quiet NaN of each size; those of 16 and 8 bits are one in each type.
 struct Pattern {
+  std::uint8_t of_8;
   std::uint16_t of_16;
   std::uint32_t of_32;
   std::uint64_t of_64;
@@ -19,14 +20,15 @@ struct Pattern {
     switch (size_of(dtype)) {
       case 8: return use(of_64);
       case 4: return use(of_32);
-      default: return use(of_16);
+      case 2: return use(of_16);
+      default: return use(of_8);
     }
   }
 };
 
 // They differ in the leading bits of their payloads, too: these survive a conversion to another type.
-constexpr Pattern kOutput{0x7fe5u, 0x7fe5a5a5u, 0x7ffca5a5a5a5a5a5u};
-constexpr Pattern kPaddingPattern{0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
+constexpr Pattern kOutput{0x7fu, 0x7fe5u, 0x7fe5a5a5u, 0x7ffca5a5a5a5a5a5u};
+constexpr Pattern kPaddingPattern{0xffu, 0x7fd3u, 0x7fd3c3c3u, 0x7ffac3c3c3c3c3c3u};
 
 void fill(std::span<std::byte> bytes, DType dtype, const Pattern& pattern) {
   pattern.with(dtype, [&](auto bits) {
@@ -49,6 +51,8 @@ void fill_pattern(std::span<std::byte> bytes, DType dtype) { fill(bytes, dtype, 
 void fill_padding(std::span<std::byte> bytes, DType dtype) {
   if (is_floating(dtype))
     fill(bytes, dtype, kPaddingPattern);
+  else if (dtype == DType::i8)
+    std::ranges::fill(bytes, std::byte{0x80});  // the largest of them
   else
     std::ranges::fill(bytes, dtype == DType::boolean ? std::byte{1} : std::byte{0xff});
 }

@@ -38,13 +38,21 @@ void with_format(DType dtype, const Visit& visit) {
   switch (size_of(dtype)) {
     case 8: return with_bits(std::uint64_t{});
     case 4: return with_bits(std::uint32_t{});
-    default: return with_bits(std::uint16_t{});
+    case 2: return with_bits(std::uint16_t{});
+    default: return with_bits(std::uint8_t{});
   }
 }
 
 /// Halves every number and, with `negate`, changes its sign; on the bits, since large cases have many. Infinities and
 /// NaN keep their kind, the smallest numbers their size.
 void halve(TensorStorage& tensor, bool negate) {
+  if (tensor.dtype() == DType::i8) {
+    each_element<std::int8_t>(tensor.memory(), [=](std::int8_t number, std::size_t) {
+      const int half = number / 2 == 0 ? number : number / 2;
+      return static_cast<std::int8_t>(negate ? -half : half);
+    });
+    return;
+  }
   with_format(tensor.dtype(), [&](auto zero, auto exponent, auto unit) {
     using Bits = decltype(zero);
     const auto sign = static_cast<Bits>(negate ? Bits{1} << (8 * sizeof(Bits) - 1) : 0);

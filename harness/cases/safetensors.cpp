@@ -257,10 +257,10 @@ class Reader {
 std::span<const FileType> file_types() {
   static const std::vector<FileType> types = [] {
     std::vector<FileType> list;
-    for (const DType type : kFloatingTypes) list.push_back({format_of(type).safetensors, size_of(type), type});
+    for (const DType type : kStorageTypes) list.push_back({format_of(type).safetensors, size_of(type), type});
     for (const DType type : {DType::boolean, DType::i32})
       list.push_back({format_of(type).safetensors, size_of(type), std::nullopt});
-    for (const auto& [name, size] : {std::pair{"U8", 1}, std::pair{"I8", 1}, std::pair{"I64", 8}})
+    for (const auto& [name, size] : {std::pair{"U8", 1}, std::pair{"I64", 8}})
       list.push_back({name, static_cast<std::size_t>(size), std::nullopt});
     return list;
   }();
@@ -275,7 +275,7 @@ const FileType* find_file_type(std::string_view name) {
 
 std::string file_type_of(DType dtype) {
   for (const FileType& type : file_types()) {
-    if (type.floating == dtype) return std::string(type.name);
+    if (type.stored == dtype) return std::string(type.name);
   }
   return "";
 }
@@ -286,13 +286,13 @@ std::int64_t FileTensor::size() const {
   return count;
 }
 
-std::optional<DType> FileTensor::floating_type() const {
+std::optional<DType> FileTensor::stored_type() const {
   const FileType* type = find_file_type(dtype);
-  return type ? type->floating : std::nullopt;
+  return type ? type->stored : std::nullopt;
 }
 
 double FileTensor::at(std::int64_t n) const {
-  if (const auto type = floating_type()) return load(bytes.data(), *type, n);
+  if (const auto type = stored_type()) return load(bytes.data(), *type, n);
   const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * find_file_type(dtype)->size;
   if (dtype == "I64") return static_cast<double>(read_as<std::int64_t>(from));
   if (dtype == "I32") return read_as<std::int32_t>(from);

@@ -22,8 +22,8 @@ namespace attest {
 /// A type that a tensor of a file may have.
 struct FileType {
   std::string_view name;
-  std::size_t size;               ///< bytes of an element
-  std::optional<DType> floating;  ///< what it is in a case, for those that a case stores
+  std::size_t size;             ///< bytes of an element
+  std::optional<DType> stored;  ///< what it is in a case, for those that a case stores
 };
 /// Those of the table of formats, and whole numbers that files have besides.
 std::span<const FileType> file_types();
@@ -38,10 +38,10 @@ struct FileTensor {
   std::vector<std::byte> bytes;
 
   std::int64_t size() const;
-  /// The type in a case; nullopt for integers and booleans.
-  std::optional<DType> floating_type() const;
-  bool is_floating() const { return floating_type().has_value(); }
-  /// Element n as a double. Floating, boolean and integer types of this reader.
+  /// The type in a case; nullopt for what counts, numbers or marks things.
+  std::optional<DType> stored_type() const;
+  bool is_numeric() const { return stored_type().has_value(); }
+  /// Element n as a double. Of any type of this reader.
   double at(std::int64_t n) const;
   /// "[1,8,50,15]"
   std::string shape_text() const;

@@ -26,23 +26,12 @@ MutableTensor GuardedOutputs::Tensor::view() {
 
 void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const {
   std::int64_t at = place.element(b, h, l, 0);
-  const auto read = [&](const auto* elements, const auto& to_number) {
+  with_elements(bytes.data(), dtype, [&](const auto* elements, const auto& to_number) {
     for (double& value : values) {
       value = static_cast<double>(to_number(elements[at]));
       at += place.strides[3];
     }
-  };
-  const auto itself = [](auto element) { return element; };
-  const void* data = bytes.data();
-  switch (dtype) {
-    case DType::f64: return read(static_cast<const double*>(data), itself);
-    case DType::f32: return read(static_cast<const float*>(data), itself);
-    case DType::f16: return read(static_cast<const std::uint16_t*>(data), f16_to_float);
-    case DType::bf16: return read(static_cast<const std::uint16_t*>(data), bf16_to_float);
-    default:
-      return read(static_cast<const std::uint16_t*>(data),
-                  [&](std::uint16_t bits) { return half_to_double(bits, dtype); });
-  }
+  });
 }
 
 std::int64_t GuardedOutputs::Tensor::elements_written() const {

@@ -252,7 +252,7 @@ std::vector<ProbedStatement> probe_arithmetic_in(Backend& backend, DType dtype) 
 
 std::vector<ProbedStatement> probe_arithmetic_of(Backend& backend, const std::vector<Call>& calls) {
   std::vector<ProbedStatement> findings;
-  for (DType dtype : kFloatingTypes) {
+  for (DType dtype : kWideTypes) {
     ask_and_join({backend, dtype}, findings);
     std::vector<Arithmetic> target;
     if (auto plain = stated_in(backend, dtype, {})) target.push_back(*plain);

@@ -12,9 +12,14 @@ namespace {
 
 using Code = nb::dlpack::dtype_code;
 
-constexpr nb::dlpack::dtype kUint16 = {static_cast<std::uint8_t>(Code::UInt), 16, 1};
-
-bool is_bfloat(nb::dlpack::dtype type) { return type.code == static_cast<std::uint8_t>(Code::Bfloat); }
+/// The format of a type that NumPy has from the package ml_dtypes alone, by the format's name; else nullptr.
+const Format* find_of_ml_dtypes(nb::dlpack::dtype type) {
+  for (const Format& format : kFormats) {
+    const bool own = format.dlpack == DlpackCode::bfloat || format.dlpack > DlpackCode::boolean;
+    if (own && static_cast<std::uint8_t>(format.dlpack) == type.code && format.bits == type.bits) return &format;
+  }
+  return nullptr;
+}
 
 /// Packed sequences have one row axis for the whole batch.
 Index4 extents_of(const ConstTensor& view) {
@@ -96,13 +101,13 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
   const auto shown = [&](auto array) { return nb::cast(array, nb::rv_policy::reference); };
   switch (library_) {
     case Library::numpy: {
-      const bool bfloat = is_bfloat(type);
-      nb::object array =
-          shown(nb::ndarray<nb::numpy, nb::ro>(address, shape.size(), extents.data(), owner, strides.data(),
-                                               bfloat ? kUint16 : type, nb::device::cpu::value));
-      if (!bfloat) return array;
+      const Format* const format = find_of_ml_dtypes(type);
+      const nb::dlpack::dtype bits = {static_cast<std::uint8_t>(Code::UInt), type.bits, 1};
+      nb::object array = shown(nb::ndarray<nb::numpy, nb::ro>(
+          address, shape.size(), extents.data(), owner, strides.data(), format ? bits : type, nb::device::cpu::value));
+      if (!format) return array;
       static PyObject* const view = PyUnicode_InternFromString("view");
-      return array.attr(view)(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+      return array.attr(view)(nb::module_::import_("ml_dtypes").attr(std::string(format->numpy).c_str()));
     }
     case Library::torch:
       return shown(nb::ndarray<nb::pytorch>(address, shape.size(), extents.data(), owner, strides.data(), type,

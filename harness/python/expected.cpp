@@ -27,9 +27,10 @@ nb::object numbers(std::vector<double> values, const std::vector<std::int64_t>& 
   return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), extents.size(), extents.data(), owner));
 }
 
-/// A copy that outlives the case; bf16 stands as float64, which holds it exactly.
+/// A copy that outlives the case; types that NumPy lacks stand as float64, which holds them exactly.
 nb::object copied(const ArrayKind& arrays, const ConstTensor& view) {
-  if (view.dtype != DType::bf16) return arrays.of(view).attr("copy")();
+  if (view.dtype != DType::bf16 && (is_wide(view.dtype) || !is_floating(view.dtype)))
+    return arrays.of(view).attr("copy")();
   std::vector<double> values;
   each_index(view.shape, [&](auto b, auto h, auto l, auto d) {
     values.push_back(load(view.data, view.dtype, view.offset(b, h, l, d)));

@@ -297,7 +297,7 @@ class FileShrinker {
     for (const char* name :
          {"v", "k", "q", "past_v", "past_k", "mask", "do", "dlse", "dpresent", "part_o", "part_lse"}) {
       const auto found = now().tensors.find(name);
-      if (found == now().tensors.end() || !found->second.is_floating()) continue;
+      if (found == now().tensors.end() || !found->second.is_numeric()) continue;
       const std::int64_t size = found->second.size();
       for (int form = 0; form < 3; ++form) any |= change(name, 0, size, form);
       for (std::int64_t n = 0; size <= kOneByOne && n < size; ++n) {
@@ -311,7 +311,7 @@ class FileShrinker {
   bool change(const char* name, std::int64_t first, std::int64_t last, int form) {
     TensorFile file = now();
     FileTensor& tensor = file.tensors.at(name);
-    const DType dtype = *tensor.floating_type();
+    const DType dtype = *tensor.stored_type();
     bool changed = false;
     for (std::int64_t n = first; n < last; ++n) {
       const double value = tensor.at(n);

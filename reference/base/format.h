@@ -13,16 +13,26 @@
 
 namespace attest {
 
-/// Floating types first; a boolean is a byte, 0 or 1.
-enum class DType : std::uint8_t { f64, f32, f16, bf16, boolean, i32 };
+/// Floating types first, the wider ones before those of 8 bits; then integers that are numbers of tensors. A boolean is
+/// a byte, 0 or 1; i32 counts and numbers things.
+enum class DType : std::uint8_t { f64, f32, f16, bf16, e4m3, e5m2, i8, boolean, i32 };
 
 /// What the codes of a floating format with the largest exponent mean.
 enum class TopCodes : std::uint8_t {
   infinity_and_nan,  ///< as in IEEE 754: an infinity where the mantissa is 0, else a NaN
+  one_nan,           ///< numbers, but for the one with all bits of the mantissa, a NaN: there is no infinity
 };
 
 /// Codes of DLPack's types (DLDataTypeCode).
-enum class DlpackCode : std::uint8_t { integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6 };
+enum class DlpackCode : std::uint8_t {
+  integer = 0,
+  unsigned_integer = 1,
+  floating = 2,
+  bfloat = 4,
+  boolean = 6,
+  float8_e4m3fn = 10,
+  float8_e5m2 = 12,
+};
 
 struct Format {
   DType type;
@@ -43,6 +53,9 @@ inline constexpr std::array kFormats = {
     Format{DType::f32, "f32", 32, 8, 23, TopCodes::infinity_and_nan, "F32", "float32", DlpackCode::floating},
     Format{DType::f16, "f16", 16, 5, 10, TopCodes::infinity_and_nan, "F16", "float16", DlpackCode::floating},
     Format{DType::bf16, "bf16", 16, 8, 7, TopCodes::infinity_and_nan, "BF16", "bfloat16", DlpackCode::bfloat},
+    Format{DType::e4m3, "e4m3", 8, 4, 3, TopCodes::one_nan, "F8_E4M3", "float8_e4m3fn", DlpackCode::float8_e4m3fn, 9},
+    Format{DType::e5m2, "e5m2", 8, 5, 2, TopCodes::infinity_and_nan, "F8_E5M2", "float8_e5m2", DlpackCode::float8_e5m2, 9},
+    Format{DType::i8, "i8", 8, 0, 0, {}, "I8", "int8", DlpackCode::integer, 9},
     Format{DType::boolean, "bool", 8, 0, 0, {}, "BOOL", "bool", DlpackCode::boolean},
     Format{DType::i32, "i32", 32, 0, 0, {}, "I32", "int32", DlpackCode::integer},
 };
@@ -60,11 +73,17 @@ constexpr bool is_floating(DType type) { return format_of(type).exponent_bits > 
 /// Bytes of one element.
 constexpr std::size_t size_of(DType type) { return static_cast<std::size_t>(format_of(type).bits) / 8; }
 
+/// Whether q, k and v may be stored in it: what has no name of its own in a case line is none of those.
+constexpr bool is_storage(DType type) { return type < DType::boolean; }
+/// Whether results may have it, and whole calls.
+constexpr bool is_wide(DType type) { return is_floating(type) && format_of(type).bits > 8; }
+
 namespace detail {
 
-constexpr std::size_t count_floating() {
+template <class Is>
+constexpr std::size_t count_formats(const Is& is) {
   std::size_t count = 0;
-  for (const Format& format : kFormats) count += format.exponent_bits > 0 ? 1 : 0;
+  for (const Format& format : kFormats) count += is(format.type) ? 1 : 0;
   return count;
 }
 
@@ -78,12 +97,15 @@ constexpr auto first_rows(const Get& get) {
 
 constexpr bool formats_in_order() {
   for (std::size_t n = 0; n < kFormats.size(); ++n) {
-    if (static_cast<std::size_t>(kFormats[n].type) != n) return false;
-    if ((kFormats[n].exponent_bits > 0) != (n < count_floating())) return false;
+    const DType type = kFormats[n].type;
+    if (static_cast<std::size_t>(type) != n) return false;
+    if (is_wide(type) != (n < count_formats(is_wide)) || is_floating(type) != (n < count_formats(is_floating)) ||
+        is_storage(type) != (n < count_formats(is_storage)))
+      return false;
   }
   return true;
 }
-static_assert(formats_in_order(), "a row for each DType, in its order, floating types first");
+static_assert(formats_in_order(), "a row for each DType, in its order: wide floating types, floating types, numbers");
 
 /// 2^exponent, exactly.
 constexpr double power_of_two(int exponent) {
@@ -97,14 +119,23 @@ constexpr double power_of_two(int exponent) {
 
 template <>
 inline constexpr auto kNames<DType> = detail::first_rows<kFormats.size()>([](const Format& f) { return f.name; });
-inline constexpr auto kFloatingTypes =
-    detail::first_rows<detail::count_floating()>([](const Format& f) { return f.type; });
-inline constexpr auto kFloatingNames =
-    detail::first_rows<detail::count_floating()>([](const Format& f) { return f.name; });
+/// Types of results and of whole calls.
+inline constexpr auto kWideTypes =
+    detail::first_rows<detail::count_formats(is_wide)>([](const Format& f) { return f.type; });
+inline constexpr auto kWideNames =
+    detail::first_rows<detail::count_formats(is_wide)>([](const Format& f) { return f.name; });
+/// Types that q, k and v may be stored in.
+inline constexpr auto kStorageTypes =
+    detail::first_rows<detail::count_formats(is_storage)>([](const Format& f) { return f.type; });
+inline constexpr auto kStorageNames =
+    detail::first_rows<detail::count_formats(is_storage)>([](const Format& f) { return f.name; });
 
 /// The exponent of the largest finite number of a floating type, and that of the smallest normal one.
-constexpr int largest_exponent(DType type) { return (1 << (format_of(type).exponent_bits - 1)) - 1; }
-constexpr int smallest_exponent(DType type) { return 1 - largest_exponent(type); }
+constexpr int exponent_bias(DType type) { return (1 << (format_of(type).exponent_bits - 1)) - 1; }
+constexpr int largest_exponent(DType type) {
+  return exponent_bias(type) + (format_of(type).top == TopCodes::one_nan ? 1 : 0);
+}
+constexpr int smallest_exponent(DType type) { return 1 - exponent_bias(type); }
 
 namespace detail {
 
@@ -112,11 +143,14 @@ struct Limits {
   double unit_roundoff = 1, smallest_normal = 1, smallest_subnormal = 1, largest = 1;
 };
 inline constexpr auto kLimits = first_rows<kFormats.size()>([](const Format& f) {
-  if (f.exponent_bits == 0)
-    return Limits{1, 1, 1, f.type == DType::boolean ? 1.0 : std::numeric_limits<std::int32_t>::max()};
+  if (f.exponent_bits == 0) {
+    const double largest = f.type == DType::boolean ? 1.0 : power_of_two(f.bits - 1) - 1;
+    return Limits{1, 1, 1, largest};
+  }
   const int top = largest_exponent(f.type), bottom = smallest_exponent(f.type);
   const double unit = power_of_two(-f.mantissa_bits - 1);
-  return Limits{unit, power_of_two(bottom), power_of_two(bottom - f.mantissa_bits), power_of_two(top) * (2 - 2 * unit)};
+  const double last = f.top == TopCodes::one_nan ? 4 * unit : 2 * unit;  // how far the largest significand is from 2
+  return Limits{unit, power_of_two(bottom), power_of_two(bottom - f.mantissa_bits), power_of_two(top) * (2 - last)};
 });
 constexpr const Limits& limits_of(DType type) { return kLimits[row_of(type)]; }
 
@@ -132,6 +166,7 @@ constexpr double largest_of(DType type) { return detail::limits_of(type).largest
 static_assert(largest_of(DType::f64) == std::numeric_limits<double>::max());
 static_assert(largest_of(DType::f32) == static_cast<double>(std::numeric_limits<float>::max()));
 static_assert(largest_of(DType::f16) == 65504 && largest_of(DType::bf16) == 0x1.fep127);
+static_assert(largest_of(DType::e4m3) == 448 && largest_of(DType::e5m2) == 57344 && largest_of(DType::i8) == 127);
 static_assert(smallest_subnormal(DType::f64) == 0x1p-1074 && smallest_subnormal(DType::f16) == 0x1p-24);
 
 }  // namespace attest

@@ -1,6 +1,6 @@
-// Storage in 16 bits: IEEE binary16 (f16), the upper half of binary32 (bf16), and any other split of the bits that the
-// table of formats has. Converted exactly on reading and rounded to nearest, ties to even, on writing. From double in
-// one step: rounding twice could miss a tie.
+// Storage in 16 and 8 bits: IEEE binary16 (f16), the upper half of binary32 (bf16), and any other split of the bits
+// that the table of formats has. Converted exactly on reading and rounded to nearest, ties to even, on writing. From
+// double in one step: rounding twice could miss a tie.
 #pragma once
 
 #include <bit>
@@ -58,26 +58,46 @@ constexpr std::uint16_t to_small_float(double value, int mantissa, int min_expon
 
 }  // namespace detail
 
-/// A number of a format of 16 bits, exactly.
-constexpr double half_to_double(std::uint16_t bits, DType type) {
-  const int mantissa = format_of(type).mantissa_bits;
-  const std::uint32_t field = bits & ((1u << mantissa) - 1), exponent = (bits & 0x7fffu) >> mantissa;
-  const std::uint64_t sign = static_cast<std::uint64_t>(bits & 0x8000u) << 48;
-  if (exponent == (0x7fffu >> mantissa))
+/// A number of a floating format of 16 or 8 bits, from its code, exactly.
+constexpr double decode(std::uint16_t code, DType type) {
+  const Format& format = format_of(type);
+  const int mantissa = format.mantissa_bits;
+  const std::uint32_t size = code & ((1u << (format.bits - 1)) - 1);  // without the sign
+  const std::uint32_t field = size & ((1u << mantissa) - 1), exponent = size >> mantissa;
+  const std::uint64_t sign = static_cast<std::uint64_t>(code >> (format.bits - 1)) << 63;
+  const bool is_top = exponent == (1u << format.exponent_bits) - 1;
+  const bool is_number = !is_top || (format.top == TopCodes::one_nan && field != (1u << mantissa) - 1);
+  if (!is_number)
     return std::bit_cast<double>(sign | 0x7ff0000000000000u | static_cast<std::uint64_t>(field) << (52 - mantissa));
-  const double size = exponent == 0 ? field * smallest_subnormal(type)
-                                    : ((1u << mantissa) + field) * smallest_subnormal(type) *
-                                          detail::power_of_two(static_cast<int>(exponent) - 1);
-  return sign == 0 ? size : -size;
+  const double magnitude = exponent == 0 ? field * smallest_subnormal(type)
+                                         : ((1u << mantissa) + field) * smallest_subnormal(type) *
+                                               detail::power_of_two(static_cast<int>(exponent) - 1);
+  return sign == 0 ? magnitude : -magnitude;
 }
-/// Rounded to nearest.
-constexpr std::uint16_t double_to_half(double value, DType type) {
-  const int mantissa = format_of(type).mantissa_bits;
-  const auto infinity = static_cast<std::uint16_t>(0x7fffu >> mantissa << mantissa);
-  return detail::to_small_float(value, mantissa, smallest_exponent(type), infinity);
+/// The code of a number, rounded to nearest. What rounds beyond the range is infinite, or NaN where the format has no
+/// infinity; a writer that saturates clamps before.
+constexpr std::uint16_t encode(double value, DType type) {
+  const Format& format = format_of(type);
+  const int mantissa = format.mantissa_bits;
+  const auto top = static_cast<std::uint16_t>(((1u << format.exponent_bits) - 1) << mantissa);
+  const auto all = static_cast<std::uint16_t>(top | ((1u << mantissa) - 1));
+  const bool has_infinity = format.top == TopCodes::infinity_and_nan;
+  const std::uint16_t code = detail::to_small_float(value, mantissa, smallest_exponent(type), has_infinity ? top : all);
+  const auto size = static_cast<std::uint16_t>(code & 0x7fffu);
+  const auto sign = static_cast<std::uint16_t>((code >> 15) << (format.bits - 1));
+  return static_cast<std::uint16_t>(sign | size);
 }
 
 constexpr std::uint16_t to_f16(double value) { return detail::to_small_float(value, 10, -14, 0x7c00u); }
 constexpr std::uint16_t to_bf16(double value) { return detail::to_small_float(value, 7, -126, 0x7f80u); }
+
+/// The nearest integer of 8 bits, ties to even; of a NaN 0.
+constexpr std::int8_t to_i8(double value) {
+  if (value != value) return 0;
+  if (value >= 127) return 127;
+  if (value <= -128) return -128;
+  constexpr double kShift = 0x1.8p52;  // adding it leaves no bits for fractions
+  return static_cast<std::int8_t>((value + kShift) - kShift);
+}
 
 }  // namespace attest

@@ -78,22 +78,49 @@ inline double load(const void* data, DType type, std::int64_t at) {
     case DType::f32: return static_cast<double>(static_cast<const float*>(data)[at]);
     case DType::f16: return static_cast<double>(f16_to_float(static_cast<const std::uint16_t*>(data)[at]));
     case DType::bf16: return static_cast<double>(bf16_to_float(static_cast<const std::uint16_t*>(data)[at]));
+    case DType::i8: return static_cast<double>(static_cast<const std::int8_t*>(data)[at]);
     case DType::boolean: return static_cast<double>(static_cast<const std::uint8_t*>(data)[at]);
     case DType::i32: return static_cast<double>(static_cast<const std::int32_t*>(data)[at]);
-    default: return half_to_double(static_cast<const std::uint16_t*>(data)[at], type);
+    default:
+      return decode(
+          size_of(type) == 1 ? static_cast<const std::uint8_t*>(data)[at] : static_cast<const std::uint16_t*>(data)[at],
+          type);
   }
 }
 
-/// Writes one element, rounded to nearest.
+/// use(elements, number): the elements of a tensor of numbers as they are stored, and a function that gives the number
+/// of one exactly, as a float or a double.
+template <class Use>
+void with_elements(const void* data, DType type, const Use& use) {
+  switch (type) {
+    case DType::f64: return use(static_cast<const double*>(data), [](double x) { return x; });
+    case DType::f32: return use(static_cast<const float*>(data), [](float x) { return x; });
+    case DType::f16: return use(static_cast<const std::uint16_t*>(data), f16_to_float);
+    case DType::bf16: return use(static_cast<const std::uint16_t*>(data), bf16_to_float);
+    case DType::i8:
+      return use(static_cast<const std::int8_t*>(data), [](std::int8_t x) { return static_cast<float>(x); });
+    default: break;
+  }
+  const auto decoded = [type](std::uint16_t code) { return decode(code, type); };
+  if (size_of(type) == 1) return use(static_cast<const std::uint8_t*>(data), decoded);
+  use(static_cast<const std::uint16_t*>(data), decoded);
+}
+
+/// Writes one element, rounded to nearest; integers saturate, and NaN becomes 0 there.
 inline void store(void* data, DType type, std::int64_t at, double value) {
   switch (type) {
     case DType::f64: static_cast<double*>(data)[at] = value; break;
     case DType::f32: static_cast<float*>(data)[at] = static_cast<float>(value); break;
     case DType::f16: static_cast<std::uint16_t*>(data)[at] = to_f16(value); break;
     case DType::bf16: static_cast<std::uint16_t*>(data)[at] = to_bf16(value); break;
+    case DType::i8: static_cast<std::int8_t*>(data)[at] = to_i8(value); break;
     case DType::boolean: static_cast<std::uint8_t*>(data)[at] = value != 0; break;
     case DType::i32: static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value); break;
-    default: static_cast<std::uint16_t*>(data)[at] = double_to_half(value, type);
+    default:
+      if (size_of(type) == 1)
+        static_cast<std::uint8_t*>(data)[at] = static_cast<std::uint8_t>(encode(value, type));
+      else
+        static_cast<std::uint16_t*>(data)[at] = encode(value, type);
   }
 }
 

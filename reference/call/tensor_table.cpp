@@ -116,14 +116,24 @@ const TensorRow* find_row(std::string_view name) {
 
 DType type_of(const Call& c, TensorId id) { return c.tensor(id).dtype.value_or(default_type_of(c, id)); }
 
+namespace {
+
+/// That of another tensor; what is computed has the call's where the other is stored in 8 bits.
+DType type_like(const Call& c, TensorId id, TensorId other) {
+  const DType type = type_of(c, other);
+  return is_output(id) && !is_copied(id) && !is_wide(type) ? c.dtype : type;
+}
+
+}  // namespace
+
 DType default_type_of(const Call& c, TensorId id) {
   switch (row_of(id).type) {
     case TypeRule::storage: return c.dtype;
     case TypeRule::accumulator: return accumulator_of(c.dtype);
     case TypeRule::mask: return c.mask && c.mask->additive ? c.dtype : DType::boolean;
-    case TypeRule::as_q: return type_of(c, TensorId::q);
-    case TypeRule::as_k: return type_of(c, TensorId::k);
-    case TypeRule::as_v: return type_of(c, TensorId::v);
+    case TypeRule::as_q: return type_like(c, id, TensorId::q);
+    case TypeRule::as_k: return type_like(c, id, TensorId::k);
+    case TypeRule::as_v: return type_like(c, id, TensorId::v);
     case TypeRule::as_mask: return type_of(c, TensorId::mask);
     case TypeRule::as_decay: return type_of(c, TensorId::decay);
     case TypeRule::as_beta: return type_of(c, TensorId::beta);

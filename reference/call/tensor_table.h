@@ -105,6 +105,11 @@ DType type_of(const Call& call, TensorId id);
 DType default_type_of(const Call& call, TensorId id);
 /// Whether a call may say it: `k.dtype=f16`.
 bool has_own_type(TensorId id);
+/// Whether it may be stored in 8 bits: queries, keys and values, cached ones too.
+constexpr bool may_be_narrow(TensorId id) {
+  return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::past_k ||
+         id == TensorId::past_v;
+}
 /// Whether any tensor but the mask has a type of its own.
 bool has_mixed_types(const Call& call);
 

@@ -114,9 +114,15 @@ constexpr FieldWord kWords[] = {
     {"backward bwd grad grads gradient gradients requires_grad dout dq dk_grad dv_grad backprop "
      "training",
      "pass=backward", "gradients from saved results; with pass=both from one plan that computes both"},
-    {"fp8 float8 float8_e4m3fn float8_e5m2 e4m3 e5m2 int8 int4 fp4 nvfp4 mxfp8 mxfp4 quantized "
-     "quantization descale_q descale_k descale_v q_descale k_descale v_descale k_scale v_scale",
-     "", "types of storage are f64, f32, f16 and bf16"},
+    {"fp8 float8 float8_e4m3fn float8_e4m3 e4m3fn fp8_e4m3 e4m3",
+     "k.dtype=e4m3", "of q, k and v alone"},
+    {"float8_e5m2 fp8_e5m2 e5m2",
+     "k.dtype=e5m2", "of q, k and v alone"},
+    {"int8 i8",
+     "k.dtype=i8", "of q, k and v alone"},
+    {"int4 fp4 nvfp4 mxfp8 mxfp4 quantized quantization descale_q descale_k descale_v q_descale k_descale "
+     "v_descale k_scale v_scale",
+     "", "types of storage are f64, f32, f16 and bf16, of q, k and v also e4m3, e5m2 and i8, without scales"},
     {"rope rotary rotary_emb rotary_dim rotary_cos rotary_sin rotary_interleaved apply_rotary qk_norm",
      "", "q and k are what the kernel multiplies: apply it before"},
     {"num_splits split_k splits num_warps num_stages block_m block_n tile tiles",

@@ -203,10 +203,19 @@ std::optional<Fault> check_types(const Call& p) {
     const std::string key = std::string(name_of(id)) + ".dtype";
     if (!type) continue;
     if (id != TensorId::mask && !has_tensor(p, id)) return Fault{key, "there is no " + std::string(name_of(id))};
+    if (!is_wide(*type) && !may_be_narrow(id))
+      return Fault{key, "types of 8 bits are storage of q, k and v, and of cached keys and values"};
     if (id != TensorId::mask && !is_output(id) && size_of(*type) > size_of(accumulator)) {
       return Fault{key, "a call in " + std::string(name_of(p.dtype)) + " adds in " + std::string(name_of(accumulator)) +
                             ", which can't hold inputs in " + std::string(name_of(*type)) +
                             "; say dtype=" + std::string(name_of(*type))};
+    }
+  }
+  for (TensorId id : outputs_of(p)) {
+    if (!is_wide(type_of(p, id))) {
+      return Fault{is_copied(id) ? "out" : std::string(name_of(id)) + ".dtype",
+                   std::string(name_of(id)) + " would be a result in " + std::string(name_of(type_of(p, id))) +
+                       "; results have 16 bits or more"};
     }
   }
   const DType k = type_of(p, TensorId::k), v = type_of(p, TensorId::v);

@@ -22,21 +22,27 @@ std::string alternatives() {
       values_of<E>(), [](E value) { return std::string(name_of(value)); }, "|");
 }
 
+using TypeNames = std::span<const std::string_view>;
+
 /// "f64|f32|f16|bf16"
-std::string type_names() {
-  std::string names;
-  for (const std::string_view name : kFloatingNames) names += (names.empty() ? "" : "|") + std::string(name);
-  return names;
+std::string alternatives_of(TypeNames names) {
+  return joined(
+      names, [](std::string_view name) { return std::string(name); }, "|");
 }
 
 std::vector<std::string> types_but_f32() {
-  std::vector<std::string> names(kFloatingNames.begin(), kFloatingNames.end());
+  std::vector<std::string> names(kWideNames.begin(), kWideNames.end());
   std::erase(names, "f32");
   return names;
 }
+
+/// Those that a tensor may be stored in.
+TypeNames types_of(TensorId id) { return may_be_narrow(id) ? TypeNames(kStorageNames) : TypeNames(kWideNames); }
 /// The plainest first.
-std::vector<std::string> types_of_tensors() {
-  std::vector<std::string> names = types_but_f32();
+std::vector<std::string> types_to_try(TensorId id) {
+  const TypeNames all = types_of(id);
+  std::vector<std::string> names(all.begin(), all.end());
+  std::erase(names, "f32");
   names.insert(names.begin(), "f32");
   return names;
 }
@@ -219,10 +225,10 @@ Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std
 
 Option type_of_tensor(TensorId tensor) {
   const bool is_mask = tensor == TensorId::mask;
-  Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, type_names(),
+  Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, alternatives_of(types_of(tensor)),
                             is_mask ? "of an additive mask; the call's type otherwise" : "of this tensor alone");
   option.parse = [=](Call& p, const OptionText& v) {
-    p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, kFloatingNames, "type"));
+    p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, types_of(tensor), "type"));
   };
   option.print = [=](const Call& p) -> std::optional<std::string> {
     const auto& type = p.tensor(tensor).dtype;
@@ -425,7 +431,7 @@ std::vector<Option> make_table() {
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, a rule of linear attention, or the merge of partial results").kept(),
     pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kTokens),
-    name_option("dtype", &Call::dtype, kFloatingNames, "type").values(type_names(), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
+    name_option("dtype", &Call::dtype, kWideNames, "type").values(alternatives_of(kWideNames), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),
     sizes("seq", &Call::query_length, &Call::key_length, 'x', 0, "a length L or LqxLk", true).values("L or LqxLk", "lengths of queries and keys, past keys too").covers(lengths_covered).cut(length_features()),
@@ -481,7 +487,7 @@ std::vector<Option> make_table() {
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_of_tensors()).often(is_of_launch(id) ? 3 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) ? 3 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

@@ -139,7 +139,7 @@ std::vector<Feature> mask_features() {
 
 std::vector<Feature> mask_type_features() {
   return {named_feature(
-      "mask.dtype", {kFloatingNames.begin(), kFloatingNames.end()},
+      "mask.dtype", {kWideNames.begin(), kWideNames.end()},
       [](const Call& p) -> Index {
         if (!p.mask || !p.mask->additive) return std::nullopt;
         return static_cast<std::size_t>(type_of(p, TensorId::mask));
@@ -549,7 +549,8 @@ std::vector<Feature> type_features(TensorId tensor) {
         // Any but its own; an input is read into the accumulator, which must hold it.
         const DType own = type_of(p, tensor);
         std::vector<DType> others;
-        for (const DType type : kFloatingTypes) {
+        for (const DType type : kStorageTypes) {
+          if (!is_wide(type) && !may_be_narrow(tensor)) continue;
           const bool fits = is_output(tensor) || size_of(type) <= size_of(accumulator_of(p.call.dtype));
           if (type != own && fits) others.push_back(type);
         }

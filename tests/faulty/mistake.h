@@ -112,5 +112,6 @@ std::span<const Mistake> gradient_mistakes();
 std::span<const Mistake> mask_mistakes();
 std::span<const Mistake> merge_mistakes();
 std::span<const Mistake> state_mistakes();
+std::span<const Mistake> storage_mistakes();
 
 }  // namespace attest::faulty

@@ -33,7 +33,7 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"state_in_f16", "the last state passes through f16 (178)", nullptr, nullptr,
             [](const Call&, const Outputs& o) {
-              if (o.present_state()) each_element(*o.present_state(), [](double x) { return half_to_double(to_f16(x), DType::f16); });
+              if (o.present_state()) each_element(*o.present_state(), [](double x) { return decode(to_f16(x), DType::f16); });
             }},
     Mistake{"state_of_sequence_0", "every sequence starts from the state of the first (179)", nullptr,
             [](const Call& p, ChangedInputs& c) {

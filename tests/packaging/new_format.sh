@@ -5,7 +5,7 @@
 # add_format VERSION: in the copy of the project; the format comes with this version of the contract. Plug-ins have a word for it.
 add_format() {
   sed -i 's/^enum class DType .*{ f64, f32, f16, bf16, /&m16, /' reference/base/format.h
-  put reference/base/format.h 'Format{DType::boolean' \
+  put reference/base/format.h 'Format{DType::e4m3' \
     "    Format{DType::m16, \"m16\", 16, 6, 9, TopCodes::infinity_and_nan, \"M16\", \"m16\", DlpackCode::floating, $1},"
   sed -i 's/"dtype=f16", "dtype=bf16",/& "dtype=m16",/' backends/plugin/attest/attest_plugin.h
 }

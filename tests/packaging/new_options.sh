@@ -135,7 +135,7 @@ touched "a result"
 
 # An operator with one result: o_i = scale / Lk * sum over j of <q_i, k_j> v_j.
 edit reference/call/call.h 's/gated_delta, merge };/gated_delta, merge, average };/; s/"gated_delta", "merge");/"gated_delta", "merge", "average");/
-  s/^    {.tokens = false, .*},/&\n    {.since = 9},/'
+  s/^    {.tokens = false, .*},/&\n    {.since = 10},/'
 edit reference/operators/operator_table.cpp 's/merge_operator};/merge_operator, average_operator};/; s/^#include "reference\/linear/#include "reference\/average\/average_operator.h"\n&/'
 edit reference/CMakeLists.txt 's/^  linear\/linear_attention/  average\/average_operator.cpp\n&/'
 mkdir reference/average
@@ -148,7 +148,7 @@ put backends/example/example.cpp 'if (problem.has_state()) {' '    if (problem.o
 put backends/example/example.cpp '#include "backends/example/linear.h"' '#include "backends/example/average.h"'
 edit backends/plugin/attest/attest_plugin.h 's/"op=gated_delta",/"op=gated_delta", "op=average",/'
 touched "an operator"
-add_format 9
+add_format 10
 touched "a format"
 
 # A kernel that gets both wrong: the last query of a group alone is received, and there is one key too many.

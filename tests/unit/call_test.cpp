@@ -123,7 +123,12 @@ TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
   EXPECT_EQ(complaint_of("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
             "36: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
   EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"),
-            "21: \"int8\" is no type; there is none here: types of storage are f64, f32, f16 and bf16");
+            "21: \"int8\" is no type; here it is k.dtype=i8, of q, k and v alone");
+  EXPECT_NO_THROW(parse_case("seq=2 dim=2 q.dtype=e5m2 k.dtype=i8 v.dtype=e4m3"));
+  EXPECT_NE(complaint_of("seq=2 dim=2 dtype=e4m3"), "");
+  EXPECT_NE(complaint_of("seq=2 dim=2 out.dtype=e4m3"), "");
+  EXPECT_NE(complaint_of("seq=1x3 dim=2 past=2 out=o,present k.dtype=i8 past_k.dtype=i8"), "");
+  EXPECT_EQ(type_of(parse_case("seq=2 dim=2 k.dtype=e4m3 pass=both out=o,dk").call, TensorId::dk), DType::f32);
   EXPECT_NO_THROW(parse_case("dtype=f64 seq=2 dim=2 k.dtype=f16 out.dtype=bf16"));
 }
 

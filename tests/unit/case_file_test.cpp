@@ -335,6 +335,43 @@ double element(const Case& source, TensorId id, std::int64_t b, std::int64_t h, 
   return load(view.data, view.dtype, view.offset(b, h, l, d));
 }
 
+/// Tokens 0 and 1 of one sequence and 2 of another; two states share one head of q and k.
+FileWriter packed_states() {
+  FileWriter file;
+  file.add("q", {3, 1, 2}, numbers(6, 5));
+  file.add("k", {3, 1, 2}, numbers(6, 6));
+  file.add("v", {3, 2, 3}, numbers(18, 7));
+  file.add("decay", {3, 2, 2}, numbers(12, 8));
+  file.add("cu_seqlens_q", {3}, std::vector<std::int32_t>{0, 2, 3});
+  file.add("cu_seqlens_k", {3}, std::vector<std::int32_t>{0, 2, 3});
+  file.metadata("layout", "thd");
+  file.metadata("options", "op=gated");
+  return file;
+}
+
+TEST(FileCases, PackedLinearAttentionMayShareHeads) {
+  const Case source = case_from_file(packed_states().write());
+  const Call& call = source.problem.call;
+  EXPECT_EQ(call.qk_heads, 1);
+  EXPECT_EQ(call.key_heads, 2);
+  EXPECT_EQ(call.lengths->key, (std::vector<std::int64_t>{2, 1}));
+  EXPECT_TRUE(call.lengths->query.empty());
+  const std::vector<float> decay = numbers(12, 8), v = numbers(18, 7);
+  EXPECT_EQ(element(source, TensorId::decay, 1, 1, 0, 0), static_cast<double>(decay[10])) << "token 2, head 1";
+  EXPECT_EQ(element(source, TensorId::decay, 0, 0, 1, 1), static_cast<double>(decay[5])) << "token 1, head 0";
+  EXPECT_EQ(element(source, TensorId::v, 1, 1, 0, 2), static_cast<double>(v[17]));
+  every_backend_passes(source);
+}
+
+TEST(FileCases, PackedLinearAttentionIsChecked) {
+  FileWriter file = packed_states();
+  file.add("decay", {2, 2, 2}, numbers(8, 8));
+  EXPECT_NE(complaint_about(file).find("decay [2,2,2]"), std::string::npos) << complaint_about(file);
+  file = packed_states();
+  file.add("cu_seqlens_k", {3}, std::vector<std::int32_t>{0, 1, 3});
+  EXPECT_NE(complaint_about(file).find("a token is query and key at once"), std::string::npos) << complaint_about(file);
+}
+
 void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }

@@ -76,7 +76,7 @@ struct Pin {
 std::string pin_of_types(const std::function<std::vector<ConstTensor>(const std::string& dtype)>& tensors_in) {
   std::vector<std::uint64_t> words;
   std::string second;
-  for (const DType type : kFloatingTypes) {
+  for (const DType type : kWideTypes) {
     const std::vector<ConstTensor> tensors = tensors_in(std::string(name_of(type)));
     for (const ConstTensor& tensor : tensors) {
       const std::vector<std::uint64_t> bits = bits_of(tensor);

@@ -66,6 +66,7 @@ TEST(FlatTensors, CarryEveryKindOfInput) {
   expect_carried("batch=2 seq=3x5 dim=4 mask=add:11QK:normal mask.dtype=f64 dtype=f16 align=top-left alibi sinks");
   expect_carried("batch=2 heads=2 seq=3x5 dim=4 lengths=q:2,3/k:5,1 layout=thd dtype=bf16");
   expect_carried("batch=2 seq=3x9 dim=4 lengths=9,2 paged=4");
+  expect_carried("seq=3x5 dim=4 q.dtype=i8 k.dtype=e4m3 v.dtype=e5m2");
   expect_carried("batch=2 seq=3x9 dim=4 past=5 dtype=f64 dropout=0.5");
   expect_carried("op=gated_delta heads=4/2 seq=6 dim=4 state decay=head beta=one");
 }

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <vector>
 
 #include "harness/cases/safetensors.h"
 #include "reference/base/view.h"
@@ -28,16 +30,87 @@ TEST(Format, EveryCodeOf16BitsIsReadAsByItsOwnCode) {
     const auto bits = static_cast<std::uint16_t>(n);
     for (const DType type : {DType::f16, DType::bf16}) {
       const double own = static_cast<double>(type == DType::f16 ? f16_to_float(bits) : bf16_to_float(bits));
-      const double by_table = half_to_double(bits, type);
+      const double by_table = decode(bits, type);
       ASSERT_EQ(std::isnan(own), std::isnan(by_table)) << n;
       if (std::isnan(own)) continue;
       ASSERT_EQ(own, by_table) << n;
       ASSERT_EQ(std::signbit(own), std::signbit(by_table)) << n;
-      ASSERT_EQ(double_to_half(own, type), bits);
+      ASSERT_EQ(encode(own, type), bits);
       const double between = own * (1 + unit_roundoff(type));  // a tie, or near one
-      ASSERT_EQ(double_to_half(between, type), type == DType::f16 ? to_f16(between) : to_bf16(between)) << n;
+      ASSERT_EQ(encode(between, type), type == DType::f16 ? to_f16(between) : to_bf16(between)) << n;
     }
   }
+}
+
+/// The definition, from the fields of a code: sign, exponent and mantissa.
+double by_fields(unsigned code, int mantissa_bits, int bias) {
+  const unsigned exponent = (code & 0x7fu) >> mantissa_bits, mantissa = code & ((1u << mantissa_bits) - 1);
+  const double fraction = std::ldexp(mantissa, -mantissa_bits);
+  const double size =
+      exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, static_cast<int>(exponent) - bias);
+  return (code & 0x80u) != 0 ? -size : size;
+}
+
+TEST(Format, EveryCodeOf8BitsIsItsNumber) {
+  for (unsigned code = 0; code < 256; ++code) {
+    const auto byte = static_cast<std::uint8_t>(code);
+    const double e4m3 = load(&byte, DType::e4m3, 0), e5m2 = load(&byte, DType::e5m2, 0);
+    if ((code & 0x7fu) == 0x7fu)
+      EXPECT_TRUE(std::isnan(e4m3)) << code;
+    else
+      EXPECT_EQ(e4m3, by_fields(code, 3, 7)) << code;
+    if ((code & 0x7fu) > 0x7cu)
+      EXPECT_TRUE(std::isnan(e5m2)) << code;
+    else if ((code & 0x7fu) == 0x7cu)
+      EXPECT_EQ(e5m2, (code & 0x80u) != 0 ? -kInfinity : kInfinity) << code;
+    else
+      EXPECT_EQ(e5m2, by_fields(code, 2, 15)) << code;
+    EXPECT_EQ(load(&byte, DType::i8, 0), static_cast<std::int8_t>(byte));
+    for (const DType type : {DType::e4m3, DType::e5m2, DType::i8}) {
+      const double number = load(&byte, type, 0);
+      if (std::isnan(number)) continue;
+      std::uint8_t again = 0;
+      store(&again, type, 0, number);
+      EXPECT_EQ(load(&again, type, 0), number) << code;
+      EXPECT_EQ(std::signbit(load(&again, type, 0)), std::signbit(number)) << code;
+    }
+  }
+}
+
+TEST(Format, NumbersOf8BitsAreRoundedToTheNearest) {
+  const auto stored = [](double number, DType type) {
+    std::uint8_t byte = 0;
+    store(&byte, type, 0, number);
+    return load(&byte, type, 0);
+  };
+  for (const DType type : {DType::e4m3, DType::e5m2}) {
+    std::vector<double> numbers;  // all finite ones, ascending
+    for (unsigned code = 0; code < 256; ++code) {
+      const auto byte = static_cast<std::uint8_t>(code);
+      if (const double number = load(&byte, type, 0); std::isfinite(number)) numbers.push_back(number);
+    }
+    std::ranges::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    EXPECT_EQ(numbers.back(), largest_of(type));
+    for (std::size_t n = 1; n < numbers.size(); ++n) {
+      const double low = numbers[n - 1], high = numbers[n], middle = (low + high) / 2;
+      EXPECT_EQ(stored(std::nextafter(middle, low), type), low);
+      EXPECT_EQ(stored(std::nextafter(middle, high), type), high);
+      const double tie = stored(middle, type), even = std::fmod(std::fabs(tie), 2 * (high - low));
+      EXPECT_TRUE(tie == low || tie == high);
+      EXPECT_TRUE(even == 0 || std::fabs(tie) == largest_of(type)) << middle << " went to " << tie;
+    }
+  }
+  // Beyond the range: the last tie goes to the even neighbour, which e4m3 has and e5m2 has not.
+  EXPECT_EQ(stored(464, DType::e4m3), 448);
+  EXPECT_TRUE(std::isnan(stored(464.001, DType::e4m3)) && std::isnan(stored(kInfinity, DType::e4m3)));
+  EXPECT_EQ(stored(61439, DType::e5m2), 57344);
+  EXPECT_EQ(stored(61440, DType::e5m2), kInfinity);
+  EXPECT_EQ(stored(2.5, DType::i8), 2);
+  EXPECT_EQ(stored(-3.5, DType::i8), -4);
+  EXPECT_EQ(stored(1e9, DType::i8), 127);
+  EXPECT_EQ(stored(-kInfinity, DType::i8), -128);
+  EXPECT_EQ(stored(kNaN, DType::i8), 0);
 }
 
 TEST(Format, NamesAreUniqueAndFilesKnowThem) {
@@ -48,7 +121,7 @@ TEST(Format, NamesAreUniqueAndFilesKnowThem) {
     const FileType* in_files = find_file_type(format.safetensors);
     ASSERT_TRUE(in_files) << format.name;
     EXPECT_EQ(in_files->size, size_of(format.type)) << format.name;
-    EXPECT_EQ(in_files->floating.has_value(), is_floating(format.type)) << format.name;
+    EXPECT_EQ(in_files->stored.has_value(), is_storage(format.type)) << format.name;
   }
 }
 

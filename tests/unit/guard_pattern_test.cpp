@@ -12,7 +12,7 @@ namespace attest {
 namespace {
 
 TEST(GuardPattern, IsANanOfEveryType) {
-  for (const DType type : kFloatingTypes) {
+  for (const DType type : kWideTypes) {
     std::vector<std::byte> bytes(3 * size_of(type));
     fill_pattern(bytes, type);
     for (std::size_t n = 0; n < 3; ++n) {
@@ -23,7 +23,7 @@ TEST(GuardPattern, IsANanOfEveryType) {
 }
 
 TEST(GuardPattern, IsNoValueThatIsStored) {
-  for (const DType type : kFloatingTypes) {
+  for (const DType type : kWideTypes) {
     for (const double value : {0.0, -0.0, 1.0, kNaN, -kNaN, kInfinity, largest_of(type)}) {
       std::vector<std::byte> bytes(3 * size_of(type));
       fill_pattern(bytes, type);
@@ -36,7 +36,7 @@ TEST(GuardPattern, IsNoValueThatIsStored) {
 }
 
 TEST(GuardPattern, CountsWhatIsWrittenAlongARow) {
-  for (const DType type : kFloatingTypes) {
+  for (const DType type : kWideTypes) {
     std::vector<std::byte> bytes(40 * size_of(type));
     fill_pattern(bytes, type);
     for (const std::int64_t at : {3, 4, 5, 9, 30}) store(bytes.data(), type, at, 1);

@@ -42,7 +42,7 @@ TEST(GuardedOutputs, TellsAWriteOutsideFromAnElementLeftOut) {
 }
 
 TEST(GuardedOutputs, ReadsRowsAsElements) {
-  for (const DType type : kFloatingTypes) {
+  for (const DType type : kWideTypes) {
     const Problem p =
         parse_case("dtype=" + std::string(name_of(type)) + " heads=2 seq=3x4 dim=2 out.strides=40,20,5,2 " +
                    "out=o,lse,raw,capped,biased,weights");

@@ -51,10 +51,10 @@ TEST(Names, EachLeadsBackToItsValue) {
 }
 
 TEST(FileTypes, EveryTypeOfACaseHasOneInFilesOfItsSize) {
-  for (const DType dtype : kFloatingTypes) {
+  for (const DType dtype : kWideTypes) {
     const FileType* type = find_file_type(file_type_of(dtype));
     ASSERT_NE(type, nullptr) << name_of(dtype);
-    EXPECT_EQ(type->floating, dtype);
+    EXPECT_EQ(type->stored, dtype);
     EXPECT_EQ(type->size, size_of(dtype)) << name_of(dtype);
   }
   EXPECT_EQ(find_file_type("f32"), nullptr);

@@ -63,10 +63,8 @@ inline double stored_as(DType type, double number) {
     case DType::f32: return static_cast<double>(static_cast<float>(number));
     case DType::f16: return static_cast<double>(f16_to_float(to_f16(number)));
     case DType::bf16: return static_cast<double>(bf16_to_float(to_bf16(number)));
-    case DType::boolean:
-    case DType::i32: break;
+    default: return number;
   }
-  return number;
 }
 
 }  // namespace attest

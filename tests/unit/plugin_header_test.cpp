@@ -42,7 +42,7 @@ void expect_values(const std::string& prefix, const Values& values, const Number
 
 TEST(PluginHeader, HasEveryEnumeration) {
   const auto same = [](int value) { return value; };
-  expect_values("ATTEST_", kFloatingTypes, same);
+  expect_values("ATTEST_", kStorageTypes, same);
   expect_values("ATTEST_", values_of<Op>(), same);
   expect_values("ATTEST_", values_of<Align>(), same);
   expect_values("ATTEST_", values_of<Layout>(), same);

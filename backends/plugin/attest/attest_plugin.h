@@ -46,8 +46,16 @@ typedef struct attest_text {
  * attest_tensor has the layout of DLPack's DLTensor (dmlc/dlpack, versions 0.2 to 1.x): a pointer to one may be cast.
  */
 
-enum { ATTEST_DEVICE_CPU = 1 };                                                                    /* DLDeviceType */
-enum { ATTEST_CODE_INT = 0, ATTEST_CODE_UINT = 1, ATTEST_CODE_FLOAT = 2, ATTEST_CODE_BFLOAT = 4 }; /* DLDataTypeCode */
+enum { ATTEST_DEVICE_CPU = 1 }; /* DLDeviceType */
+/* DLDataTypeCode */
+enum {
+  ATTEST_CODE_INT = 0,
+  ATTEST_CODE_UINT = 1,
+  ATTEST_CODE_FLOAT = 2,
+  ATTEST_CODE_BFLOAT = 4,
+  ATTEST_CODE_E4M3 = 10,
+  ATTEST_CODE_E5M2 = 12
+};
 
 typedef struct attest_device {
   int32_t device_type, device_id;
@@ -72,7 +80,16 @@ typedef struct attest_tensor {
  * Sizes and options of one attention call: all that a backend is told before data come. What each option means is
  * defined in attest's reference/README.md, formula by formula. */
 
-enum { ATTEST_F64 = 0, ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3 }; /* types of storage */
+/* Types of storage; of 8 bits those of single tensors, never a call's. */
+enum {
+  ATTEST_F64 = 0,
+  ATTEST_F32 = 1,
+  ATTEST_F16 = 2,
+  ATTEST_BF16 = 3,
+  ATTEST_E4M3 = 4, /* DLPack: code 10 with 8 bits; no infinity, NaN 0x7f and 0xff */
+  ATTEST_E5M2 = 5, /* code 12; as IEEE 754 would have it */
+  ATTEST_I8 = 6
+};
 /* op */
 enum {
   ATTEST_ATTENTION = 0,
@@ -147,7 +164,8 @@ static const char* const attest_known_features[] = {
   "qk_heads",                 /* linear attention has fewer heads of q and k than states */
   "dynamic",                  /* lengths and page table are data: "query_lengths" and "key_lengths" */
   "append",                   /* "new_k" and "new_v" are written into the cache k and v before it is read */
-  "mixed types"               /* a tensor other than the mask is not of the call's type: see attest_placement */
+  "mixed types",              /* a tensor other than the mask is not of the call's type: see attest_placement */
+  "stored=e4m3", "stored=e5m2", "stored=i8" /* q, k or v, cached ones too, are */
 };
 /* clang-format on */
 

@@ -109,10 +109,11 @@ inline Call call_from(const attest_call& from) {
 }
 
 inline DType type_of(const attest_data_type& type) {
-  if (type.code == ATTEST_CODE_BFLOAT) return DType::bf16;
   if (type.code == ATTEST_CODE_UINT) return DType::boolean;
-  if (type.code == ATTEST_CODE_INT) return DType::i32;
-  return type.bits == 64 ? DType::f64 : type.bits == 16 ? DType::f16 : DType::f32;
+  for (const Format& format : kFormats) {
+    if (static_cast<std::uint8_t>(format.dlpack) == type.code && format.bits == type.bits) return format.type;
+  }
+  return DType::f32;
 }
 
 /// Views by name, of inputs or outputs; those of packed sequences count batches and rows as the call does.

@@ -44,8 +44,21 @@ static inline uint16_t attest_to_f16(double x) {
   return (uint16_t)(sign | ((exponent + 15) << 10) | ((int)ldexp(size, 10 - exponent) & 1023));
 }
 
+/* e4m3 with 3 bits of mantissa, or e5m2 with 2. */
+static inline double attest_from_f8(uint8_t code, int mantissa) {
+  const int largest = (1 << (7 - mantissa)) - 1, exponent = (code & 127) >> mantissa;
+  const int fraction = code & ((1 << mantissa) - 1), bias = largest / 2;
+  double size = ldexp((exponent ? 1 << mantissa : 0) + fraction, (exponent ? exponent : 1) - bias - mantissa);
+  if (mantissa == 3 && (code & 127) == 127) size = (double)NAN;
+  if (mantissa == 2 && exponent == largest) size = fraction ? (double)NAN : (double)INFINITY;
+  return code >> 7 ? -size : size;
+}
+
 static inline double attest_load(const attest_tensor* t, int64_t at) {
   const char* data = (const char*)t->data + t->byte_offset;
+  if (t->dtype.code == ATTEST_CODE_E4M3) return attest_from_f8(((const uint8_t*)data)[at], 3);
+  if (t->dtype.code == ATTEST_CODE_E5M2) return attest_from_f8(((const uint8_t*)data)[at], 2);
+  if (t->dtype.code == ATTEST_CODE_INT && t->dtype.bits == 8) return ((const int8_t*)data)[at];
   if (t->dtype.code == ATTEST_CODE_FLOAT && t->dtype.bits == 64) return ((const double*)(const void*)data)[at];
   if (t->dtype.code == ATTEST_CODE_FLOAT && t->dtype.bits == 32) return ((const float*)(const void*)data)[at];
   if (t->dtype.code == ATTEST_CODE_FLOAT) return attest_from_f16(((const uint16_t*)(const void*)data)[at]);

@@ -20,9 +20,8 @@ cl_long mask_kind(const ConstTensor* mask) {
     case DType::f64: return 3;
     case DType::f16: return 4;
     case DType::bf16: return 5;
-    case DType::i32: break;
+    default: return 0;
   }
-  return 0;
 }
 
 constexpr std::array<Output, 4> kStages = {Output::raw, Output::capped, Output::biased, Output::weights};

@@ -36,7 +36,7 @@ bool is_strided(const Call& c) {
 std::vector<FeatureWord> make_words() {
   std::vector<FeatureWord> words;
   const auto add = [&](std::initializer_list<FeatureWord> more) { words.insert(words.end(), more); };
-  add_names(words, "dtype", kFloatingTypes, [](const Call& c, DType type) { return c.dtype == type; });
+  add_names(words, "dtype", kWideTypes, [](const Call& c, DType type) { return c.dtype == type; });
   add_names(words, "op", values_of<Op>(), [](const Call& c, Op op) { return c.op == op; });
   add_names(words, "pass", values_of<Pass>(), [](const Call& c, Pass pass) { return c.pass == pass; });
   add({{"batch", [](const Call& c) { return c.batch != 1; }},
@@ -84,6 +84,14 @@ std::vector<FeatureWord> make_words() {
        {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
        {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }},
        {"mixed types", has_mixed_types}});
+  for (const DType type : kStorageTypes) {
+    if (is_wide(type)) continue;
+    words.push_back({"stored=" + std::string(name_of(type)), [type](const Call& c) {
+                       return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
+                         return may_be_narrow(id) && has_tensor(c, id) && type_of(c, id) == type;
+                       });
+                     }});
+  }
   return words;
 }
 

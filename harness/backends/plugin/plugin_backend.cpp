@@ -123,7 +123,7 @@ class PluginPlan : public Plan {
 template <class E>
 E enumerator(const char* member, std::int32_t value) {
   // Arithmetic is done in floating types, which come first.
-  const auto count = static_cast<std::int32_t>(std::is_same_v<E, DType> ? kFloatingTypes.size() : kNames<E>.size());
+  const auto count = static_cast<std::int32_t>(std::is_same_v<E, DType> ? kWideTypes.size() : kNames<E>.size());
   if (value < 0 || value >= count)
     throw BackendError(broken(fmt::format("arithmetic: {} is {}, and not from 0 to {}", member, value, count - 1)));
   return static_cast<E>(value);

@@ -120,7 +120,7 @@ PARTS = {
 SHOWN = (
     *TYPES, "op=attention", "batch", "heads", "grouped heads",
     "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "strides of other tensors",
-    "alibi per batch", "parts",
+    "alibi per batch", "parts", *_words("stored="),
 )  # fmt: skip
 
 

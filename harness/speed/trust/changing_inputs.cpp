@@ -54,12 +54,17 @@ class Flips {
   std::uint64_t state_, used_, count_;
 };
 
-/// `low` bits at the end of a number of this layout change, the two last by the count of runs.
+/// The sign and `low` bits at the end of a number, but for the two last.
 template <class Bits>
-void flip(TensorBytes& memory, Bits exponent, int low, Flips from, Flips to) {
+constexpr Bits drawn_bits(int low) {
+  const auto sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  return static_cast<Bits>(sign | (((Bits{1} << low) - 1) & ~Bits{3}));
+}
+
+/// Bits of `drawn` change in numbers of this layout, and the two last ones by the count of runs.
+template <class Bits>
+void flip(TensorBytes& memory, Bits exponent, Bits drawn, Flips from, Flips to) {
   constexpr int kWidth = 8 * sizeof(Bits), kLanes = 64 / kWidth;
-  const auto sign = static_cast<Bits>(Bits{1} << (kWidth - 1));
-  const auto drawn = static_cast<Bits>(sign | (((Bits{1} << low) - 1) & ~Bits{3}));
   const auto count = static_cast<Bits>(from.count() ^ to.count());
   for (const ByteRange& range : memory.used()) {
     const std::size_t end = range.end / sizeof(Bits) * sizeof(Bits);
@@ -82,14 +87,18 @@ void flip(TensorBytes& memory, Bits exponent, int low, Flips from, Flips to) {
 void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flips::Origin& to) {
   const Flips a(from), b(to);
   const Format& format = format_of(tensor.dtype());
+  // The last bits of integers that are neither small nor nearly the largest.
+  if (format.type == DType::i8) return flip<std::uint8_t>(tensor.memory(), 0x7c, 0, a, b);
   if (format.exponent_bits == 0) return;
   const std::uint64_t exponent = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
   // Of the mantissa all bits but the first dozen, or a third of them.
   switch (format.bits) {
-    case 64: return flip<std::uint64_t>(tensor.memory(), exponent, 41, a, b);
-    case 32: return flip<std::uint32_t>(tensor.memory(), static_cast<std::uint32_t>(exponent), 12, a, b);
-    default:
-      return flip<std::uint16_t>(tensor.memory(), static_cast<std::uint16_t>(exponent), format.mantissa_bits / 3, a, b);
+    case 64: return flip(tensor.memory(), exponent, drawn_bits<std::uint64_t>(41), a, b);
+    case 32: return flip(tensor.memory(), static_cast<std::uint32_t>(exponent), drawn_bits<std::uint32_t>(12), a, b);
+    case 16:
+      return flip(tensor.memory(), static_cast<std::uint16_t>(exponent),
+                  drawn_bits<std::uint16_t>(format.mantissa_bits / 3), a, b);
+    default: return flip(tensor.memory(), static_cast<std::uint8_t>(exponent), drawn_bits<std::uint8_t>(0), a, b);
   }
 }
 

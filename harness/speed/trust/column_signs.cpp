@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <type_traits>
 
 #include "harness/cases/fill.h"
 #include "reference/call/tensor_place.h"
@@ -36,15 +37,23 @@ bool all_separate(const Call& call, std::initializer_list<TensorId> ids) {
   return std::ranges::all_of(ids, [&](TensorId id) { return has_separate_columns(call, id); });
 }
 
+/// A number with the other sign where `negated` is 1: an integer, or the bits of a floating number.
+template <class Bits>
+Bits with_sign(Bits number, char negated) {
+  if constexpr (std::is_signed_v<Bits>)
+    return static_cast<Bits>(negated != 0 ? -number : number);
+  else
+    return static_cast<Bits>(number ^ (Bits(negated) << (8 * sizeof(Bits) - 1)));
+}
+
 /// Every number of the tensor's memory.
 template <class Bits>
 void negate_all(TensorBytes& memory) {
-  constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   for (const ByteRange& range : memory.used()) {
     for (std::size_t at = range.first / sizeof(Bits); (at + 1) * sizeof(Bits) <= range.end; ++at) {
       Bits bits;
       std::memcpy(&bits, memory.data() + at * sizeof(Bits), sizeof(Bits));
-      bits ^= kSign;
+      bits = with_sign(bits, 1);
       std::memcpy(memory.data() + at * sizeof(Bits), &bits, sizeof(Bits));
     }
   }
@@ -53,8 +62,6 @@ void negate_all(TensorBytes& memory) {
 /// Columns for which `which` is not 0, each element once.
 template <class Bits>
 void negate_columns(TensorStorage& tensor, const std::vector<char>& which) {
-  std::vector<Bits> signs;
-  for (const char negated : which) signs.push_back(static_cast<Bits>(Bits(negated) << (8 * sizeof(Bits) - 1)));
   const TensorPlace& place = tensor.place();
   const auto times = [&](std::size_t axis) {
     return place.strides[axis] == 0 ? std::min<std::int64_t>(place.shape[axis], 1) : place.shape[axis];
@@ -65,7 +72,10 @@ void negate_columns(TensorStorage& tensor, const std::vector<char>& which) {
     for (std::int64_t h = 0; h < times(1); ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
         auto* const row = reinterpret_cast<Bits*>(tensor.memory().data()) + place.element(b, h, l, 0);
-        for (std::size_t d = 0; d < signs.size(); ++d) row[static_cast<std::int64_t>(d) * place.strides[3]] ^= signs[d];
+        for (std::size_t d = 0; d < which.size(); ++d) {
+          Bits& number = row[static_cast<std::int64_t>(d) * place.strides[3]];
+          number = with_sign(number, which[d]);
+        }
       }
     }
   }
@@ -140,11 +150,16 @@ void change_signs(CaseInputs& inputs, const ColumnSigns& from, const ColumnSigns
       which[d] = from.negates(id, column) != to.negates(id, column);
     }
     if (which.empty() || tensor.bytes() == 0) continue;
+    if (!is_storage(tensor.dtype())) continue;  // booleans and indices keep theirs
     switch (size_of(tensor.dtype())) {
       case 8: negate<std::uint64_t>(tensor, which); break;
       case 4: negate<std::uint32_t>(tensor, which); break;
       case 2: negate<std::uint16_t>(tensor, which); break;
-      default: break;  // booleans and indices keep theirs
+      default:
+        if (is_floating(tensor.dtype()))
+          negate<std::uint8_t>(tensor, which);
+        else
+          negate<std::int8_t>(tensor, which);
     }
   }
 }
