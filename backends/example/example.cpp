@@ -125,6 +125,17 @@ class ExamplePlan : public Plan {
     }
   }
 
+  /// Whether the query's list of keys, or of blocks of them, has the key.
+  bool is_listed(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const auto lists = inputs_.indices()->as<const std::int32_t>();
+    const std::int64_t group = h / (p_.query_heads / p_.key_heads);
+    for (std::int64_t n = 0; n < p_.select->count; ++n) {
+      const std::int64_t first = lists(b, group, i, n) * p_.select->block;
+      if (first >= 0 && j >= first && j < first + p_.select->block) return true;
+    }
+    return false;
+  }
+
   /// Written from the definition, independently of reference/.
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, const Standing& at) const {
     if (i >= p_.query_count(b) || j >= p_.key_count(b) || !at.same_segment) return false;
@@ -136,6 +147,7 @@ class ExamplePlan : public Plan {
       if (p_.window_right < p_.key_length - at.diagonal && at.key > at.diagonal + p_.window_right) return false;
     }
     if (inputs_.blocks() && !inputs_.block(b, h, i / p_.blocks->rows, j / p_.blocks->columns)) return false;
+    if (p_.select && !is_listed(b, h, i, j)) return false;
     const ConstTensor* mask = inputs_.mask();
     if (!mask) return true;
     const double element = load(mask->data, mask->dtype, mask->offset(b, h, i, j));

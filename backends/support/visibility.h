@@ -100,6 +100,7 @@ class Visibility {
     if (inputs_.slopes()) add_alibi(b, h, row.diagonal - first, n, scores);
     if (inputs_.mask()) apply_mask(b, h, i, first, n, scores);
     if (inputs_.blocks()) apply_blocks(b, h, i, first, n, scores);
+    if (inputs_.indices()) apply_lists(b, h, i, first, n, scores);
     const auto fill = [&](std::int64_t from, std::int64_t to) {
       from = std::clamp<std::int64_t>(from - first, 0, n);
       std::fill(scores + from, scores + std::clamp<std::int64_t>(to - first, from, n), kHidden);
@@ -113,6 +114,11 @@ class Visibility {
   bool sees(std::int64_t b, std::int64_t h, std::int64_t i, const RowKeys& row, std::int64_t j) const {
     const bool in_range = (j >= row.prefix.first && j < row.prefix.last) || (j >= row.band.first && j < row.band.last);
     if (!in_range || (inputs_.blocks() && !block_visible(b, h, i, j))) return false;
+    if (inputs_.indices()) {
+      bool listed = false;
+      each_listed(b, h, i, [&](const KeyRange& keys) { listed = listed || (j >= keys.first && j < keys.last); });
+      if (!listed) return false;
+    }
     const ConstTensor* mask = inputs_.mask();
     if (!mask) return true;
     const double element = load(mask->data, mask->dtype, mask_offset(*mask, b, h, i, j));
@@ -157,6 +163,32 @@ class Visibility {
         std::fill(scores + j, scores + end, -std::numeric_limits<Real>::infinity());
       }
       j = end;
+    }
+  }
+
+  /// The runs of keys that a query's list names.
+  template <class Visit>
+  void each_listed(std::int64_t b, std::int64_t h, std::int64_t i, const Visit& visit) const {
+    const ConstTensor& lists = *inputs_.indices();
+    const std::int64_t group = (h - held_.head) / problem_.heads_per_group(), block = problem_.select->block;
+    const auto* const entry = static_cast<const std::int32_t*>(lists.data) + lists.offset(b, group, i - held_.query, 0);
+    for (std::int64_t n = 0; n < lists.shape[3]; ++n) {
+      const std::int64_t number = entry[n * lists.strides[3]];
+      if (number >= 0) visit(KeyRange{number * block, (number + 1) * block});
+    }
+  }
+
+  template <class Real>
+  void apply_lists(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t first, std::int64_t n,
+                   Real* scores) const {
+    thread_local std::vector<char> listed;
+    listed.assign(static_cast<std::size_t>(n), 0);
+    each_listed(b, h, i, [&](const KeyRange& keys) {
+      const KeyRange here = keys.within(first, first + n);
+      for (std::int64_t j = here.first; j < here.last; ++j) listed[static_cast<std::size_t>(j - first)] = 1;
+    });
+    for (std::int64_t j = 0; j < n; ++j) {
+      if (listed[static_cast<std::size_t>(j)] == 0) scores[j] = -std::numeric_limits<Real>::infinity();
     }
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "harness/base/user_error.h"
 #include "harness/cases/file_golden.h"
@@ -55,6 +56,7 @@ class FileCase {
                                     "cu_seqlens_k",
                                     "page_table",
                                     "seqused_k",
+                                    "indices",
                                     "past_lengths",
                                     "new_k",
                                     "new_v",
@@ -122,6 +124,14 @@ class FileCase {
     return static_cast<std::int64_t>(heads);
   }
 
+  /// Columns of the values that lie in latent keys.
+  std::int64_t value_dim_of_latent() const {
+    const double columns = metadata_number("value_dim");
+    if (!(columns >= 1 && columns <= 65536 && columns == std::floor(columns)))
+      fail("metadata value_dim is no number of columns");
+    return static_cast<std::int64_t>(columns);
+  }
+
   void read_sizes() {
     const std::string layout = metadata("layout");
     if (layout == "blhd")
@@ -133,9 +143,12 @@ class FileCase {
     else if (!layout.empty() && layout != "bhld")
       fail("metadata layout \"" + layout + "\"; bhld, blhd, bld or thd");
 
-    const FileTensor &q = floating("q"), &k = floating("k"), &v = floating("v");
+    // Without v, and with the number of its columns, values lie in the keys.
+    const bool is_latent = !find("v") && !metadata("value_dim").empty();
+    const FileTensor &q = floating("q"), &k = floating("k"), &v = is_latent ? k : floating("v");
     const Index4 nq = extents("q", q);
-    Index4 nk = extents("k", k), nv = extents("v", v);
+    Index4 nk = extents("k", k), nv = extents(is_latent ? "k" : "v", v);
+    if (is_latent) nv[3] = value_dim_of_latent();
     if (page_table_) {
       page_size_ = nk[2];
       pages_ = nk[0];
@@ -168,7 +181,10 @@ class FileCase {
     p.call.dtype = is_wide(*q.stored_type()) ? *q.stored_type() : DType::f32;
     set_type(p, TensorId::q, q);
     set_type(p, TensorId::k, k);
-    set_type(p, TensorId::v, v);
+    if (is_latent)
+      p.call.latent = true;
+    else
+      set_type(p, TensorId::v, v);
     for (const TensorRow& row : tensor_rows()) {
       const FileTensor* tensor = row.drawn ? find(std::string(row.name)) : nullptr;
       if (tensor) set_type(p, row.id, *tensor);
@@ -184,18 +200,19 @@ class FileCase {
     p.call.layout = layout_;
     if (page_table_) p.call.page_size = page_size_;
     if (layout_ == Layout::thd) read_starts(p);
+    if (p.call.lengths && traits_of(stated_operator()).state) {
+      if (p.call.lengths->query != p.call.lengths->key)
+        fail("cu_seqlens_q and cu_seqlens_k disagree; a token is query and key at once");
+      p.call.lengths->query.clear();
+    }
     read_lengths(p);
     read_past(p, nk[1]);
     if (!metadata("scale").empty()) p.call.scale = metadata_number("scale");
     read_mask_spec(p);
     set_options(p);
     if (has_shared_heads && !problem_.call.has_state()) disagree("the heads", "k", k, "v", v);
-    if (problem_.call.has_state() && p.call.lengths) {
-      if (p.call.lengths->query != p.call.lengths->key)
-        fail("cu_seqlens_q and cu_seqlens_k disagree; a token is query and key at once");
-      p.call.lengths->query.clear();
-      if (problem_.call.lengths) problem_.call.lengths->query.clear();
-    }
+    if (problem_.call.latent != is_latent)
+      fail("metadata options: latent keys have no tensor v, and the number of its columns as metadata value_dim");
     if (problem_.call.layout != p.call.layout || (p.call.lengths && problem_.call.lengths != p.call.lengths) ||
         problem_.call.page_size != p.call.page_size ||
         (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
@@ -244,6 +261,17 @@ class FileCase {
     } catch (const CaseError& error) {
       fail(fmt::format("metadata options, column {}: {}", error.column(), error.what()));
     }
+  }
+
+  /// That of the options, which sizes are read by; a word that is none is complained about where the options are.
+  Op stated_operator() const {
+    std::istringstream words(metadata("options"));
+    for (std::string word; words >> word;) {
+      for (const Op op : values_of<Op>()) {
+        if (word == "op=" + std::string(name_of(op))) return op;
+      }
+    }
+    return Op::attention;
   }
 
   /// How many sequences cu_seqlens_q has.
@@ -326,6 +354,7 @@ class FileCase {
     const FileTensor *k = find("past_k"), *v = find("past_v"), *counts = find("past_lengths");
     if (counts && !k) fail("past_lengths belong to past_k and past_v, which are missing");
     if (!k && !v) return;
+    if (p.latent && !v) v = k;
     if (!k || !v) fail("past_k and past_v belong together; one is missing");
     const auto check = [&](const char* name, const FileTensor& t, std::int64_t dim) {
       if (t.shape.size() != 4 || t.shape[0] != p.batch || t.shape[1] != heads || t.shape[3] != dim) {
@@ -334,9 +363,9 @@ class FileCase {
       }
     };
     check("past_k", *k, p.key_dim);
-    check("past_v", *v, p.value_dim);
+    if (!p.latent) check("past_v", *v, p.value_dim);
     set_type(problem, TensorId::past_k, floating("past_k"));
-    set_type(problem, TensorId::past_v, floating("past_v"));
+    if (!p.latent) set_type(problem, TensorId::past_v, floating("past_v"));
     if (k->shape[2] != v->shape[2]) fail("past_k " + k->shape_text() + " and past_v " + v->shape_text() + " disagree");
     p.past = k->shape[2];
     p.key_length += p.past;
@@ -455,6 +484,7 @@ class FileCase {
     add_small_inputs(problem_, inputs);
     read_tensor(TensorId::q, inputs);
     for (const TensorId id : {TensorId::k, TensorId::v}) {
+      if (!has_tensor(problem_, id)) continue;
       if (page_table_)
         read_pages(id, inputs);
       else
@@ -467,6 +497,7 @@ class FileCase {
       if (has_tensor(problem_, id)) read_tensor(id, inputs);
     }
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
+    if (problem_.call.select) read_indices(inputs);
     read_keep(inputs);
     if (problem_.call.mask) read_mask(inputs);
     for (const TensorId id : gradient_inputs()) {
@@ -475,6 +506,28 @@ class FileCase {
     }
     if (has_tensor(problem_, TensorId::saved_o)) save_forward(problem_, inputs, 1, true);
     return inputs;
+  }
+
+  /// indices: B,Hkv,Lq,n, or B,1,Lq,n of lists that heads share.
+  void read_indices(CaseInputs& inputs) const {
+    const FileTensor* lists = find("indices");
+    TensorStorage& storage = inputs.add(problem_, TensorId::indices);
+    const Index4 n = storage.shape();
+    if (!lists) fail("tensor \"indices\" is missing; select needs it");
+    if (layout_ == Layout::thd) fail("indices of packed queries can't be read; give a batch");
+    if ((lists->dtype != "I32" && lists->dtype != "I64") || lists->shape != std::vector{n[0], n[1], n[2], n[3]}) {
+      fail(fmt::format("indices {} of {}: I32 or I64 of [{},{},{},{}] is wanted", lists->shape_text(), lists->dtype,
+                       n[0], n[1], n[2], n[3]));
+    }
+    std::int64_t at = 0;
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t entry) {
+      const double number = lists->at(at++);
+      if (number < -1 || number >= static_cast<double>(selectable(problem_.call, b))) {
+        fail(fmt::format("indices[{},{},{},{}] = {} is out of range: -1, or 0 to {}", b, h, i, entry, number,
+                         selectable(problem_.call, b) - 1));
+      }
+      storage.set(b, h, i, entry, number);
+    });
   }
 
   void read_mask(CaseInputs& inputs) const {

@@ -29,6 +29,7 @@ constexpr std::string_view
         "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
         "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
     kDynamic = "dynamic|query_lengths.*|key_lengths.*", kAppend = "append|new_k.*|new_v.*|cache_k.*|cache_v.*",
+    kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -55,8 +56,20 @@ constexpr Rule kRules[] = {
     {kDynamic, "pass=backward|pass=both", "gradients have no lengths that change"},
     {kDynamic, kGradients, "gradients have no lengths that change"},
     {kDynamic, "past*", "dynamic lengths place the diagonal"},
+    {"stored keys=*", kMerge, "a merge has no keys"},
+    {"stored keys=*", "present_k.*|present_v.*|layout=qkv|cache_k.*|cache_v.*|append|new_k.*|new_v.*",
+     "results have 16 bits or more"},
+    {kSelect, "pass=backward|pass=both", "gradients of selected keys are not defined"},
+    {kSelect, kGradients, "gradients of selected keys are not defined"},
+    {"latent", "pass=backward|pass=both", "gradients of latent values are not defined"},
+    {"latent", kGradients, "gradients of latent values are not defined"},
+    {"latent", kAppend, "latent keys are appended before the call"},
+    {"latent", "layout=qkv|layout=kv|key dim to value dim=smaller", "latent values are columns of keys"},
+    {"latent", "v.*|past_v.*|present_v.*|poison=hidden:kv|poison=hidden:v|poison=visible:v",
+     "latent values lie in the keys"},
     {kAppend, "pass=backward|pass=both", "gradients of appended keys are not defined"},
     {kAppend, kGradients, "gradients of appended keys are not defined"},
+    {kAppend, "queries=32768..65535|queries=65536..", "as many keys are too many pairs for a suite"},
     {kAppend, "past*", "the lengths of a cache count its new keys"},
     {kAppend, "layout=qkv", "one packed tensor is no cache"},
     {kAppend, "out=present|present_k.*|present_v.*", "append gives the cache itself"},
@@ -67,8 +80,8 @@ constexpr Rule kRules[] = {
      "q.layout=*|k.layout=*|v.layout=*|out.layout=*|q.strides=*|k.strides=*|v.strides=*|out.strides=*|lse.strides|"
      "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
-     "cache_k.layout=*|cache_v.layout=*|cache_k.strides|cache_v.strides|"
-     "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|dlse.strides|dq.strides|dk.strides|dv.strides|decay."
+     "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|cache_k.layout=*|cache_v.layout=*|cache_k.strides|"
+     "cache_v.strides|indices.strides|dlse.strides|dq.strides|dk.strides|dv.strides|decay."
      "strides|beta.strides",
      "thd has no strides to choose"},
     {"pass=forward", kGradients, "a forward pass has no gradients"},
@@ -262,7 +275,14 @@ const char* why_impossible_option(const Option& option, std::size_t one) {
   const TableClass& length = classes_of_table()[one];
   if (length.name() == "keys=0" && (option.key == "prefix" || option.key.starts_with("past")))
     return "more than there are keys";
-  return nullptr;
+  // None of its classes can be met there.
+  const char* why = nullptr;
+  for (std::size_t n = 0; n < classes_of_table().size(); ++n) {
+    if (classes_of_table()[n].option != &option) continue;
+    why = why_impossible(n, one);
+    if (!why) return nullptr;
+  }
+  return why;
 }
 
 }  // namespace attest

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <numeric>
+#include <utility>
 
 #include "harness/base/parallel.h"
 #include "harness/base/user_error.h"
@@ -14,6 +17,8 @@
 
 namespace attest {
 namespace {
+
+constexpr std::uint64_t kSelectStream = 6200;
 
 /// For each key of one key head: whether any query of any head of the group sees it.
 std::vector<char> keys_seen(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t group) {
@@ -184,13 +189,47 @@ void fill_tokens(const Problem& p, CaseInputs& inputs) {
   };
   fill_queries(p, TensorId::q, inputs);
   fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
-  fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
+  if (!p.call.latent) fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
   if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
   if (poisons("visible", "v")) poison_visible(p, 1, seen, inputs);
   if (has_tensor(p, TensorId::dout)) {
     inputs.add(p, TensorId::dout);
     fill_queries(p, TensorId::dout, inputs);
     if (p.data.poison == "hidden:do") poison_empty_rows(p, inputs);
+  }
+}
+
+/// Lists of keys: distinct numbers in any order, then what the fill says; -1 where there are no more.
+void fill_indices(const Problem& problem, TensorStorage& indices) {
+  const Call& p = problem.call;
+  const Fill& fill = problem.data.select_fill;
+  const Index4 n = indices.shape();
+  for (std::int64_t b = 0; b < n[0]; ++b) {
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(selectable(p, b)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    for (std::int64_t h = 0; h < n[1]; ++h) {
+      for (std::int64_t i = 0; i < indices.place().rows(b); ++i) {
+        const auto list = static_cast<std::uint64_t>((b * n[1] + h) * p.query_length + i);
+        const auto drawn = [&](std::uint64_t stream, std::int64_t at) {
+          return hash_words(problem.data.seed, kSelectStream + stream, list << 24 | static_cast<std::uint64_t>(at));
+        };
+        for (std::int64_t at = 0; at < n[3]; ++at) {
+          const std::size_t first = static_cast<std::size_t>(at),
+                            left = numbers.size() - std::min(first, numbers.size());
+          std::int64_t number = -1;
+          if (left > 0) {
+            std::swap(numbers[first], numbers[first + drawn(0, at) % left]);
+            number = numbers[first];
+          }
+          const bool changed = !fill.args.empty() && fill.name != "after" && hash_uniform(drawn(1, at)) < fill.args[0];
+          if (fill.name == "random" && changed) number = -1;
+          if (fill.name == "repeated" && changed && at > 0 && !numbers.empty())
+            number = numbers[std::min<std::size_t>(drawn(2, at) % first, numbers.size() - 1)];
+          if (fill.name == "after" && static_cast<double>(at) >= fill.args[0]) number = -1;
+          indices.set(b, h, i, at, static_cast<double>(number));
+        }
+      }
+    }
   }
 }
 
@@ -225,6 +264,7 @@ std::vector<TensorId> CaseInputs::list() const {
 }
 
 TensorStorage& CaseInputs::add(const Call& call, TensorId id) {
+  if (call.latent) latent_columns_ = call.value_dim;
   return add(id, TensorStorage(place_of(call, id), type_of(call, id)), seen_shape(call, id));
 }
 
@@ -243,6 +283,14 @@ Inputs CaseInputs::views() const {
     }
     view.shape = seen_[index(id)];
     inputs.set(id, view);
+  }
+  if (!latent_columns_) return inputs;
+  for (const auto& [keys, values] :
+       {std::pair{TensorId::k, TensorId::v}, std::pair{TensorId::past_k, TensorId::past_v}}) {
+    if (!inputs.has(keys)) continue;
+    ConstTensor view = inputs.at(keys);
+    view.shape[3] = *latent_columns_;
+    inputs.set(values, view);
   }
   return inputs;
 }
@@ -297,6 +345,7 @@ CaseInputs make_inputs(const Problem& p, int threads) {
     fill_with(inputs.add(p, TensorId::mask), [&](auto... at) { return fill.at(at...); });
     refuse_overflow(inputs.at(TensorId::mask), TensorId::mask);
   }
+  if (has_tensor(p, TensorId::indices)) fill_indices(p, inputs.add(p, TensorId::indices));
   if (p.call.has_parts()) fill_parts(p, p.data.poison == "empty:o", inputs);
   fill_drawn(p, inputs);
   if (has_tensor(p, TensorId::q)) fill_tokens(p, inputs);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "harness/cases/tensor_storage.h"
@@ -31,6 +32,7 @@ class CaseInputs {
   std::array<TensorStorage, static_cast<std::size_t>(TensorId::out)> storage_;
   std::array<Index4, static_cast<std::size_t>(TensorId::out)> seen_{};
   std::array<bool, static_cast<std::size_t>(TensorId::out)> there_{};
+  std::optional<std::int64_t> latent_columns_;  ///< of the values that lie in the keys
 };
 
 /// Throws UserError when the storage type can't hold a value of the fill.

@@ -162,6 +162,7 @@ void fit_to_sizes(Problem& problem) {
     if (!has_tensor(p, row.id)) p.tensor(row.id) = {};
   }
   if (!p.blocks) problem.data.block_fill = {};
+  if (!p.select) problem.data.select_fill = {"distinct", {}};
   if (!p.initial_state) problem.data.state_fill.reset();
   if (!p.has_parts()) find_option("parts")->drop(problem);
 }

@@ -64,6 +64,15 @@ void halve(TensorStorage& tensor, bool negate) {
   });
 }
 
+/// Lists name the keys at the other end of their sequence.
+void mirror_indices(const Call& call, TensorStorage& indices) {
+  each_index(indices.shape(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t n) {
+    if (i >= indices.place().rows(b)) return;
+    const double number = load(indices.memory().data(), indices.dtype(), indices.place().element(b, h, i, n));
+    if (number >= 0) indices.set(b, h, i, n, static_cast<double>(selectable(call, b)) - 1 - number);
+  });
+}
+
 bool other_visibility(bool visible, std::size_t at) { return !visible || bit_of(at); }
 
 /// Bytes that are 0 or 1: hidden ones become visible, of the visible ones some hidden.
@@ -133,6 +142,7 @@ void change_data(const Call& call, CaseInputs& inputs) {
         if (!call.sink_values.empty()) break;
         each_element<double>(tensor.memory(), [](double sink, std::size_t) { return sink == 0 ? 1 : -sink; });
         break;
+      case TensorId::indices: mirror_indices(call, tensor); break;
       case TensorId::slopes:
       case TensorId::past_lengths:
       case TensorId::query_lengths:

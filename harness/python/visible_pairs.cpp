@@ -8,8 +8,9 @@ namespace attest {
 bool visible_by_inputs(const Call& call) { return call.mask.has_value() || call.blocks.has_value(); }
 
 VisiblePairs visible_pairs(const Call& call, const Inputs& inputs) {
-  const bool by_head =
-      (inputs.mask() && inputs.mask()->shape[1] > 1) || (inputs.blocks() && inputs.blocks()->shape[1] > 1);
+  const bool by_head = (inputs.mask() && inputs.mask()->shape[1] > 1) ||
+                       (inputs.blocks() && inputs.blocks()->shape[1] > 1) ||
+                       (inputs.indices() && inputs.indices()->shape[1] > 1);
   const Index4 counted = {call.batch, by_head ? call.query_heads : 1, call.query_length, call.key_length};
   VisiblePairs pairs;
   pairs.shape = {call.batch, call.query_heads, call.query_length, call.key_length};

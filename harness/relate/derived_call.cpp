@@ -190,7 +190,7 @@ CaseInputs inputs_of_part(const Arrangement& part, const Call& whole, const Inpu
     });
   }
   copy_keys(part, whole, inputs, Cache::keys, made);
-  copy_keys(part, whole, inputs, Cache::values, made);
+  if (!part.call.latent) copy_keys(part, whole, inputs, Cache::values, made);
   return made;
 }
 

@@ -83,7 +83,9 @@ List key_counts(const Call& whole) {
 }
 
 /// Whether the queries of a call may be computed apart: what they see is a matter of their own numbers alone.
-bool has_separable_queries(const Call& p) { return is_forward_softmax(p) && p.query_length >= 2 && !p.segments; }
+bool has_separable_queries(const Call& p) {
+  return is_forward_softmax(p) && p.query_length >= 2 && !p.segments && !p.select;
+}
 
 std::vector<Arrangement> decode(const Problem& whole, const Inputs& inputs) {
   const Call& p = whole.call;
@@ -221,7 +223,7 @@ std::vector<Arrangement> head(const Problem& whole, const Inputs& inputs) {
 
 /// Whether keys may be taken in any order, or some of them alone.
 bool has_separable_keys(const Call& p) {
-  return p.has_scores() && !p.uses_diagonal() && p.prefix == 0 && !p.segments && p.key_length >= 2;
+  return p.has_scores() && !p.uses_diagonal() && p.prefix == 0 && !p.segments && !p.select && p.key_length >= 2;
 }
 
 std::vector<Arrangement> key_order(const Problem& whole, const Inputs& inputs) {
@@ -287,9 +289,9 @@ constexpr Relation kRelations[] = {
     {"head", "a head alone equals the same head among all", "2 heads and more; of gradients, 2 groups", calls, true,
      head},
     {"decode", "the last query alone, with all keys or with cached ones, equals the last row",
-     "forward passes of 2 queries and more, without segments", calls, true, decode},
+     "forward passes of 2 queries and more, without segments and selected keys", calls, true, decode},
     {"chunks", "queries in pieces, with the keys so far, equal the queries at once",
-     "forward passes of 2 queries and more, without segments", calls, true, chunks},
+     "forward passes of 2 queries and more, without segments and selected keys", calls, true, chunks},
     {"packing", "packed sequences equal padded ones", "softmax and linear attention that can be packed", calls, true,
      packing},
     {"pages", "pages in another order give the same", "paged keys of 2 pages and more", calls, true, pages},

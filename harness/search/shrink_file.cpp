@@ -334,7 +334,7 @@ class FileShrinker {
 
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
-  if (!p.call.has_scores() || p.call.blocks) return std::nullopt;
+  if (!p.call.has_scores() || p.call.blocks || p.call.select) return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();
@@ -382,6 +382,7 @@ std::optional<TensorFile> plain_file(const Case& source) {
   }
   plain.call.layout = Layout::bhld;
   plain.call.page_size.reset();
+  plain.call.latent = false;  // its values are a tensor here
   plain.call.scale.reset();
   plain.call.sink_values = list_numbers(inputs.sinks());  // a seed may have drawn them
   file.metadata["options"] = metadata_options(plain);

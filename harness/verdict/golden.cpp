@@ -186,8 +186,8 @@ class ReferenceStages {
   /// A file in 16 bits holds rounded results. The reference's are rounded alike before they are compared, unless the
   /// bound of a stated producer has that rounding in it.
   double as_stored(double value, const FileTensor& tensor) const {
-    const DType type = has_mixed_types(p_) || p_.call.wants_gradients() ? tensor.stored_type().value_or(p_.call.dtype)
-                                                                        : p_.call.dtype;
+    const DType type =
+        has_mixed_types(p_) || p_.call.wants_gradients() ? tensor.stored_type().value_or(p_.call.dtype) : p_.call.dtype;
     if (size_of(type) > 2 || source_.golden->producer) return value;
     std::uint64_t bits = 0;
     store(&bits, type, 0, value);

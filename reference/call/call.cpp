@@ -102,6 +102,11 @@ std::int64_t part_count(const Call& p) {
   return __builtin_mul_overflow(p.parts, p.batch, &parts) ? std::numeric_limits<std::int64_t>::max() : parts;
 }
 
+std::int64_t selectable(const Call& call, std::int64_t b) {
+  const std::int64_t block = call.select ? call.select->block : 1;
+  return (call.key_count(b) + block - 1) / block;
+}
+
 std::int64_t block_rows(const Call& p) { return (p.query_length + p.blocks->rows - 1) / p.blocks->rows; }
 std::int64_t block_columns(const Call& p) { return (p.key_length + p.blocks->columns - 1) / p.blocks->columns; }
 

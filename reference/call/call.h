@@ -26,6 +26,7 @@ enum class TensorId : std::uint8_t {
   past_lengths,
   page_table,
   blocks,
+  indices,
   slopes,
   sinks,
   keep,
@@ -96,12 +97,13 @@ template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
-                                                    "page_table", "blocks", "slopes", "sinks", "keep", "decay", "beta",
-                                                    "state", "part_o", "part_lse", "new_k", "new_v", "query_lengths",
-                                                    "key_lengths", "saved_o", "saved_lse", "do", "dlse", "dpresent",
-                                                    "out", "lse", "max", "sum", "raw", "capped", "biased", "weights",
-                                                    "present_k", "present_v", "present_state", "cache_k", "cache_v",
-                                                    "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+                                                    "page_table", "blocks", "indices", "slopes", "sinks", "keep",
+                                                    "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v",
+                                                    "query_lengths", "key_lengths", "saved_o", "saved_lse", "do",
+                                                    "dlse", "dpresent", "out", "lse", "max", "sum", "raw", "capped",
+                                                    "biased", "weights", "present_k", "present_v", "present_state",
+                                                    "cache_k", "cache_v", "dq", "dk", "dv", "dmask", "dsinks", "ddecay",
+                                                    "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
@@ -165,6 +167,14 @@ struct BlockSpec {
   bool operator==(const BlockSpec&) const = default;
 };
 
+/// Keys by number: each query has a list of `count` numbers of blocks of `block` keys, a list for each key head or,
+/// with `shared`, for all heads.
+struct SelectSpec {
+  std::int64_t count = 1, block = 1;
+  bool shared = false;
+  bool operator==(const SelectSpec&) const = default;
+};
+
 /// Key lengths per batch, or lengths of segments; `query` is empty when only keys were given.
 struct LengthSpec {
   std::vector<std::int64_t> query, key;
@@ -191,6 +201,7 @@ struct Call {
   std::optional<LengthSpec> lengths, segments;
   std::optional<MaskSpec> mask;
   std::optional<BlockSpec> blocks;
+  std::optional<SelectSpec> select;  ///< of the keys that are visible by all else, those of a list are
   std::optional<double> softcap;
   bool alibi = false;
   std::vector<double> alibi_slopes;
@@ -201,8 +212,10 @@ struct Call {
   std::int64_t past = 0;                   ///< cached keys, the most that any batch has
   std::vector<std::int64_t> past_lengths;  ///< those of each batch where they differ, or empty
   std::optional<std::int64_t> page_size;
-  bool dynamic = false;         ///< lengths and page table are data of a run (launch.h), up to Lq and Lk
-  bool append = false;          ///< new keys and values are written into the cache k and v before it is read
+  bool dynamic = false;  ///< lengths and page table are data of a run (launch.h), up to Lq and Lk
+  bool append = false;   ///< new keys and values are written into the cache k and v before it is read
+  bool latent =
+      false;  ///< values are the first Dv columns of their keys' rows: `v` is a view of `k`, as past_v of past_k
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
@@ -277,6 +290,9 @@ std::int64_t page_count(const Call& call);
 
 /// Partial results of all batches; the largest number where they are more.
 std::int64_t part_count(const Call& call);
+
+/// Keys (or blocks of them) of batch b that a list of `select` may name, from 0 on.
+std::int64_t selectable(const Call& call, std::int64_t b);
 
 /// Blocks along queries and keys of a block mask.
 std::int64_t block_rows(const Call& call);

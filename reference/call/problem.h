@@ -27,6 +27,7 @@ struct TestData {
   std::array<std::optional<Fill>, 5> own_fills{};  ///< of q, k, v and do where it is not `fill`
   Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
   std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
+  Fill select_fill{"distinct", {}};                             ///< of the lists of `select`
   double empty_parts = 0;                                       ///< probability that a row of a part saw nothing
   std::string poison;                                           ///< empty, or "hidden:kv" and the like
   std::uint64_t seed = 0;

@@ -57,7 +57,8 @@ TensorId laid_as(TensorId id) {
 /// Whether it has numbers for each query row that no layout places, one as lse or one for each dimension as the decay.
 bool is_list_of_rows(TensorId id) {
   const std::array<Axis, 4>& axes = row_of(id).axes;
-  return axes[2] == Axis::queries && (axes[3] == Axis::one || axes[3] == Axis::key_dim) && !has_layout(id);
+  return axes[2] == Axis::queries && (axes[3] == Axis::one || axes[3] == Axis::key_dim || axes[3] == Axis::selected) &&
+         !has_layout(id);
 }
 
 /// By the layout, of the tensors that have one.

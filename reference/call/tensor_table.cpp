@@ -15,6 +15,7 @@ constexpr auto kAlways = [](const Call&) { return true; };
 constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
 constexpr auto kBackward = [](const Call& c) { return !c.runs_forward(); };
 constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
+constexpr auto kHasValues = [](const Call& c) { return !c.latent; };                 // else they lie in the keys
 constexpr auto kAppends = [](const Call& c) { return c.append; };
 constexpr auto kDynamic = [](const Call& c) { return c.dynamic; };
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
@@ -23,13 +24,14 @@ constexpr auto kNever = [](const Call&) { return false; };  // a file has it, wh
 constexpr TensorRow kRows[] = {
     {TensorId::q, "q", {batch, q_heads, queries, key_dim}, TypeRule::storage, kAlways, kTokens},
     {TensorId::k, "k", {stores, k_heads, rows, key_dim}, TypeRule::storage, kAlways, kTokens},
-    {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kHasValues, kTokens},
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
-    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, kHasPast, kScores},
+    {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, [](const Call& c) { return kHasPast(c) && !c.latent; }, kScores},
     {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }, kScores},
     {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }, kScores},
     {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }, kScores},
+    {TensorId::indices, "indices", {batch, key_heads, queries, selected}, TypeRule::i32, [](const Call& c) { return c.select.has_value(); }, kScores},
     {TensorId::slopes, "slopes", {batch, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.alibi; }, kScores},
     {TensorId::sinks, "sinks", {one, query_heads, one, one}, TypeRule::f64, [](const Call& c) { return c.sinks; }, kScores},
     {TensorId::keep, "keep", {batch, query_heads, queries, keys}, TypeRule::boolean, kNever},
@@ -57,7 +59,7 @@ constexpr TensorRow kRows[] = {
     {TensorId::biased, "biased", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::biased},
     {TensorId::weights, "weights", {batch, query_heads, queries, keys}, TypeRule::storage, nullptr, kScores, {}, Output::weights},
     {TensorId::present_k, "present_k", {batch, key_heads, keys, key_dim}, TypeRule::as_k, nullptr, kScores, {}, Output::present},
-    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, nullptr, kScores, {}, Output::present},
+    {TensorId::present_v, "present_v", {batch, key_heads, keys, value_dim}, TypeRule::as_v, [](const Call& c) { return c.wants(Output::present) && !c.latent; }, kScores, {}, Output::present},
     {TensorId::present_state, "present_state", {batch, key_heads, key_dim, value_dim}, TypeRule::storage, nullptr, kState, {}, Output::present},
     {TensorId::cache_k, "cache_k", {stores, key_heads, rows, key_dim}, TypeRule::as_k, kAppends, kScores, {}, Output::present},
     {TensorId::cache_v, "cache_v", {stores, key_heads, rows, value_dim}, TypeRule::as_v, kAppends, kScores, {}, Output::present},
@@ -100,6 +102,7 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case pages: return c.page_size ? (c.key_length + *c.page_size - 1) / *c.page_size : 0;
     case mask_rows: return c.blocks ? block_rows(c) : 0;
     case mask_columns: return c.blocks ? block_columns(c) : 0;
+    case selected: return c.select ? c.select->count : 0;
     case parts: return part_count(c);
   }
   return 1;
@@ -163,6 +166,7 @@ std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
     case TensorId::dmask:
       if (c.mask) return {!c.mask->kept[0], !c.mask->kept[1], !c.mask->kept[2], !c.mask->kept[3]};
       return {true, true, true, true};
+    case TensorId::indices: return {false, c.select && c.select->shared, false, false};
     case TensorId::slopes: return {!c.slopes_per_batch(), false, false, false};
     case TensorId::decay:
     case TensorId::ddecay: return {false, false, false, c.decay_per_head};

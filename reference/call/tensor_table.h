@@ -31,6 +31,7 @@ enum class Axis : std::uint8_t {
   pages,         ///< of one sequence, the most that any has
   mask_rows,     ///< of a block mask
   mask_columns,  ///< likewise
+  selected,      ///< numbers of a list of keys
   parts,         ///< of a merge: part x of batch b is number x * batch + b
 };
 

@@ -76,6 +76,8 @@ class Inputs : public Tensors<const void> {
   const ConstTensor* past_lengths() const { return find(TensorId::past_lengths); }
   const ConstTensor* page_table() const { return find(TensorId::page_table); }  ///< B,1,1,pages of a sequence: i32
   const ConstTensor* blocks() const { return find(TensorId::blocks); }  ///< B,Hq,rows,columns of blocks: boolean
+  /// B,Hkv,Lq,n: i32, numbers of keys or of blocks of them; -1: none.
+  const ConstTensor* indices() const { return find(TensorId::indices); }
   const ConstTensor* slopes() const { return find(TensorId::slopes); }  ///< B,Hq,1,1: f64, of ALiBi
   const ConstTensor* sinks() const { return find(TensorId::sinks); }    ///< 1,Hq,1,1: f64, logits
   /// B,Hq,Lq,Lk: boolean, 1 = kept by dropout; without it, the seed decides.
@@ -101,6 +103,15 @@ class Inputs : public Tensors<const void> {
   std::int64_t rows_of_page() const { return k().shape[2]; }
   bool block(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
     return flag(TensorId::blocks, b, h, row, column);
+  }
+  /// Whether the list of query i and key head g names this number.
+  bool selects(std::int64_t b, std::int64_t g, std::int64_t i, std::int64_t number) const {
+    const ConstTensor& lists = at(TensorId::indices);
+    const auto* const entry = static_cast<const std::int32_t*>(lists.data) + lists.offset(b, g, i, 0);
+    for (std::int64_t n = 0; n < lists.shape[3]; ++n) {
+      if (entry[n * lists.strides[3]] == number) return true;
+    }
+    return false;
   }
   bool kept(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     return flag(TensorId::keep, b, h, i, j);

@@ -53,6 +53,8 @@ const std::vector<FillName>& tensor_fills();
 const std::vector<FillName>& block_fills();
 const std::vector<FillName>& boolean_mask_fills();
 const std::vector<FillName>& additive_mask_fills();
+/// Of the lists of keys that queries select.
+const std::vector<FillName>& select_fills();
 /// Of the parts of a merge: the share of them that is empty.
 const std::vector<FillName>& part_fills();
 /// Of decay, beta and state.

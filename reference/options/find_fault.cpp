@@ -161,6 +161,10 @@ std::optional<Fault> check_states(const Call& p) {
 /// Poison of tensors that the operator doesn't have.
 std::optional<Fault> check_poison(const Problem& problem) {
   const bool of_parts = problem.data.poison == "empty:o";
+  if (problem.call.latent && problem.data.poison.find('v', problem.data.poison.find(':')) != std::string::npos)
+    return Fault{"poison", "latent values lie in the keys; say hidden:k or visible:k"};
+  if (problem.call.latent && problem.data.own_fill(TensorId::v))
+    return Fault{"v.fill", "latent values lie in the keys, which k.fill fills"};
   if (problem.data.poison.empty() || of_parts == problem.call.has_parts()) return std::nullopt;
   return Fault{"poison", of_parts ? "empty parts belong to op=merge" : "op=merge has parts alone; say poison=empty:o"};
 }

@@ -21,6 +21,17 @@ std::optional<Fault> find_append_fault(const Call& p) {
   return std::nullopt;
 }
 
+/// Of values that lie in the keys.
+std::optional<Fault> find_latent_fault(const Call& p) {
+  if (p.wants_gradients())
+    return Fault{"latent", "gradients of values that lie in the keys are not defined; leave it out"};
+  if (p.append) return Fault{"append", "latent keys are appended before the call; leave append out"};
+  if (p.value_dim > p.key_dim) return Fault{"latent", "values are a part of the keys: Dv may not be larger than Dqk"};
+  if (p.layout == Layout::qkv || p.layout == Layout::kv)
+    return Fault{"layout", "latent keys are not packed with values; say bhld, blhd, bld or thd"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Fault> find_launch_fault(const Call& p) {
@@ -28,6 +39,11 @@ std::optional<Fault> find_launch_fault(const Call& p) {
     return Fault{"dynamic", "gradients have no lengths that change between runs; leave it out"};
   if (p.dynamic && p.past > 0)
     return Fault{"past", "dynamic lengths place the diagonal; leave past out and say align=bottom-right"};
+  if (p.select && p.wants_gradients())
+    return Fault{"select", "gradients of selected keys are not defined; leave it out"};
+  if (p.latent) {
+    if (auto fault = find_latent_fault(p)) return fault;
+  }
   return p.append ? find_append_fault(p) : std::nullopt;
 }
 

@@ -225,6 +225,11 @@ const std::vector<FillName>& additive_mask_fills() {
   return fills;
 }
 
+const std::vector<FillName>& select_fills() {
+  static const std::vector<FillName> fills = {{"distinct", 0}, {"random", 1}, {"repeated", 1}, {"after", 1}};
+  return fills;
+}
+
 const std::vector<FillName>& part_fills() {
   static const std::vector<FillName> fills = {{"empty", 1}};
   return fills;

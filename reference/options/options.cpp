@@ -175,6 +175,38 @@ Option blocks() {
   return option;
 }
 
+Option select() {
+  Option option = composite("select", "n[xB][:shared][:fill]", "keys, or blocks of B, by number: n for each query");
+  option.parse = [](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    SelectSpec select;
+    const std::vector<OptionText> sizes = parts[0].split('x');
+    if (sizes.size() > 2) v.fail("select=n or select=nxB is wanted, as select=16x64");
+    select.count = parse_integer(sizes[0], 1, "a count of keys");
+    if (sizes.size() == 2) select.block = parse_integer(sizes[1], 1, "keys of a block");
+    std::size_t next = 1;
+    if (next < parts.size() && parts[next].text == "shared") {
+      select.shared = true;
+      ++next;
+    }
+    p.data.select_fill = next < parts.size() ? parse_fill(parts[next++], select_fills()) : Fill{"distinct", {}};
+    if (next < parts.size()) v.fail("select=n:shared:fill is wanted, as select=16:shared:random(0.1)");
+    p.call.select = select;
+  };
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    const std::optional<SelectSpec>& select = p.call.select;
+    if (!select) return std::nullopt;
+    const bool is_plain = !p.data || p.data->select_fill == Fill{"distinct", {}};
+    return integer_text(select->count) + (select->block > 1 ? "x" + integer_text(select->block) : "") +
+           (select->shared ? ":shared" : "") + (is_plain ? "" : ":" + fill_text(p.data->select_fill));
+  };
+  option.copy = [](Problem& to, const Problem& from) {
+    to.call.select = from.call.select;
+    to.data.select_fill = from.data.select_fill;
+  };
+  return option;
+}
+
 // -- results and storage
 
 Option out() {
@@ -446,6 +478,7 @@ std::vector<Option> make_table() {
     lengths("segments", &Call::segments, "a segment length", "of documents one after the other").cut(segment_features()).only(kScores),
     mask().often(2).covers(mask_covered).cut(mask_features()).only(kScores),
     type_of_tensor(TensorId::mask).tried({"f64", "f32"}).cut(mask_type_features()).only(kScores),
+    select().version(9).tried({"1", "4", "3x2", "7:shared", "5:random(0.5)", "4:repeated(0.5)", "6x3:shared:after(2)"}).often(8).cut(select_features()).only(kScores),
     blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(kScores),
 
     number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(kScores),
@@ -455,6 +488,7 @@ std::vector<Option> make_table() {
     past().grown([](const Call& p) { return p.past_lengths.empty() ? 0 : 3; }).values("n or n,...", "cached keys, at most Lk, of all batches or of each").tried({"1", "7", "64"}).cut(past_features()).also_cut(past_per_batch_features()).up_to(Axis::keys).often(9).files(InFiles::unsaid).only(kScores),
     integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Call& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
     flag_option("dynamic", &Call::dynamic).version(9).values("", "lengths and page table are data, which change between the runs of a plan").often(8).cut(dynamic_features()).only(kScores),
+    flag_option("latent", &Call::latent).version(9).values("", "values are the first Dv columns of the keys").often(8).cut(latent_features()).only(kScores),
     flag_option("append", &Call::append).version(9).values("", "new keys and values are written into the cache before it is read").often(8).cut(append_features()).only(kScores),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
@@ -487,7 +521,7 @@ std::vector<Option> make_table() {
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) ? 3 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) ? 3 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

@@ -7,6 +7,7 @@
 #include "reference/call/tensor_place.h"
 #include "reference/options/case_line.h"
 #include "reference/options/option_features.h"
+#include "reference/options/server_features.h"
 
 namespace attest {
 namespace {
@@ -238,41 +239,6 @@ std::vector<Feature> part_features() {
               })};
 }
 
-namespace {
-
-/// Neither cached keys of their own nor gradients, which calls whose lengths are data and calls that append don't have.
-void give_launch(Call& p) {
-  p.set_pass(Pass::forward);
-  p.past = 0;
-  p.past_lengths.clear();
-}
-
-void give_append(Call& p) {
-  give_launch(p);
-  p.append = true;
-  if (p.layout == Layout::qkv) p.layout = Layout::bhld;
-  if (p.packed_sequences() && !p.page_size) p.page_size = 4;
-  std::erase(p.outputs, Output::present);
-  if (p.outputs.empty()) p.outputs = {Output::o};
-  p.key_length = std::max(p.key_length, p.query_length);  // fit_to_sizes fits lengths to it
-}
-
-}  // namespace
-
-std::vector<Feature> dynamic_features() {
-  return {flag_feature(
-      "dynamic", [](const Call& p) { return p.dynamic; },
-      [](Call& p, std::uint64_t) {
-        give_launch(p);
-        p.dynamic = true;
-      })};
-}
-
-std::vector<Feature> append_features() {
-  return {flag_feature(
-      "append", [](const Call& p) { return p.append; }, [](Call& p, std::uint64_t) { give_append(p); })};
-}
-
 std::vector<Feature> causal_prefix_features() {
   return {flag_feature(
       "prefix=causal", [](const Call& p) { return p.prefix_causal; },
@@ -407,6 +373,7 @@ void give_tensor(Problem& problem, TensorId tensor) {
       p.dynamic = true;
       break;
     case TensorId::blocks: give_blocks(problem); break;
+    case TensorId::indices: give_select(problem); break;
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;
     case TensorId::state: p.initial_state = true; break;
@@ -563,6 +530,29 @@ std::vector<Feature> type_features(TensorId tensor) {
           if (packed && (other != TensorId::q || p.call.layout == Layout::qkv))
             p.call.tensor(other).dtype = p.call.tensor(tensor).dtype;
         }
+      })};
+}
+
+std::vector<Feature> narrow_cache_features() {
+  static constexpr std::array types = {DType::e4m3, DType::e5m2, DType::i8};
+  return {named_feature(
+      "stored keys", {"e4m3", "e5m2", "i8"},
+      [](const Call& p) -> Index {
+        if (!has_tensor(p, TensorId::k)) return std::nullopt;
+        const auto* const found = std::ranges::find(types, type_of(p, TensorId::k));
+        if (found == types.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - types.begin());
+      },
+      [](Call& p, std::size_t which, std::uint64_t) {
+        if (!p.has_scores() && !p.has_state()) p.op = Op::attention;
+        if (p.layout == Layout::qkv) p.layout = Layout::bhld;
+        p.append = false;
+        if (p.has_scores()) std::erase(p.outputs, Output::present);
+        if (p.outputs.empty()) p.outputs = default_outputs(p.pass);
+        p.tensor(TensorId::k).dtype = types[which];
+        p.tensor(TensorId::past_k).dtype.reset();
+        if (has_tensor(p, TensorId::v)) p.tensor(TensorId::v).dtype = types[which];
+        if (has_tensor(p, TensorId::past_v)) p.tensor(TensorId::past_v).dtype.reset();
       })};
 }
 

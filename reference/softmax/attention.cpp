@@ -59,6 +59,7 @@ bool visible(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t h
   if (p.window_right != Call::kUnbounded && at.key - at.diagonal > p.window_right) in_band = false;
   if (!in_band && at.key >= p.prefix) return false;
   if (inputs.blocks() && !inputs.block(b, h, i / p.blocks->rows, j / p.blocks->columns)) return false;
+  if (p.select && !inputs.selects(b, h / p.heads_per_group(), i, j / p.select->block)) return false;
   const ConstTensor* mask = inputs.mask();
   if (mask && !is_additive(*mask)) return load(mask->data, mask->dtype, mask->offset(b, h, i, j)) != 0;
   return additive_at(inputs, b, h, i, j) != -kInfinity;

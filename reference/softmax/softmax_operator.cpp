@@ -250,7 +250,7 @@ const Operator& softmax_operator() {
 
 double count_visible_pairs(const Call& p, const Inputs& inputs) {
   // Without a mask every head sees the same.
-  const bool by_head = inputs.mask() || inputs.blocks(), simple = !by_head && !p.segments;
+  const bool by_head = inputs.mask() || inputs.blocks() || inputs.indices(), simple = !by_head && !p.segments;
   double pairs = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < (by_head ? p.query_heads : 1); ++h) {

@@ -75,7 +75,7 @@ Kernel read_kernel(const std::string& path, const std::string& class_name) {
     kernel.text += (dropped ? "" : line) + "\n";
   }
   kernel.first = kernel.text.find("void run()");
-  kernel.last = kernel.text.find("\n  const Call p_;");
+  kernel.last = kernel.text.rfind('\n', kernel.text.find("Call p_;"));
   if (kernel.first == std::string::npos || kernel.last == std::string::npos)
     throw std::runtime_error(path + ": no run() or no members");
   return kernel;

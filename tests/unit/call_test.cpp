@@ -123,7 +123,7 @@ TEST(Call, TypesThatCantBeAreRefusedAtTheirColumn) {
   EXPECT_EQ(complaint_of("seq=1x3 dim=2 past=2 out=o,present past_v.dtype=f16"),
             "36: past_v.dtype: out=present gives cached and new ones in one type; leave it out");
   EXPECT_EQ(complaint_of("seq=2 dim=2 k.dtype=int8"),
-            "21: \"int8\" is no type; here it is k.dtype=i8, of q, k and v alone");
+            "21: \"int8\" is no type; here: k.dtype=i8 (of q, k and v alone)");
   EXPECT_NO_THROW(parse_case("seq=2 dim=2 q.dtype=e5m2 k.dtype=i8 v.dtype=e4m3"));
   EXPECT_NE(complaint_of("seq=2 dim=2 dtype=e4m3"), "");
   EXPECT_NE(complaint_of("seq=2 dim=2 out.dtype=e4m3"), "");

@@ -78,5 +78,15 @@ TEST(RowStatistics, BoundsKnowAMaskWiderThanTheAccumulator) {
   EXPECT_GT(bound("f64"), 1.5 * bound("f32"));
 }
 
+/// A finite number of float64 that is -inf in the accumulator: a kernel may take the key with NaN for a hidden one.
+TEST(RowStatistics, AMaskBeyondTheAccumulatorMayHideNaN) {
+  const auto bound = [](const char* type) {
+    const std::string line = "seq=1 dim=1 mask=add:1111:finitemin(0.999) fill=constant(1) poison=visible:k mask.dtype=";
+    return expected(line + type).bounds.front().of(TensorId::out)[0];
+  };
+  EXPECT_EQ(bound("f64"), kInfinity);
+  EXPECT_EQ(bound("f32"), 0);
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,154 +1,158 @@
-// Filters find what an ECMAScript search finds, on lines of any length. Shards are parts that cost about the same.
-#include "harness/run/selection.h"
-
+// Values that lie in the keys, and keys that are listed by number: what the definition says, and what is refused.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <fstream>
-#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "harness/base/user_error.h"
-#include "harness/cases/case_cost.h"
-#include "harness/cases/suites.h"
+#include "harness/cases/inputs.h"
+#include "reference/options/case_line.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 namespace {
 
-TEST(Filter, SearchesAnywhere) {
-  const std::string text = "eigen batch=2 seq=4x5 dim=4 causal";
-  for (const char* found :
-       {"", "causal", "^eigen", "causal$", "seq=[34]x", "^eigen .*dim=4 ", "opencl|causal", "\\bdim",
-        "(?=.*causal)batch", "(a).*\\1", "(.)(.)=.*\\1", "^(?!opencl)", "e{0,1}igen", "x?"}) {
-    EXPECT_TRUE(Filter(found).keeps(text)) << found;
+std::string complaint_of(const std::string& line) {
+  try {
+    parse_case(line);
+  } catch (const CaseError& error) {
+    return error.what();
   }
-  for (const char* missing :
-       {"opencl", "^batch", "seq=4$", "(?=.*opencl)batch", "(z).*\\1", "^(?!eigen)", "^$", "a^"}) {
-    EXPECT_FALSE(Filter(missing).keeps(text)) << missing;
+  return "";
+}
+
+std::vector<std::vector<double>> outputs_of(const Problem& problem, const Inputs& inputs) {
+  std::vector<std::vector<double>> rows;
+  for (const Row& row : attention(problem, inputs).rows) rows.push_back(row.output);
+  return rows;
+}
+
+TEST(Latent, ValuesAreTheFirstColumnsOfTheKeys) {
+  for (const std::string line : {"batch=2 heads=4/2 seq=3x5 dim=6/4 latent", "seq=3x9 dim=6/4 latent causal past=6",
+                                 "batch=2 seq=2x9 dim=6/4 latent paged=4 lengths=9,3",
+                                 "batch=2 seq=3x5 dim=6/4 latent lengths=q:3,1/k:5,2 layout=thd"}) {
+    const Problem problem = parse_case(line);
+    const CaseInputs made = make_inputs(problem);
+    EXPECT_FALSE(made.has(TensorId::v)) << line;
+    const Inputs views = made.views();
+    EXPECT_EQ(views.v().data, views.k().data) << line;
+    EXPECT_EQ(views.v().shape[3], 4) << line;
+    // The same numbers as a tensor of their own.
+    Problem apart = problem;
+    apart.call.latent = false;
+    CaseInputs copied = make_inputs(apart);
+    Inputs own = views;
+    for (const TensorId id : {TensorId::v, TensorId::past_v}) {
+      if (!views.at(id).data) continue;
+      TensorStorage& storage = copied.at(id);
+      each_index(storage.shape(), [&](auto b, auto h, auto l, auto d) {
+        if (l >= storage.place().rows(b)) return;
+        storage.set(b, h, l, d, load(views.at(id).data, views.at(id).dtype, views.at(id).offset(b, h, l, d)));
+      });
+      own.set(id, copied.views().at(id));
+    }
+    EXPECT_EQ(outputs_of(problem, views), outputs_of(apart, own)) << line;
   }
-  EXPECT_TRUE(Filter("^$").keeps(""));
 }
 
-TEST(Filter, WhatIsNoExpressionIsTheUsersError) {
-  for (const char* nonsense : {"(", ")(", "a)|(?:b", "[", "*", "a{2", "(.)\\2"}) {
-    EXPECT_THROW(Filter{nonsense}, UserError) << nonsense;
+TEST(Latent, RefusesWhatHasNoMeaning) {
+  EXPECT_EQ(complaint_of("seq=8 dim=4/8 latent"),
+            "latent: values are a part of the keys: Dv may not be larger than Dqk");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent v.dtype=f16"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent v.fill=huge"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent append"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent layout=kv"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent pass=both"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent causal poison=hidden:kv"), "");
+  EXPECT_NE(complaint_of("op=linear seq=8 dim=4 latent"), "");
+}
+
+std::set<std::int64_t> seen_by(const Row& row) {
+  std::set<std::int64_t> keys;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j]) keys.insert(static_cast<std::int64_t>(j));
   }
-  EXPECT_THROW(Filter(std::string(50000, '(') + std::string(50000, ')')), UserError);
+  return keys;
 }
 
-TEST(Filter, LongLinesHaveAnAnswer) {
-  std::string line = "eigen batch=64000 seq=1 dim=1 lengths=1";
-  while (line.size() < 128000) line += ",1";
-  EXPECT_FALSE(Filter("causal|(.)*x$").keeps(line));
-  EXPECT_FALSE(Filter("(1+,?)+x").keeps(line));
-  EXPECT_TRUE(Filter("(.)*1$").keeps(line));
-  EXPECT_THROW(Filter("(.)\\1*x").keeps(line), UserError);
+/// What each row of "batch=2 heads=2 seq=2x9" sees where the lists hold these numbers, and everything else shows it.
+std::set<std::int64_t> seen_with(const std::string& options, const std::vector<std::int32_t>& list) {
+  const Problem problem = parse_case("seq=2x9 dim=2 " + options + " select=" + std::to_string(list.size()));
+  CaseInputs made = make_inputs(problem);
+  TensorStorage& lists = made.at(TensorId::indices);
+  each_index(lists.shape(), [&](auto b, auto h, auto i, auto n) {
+    lists.set(b, h, i, n, static_cast<double>(list[static_cast<std::size_t>(n)]));
+  });
+  return seen_by(attention(problem, made.views()).rows.at(1));
 }
 
-TEST(Filter, NestedRepetitionsHaveAnAnswer) {
-  EXPECT_FALSE(Filter("(1+)+x").keeps("eigen seq=" + std::string(60, '1')));
+TEST(Select, AListNamesWhatIsSeen) {
+  using Keys = std::set<std::int64_t>;
+  EXPECT_EQ(seen_with("", {7, 2, -1, 5}), (Keys{2, 5, 7}));
+  EXPECT_EQ(seen_with("", {3, 3, 3}), Keys{3}) << "a key that is named three times counts once";
+  EXPECT_EQ(seen_with("", {-1, -1}), Keys{});
+  EXPECT_EQ(seen_with("causal align=bottom-right window=3:0", {8, 2, 5, 7}), (Keys{5, 7, 8}));
+  EXPECT_EQ(seen_with("causal align=top-left", {8, 2, 1}), Keys{1});
 }
 
-/// The costs of each of `count` parts.
-std::vector<double> loads(const std::vector<double>& costs, std::size_t count) {
-  std::vector<double> sums;
-  std::vector<int> met(costs.size());
-  for (std::size_t part = 1; part <= count; ++part) {
-    const std::vector<bool> own = Shard(std::to_string(part) + "/" + std::to_string(count)).cases_of(costs);
-    double& sum = sums.emplace_back();
-    for (std::size_t n = 0; n < costs.size(); ++n) {
-      met[n] += own[n];
-      if (own[n]) sum += costs[n];
+TEST(Select, BlocksAndSharedLists) {
+  const Problem problem = parse_case("batch=2 heads=4/2 seq=3x10 dim=2 lengths=10,5 select=2x4:shared");
+  const CaseInputs made = make_inputs(problem);
+  const Inputs views = made.views();
+  EXPECT_EQ(made.at(TensorId::indices).shape(), (Index4{2, 1, 3, 2}));
+  const auto lists = views.indices()->as<const std::int32_t>();
+  const std::vector<Row> rows = attention(problem, views).rows;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    for (std::int64_t h = 0; h < 4; ++h) {
+      for (std::int64_t i = 0; i < 3; ++i) {
+        std::set<std::int64_t> wanted;
+        for (std::int64_t n = 0; n < 2; ++n) {
+          const std::int64_t number = lists(b, h / 2, i, n);
+          EXPECT_TRUE(number >= 0 && number < (b == 0 ? 3 : 2)) << "numbers of keys that the sequence has";
+          for (std::int64_t j = 4 * number; j < std::min<std::int64_t>(4 * number + 4, b == 0 ? 10 : 5); ++j)
+            wanted.insert(j);
+        }
+        EXPECT_EQ(seen_by(rows.at(static_cast<std::size_t>((b * 4 + h) * 3 + i))), wanted);
+      }
     }
   }
-  EXPECT_EQ(std::count(met.begin(), met.end(), 1), static_cast<std::ptrdiff_t>(costs.size())) << "each case once";
-  return sums;
 }
 
-TEST(Shard, TheCostliestGoFirstToThePartThatHasLeast) {
-  // 9 | 7 | 5; 4 to the third, 4 to the second: both have more than the first, which takes the 1.
-  const std::vector<double> costs = {4, 9, 1, 5, 7, 4};
-  EXPECT_EQ(Shard("1/3").cases_of(costs), (std::vector<bool>{false, true, true, false, false, false}));
-  EXPECT_EQ(Shard("2/3").cases_of(costs), (std::vector<bool>{false, false, false, false, true, true}));
-  EXPECT_EQ(Shard("3/3").cases_of(costs), (std::vector<bool>{true, false, false, true, false, false}));
-}
-
-TEST(Shard, EveryCaseIsInOnePart) {
-  const std::vector<double> costs = {1, 1, 1, 1, 1};
-  EXPECT_EQ(loads(costs, 1), (std::vector<double>{5}));
-  EXPECT_EQ(loads(costs, 2), (std::vector<double>{3, 2}));
-  EXPECT_EQ(loads(costs, 7), (std::vector<double>{1, 1, 1, 1, 1, 0, 0}));
-  EXPECT_TRUE(Shard("1/2").cases_of({}).empty());
-  EXPECT_EQ(Shard("").cases_of(costs), std::vector<bool>(5, true));
-  EXPECT_TRUE(Shard("").is_first());
-  EXPECT_TRUE(Shard("1/2").is_first());
-  EXPECT_FALSE(Shard("2/2").is_first());
-  EXPECT_EQ(Shard("1000000000/1000000000").cases_of(costs), std::vector<bool>(5)) << "and takes no memory";
-}
-
-std::vector<std::string> lines_of(std::size_t count) {
-  std::vector<std::string> lines;
-  for (std::size_t n = 0; n < count; ++n) lines.push_back("seq=" + std::to_string(n) + " dim=1");
-  return lines;
-}
-
-TEST(Share, IsAsLargeAsItSaysAndNeverEmpty) {
-  const auto taken = [](const std::string& share, std::size_t count, std::uint64_t seed) {
-    const std::vector<bool> own = Share(share).cases_of(lines_of(count), seed);
-    return std::count(own.begin(), own.end(), true);
+TEST(Select, FillsAreWhatTheySay) {
+  const auto entries = [](const std::string& text, std::int64_t keys) {
+    const Problem problem = parse_case("heads=2 seq=50x" + std::to_string(keys) + " dim=1 select=" + text);
+    const CaseInputs made = make_inputs(problem);
+    const auto lists = made.views().indices()->as<const std::int32_t>();
+    std::vector<std::vector<std::int32_t>> all;
+    for (std::int64_t h = 0; h < 2; ++h) {
+      for (std::int64_t i = 0; i < 50; ++i) {
+        all.emplace_back();
+        for (std::int64_t n = 0; n < lists.shape[3]; ++n) all.back().push_back(lists(0, h, i, n));
+      }
+    }
+    return all;
   };
-  EXPECT_EQ(taken("1/8", 800, 1), 100);
-  EXPECT_EQ(taken("3/8", 800, 1), 300);
-  EXPECT_EQ(taken("1/8", 801, 1), 101);
-  EXPECT_EQ(taken("1/1000", 3, 1), 1);
-  EXPECT_EQ(taken("1/8", 0, 1), 0);
-  EXPECT_EQ(taken("", 7, 1), 7);
-  EXPECT_EQ(taken("5/5", 7, 1), 7);
-}
-
-TEST(Share, OfOneSeedIsTheSameAndOfAnotherIsNot) {
-  const std::vector<std::string> lines = lines_of(1000);
-  const Share share("1/10");
-  EXPECT_EQ(share.cases_of(lines, 7), share.cases_of(lines, 7));
-  // 200 seeds: every case is met, by chance about 20 times.
-  std::vector<int> met(lines.size());
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const std::vector<bool> own = share.cases_of(lines, seed);
-    for (std::size_t n = 0; n < own.size(); ++n) met[n] += own[n];
-  }
-  EXPECT_GE(*std::min_element(met.begin(), met.end()), 1);
-  EXPECT_LE(*std::max_element(met.begin(), met.end()), 60);
-}
-
-/// Which lines are taken hangs on the lines, not on where they stand.
-TEST(Share, DoesNotHangOnTheOrder) {
-  std::vector<std::string> lines = lines_of(100);
-  const std::vector<bool> own = Share("1/4").cases_of(lines, 3);
-  std::reverse(lines.begin(), lines.end());
-  std::vector<bool> reversed = Share("1/4").cases_of(lines, 3);
-  std::reverse(reversed.begin(), reversed.end());
-  EXPECT_EQ(own, reversed);
-}
-
-TEST(Share, WhatIsNoneIsTheUsersError) {
-  for (const char* nonsense : {"0/4", "5/4", "1", "1/", "/4", "1/0", "-1/4", "1/4 ", "0.1", "1/9999999999"}) {
-    EXPECT_THROW(Share{nonsense}, UserError) << nonsense;
+  std::int64_t empty = 0, repeated = 0;
+  for (const auto& list : entries("6", 20)) EXPECT_EQ(std::set(list.begin(), list.end()).size(), 6);
+  for (const auto& list : entries("6", 4)) EXPECT_EQ(std::set(list.begin(), list.end()).size(), 5) << "4 keys and -1";
+  for (const auto& list : entries("6:random(0.5)", 20)) empty += std::ranges::count(list, -1);
+  EXPECT_TRUE(empty > 200 && empty < 400) << empty;
+  for (const auto& list : entries("6:repeated(0.5)", 20))
+    repeated += std::set(list.begin(), list.end()).size() < 6 ? 1 : 0;
+  EXPECT_GT(repeated, 50);
+  for (const auto& list : entries("6:after(2)", 20)) {
+    EXPECT_TRUE(list[0] >= 0 && list[1] >= 0);
+    EXPECT_EQ(std::ranges::count(list, -1), 4);
   }
 }
 
-TEST(Shard, PartsOfSuitesCostTheSame) {
-  for (const char* suite : {"matrix", "deep"}) {
-    std::vector<double> costs;
-    for (const Case& one : load_suite(find_suite(suite))) costs.push_back(cost_of(one.problem));
-    const double all = std::accumulate(costs.begin(), costs.end(), 0.0);
-    const double largest = *std::max_element(costs.begin(), costs.end());
-    for (const std::size_t count : {2, 4, 8, 20}) {
-      const std::vector<double> sums = loads(costs, count);
-      const double fair = std::max(all / static_cast<double>(count), largest);
-      EXPECT_LE(*std::max_element(sums.begin(), sums.end()), 1.01 * fair) << suite << " in " << count;
-    }
-  }
+TEST(Select, RefusesWhatHasNoMeaning) {
+  EXPECT_NE(complaint_of("seq=8 dim=4 select=0"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 select=2x0"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 select=2:often"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4 select=2 pass=both"), "");
+  EXPECT_EQ(print_case(parse_case("seq=8 dim=4 select=2x3:shared:random(0.5)")),
+            "seq=8 dim=4 select=2x3:shared:random(0.5)");
 }
 
 }  // namespace

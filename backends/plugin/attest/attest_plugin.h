@@ -163,6 +163,8 @@ static const char* const attest_known_features[] = {
   "base=2",                   /* of the logsumexps of a merge */
   "qk_heads",                 /* linear attention has fewer heads of q and k than states */
   "dynamic",                  /* lengths and page table are data: "query_lengths" and "key_lengths" */
+  "select",                   /* the keys that a query sees are listed by number: "indices" */
+  "latent",                   /* values are the first columns of the keys */
   "append",                   /* "new_k" and "new_v" are written into the cache k and v before it is read */
   "mixed types",              /* a tensor other than the mask is not of the call's type: see attest_placement */
   "stored=e4m3", "stored=e5m2", "stored=i8" /* q, k or v, cached ones too, are */
@@ -221,9 +223,13 @@ typedef struct attest_call {
   int64_t parts; /* results that are merged; 0 of other operators */
   int32_t base2; /* a merge takes and gives logsumexps in base 2 */
   int32_t reserved;
-  int64_t qk_heads; /* of linear attention, each for key_heads / qk_heads states; 0: as many as states */
-  int32_t dynamic;  /* lengths and page table are data of a run; query_lengths and key_lengths above are NULL */
-  int32_t append;   /* row i of "new_k" and "new_v" becomes key K - n + i of a sequence of n queries and K keys */
+  int64_t qk_heads;      /* of linear attention, each for key_heads / qk_heads states; 0: as many as states */
+  int32_t dynamic;       /* lengths and page table are data of a run; query_lengths and key_lengths above are NULL */
+  int32_t append;        /* row i of "new_k" and "new_v" becomes key K - n + i of a sequence of n queries and K keys */
+  int32_t latent;        /* "v" is a view of the first V columns of "k", and "past_v" of "past_k" */
+  int32_t select_shared; /* lists of "indices" are the same for all heads */
+  int64_t select_count;  /* numbers of a list of "indices"; 0: there are no lists */
+  int64_t select_block;  /* keys that a number stands for */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -243,6 +249,7 @@ typedef struct attest_call {
  *   "past_lengths"   B,1,1,1       int32: cached keys of each batch, where they differ
  *   "page_table"     B,1,1,pages   int32: of a sequence, -1 beyond its length
  *   "blocks"         B,H,rows,columns  of blocks: uint8, 1 = visible
+ *   "indices"        B,G,L,n       int32: numbers of keys, or of blocks of select_block; -1: none; packed as q
  *   "slopes"         B,H,1,1       float64, of ALiBi
  *   "sinks"          1,H,1,1       float64, logits; -inf: that head has none
  *   "keep"           B,H,L,S       uint8, 1 = kept by dropout. Absent: drawn by Philox, see README.md

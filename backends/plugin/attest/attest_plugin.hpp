@@ -84,6 +84,8 @@ inline Call call_from(const attest_call& from) {
   c.qk_heads = from.qk_heads;
   c.dynamic = from.dynamic != 0;
   c.append = from.append != 0;
+  c.latent = from.latent != 0;
+  if (from.select_count > 0) c.select = SelectSpec{from.select_count, from.select_block, from.select_shared != 0};
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

@@ -1,6 +1,8 @@
 #include "harness/backends/isolation/serialized_inputs.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,14 +22,23 @@ AnyView<Void> view_from(const Json& entry, const GuardedArea& area) {
           entry.at("shape").get<Index4>(), entry.at("strides").get<Index4>()};
 }
 
+/// Whether each of the ranges lies within one of the others. Both are in order.
+bool lie_within(const std::vector<ByteRange>& ranges, const std::vector<ByteRange>& others) {
+  return std::ranges::all_of(ranges, [&](const ByteRange& range) {
+    const auto behind = std::ranges::upper_bound(others, range.first, {}, &ByteRange::first);
+    return behind != others.begin() && range.end <= std::prev(behind)->end;
+  });
+}
+
 }  // namespace
 
 std::size_t SerializedInputs::add(const std::string& name, const ConstTensor& view) {
-  // One memory for two tensors stays one.
+  // One memory for two tensors stays one, also where the second is a part of the first.
+  const std::vector<ByteRange> used = used_ranges(view);
   for (std::size_t n = 0; n < sources_.size(); ++n) {
-    if (sources_[n].data == view.data && sources_[n].used == used_ranges(view)) return n;
+    if (sources_[n].data == view.data && lie_within(used, sources_[n].used)) return n;
   }
-  sources_.push_back({view.data, used_ranges(view)});
+  sources_.push_back({view.data, used});
   return regions_.add(name, span_bytes(view));
 }
 

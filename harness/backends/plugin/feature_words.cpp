@@ -64,6 +64,8 @@ std::vector<FeatureWord> make_words() {
        {"past", [](const Call& c) { return c.past != 0; }},
        {"paged", [](const Call& c) { return c.page_size.has_value(); }},
        {"dynamic", [](const Call& c) { return c.dynamic; }},
+       {"select", [](const Call& c) { return c.select.has_value(); }},
+       {"latent", [](const Call& c) { return c.latent; }},
        {"append", [](const Call& c) { return c.append; }},
        {"decay=head", [](const Call& c) { return c.decay_per_head; }},
        {"beta=one", [](const Call& c) { return c.beta_shared; }},

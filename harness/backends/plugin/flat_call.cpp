@@ -14,10 +14,11 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout), or a word; those of one
 /// tensor end alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 33> kSupported = {
-    "op",     "pass",    "dtype",    "batch", "heads",  "seq",     "dim",    "scale", "causal",   "align",   "window",
-    "prefix", "lengths", "segments", "mask",  "blocks", "softcap", "alibi",  "sinks", "dropout",  "past",    "paged",
-    "decay",  "beta",    "parts",    "base",  "out",    "seed",    "layout", "gap",   "qk_heads", "dynamic", "append"};
+constexpr std::array<std::string_view, 35> kSupported = {
+    "op",    "pass",    "dtype",  "batch",    "heads",    "seq",    "dim",    "scale",   "causal",
+    "align", "window",  "prefix", "lengths",  "segments", "mask",   "blocks", "softcap", "alibi",
+    "sinks", "dropout", "past",   "paged",    "decay",    "beta",   "parts",  "base",    "out",
+    "seed",  "layout",  "gap",    "qk_heads", "dynamic",  "append", "latent", "select"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
@@ -103,6 +104,10 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.qk_heads = c.qk_heads;
   f.dynamic = c.dynamic;
   f.append = c.append;
+  f.latent = c.latent;
+  f.select_shared = c.select && c.select->shared;
+  f.select_count = c.select ? c.select->count : 0;
+  f.select_block = c.select ? c.select->block : 0;
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
   for (const TensorRow& row : tensor_rows()) {

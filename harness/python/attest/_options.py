@@ -78,6 +78,8 @@ OPTIONS: dict[str, Option] = {
     "past_lengths": Option(("past per batch",)),
     "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
+    "indices": Option((), needs=("select",), since=9),
+    "select": Option(("select",), functools.partial(Call.option, key="select"), needs=("indices",), since=9),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),
     "key_starts": Option((), needs=("query_starts",)),
     "op": Option(

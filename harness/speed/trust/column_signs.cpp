@@ -93,12 +93,12 @@ void negate(TensorStorage& tensor, const std::vector<char>& which) {
 
 ColumnSigns::ColumnSigns(const Call& call, std::uint64_t seed)
     // Key dimensions are rows of a state, which one sign negates as a whole.
-    : key_(drawn(
-          call.key_dim, seed, 1,
-          call.has_scores() && all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k, TensorId::new_k}))),
+    : key_(drawn(call.key_dim, seed, 1,
+                 call.has_scores() && !call.latent &&
+                     all_separate(call, {TensorId::q, TensorId::k, TensorId::past_k, TensorId::new_k}))),
       value_(drawn(call.value_dim, seed, 2,
-                   all_separate(call, {TensorId::v, TensorId::past_v, TensorId::new_v, TensorId::state,
-                                       TensorId::dpresent, TensorId::dout}))),
+                   !call.latent && all_separate(call, {TensorId::v, TensorId::past_v, TensorId::new_v, TensorId::state,
+                                                       TensorId::dpresent, TensorId::dout}))),
       loss_(hash_words(seed, 3, 0) >> 63) {}
 
 bool ColumnSigns::of_key(std::int64_t column) const {

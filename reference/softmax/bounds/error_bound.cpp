@@ -277,6 +277,18 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
   }
 }
 
+/// Whether a visible key whose score is no number may be hidden from a kernel: a mask in a wider type than the
+/// accumulator becomes -inf there.
+bool may_hide_nan(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c) {
+  const ConstTensor* const mask = head.inputs().mask();
+  if (!mask || !is_additive(*mask) || !narrower(c.arithmetic.accumulator, mask->dtype)) return false;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j] || std::isfinite(row.biased[j])) continue;
+    if (head.bias(i, static_cast<std::int64_t>(j)).additive < -c.half_range) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
@@ -326,6 +338,12 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     return;
   }
 
+  const auto proves_nothing = [&] {
+    bound.output.assign(row.output.size(), kInfinity);
+    bound.lse = bound.max = bound.sum = kInfinity;
+    if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
+  };
+  if (special.row_is_nan && may_hide_nan(head, row, i, c)) return proves_nothing();
   if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     bound.max = kInfinity;  // kernels differ in whether it sees NaN
@@ -342,11 +360,6 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     }
     return;
   }
-  const auto proves_nothing = [&] {
-    bound.output.assign(row.output.size(), kInfinity);
-    bound.lse = bound.max = bound.sum = kInfinity;
-    if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
-  };
   if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
   const WeightErrors weights = weight_errors(row, of_row, scores, c);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);

@@ -1,0 +1,13 @@
+// What the calls of servers have, for code that gives a call a class of values: dynamic, append, latent and select.
+#pragma once
+
+#include "reference/call/problem.h"
+
+namespace attest {
+
+/// Neither cached keys of their own nor gradients, which calls whose lengths are data and calls that append don't have.
+void give_launch(Call& call);
+void give_append(Call& call);
+void give_select(Problem& problem);
+
+}  // namespace attest
