@@ -18,7 +18,7 @@ MPI_Comm communicator(const Group& group) { return *static_cast<const MPI_Comm*>
 /// then with longer and longer naps: a core that waits for hours is lent to those that compute.
 MPI_Message await_message(const Group& group, int rank, int tag, int& bytes) {
   using std::chrono::microseconds;
-  constexpr int kBusyTries = 2000;
+  constexpr int kBusyTries = 100;
   constexpr microseconds kLongestNap{1000};
   MPI_Message message{};
   MPI_Status status{};
