@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "backends/example/linear.h"
 #include "backends/example/merge.h"
+#include "backends/example/operands.h"
 #include "backends/side_by_side.h"
 #include "backends/support/host_results.h"
 #include "backends/support/own_cache.h"
@@ -122,7 +123,14 @@ class ExamplePlan : public Plan {
                         keys_.data() + j * p_.key_dim);
       support::read_row(at.past ? inputs_.past_v() : inputs_.v(), at.batch, group, at.row,
                         values_.data() + j * p_.value_dim);
+      if (!at.past || !p_.rotated_cache) example::prepare(p_, inputs_, true, b, j, j, keys_.data() + j * p_.key_dim);
     }
+  }
+
+  void read_query(std::int64_t b, std::int64_t h, std::int64_t i) {
+    support::read_row(inputs_.q(), b, h, i, query_.data());
+    example::prepare(p_, inputs_, false, b, i, i + p_.diagonal_offset(b), query_.data());
+    scale_ = example::scale_of<Real>(p_, inputs_, b, h, i);
   }
 
   /// Whether the query's list of keys, or of blocks of them, has the key.
@@ -154,7 +162,7 @@ class ExamplePlan : public Plan {
     return is_additive(*mask) ? element != -kInfinity : element != 0;
   }
 
-  /// scale * <q, k>, the cap, then the biases.
+  /// scale * <q, k>, the cap, then the biases. Of the query that was read last.
   struct Score {
     Real raw, capped, biased;
   };
@@ -162,11 +170,11 @@ class ExamplePlan : public Plan {
     Score s{};
     const Real* key = keys_.data() + j * p_.key_dim;
     for (std::int64_t t = 0; t < p_.key_dim; ++t) s.raw += query_[static_cast<std::size_t>(t)] * key[t];
-    s.raw *= static_cast<Real>(p_.scale_value());
-    s.capped = s.raw;
+    const Real product = s.raw;
+    s.capped = s.raw = product * scale_;
     if (p_.softcap) {
       const auto cap = static_cast<Real>(*p_.softcap);
-      s.capped = cap * std::tanh(s.raw / cap);
+      s.capped = p_.unscaled_cap ? cap * std::tanh(product / cap) * scale_ : cap * std::tanh(s.raw / cap);
     }
     s.biased = s.capped;
     if (inputs_.mask() && is_additive(*inputs_.mask())) {
@@ -185,7 +193,7 @@ class ExamplePlan : public Plan {
     Real* raw = results_.stage_row(results_.raw, row);
     Real* capped = results_.stage_row(results_.capped, row);
     Real* biased = results_.stage_row(results_.biased, row);
-    support::read_row(inputs_.q(), b, h, i, query_.data());
+    read_query(b, h, i);
 
     // A separate flag, not the score's value, says whether a key is hidden: a visible score may overflow to -inf.
     const Real sink = inputs_.sinks() ? static_cast<Real>(inputs_.sink(h)) : kHidden<Real>;
@@ -239,7 +247,7 @@ class ExamplePlan : public Plan {
   void differentiate(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::size_t row = results_.row(b, h, i);
     const std::int64_t key_head = b * p_.key_heads + h / p_.heads_per_group();
-    support::read_row(inputs_.q(), b, h, i, query_.data());
+    read_query(b, h, i);
     support::read_row(inputs_.dout(), b, h, i, dout_.data());
     Real lse = results_.lse[row], dlse = 0;
     const Real* out = results_.out_row(row);
@@ -298,6 +306,7 @@ class ExamplePlan : public Plan {
   Inputs inputs_{};
   support::OwnCache cache_;
   std::vector<Real> keys_, values_, query_, scores_, dout_, saved_;
+  Real scale_ = 1;  ///< of the query that was read last
   std::vector<char> seen_;
   support::HostResults<Real> results_;
 };

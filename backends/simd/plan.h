@@ -241,9 +241,9 @@ class SimdPlan : public Plan {
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       Real* scores = tile.weights + r * kTileKeys;
       if (r < rows) {
-        options_.cap(scores, tile.keys, kernels_.tanh_row);
-        options_.bias(score_row(task, row + r, first, tile.keys, worker),
-                      worker.seen[static_cast<std::size_t>(row + r)], scores);
+        const support::ScoreRow at = score_row(task, row + r, first, tile.keys, worker);
+        options_.cap(at, scores, kernels_.tanh_row);
+        options_.bias(at, worker.seen[static_cast<std::size_t>(row + r)], scores);
       }
       std::fill(scores + tile.keys, scores + PackedKeys<Real>::padded(tile.keys, kernels_.lanes),
                 -std::numeric_limits<Real>::infinity());

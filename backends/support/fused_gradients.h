@@ -264,7 +264,7 @@ class FusedGradients {
   /// Raw scores of a row to biased ones, -inf where hidden and up to whole steps.
   void bias(const ScoreRow& at, Real* scores, Worker& w) const {
     if (call_.softcap) {
-      options_.cap(scores, at.keys, [&w](Real* numbers, std::int64_t n) { w.kernel.tanh_row(numbers, n); });
+      options_.cap(at, scores, [&w](Real* numbers, std::int64_t n) { w.kernel.tanh_row(numbers, n); });
       const auto cap = static_cast<Real>(*call_.softcap);
       for (std::int64_t n = 0; n < at.keys; ++n) {
         const Real tanh = scores[n] / cap;

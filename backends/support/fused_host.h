@@ -13,6 +13,7 @@
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
 #include "backends/support/own_cache.h"
+#include "backends/support/prepared_rows.h"
 #include "backends/support/score_stages.h"
 #include "reference/call/call.h"
 #include "reference/call/launch.h"
@@ -46,24 +47,25 @@ class FusedHostPlan : public Plan {
       workers_.push_back(std::make_unique<Worker>(problem, tiles_.shape()));
   }
 
-  void upload(const Inputs& inputs) override { inputs_ = cache_.upload(problem_, inputs); }
+  void upload(const Inputs& inputs) override { inputs_ = uploaded_ = cache_.upload(problem_, inputs); }
 
   void run() override {
-    take_lengths(problem_, inputs_);
+    take_lengths(problem_, uploaded_);
     results_.set_lengths(problem_);
-    cache_.append(problem_, inputs_);
+    cache_.append(problem_, uploaded_);
+    inputs_ = prepared_.of(problem_, uploaded_);
     if (threads_) run_forward();
     if (gradients_) gradients_->run();
   }
 
   void download(const Outputs& outputs) override {
-    results_.download(inputs_, outputs);
+    results_.download(uploaded_, outputs);
     cache_.download(outputs);
   }
 
   std::size_t workspace_bytes() const override {
     return workers_.size() * tiles_.workspace_bytes() + (gradients_ ? gradients_->workspace_bytes() : 0) +
-           cache_.bytes();
+           cache_.bytes() + prepared_.bytes();
   }
 
  private:
@@ -109,9 +111,11 @@ class FusedHostPlan : public Plan {
       finish_weights(tile.b, tile.h, tile.row + r, tiles_.options(), results_);
   }
 
-  Call problem_;  ///< with the lengths of the last run
-  Inputs inputs_{};
+  Call problem_;       ///< with the lengths of the last run
+  Inputs uploaded_{};  ///< as they came
+  Inputs inputs_{};    ///< as the tiles read them
   OwnCache cache_;
+  PreparedRows<Real> prepared_;
   HostResults<Real> results_;
   const Tiles tiles_;
   std::int64_t tiles_per_head_ = 0;

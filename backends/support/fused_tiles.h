@@ -161,8 +161,9 @@ class FusedTiles {
     kernel.scores(block);
     for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
       Real* scores = kernel.score_row(block, r);
-      options_.cap(scores, block.keys, [&](Real* row, std::int64_t n) { kernel.tanh_row(row, n); });
-      options_.bias({tile.b, tile.h, tile.row + r, key, block.keys}, worker.rows[static_cast<std::size_t>(r)], scores);
+      const ScoreRow at{tile.b, tile.h, tile.row + r, key, block.keys};
+      options_.cap(at, scores, [&](Real* row, std::int64_t n) { kernel.tanh_row(row, n); });
+      options_.bias(at, worker.rows[static_cast<std::size_t>(r)], scores);
     }
     kernel.softmax(block);
     for (std::int64_t r = block.row; options_.drops() && r < block.row + block.rows; ++r)

@@ -32,12 +32,13 @@ class ScoreOptions {
 
   /// `tanh_row(scores, n)` works in place.
   template <class TanhRow>
-  void cap(Real* scores, std::int64_t n, const TanhRow& tanh_row) const {
+  void cap(const ScoreRow& at, Real* scores, const TanhRow& tanh_row) const {
     if (!call_.softcap) return;
-    const auto cap = static_cast<Real>(*call_.softcap);
-    for (std::int64_t j = 0; j < n; ++j) scores[j] /= cap;
-    tanh_row(scores, n);
-    for (std::int64_t j = 0; j < n; ++j) scores[j] *= cap;
+    const Real cap = cap_of(at);
+    if (cap == 0) return;  // a scale of 0, and so are the scores
+    for (std::int64_t j = 0; j < at.keys; ++j) scores[j] /= cap;
+    tanh_row(scores, at.keys);
+    for (std::int64_t j = 0; j < at.keys; ++j) scores[j] *= cap;
   }
 
   /// Biases and hides: -inf where the row does not see.
@@ -79,6 +80,20 @@ class ScoreOptions {
   }
 
  private:
+  /// Of scaled scores: one of the products is the scale's multiple.
+  Real cap_of(const ScoreRow& at) const {
+    auto cap = static_cast<Real>(*call_.softcap);
+    if (!call_.unscaled_cap) return cap;
+    const auto number = [&](TensorId id, std::int64_t b, std::int64_t h, std::int64_t i) {
+      const ConstTensor& from = inputs_.at(id);
+      return static_cast<Real>(load(from.data, from.dtype, from.offset(b, h, i, 0)));
+    };
+    cap *= static_cast<Real>(call_.scale_value());
+    if (call_.has_head_scales()) cap *= number(TensorId::head_scales, 0, at.h, 0);
+    if (call_.has_query_scales()) cap *= number(TensorId::query_scales, at.b, 0, at.i);
+    return cap;
+  }
+
   const Call& call_;
   const Inputs& inputs_;
   const HeldPart& held_;

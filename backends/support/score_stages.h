@@ -17,7 +17,7 @@ template <class Real, class TanhRow, class Write>
 void each_stage(const ScoreRow& at, const RowKeys& seen, const ScoreOptions<Real>& options, const TanhRow& tanh_row,
                 Real* scores, const Write& write) {
   write(Output::raw, scores);
-  options.cap(scores, at.keys, tanh_row);
+  options.cap(at, scores, tanh_row);
   write(Output::capped, scores);
   options.bias(at, seen, scores);
   write(Output::biased, scores);

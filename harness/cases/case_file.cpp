@@ -11,6 +11,7 @@
 #include "harness/cases/file_golden.h"
 #include "harness/cases/index_tensors.h"
 #include "harness/cases/memory.h"
+#include "harness/cases/operand_tensors.h"
 #include "reference/call/tensor_place.h"
 #include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
@@ -63,6 +64,7 @@ class FileCase {
                                     "query_lengths",
                                     "key_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
+    for (const TensorId id : operand_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);
     result.golden = read_golden(file_, name_, inputs);
     if (result.golden) check_gradients(*result.golden);
@@ -401,7 +403,13 @@ class FileCase {
   /// Those that are nothing but numbers.
   std::vector<TensorId> drawn_inputs() const {
     std::vector<TensorId> list = inputs_of(problem_);
-    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_loss_rows(id); });
+    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_loss_rows(id) || is_of_operands(id); });
+    return list;
+  }
+
+  std::vector<TensorId> operand_inputs() const {
+    std::vector<TensorId> list = inputs_of(problem_);
+    std::erase_if(list, [](TensorId id) { return !is_of_operands(id); });
     return list;
   }
 
@@ -498,6 +506,7 @@ class FileCase {
     }
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
     if (problem_.call.select) read_indices(inputs);
+    for (const TensorId id : operand_inputs()) read_operand_tensor(file_, name_, problem_, id, inputs);
     read_keep(inputs);
     if (problem_.call.mask) read_mask(inputs);
     for (const TensorId id : gradient_inputs()) {

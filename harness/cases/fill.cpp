@@ -75,6 +75,18 @@ DType narrowest_type(const Call& p, TensorId id) {
   return narrowest;
 }
 
+/// The largest number of the type; of keys and values that are appended, the largest one that either type has: a new
+/// one is rounded to its own type first, and then to the cache's.
+double largest_in_cache(const Call& p, TensorId id, DType type) {
+  double largest = largest_of(type);
+  if (!p.append || (id != TensorId::k && id != TensorId::v)) return largest;
+  for (const DType one : {type_of(p, id), type_of(p, id == TensorId::k ? TensorId::new_k : TensorId::new_v)}) {
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - format_of(one).mantissa_bits);
+    if (is_floating(one)) largest = std::floor(largest / unit) * unit;
+  }
+  return largest;
+}
+
 constexpr int kLargestExponent = 10;  ///< of what is spread by magnitude
 constexpr double kPadding = -10000;   ///< what models add where nothing is to be seen
 constexpr std::uint64_t kMaskStream = 40, kSinkStream = 60, kPageStream = 6000;
@@ -116,7 +128,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
     case Kind::largest:
       // Accumulators have room for more in f16 alone; elsewhere sums over a million keys must stay finite, and products
       // do not.
-      largest_ = largest_of(type) * (type == DType::f16 ? 1 : 0x1p-20);
+      largest_ = largest_in_cache(problem.call, id, type) * (type == DType::f16 ? 1 : 0x1p-20);
       amplitude_ = is_value_ || type == DType::f16 ? fill.args[0] : 0;
       break;
     default: break;

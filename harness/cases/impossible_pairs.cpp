@@ -29,6 +29,10 @@ constexpr std::string_view
         "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
         "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
     kDynamic = "dynamic|query_lengths.*|key_lengths.*", kAppend = "append|new_k.*|new_v.*|cache_k.*|cache_v.*",
+    kRope =
+        "rope=*|rope of some "
+        "features|rope.base|rope.positions=*|rope.cache=*|cos.*|sin.*|q_positions.*|k_positions.*|norm=after",
+    kOperands = "norm=*|q_norm.*|k_norm.*|scales=*|head_scales.*|query_scales.*|softcap=unscaled",
     kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
@@ -61,6 +65,22 @@ constexpr Rule kRules[] = {
      "results have 16 bits or more"},
     {kSelect, "pass=backward|pass=both", "gradients of selected keys are not defined"},
     {kSelect, kGradients, "gradients of selected keys are not defined"},
+    {kRope, "pass=backward|pass=both", "gradients of rotated rows are not defined"},
+    {kRope, kGradients, "gradients of rotated rows are not defined"},
+    {kOperands, "pass=backward|pass=both", "gradients of prepared rows are not defined"},
+    {kOperands, kGradients, "gradients of prepared rows are not defined"},
+    {kRope, "key dim=1", "one feature is no pair"},
+    {"scales=head", "query_scales.*", "scales of heads alone"},
+    {"scales=query", "head_scales.*", "scales of queries alone"},
+    {"rope of some features", "key dim=2", "a part of one pair is none"},
+    {"rope.cache=*", "align=*", "past sets the diagonal"},
+    {"rope.cache=*", "segments=*|empty segment", "segments and past exclude each other"},
+    {"rope.cache=*", "keys=0", "there is no cached key"},
+    {"rope.cache=*", "layout=qkv", "a cache has keys of its own"},
+    {"rope.cache=*", kDynamic, "dynamic lengths place the diagonal"},
+    {"rope.cache=*", kAppend, "the lengths of a cache count its new keys"},
+    {"rope.cache=rotated", "paged=*|page_table.*|layout=thd|gap|out=present|present_k.*|present_v.*",
+     "a cache that was rotated lies in tensors of its own"},
     {"latent", "pass=backward|pass=both", "gradients of latent values are not defined"},
     {"latent", kGradients, "gradients of latent values are not defined"},
     {"latent", kAppend, "latent keys are appended before the call"},
@@ -81,7 +101,8 @@ constexpr Rule kRules[] = {
      "max.strides|sum.strides|"
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
      "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|cache_k.layout=*|cache_v.layout=*|cache_k.strides|"
-     "cache_v.strides|indices.strides|dlse.strides|dq.strides|dk.strides|dv.strides|decay."
+     "cache_v.strides|indices.strides|q_positions.strides|k_positions.strides|query_scales.strides|dlse.strides|dq."
+     "strides|dk.strides|dv.strides|decay."
      "strides|beta.strides",
      "thd has no strides to choose"},
     {"pass=forward", kGradients, "a forward pass has no gradients"},

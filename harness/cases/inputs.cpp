@@ -10,6 +10,7 @@
 #include "harness/base/parallel.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/fill.h"
+#include "harness/cases/rotation_tables.h"
 #include "reference/call/tensor_place.h"
 #include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
@@ -147,9 +148,28 @@ void fill_with(TensorStorage& storage, const std::vector<Number>& list) {
 void fill_drawn(const Problem& p, CaseInputs& inputs) {
   std::uint64_t stream = 6000;
   for (const TensorId id : inputs_of(p)) {
-    if (!row_of(id).drawn || row_of(id).of == &OperatorTraits::parts) continue;
+    const bool is_table = id == TensorId::cos || id == TensorId::sin;
+    if (!row_of(id).drawn || is_table || row_of(id).of == &OperatorTraits::parts) continue;
     std::uint64_t index = 0;
     fill_with(inputs.add(p, id), [&](auto, auto, auto, auto) { return input_value(p, id, stream, index++); });
+    ++stream;
+  }
+}
+
+/// Cosines and sines, and the positions that come as tensors.
+void fill_rotation(const Problem& p, CaseInputs& inputs) {
+  if (!has_tensor(p, TensorId::cos)) return;
+  const RotationTables tables(p.data.rope_base, p.call.rotated_dims());
+  fill_with(inputs.add(p, TensorId::cos), [&](auto, auto, auto row, auto pair) { return tables.cos(row, pair); });
+  fill_with(inputs.add(p, TensorId::sin), [&](auto, auto, auto row, auto pair) { return tables.sin(row, pair); });
+  std::uint64_t stream = 6500;
+  for (const TensorId id : {TensorId::q_positions, TensorId::k_positions}) {
+    if (!has_tensor(p, id)) continue;
+    std::uint64_t index = 0;
+    fill_with(inputs.add(p, id), [&](auto, auto, auto, auto) {
+      return static_cast<double>(hash_words(p.data.seed, stream, index++) %
+                                 static_cast<std::uint64_t>(p.call.rope_positions));
+    });
     ++stream;
   }
 }
@@ -348,6 +368,7 @@ CaseInputs make_inputs(const Problem& p, int threads) {
   if (has_tensor(p, TensorId::indices)) fill_indices(p, inputs.add(p, TensorId::indices));
   if (p.call.has_parts()) fill_parts(p, p.data.poison == "empty:o", inputs);
   fill_drawn(p, inputs);
+  fill_rotation(p, inputs);
   if (has_tensor(p, TensorId::q)) fill_tokens(p, inputs);
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout, TensorId::part_o, TensorId::part_lse,
                             TensorId::new_k, TensorId::new_v}) {

@@ -154,6 +154,9 @@ void fit_to_sizes(Problem& problem) {
     fit_segments(p.segments->query, p.query_length);
     fit_segments(p.segments->key, p.key_length);
   }
+  if (p.rope != Rope::none && p.rotated_dims() > p.key_dim) p.rope_dims = 0;
+  if (p.rope != Rope::none && p.rope_dims == 0 && p.key_dim % 2 != 0) p.rope_dims = p.key_dim - 1;
+  if (p.rope == Rope::none) problem.data.rope_base = TestData{}.rope_base;
   Fill& mask = problem.data.mask_fill;
   if (!p.mask) mask = {};
   if (mask.name == "tree")

@@ -138,6 +138,13 @@ void change_data(const Call& call, CaseInputs& inputs) {
                                      return page < 0 ? page : last - page;
                                    });
         break;
+      case TensorId::q_positions:
+      case TensorId::k_positions:
+        each_element<std::int32_t>(
+            tensor.memory(), [last = static_cast<std::int32_t>(call.rope_positions) - 1](std::int32_t position, auto) {
+              return position < 0 || position > last ? position : last - position;  // padding stays as it is
+            });
+        break;
       case TensorId::sinks:
         if (!call.sink_values.empty()) break;
         each_element<double>(tensor.memory(), [](double sink, std::size_t) { return sink == 0 ? 1 : -sink; });

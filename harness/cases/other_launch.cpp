@@ -21,6 +21,8 @@ Problem other_launch(const Problem& problem) {
     const std::int64_t keys = empty ? 0 : other_length(p.key_count(b), p.key_length);
     lengths.query.push_back(queries);
     lengths.key.push_back(p.append ? std::max(keys, queries) : keys);
+    // A query that is rotated by its place stands at a key.
+    if (p.rope != Rope::none && p.rope_positions == 0) lengths.query.back() = std::min(queries, lengths.key.back());
   }
   other.call.lengths = std::move(lengths);
   return other;

@@ -127,6 +127,24 @@ bool keeps_types(const Call& part, const Call& whole) {
          type_of(part, TensorId::past_v) == type_of(part, TensorId::v);
 }
 
+/// Whether queries and keys that are rotated by their places stand where they stand in the whole, and those that were
+/// cached in one call were so in the other.
+bool keeps_places(const Arrangement& part, const Call& whole) {
+  const Call& own = part.call;
+  if (whole.rope == Rope::none) return true;
+  for (std::int64_t b = 0; b < own.batch; ++b) {
+    const std::int64_t of_whole = part.batches[static_cast<std::size_t>(b)];
+    if (own.rotated_cache && own.past_length(b) != whole.past_length(of_whole)) return false;
+    if (own.rope_positions > 0) continue;
+    for (std::int64_t j = 0; j < own.stored_keys(b); ++j) {
+      if (part.key(b, j) != j) return false;
+    }
+    const std::int64_t first = part.first_query[static_cast<std::size_t>(b)];
+    if (own.query_length > 0 && own.diagonal_offset(b) != first + whole.diagonal_offset(of_whole)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Arrangement Arrangement::same(const Call& whole) {
@@ -146,7 +164,7 @@ Arrangement Arrangement::same(const Call& whole) {
 
 std::optional<Arrangement> possible(Arrangement part, const Problem& whole, const Inputs& inputs) {
   if (!traits_of(whole.call.op).tokens) return std::nullopt;  // queries and keys are what the other calls differ in
-  if (!keeps_types(part.call, whole.call)) return std::nullopt;
+  if (!keeps_types(part.call, whole.call) || !keeps_places(part, whole)) return std::nullopt;
   if (part.call.dropout > 0 && !inputs.keep() && !keeps_numbers(part)) return std::nullopt;
   list_own_numbers(part, whole, inputs);
   const auto fault = [&] { return find_fault({part.call, whole.data}).has_value(); };

@@ -67,7 +67,9 @@ void drop_options(const Problem& problem, Candidates& out) {
   const auto drop = [&](bool present, const auto& change) {
     if (present) out.add(change);
   };
-  drop(now.lengths && !now.lengths->query.empty(), [](Call& p) { p.lengths->query.clear(); });
+  drop(now.lengths && !now.lengths->query.empty(), [](Call& p) {
+    if (p.lengths) p.lengths->query.clear();
+  });
   drop(!now.past_lengths.empty(), [](Call& p) { p.past_lengths.clear(); });
   drop(now.packed_sequences(), [](Call& p) {
     p.layout = Layout::bhld;
@@ -120,38 +122,53 @@ void shrink_values(const Problem& problem, Candidates& out) {
   };
   side(now.window_left, &Call::window_left);
   side(now.window_right, &Call::window_right);
-  const auto lists = [&](const std::optional<LengthSpec>& spec, const auto& of) {
+  // A change may meet another problem, of a pair: one that lacks what it changes.
+  const auto lists = [&](const std::optional<LengthSpec>& spec, std::optional<LengthSpec> Call::*of) {
     for (const bool keys : {false, true}) {
       const std::vector<std::int64_t> list = !spec ? std::vector<std::int64_t>{} : keys ? spec->key : spec->query;
       for (std::size_t n = 0; out.wanted() && n < list.size(); ++n) {
-        towards(out, list[n], 0, [&](Problem& p, std::int64_t to) { (keys ? of(p).key : of(p).query)[n] = to; });
+        towards(out, list[n], 0, [&](Problem& p, std::int64_t to) {
+          if (std::optional<LengthSpec>& own = p.call.*of) {
+            std::vector<std::int64_t>& numbers = keys ? own->key : own->query;
+            if (n < numbers.size()) numbers[n] = to;
+          }
+        });
       }
     }
   };
-  lists(now.lengths, [](Call& p) -> LengthSpec& { return *p.lengths; });
-  lists(now.segments, [](Call& p) -> LengthSpec& { return *p.segments; });
+  lists(now.lengths, &Call::lengths);
+  lists(now.segments, &Call::segments);
   for (std::size_t n = 0; out.wanted() && n < now.past_lengths.size(); ++n) {
     towards(out, now.past_lengths[n], 0, [n](Problem& p, std::int64_t to) {
-      p.call.past_lengths[n] = to;
+      if (n < p.call.past_lengths.size()) p.call.past_lengths[n] = to;
       fit_to_sizes(p);
     });
   }
   for (std::size_t n = 0; now.segments && now.segments->key.size() > 1 && n < now.segments->key.size(); ++n) {
     out.add([n](Call& p) {
       const auto at = static_cast<std::ptrdiff_t>(n);
+      if (!p.segments || n >= p.segments->key.size()) return;
       p.segments->key.erase(p.segments->key.begin() + at);
-      if (!p.segments->query.empty()) p.segments->query.erase(p.segments->query.begin() + at);
+      if (n < p.segments->query.size()) p.segments->query.erase(p.segments->query.begin() + at);
     });
   }
   if (now.has_parts()) towards(out, now.parts, 1, [](Call& p, std::int64_t n) { p.parts = n; });
   if (now.blocks) {
-    towards(out, now.blocks->rows, 1, [](Call& p, std::int64_t n) { p.blocks->rows = n; });
-    towards(out, now.blocks->columns, 1, [](Call& p, std::int64_t n) { p.blocks->columns = n; });
+    const auto side_of_block = [&](std::int64_t size, std::int64_t BlockSpec::*of) {
+      towards(out, size, 1, [of](Call& p, std::int64_t n) {
+        if (p.blocks) (*p.blocks).*of = n;
+      });
+    };
+    side_of_block(now.blocks->rows, &BlockSpec::rows);
+    side_of_block(now.blocks->columns, &BlockSpec::columns);
     if (problem.data.block_fill.name != "none") out.add([](Problem& p) { p.data.block_fill = {"none", {}}; });
   }
   if (now.mask) {
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      if (now.mask->kept[axis]) out.add([axis](Call& p) { p.mask->kept[axis] = false; });
+      if (!now.mask->kept[axis]) continue;
+      out.add([axis](Call& p) {
+        if (p.mask) p.mask->kept[axis] = false;
+      });
     }
     if (!now.mask->additive && problem.data.mask_fill.name != "none")
       out.add([](Problem& p) { p.data.mask_fill = {"none", {}}; });
@@ -159,8 +176,9 @@ void shrink_values(const Problem& problem, Candidates& out) {
       out.add([](Problem& p) { p.data.mask_fill = {"normal", {}}; });
     }
     if (SequenceMask::has(problem.data.mask_fill)) {
-      towards(out, static_cast<std::int64_t>(problem.data.mask_fill.args[0]), 1,
-              [](Problem& p, std::int64_t n) { p.data.mask_fill.args[0] = static_cast<double>(n); });
+      towards(out, static_cast<std::int64_t>(problem.data.mask_fill.args[0]), 1, [](Problem& p, std::int64_t n) {
+        if (SequenceMask::has(p.data.mask_fill)) p.data.mask_fill.args[0] = static_cast<double>(n);
+      });
     }
   }
 }

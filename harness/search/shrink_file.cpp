@@ -6,6 +6,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
+#include "harness/cases/operand_tensors.h"
 #include "harness/search/shrink.h"
 #include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
@@ -370,6 +371,10 @@ std::optional<TensorFile> plain_file(const Case& source) {
     if (id == TensorId::dout || id == TensorId::dlse) {
       file.tensors[std::string(row_of(id).name)] = scattered ? padded(inputs, p, id) : dense(inputs.at(id));
       continue;  // what was saved follows from the other inputs, which are changed
+    }
+    if (is_of_operands(id)) {
+      file.tensors[std::string(row_of(id).name)] = operand_tensor(inputs, p, id);
+      continue;
     }
     if (!row_of(id).drawn) continue;
     ConstTensor stored = inputs.at(id);

@@ -13,10 +13,23 @@ constexpr std::size_t kMostTold = 3;
 /// worth.
 constexpr double kMostWork = 2e8;
 
+/// Whether every row has a position in the tables of rope: a mistake may have moved the diagonal, or added keys.
+bool has_positions(const MistakenCall& c) {
+  const Call& p = c.call;
+  if (p.rope == Rope::none) return true;
+  if (p.rope_positions > 0) return p.key_length <= c.inputs.at(TensorId::k_positions).shape[2];
+  const std::int64_t rows = c.inputs.at(TensorId::cos).shape[2];
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    if (p.diagonal_offset(b) < 0 || p.diagonal_offset(b) + p.query_length > rows) return false;
+  }
+  return p.key_length <= rows;
+}
+
 /// The mistaken call; false where the mistake would change nothing, or there is no such call.
-/// Mistakes change where keys lie, which a call that appends says otherwise.
+/// Mistakes change where keys lie, which a call that appends says otherwise, and one whose cached keys differ.
 bool make_mistaken(const KnownMistake& mistake, MistakenCall& call) {
-  return !call.call.append && (!mistake.change || mistake.change(call));
+  if (call.call.append || call.call.rotated_cache) return false;
+  return (!mistake.change || mistake.change(call)) && has_positions(call);
 }
 
 /// Whether o and lse of the worst row are what the mistake gives, as far as one row tells.

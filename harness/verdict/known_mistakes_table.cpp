@@ -146,6 +146,33 @@ constexpr KnownMistake kMistakes[] = {
        return score_pairs(
            c, [cap](double raw, double additive, double alibi) { return cap * std::tanh(raw) + additive + alibi; });
      }},
+    {"softcap_on_other_side", "the softcap on the other side of the scale",
+     [](MistakenCall& c) {
+       c.call.unscaled_cap = !c.call.unscaled_cap;
+       return c.call.softcap && c.call.has_scores();
+     }},
+    {"rope_ignored", "rope left out",
+     [](MistakenCall& c) {
+       c.call.norm_after_rope = false;
+       return std::exchange(c.call.rope, Rope::none) != Rope::none;
+     }},
+    {"rope_of_other_pairs", "rope of pairs side by side for pairs half a row apart, or the reverse",
+     [](MistakenCall& c) {
+       if (c.call.rope == Rope::none) return false;
+       c.call.rope = c.call.rope == Rope::halves ? Rope::interleaved : Rope::halves;
+       return true;
+     }},
+    {"norm_ignored", "the norm left out",
+     [](MistakenCall& c) {
+       const bool had = c.call.norm.has_value();
+       c.call.norm.reset();
+       return had;
+     }},
+    {"norm_on_other_side", "the norm on the other side of rope",
+     [](MistakenCall& c) {
+       c.call.norm_after_rope = !c.call.norm_after_rope;
+       return c.call.norm && c.call.rope != Rope::none;
+     }},
     {"mask_ignored", "the mask ignored",
      [](MistakenCall& c) {
        c.call.mask.reset();

@@ -97,6 +97,12 @@ std::int64_t page_count(const Call& p) {
   return pages;
 }
 
+std::int64_t table_rows(const Call& p) {
+  if (p.rope_positions > 0) return p.rope_positions;
+  std::int64_t rows = 0;
+  return __builtin_add_overflow(p.query_length, p.key_length, &rows) ? Call::kUnbounded : rows;
+}
+
 std::int64_t part_count(const Call& p) {
   std::int64_t parts = 0;
   return __builtin_mul_overflow(p.parts, p.batch, &parts) ? std::numeric_limits<std::int64_t>::max() : parts;

@@ -39,6 +39,14 @@ enum class TensorId : std::uint8_t {
   new_v,
   query_lengths,
   key_lengths,
+  cos,
+  sin,
+  q_positions,
+  k_positions,
+  q_norm,
+  k_norm,
+  head_scales,
+  query_scales,
   saved_o,
   saved_lse,
   dout,
@@ -69,6 +77,10 @@ enum class TensorId : std::uint8_t {
 /// Softmax attention, a rule by which linear attention writes its state (reference/linear/linear_attention.h), or the
 /// merge of partial results of softmax attention (reference/merge/part_merge.h).
 enum class Op : std::uint8_t { attention, linear, gated, delta, gated_delta, merge };
+/// Which features of q and k the kernel rotates together: feature r with r + R/2, or 2r with 2r + 1.
+enum class Rope : std::uint8_t { none, halves, interleaved };
+/// Numbers that multiply the scale: one for each query head, for each query, or both.
+enum class Scales : std::uint8_t { none, head, query, both };
 /// What is computed: results, gradients from saved results, or both in one plan.
 enum class Pass : std::uint8_t { forward, backward, both };
 enum class Output : std::uint8_t {
@@ -99,13 +111,18 @@ template <>
 inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
                                                     "page_table", "blocks", "indices", "slopes", "sinks", "keep",
                                                     "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v",
-                                                    "query_lengths", "key_lengths", "saved_o", "saved_lse", "do",
-                                                    "dlse", "dpresent", "out", "lse", "max", "sum", "raw", "capped",
-                                                    "biased", "weights", "present_k", "present_v", "present_state",
-                                                    "cache_k", "cache_v", "dq", "dk", "dv", "dmask", "dsinks", "ddecay",
-                                                    "dbeta", "dstate");
+                                                    "query_lengths", "key_lengths", "cos", "sin", "q_positions",
+                                                    "k_positions", "q_norm", "k_norm", "head_scales", "query_scales",
+                                                    "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse",
+                                                    "max", "sum", "raw", "capped", "biased", "weights", "present_k",
+                                                    "present_v", "present_state", "cache_k", "cache_v", "dq", "dk",
+                                                    "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
+template <>
+inline constexpr auto kNames<Rope> = name_table("none", "halves", "interleaved");
+template <>
+inline constexpr auto kNames<Scales> = name_table("none", "head", "query", "both");
 template <>
 inline constexpr auto kNames<Pass> = name_table("forward", "backward", "both");
 template <>
@@ -203,6 +220,14 @@ struct Call {
   std::optional<BlockSpec> blocks;
   std::optional<SelectSpec> select;  ///< of the keys that are visible by all else, those of a list are
   std::optional<double> softcap;
+  bool unscaled_cap = false;  ///< the cap applies to <q,k>, and the scale to what it leaves
+  Scales scales = Scales::none;
+  Rope rope = Rope::none;
+  std::int64_t rope_dims = 0;       ///< R: the first features, an even number of them, are rotated; 0: all
+  std::int64_t rope_positions = 0;  ///< positions are inputs, each below this number; 0: places in the sequence
+  bool rotated_cache = false;       ///< cached keys went through norm and rotation before they were stored
+  std::optional<double> norm;       ///< eps of the RMS norm of each row of q and k; unset: they are not normalised
+  bool norm_after_rope = false;     ///< and behind the rotation, not in front of it
   bool alibi = false;
   std::vector<double> alibi_slopes;
   bool sinks = false;
@@ -242,6 +267,12 @@ struct Call {
   double scale_value() const;
   /// The head of q and k that the n-th state of linear attention is written and read by.
   std::int64_t qk_head(std::int64_t n) const { return qk_heads == 0 ? n : n / (key_heads / qk_heads); }
+  /// Features that are rotated.
+  std::int64_t rotated_dims() const { return rope == Rope::none ? 0 : rope_dims == 0 ? key_dim : rope_dims; }
+  /// Whether rows of q and k are rotated or normalised before they are multiplied.
+  bool prepares_operands() const { return rope != Rope::none || norm; }
+  bool has_head_scales() const { return scales == Scales::head || scales == Scales::both; }
+  bool has_query_scales() const { return scales == Scales::query || scales == Scales::both; }
   std::int64_t heads_per_group() const { return key_heads == 0 ? 1 : query_heads / key_heads; }
   /// Queries and keys that batch b has: its lengths, or Lq and Lk. Queries beyond see nothing, keys beyond are hidden.
   std::int64_t query_count(std::int64_t b) const;
@@ -287,6 +318,10 @@ double dense_multiply_adds(const Call& call);
 /// Pages of a paged cache: of batch b, and in all; with lengths that are data, as many as the longest ones take.
 std::int64_t page_count(const Call& call, std::int64_t b);
 std::int64_t page_count(const Call& call);
+
+/// Rows of the tables of cosines and sines: positions that they are given for. Without positions as inputs Lq + Lk,
+/// which reach every query on every diagonal, padding included, whatever lengths a run has.
+std::int64_t table_rows(const Call& call);
 
 /// Partial results of all batches; the largest number where they are more.
 std::int64_t part_count(const Call& call);

@@ -28,6 +28,7 @@ struct TestData {
   Fill mask_fill, block_fill;                      ///< of the mask and of `blocks`, where the call has them
   std::optional<Fill> decay_fill{}, beta_fill{}, state_fill{};  ///< of linear attention's inputs; unset: uniform
   Fill select_fill{"distinct", {}};                             ///< of the lists of `select`
+  double rope_base = 10000;                                     ///< of the angles in the tables of cosines and sines
   double empty_parts = 0;                                       ///< probability that a row of a part saw nothing
   std::string poison;                                           ///< empty, or "hidden:kv" and the like
   std::uint64_t seed = 0;

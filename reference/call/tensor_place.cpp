@@ -54,9 +54,10 @@ TensorId laid_as(TensorId id) {
   }
 }
 
-/// Whether it has numbers for each query row that no layout places, one as lse or one for each dimension as the decay.
+/// Whether it has numbers for each row that no layout places, one as lse or one for each dimension as the decay.
 bool is_list_of_rows(TensorId id) {
   const std::array<Axis, 4>& axes = row_of(id).axes;
+  if (id == TensorId::k_positions) return true;
   return axes[2] == Axis::queries && (axes[3] == Axis::one || axes[3] == Axis::key_dim || axes[3] == Axis::selected) &&
          !has_layout(id);
 }

@@ -18,6 +18,9 @@ constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size;
 constexpr auto kHasValues = [](const Call& c) { return !c.latent; };                 // else they lie in the keys
 constexpr auto kAppends = [](const Call& c) { return c.append; };
 constexpr auto kDynamic = [](const Call& c) { return c.dynamic; };
+constexpr auto kRotates = [](const Call& c) { return c.rope != Rope::none; };
+constexpr auto kHasPositions = [](const Call& c) { return c.rope != Rope::none && c.rope_positions > 0; };
+constexpr auto kNormalises = [](const Call& c) { return c.norm.has_value(); };
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
 
 // clang-format off
@@ -44,6 +47,14 @@ constexpr TensorRow kRows[] = {
     {TensorId::new_v, "new_v", {batch, key_heads, queries, value_dim}, TypeRule::storage, kAppends, kScores},
     {TensorId::query_lengths, "query_lengths", {batch, one, one, one}, TypeRule::i32, kDynamic, kScores},
     {TensorId::key_lengths, "key_lengths", {batch, one, one, one}, TypeRule::i32, kDynamic, kScores},
+    {TensorId::cos, "cos", {one, one, positions, rotated_pairs}, TypeRule::accumulator, kRotates, kScores, DrawnNumbers{-1, 1}},
+    {TensorId::sin, "sin", {one, one, positions, rotated_pairs}, TypeRule::accumulator, kRotates, kScores, DrawnNumbers{-1, 1}},
+    {TensorId::q_positions, "q_positions", {batch, one, queries, one}, TypeRule::i32, kHasPositions, kScores},
+    {TensorId::k_positions, "k_positions", {batch, one, keys, one}, TypeRule::i32, kHasPositions, kScores},
+    {TensorId::q_norm, "q_norm", {one, one, one, key_dim}, TypeRule::storage, kNormalises, kScores, DrawnNumbers{0.25, 2}},
+    {TensorId::k_norm, "k_norm", {one, one, one, key_dim}, TypeRule::storage, kNormalises, kScores, DrawnNumbers{0.25, 2}},
+    {TensorId::head_scales, "head_scales", {one, query_heads, one, one}, TypeRule::accumulator, [](const Call& c) { return c.has_head_scales(); }, kScores, DrawnNumbers{0.25, 2}},
+    {TensorId::query_scales, "query_scales", {batch, one, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.has_query_scales(); }, kScores, DrawnNumbers{0.25, 2}},
     {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kScores},
     {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kScores},
     {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kTokens},
@@ -103,6 +114,8 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case mask_rows: return c.blocks ? block_rows(c) : 0;
     case mask_columns: return c.blocks ? block_columns(c) : 0;
     case selected: return c.select ? c.select->count : 0;
+    case positions: return c.rope == Rope::none ? 0 : table_rows(c);
+    case rotated_pairs: return c.rotated_dims() / 2;
     case parts: return part_count(c);
   }
   return 1;

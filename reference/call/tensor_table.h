@@ -25,14 +25,16 @@ enum class Axis : std::uint8_t {
   keys,
   key_dim,
   value_dim,
-  past,          ///< cached keys
-  stores,        ///< the batch, or the pages of a paged cache
-  rows,          ///< of one store: the keys that aren't cached, or the rows of a page
-  pages,         ///< of one sequence, the most that any has
-  mask_rows,     ///< of a block mask
-  mask_columns,  ///< likewise
-  selected,      ///< numbers of a list of keys
-  parts,         ///< of a merge: part x of batch b is number x * batch + b
+  past,           ///< cached keys
+  stores,         ///< the batch, or the pages of a paged cache
+  rows,           ///< of one store: the keys that aren't cached, or the rows of a page
+  pages,          ///< of one sequence, the most that any has
+  mask_rows,      ///< of a block mask
+  mask_columns,   ///< likewise
+  selected,       ///< numbers of a list of keys
+  positions,      ///< of the tables of rope
+  rotated_pairs,  ///< of features
+  parts,          ///< of a merge: part x of batch b is number x * batch + b
 };
 
 std::int64_t extent_of(const Call& call, Axis axis);

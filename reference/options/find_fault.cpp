@@ -4,6 +4,7 @@
 
 #include "reference/call/tensor_place.h"
 #include "reference/options/launch_faults.h"
+#include "reference/options/operand_faults.h"
 #include "reference/options/option_text.h"
 #include "reference/options/options.h"
 
@@ -299,6 +300,7 @@ std::optional<Fault> find_fault(const Problem& problem) {
   if (auto fault = per_head("alibi", p.alibi_slopes)) return fault;
   if (auto fault = per_head("sinks", p.sink_values)) return fault;
   if (auto fault = check_lengths(problem)) return fault;
+  if (auto fault = operand_fault(problem)) return fault;
   if (auto fault = check_segments(problem)) return fault;
   if (auto fault = find_launch_fault(problem)) return fault;
   if (auto fault = check_tree(problem)) return fault;

@@ -38,6 +38,13 @@ std::vector<Feature> mask_features();
 std::vector<Feature> mask_type_features();
 std::vector<Feature> block_features();
 std::vector<Feature> softcap_features();
+std::vector<Feature> unscaled_cap_features();
+std::vector<Feature> scales_features();
+std::vector<Feature> rope_features();
+std::vector<Feature> rope_base_features();
+std::vector<Feature> position_features();  ///< of rope.positions
+std::vector<Feature> rotated_cache_features();
+std::vector<Feature> norm_features();
 std::vector<Feature> dropout_features();
 std::vector<Feature> part_features();
 std::vector<Feature> past_features();

@@ -400,6 +400,100 @@ Option parts() {
   return option;
 }
 
+bool is_positive(double x) { return x > 0; }
+
+/// A cap of the scaled scores, or of <q,k>.
+Option softcap() {
+  Option option =
+      number_option("softcap", &Call::softcap, is_positive, "softcap must be above 0; leave it out to switch it off");
+  option.values("c or c:unscaled", "scores become c * tanh(score / c); with `:unscaled`, before they are scaled");
+  option.parse = [number = option.parse](Problem& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() > 2) v.fail("softcap=c or softcap=c:unscaled is wanted");
+    if (parts.size() == 2 && parts[1].text != "unscaled")
+      parts[1].fail(quoted(parts[1].text) + " is not unscaled, which may follow the cap");
+    number(p, parts[0]);
+    p.call.unscaled_cap = parts.size() == 2;
+  };
+  option.print = [number = option.print](const Call& p) {
+    std::optional<std::string> text = number(p);
+    if (text && p.unscaled_cap) *text += ":unscaled";
+    return text;
+  };
+  option.copy = [](Call& to, const Call& from) {
+    to.softcap = from.softcap;
+    to.unscaled_cap = from.unscaled_cap;
+  };
+  return option;
+}
+
+Option rope() {
+  Option option = composite("rope", "halves|interleaved or style:R",
+                            "q and k are rotated: features r and r + R/2, or 2r and 2r + 1; R of all, the first ones");
+  option.parse = [](Call& p, const OptionText& v) {
+    static constexpr std::array<std::string_view, 2> styles = {"halves", "interleaved"};
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() > 2) v.fail("rope=style:R is wanted, as rope=halves:64");
+    p.rope = parse_name(parts[0], styles, "style of rope") == 0 ? Rope::halves : Rope::interleaved;
+    p.rope_dims = parts.size() == 2 ? parse_integer(parts[1], 2, "a count of features") : 0;
+    if (p.rope_dims % 2 != 0) parts[1].fail("features are rotated in pairs; an even number is wanted");
+  };
+  option.print = [](const Call& p) -> std::optional<std::string> {
+    if (p.rope == Rope::none) return std::nullopt;
+    return std::string(name_of(p.rope)) + (p.rope_dims > 0 ? ":" + integer_text(p.rope_dims) : "");
+  };
+  option.copy = [](Call& to, const Call& from) {
+    to.rope = from.rope;
+    to.rope_dims = from.rope_dims;
+  };
+  return option.covers([](const Call& p) { return std::vector{"rope=" + std::string(name_of(p.rope))}; });
+}
+
+/// Of the angles in the tables, which are data.
+Option rope_base() {
+  Option option = composite("rope.base", "x", "angles are position * x^(-2r/R); 10000 otherwise");
+  option.files(InFiles::unsaid);
+  option.parse = [](Problem& p, const OptionText& v) {
+    const double base = parse_number(v, "rope.base");
+    if (!(base >= 1 && base <= 1e12)) v.fail("rope.base must lie in [1, 1e12]");
+    p.data.rope_base = base;
+  };
+  option.print = [](const ProblemView& p) -> std::optional<std::string> {
+    if (!p.data || p.data->rope_base == TestData{}.rope_base) return std::nullopt;
+    return print_number(p.data->rope_base);
+  };
+  option.copy = [](Problem& to, const Problem& from) { to.data.rope_base = from.data.rope_base; };
+  return option;
+}
+
+/// The smallest eps that no accumulator takes for 0.
+constexpr double kLeastEps = 1e-20;
+
+Option norm() {
+  Option option = composite("norm", "eps or eps:after",
+                            "rows of q and k become x / sqrt(mean(x^2) + eps) * weights, before rope or after it");
+  option.parse = [](Call& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    if (parts.size() > 2) v.fail("norm=eps or norm=eps:after is wanted");
+    if (parts.size() == 2 && parts[1].text != "after")
+      parts[1].fail(quoted(parts[1].text) + " is not after, which may follow eps");
+    const double eps = parse_number(parts[0], "norm");
+    if (!(eps >= kLeastEps && eps <= 1)) parts[0].fail("eps of norm must lie in [1e-20, 1]");
+    p.norm = eps;
+    p.norm_after_rope = parts.size() == 2;
+  };
+  option.print = [](const Call& p) -> std::optional<std::string> {
+    if (!p.norm) return std::nullopt;
+    return print_number(*p.norm) + (p.norm_after_rope ? ":after" : "");
+  };
+  option.copy = [](Call& to, const Call& from) {
+    to.norm = from.norm;
+    to.norm_after_rope = from.norm_after_rope;
+  };
+  return option.covers(
+      [](const Call& p) { return std::vector<std::string>{p.norm_after_rope ? "norm=after" : "norm"}; });
+}
+
 Option prefix() {
   Option option =
       integer_option("prefix", &Call::prefix, 0, "a count of keys")
@@ -481,7 +575,13 @@ std::vector<Option> make_table() {
     select().version(9).tried({"1", "4", "3x2", "7:shared", "5:random(0.5)", "4:repeated(0.5)", "6x3:shared:after(2)"}).often(8).cut(select_features()).only(kScores),
     blocks().tried({"16x16:random(0.5)", "7x33:random(0.3)", "64x128:random(0.7)", "32x16:blocks(2)"}).cut(block_features()).only(kScores),
 
-    number_option("softcap", &Call::softcap, [](double x) { return x > 0; }, "softcap must be above 0; leave it out to switch it off").values("c", "scores become c * tanh(score / c)").tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).only(kScores),
+    softcap().grown([](const Call& p) { return p.unscaled_cap ? 9 : 0; }).tried({"1", "1.5", "20", "1000"}).cut(softcap_features()).also_cut(unscaled_cap_features()).only(kScores),
+    name_option("scales", &Call::scales, kNames<Scales>, "scales").version(9).values("head|query|both", "numbers that multiply the scale: of each query head, of each query, or both").tried({"head", "query", "both"}).often(24).cut(scales_features()).only(kScores),
+    rope().version(9).tried({"halves", "interleaved", "halves:2", "interleaved:4", "halves:16"}).often(8).cut(rope_features()).only(kScores),
+    rope_base().version(9).tried({"500000", "1", "100"}).often(2).cut(rope_base_features()).only(kScores),
+    integer_option("rope.positions", &Call::rope_positions, 1, "a count of positions").version(9).values("n", "positions come as tensors, each below n").tried({"64", "40000", "1"}).often(2).cut(position_features()).only(kScores),
+    name_option("rope.cache", &Call::rotated_cache, Names2{"plain", "rotated"}, "kind of cached keys").version(9).values("plain|rotated", "cached keys were stored before norm and rotation, or after").tried({"rotated"}).often(2).cut(rotated_cache_features()).only(kScores),
+    norm().version(9).tried({"1e-06", "1e-05", "0.001:after", "1e-06:after"}).often(8).cut(norm_features()).only(kScores),
     numbers_option("alibi", &Call::alibi_slopes, &Call::alibi, "a slope").values("m,...", "one slope per query head, or per batch and query head; the published ones where it stands alone").tried({"", "0.75", "-0.1"}).also_cut(slopes_per_batch_features()).only(kScores),
     numbers_option("sinks", &Call::sink_values, &Call::sinks, "a sink", true).values("s,...", "one logit per query head, -inf for none; drawn by the seed where it stands alone").tried({"", "-2.5", "30", "-inf"}).only(kScores),
     number_option("dropout", &Call::dropout, [](double p) { return p >= 0 && p < 1; }, "dropout must lie in [0, 1)").values("p", "share of the weights that is dropped").tried({"0.5", "0.1", "0.95"}).cut(dropout_features()).only(kScores),
@@ -513,15 +613,16 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
+  const auto is_of_operands = [](TensorId id) { return id >= TensorId::cos && id <= TensorId::query_scales; };
+  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) || is_of_operands(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
     if (has_layout(id)) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) ? 3 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

@@ -6,6 +6,7 @@
 
 #include "reference/call/tensor_place.h"
 #include "reference/options/case_line.h"
+#include "reference/options/operand_features.h"
 #include "reference/options/option_features.h"
 #include "reference/options/server_features.h"
 
@@ -376,6 +377,14 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::indices: give_select(problem); break;
     case TensorId::slopes: p.alibi = true; break;
     case TensorId::sinks: p.sinks = true; break;
+    case TensorId::cos:
+    case TensorId::sin: give_rope(p); break;
+    case TensorId::q_positions:
+    case TensorId::k_positions: give_positions(p); break;
+    case TensorId::q_norm:
+    case TensorId::k_norm: give_norm(p); break;
+    case TensorId::head_scales: p.scales = p.has_query_scales() ? Scales::both : Scales::head; break;
+    case TensorId::query_scales: p.scales = p.has_head_scales() ? Scales::both : Scales::query; break;
     case TensorId::state: p.initial_state = true; break;
     case TensorId::part_o:
     case TensorId::part_lse: p.op = Op::merge; break;

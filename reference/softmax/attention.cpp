@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "reference/base/reference_uses.h"
 #include "reference/softmax/key_place.h"
@@ -73,6 +75,12 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
       keys_(read_keys(call, inputs, Cache::keys, b, h / call.heads_per_group())),
       values_(read_keys(call, inputs, Cache::values, b, h / call.heads_per_group())) {
   count_reference_use();
+  if (call.prepares_operands()) key_costs_.resize(static_cast<std::size_t>(call.key_length));
+  for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
+    if (!is_prepared(call, inputs, Operand::key, b, j)) continue;
+    const std::span row(keys_.data() + j * call.key_dim, static_cast<std::size_t>(call.key_dim));
+    key_costs_[static_cast<std::size_t>(j)] = prepare_row(call, inputs, Operand::key, b, j, row);
+  }
   for (std::int64_t j = 0; j < call.key_length; ++j) {
     double sum = 0;
     for (std::int64_t t = 0; t < call.key_dim; ++t) sum += std::fabs(key_row(j)[t]);
@@ -90,10 +98,14 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
   return bias;
 }
 
-std::vector<double> Head::query_row(std::int64_t i) const {
+std::vector<double> Head::query_row(std::int64_t i, PreparationCost* cost) const {
   std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
   for (std::int64_t d = 0; d < call_.key_dim; ++d) {
     q[static_cast<std::size_t>(d)] = load(inputs_.q().data, inputs_.q().dtype, inputs_.q().offset(b_, h_, i, d));
+  }
+  if (call_.prepares_operands()) {
+    PreparationCost own = prepare_row(call_, inputs_, Operand::query, b_, i, q);
+    if (cost) *cost = std::move(own);
   }
   return q;
 }
@@ -128,8 +140,10 @@ void Head::attend(std::int64_t i, Row& row) const {
   count_reference_use();
   const auto keys = static_cast<std::size_t>(call_.key_length);
   const auto value_dim = static_cast<std::size_t>(call_.value_dim);
-  const double scale = call_.scale_value();
-  const std::vector<double> q = query_row(i);
+  row.of_query = {};
+  const std::vector<double> q = query_row(i, &row.of_query);
+  row.scale = score_scale(call_, inputs_, b_, h_, i);
+  const double scale = row.scale.value;
 
   row.seen.assign(keys, 0);
   row.raw.resize(keys);
@@ -149,17 +163,21 @@ void Head::attend(std::int64_t i, Row& row) const {
   row.visible_count = 0;
 
   multiply(*this, q, row.raw, row.abs_products);
+  preparations(q, row);
   for (std::size_t j = 0; j < keys; ++j) {
-    const double magnitude = row.abs_products[j];
-    row.raw[j] = scale * row.raw[j];
+    const double magnitude = row.abs_products[j], product = row.raw[j];
+    row.raw[j] = scale * product;
     row.abs_products[j] = std::fabs(scale) * magnitude;
-    row.capped[j] = call_.softcap ? *call_.softcap * std::tanh(row.raw[j] / *call_.softcap) : row.raw[j];
+    row.capped[j] = row.raw[j];
+    if (call_.softcap && call_.unscaled_cap)
+      row.capped[j] = scale * (*call_.softcap * std::tanh(product / *call_.softcap));
+    if (call_.softcap && !call_.unscaled_cap) row.capped[j] = *call_.softcap * std::tanh(row.raw[j] / *call_.softcap);
     const Bias added = bias(i, static_cast<std::int64_t>(j));
     row.biased[j] = row.capped[j] + added.additive + added.alibi;
     if (!visible(call_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
     row.seen[j] = 1;
     ++row.visible_count;
-    row.largest_product = std::max({row.largest_product, magnitude, row.abs_products[j]});
+    row.largest_product = std::max(row.largest_product, row.scale.larger * magnitude);
     // NaN must win: a maximum that drops it would hide visible poison.
     if (!std::isnan(row.max) && !(row.biased[j] <= row.max)) row.max = row.biased[j];
   }
@@ -180,6 +198,20 @@ void Head::attend(std::int64_t i, Row& row) const {
     const double weight = row.factors.empty() ? row.weights[j] : row.weights[j] * row.factors[j];
     const double* v = value_row(static_cast<std::int64_t>(j));
     for (std::size_t c = 0; c < value_dim; ++c) row.output[c] += weight * v[c];
+  }
+}
+
+void Head::preparations(const std::vector<double>& q, Row& row) const {
+  row.preparations.clear();
+  for (std::size_t j = 0; j < row.raw.size() && call_.prepares_operands(); ++j) {
+    const double* const k = key_row(static_cast<std::int64_t>(j));
+    const PreparationCost& of_key = key_cost(static_cast<std::int64_t>(j));
+    double sum = 0;
+    for (std::size_t t = 0; t < q.size(); ++t) {
+      const double mq = row.of_query.magnitudes[t], mk = of_key.empty() ? 0 : of_key.magnitudes[t];
+      sum += mq * std::fabs(k[t]) + mk * std::fabs(q[t]) + kLargestPreparation * mq * mk;
+    }
+    row.preparations.push_back(std::fabs(row.scale.value) * sum);
   }
 }
 

@@ -21,6 +21,7 @@
 
 #include "reference/call/call.h"
 #include "reference/call/tensors.h"
+#include "reference/softmax/operands.h"
 
 namespace attest {
 
@@ -42,12 +43,15 @@ struct Row {
   std::vector<double> factors;       ///< keep / (1 - p_drop) for each key; empty without dropout
   double sink = -kInfinity;          ///< the head's sink logit
   std::vector<double> abs_products;  ///< |scale| * sum_t |q_t * k_jt|, for the error bound
+  ScoreScale scale;                  ///< of the scores
+  PreparationCost of_query;          ///< of q_i; empty where it is multiplied as it is stored
+  std::vector<double> preparations;  ///< |scale| * sum_t of what q_t and k_jt cost the product; empty likewise
   std::vector<double> output;        ///< Dv entries
   double max = -kInfinity;           ///< largest visible biased score, or the sink
   double sum = 0;                    ///< sum over visible keys and the sink of exp(score - max)
   double lse = -kInfinity;
-  double largest_product = 0;  ///< largest sum of |q_t*k_t|, scaled or not, for the range check
-  double query_abs_sum = 0;    ///< sum_t |q_t|
+  double largest_product = 0;  ///< largest sum of |q_t*k_t|, whichever factors of the scale it has, for the range check
+  double query_abs_sum = 0;    ///< sum_t |q_t|, of the row that is multiplied
   std::int64_t visible_count = 0;
 };
 
@@ -67,9 +71,15 @@ class Head {
   Bias bias(std::int64_t i, std::int64_t j) const;
 
   const double* value_row(std::int64_t j) const { return values_.data() + j * call_.value_dim; }
+  /// As it is multiplied: normalised and rotated where the call says so.
   const double* key_row(std::int64_t j) const { return keys_.data() + j * call_.key_dim; }
+  /// Empty for a key that is multiplied as it is stored.
+  const PreparationCost& key_cost(std::int64_t j) const {
+    return key_costs_.empty() ? kNoCost : key_costs_[static_cast<std::size_t>(j)];
+  }
   double key_abs_sum(std::int64_t j) const { return key_abs_sums_[static_cast<std::size_t>(j)]; }
-  std::vector<double> query_row(std::int64_t i) const;
+  /// Likewise. `cost` gets what that costs.
+  std::vector<double> query_row(std::int64_t i, PreparationCost* cost = nullptr) const;
   std::int64_t batch() const { return b_; }
   std::int64_t head() const { return h_; }
   const Call& call() const { return call_; }
@@ -77,12 +87,16 @@ class Head {
 
  private:
   void dropout_factors(std::int64_t i, Row& row) const;
+  void preparations(const std::vector<double>& q, Row& row) const;
+
+  static const inline PreparationCost kNoCost;
 
   const Call& call_;
   const Inputs& inputs_;
   std::int64_t b_, h_;
   std::vector<double> keys_, values_;  ///< Lk x Dqk and Lk x Dv
   std::vector<double> key_abs_sums_;   ///< sum_t |k_jt|
+  std::vector<PreparationCost> key_costs_;
 };
 
 /// Dense result of a whole call, for small cases: traces, unit tests, walkthroughs.

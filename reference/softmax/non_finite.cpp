@@ -13,15 +13,21 @@ struct Products {
   bool may_be_nan = false;  ///< an infinity meets a number that may be 0 by then
 };
 
-/// `least`: an operand below it may be flushed, or underflow when it is scaled.
-Products products_of(const std::vector<double>& q, const double* k, double least) {
+/// `least`: an operand below it may be flushed, or underflow when it is scaled. One that was normalised or rotated may
+/// be off by a share of its magnitudes.
+Products products_of(const std::vector<double>& q, const PreparationCost& of_query, const double* k,
+                     const PreparationCost& of_key, double least) {
+  const auto may_vanish = [least](double x, const PreparationCost& cost, std::size_t t) {
+    if (std::isinf(x)) return false;
+    return std::fabs(x) < least || (!cost.empty() && !(std::fabs(x) > kLargestPreparation * cost.magnitudes[t]));
+  };
   Products products;
   for (std::size_t t = 0; t < q.size(); ++t) {
     if (std::isfinite(q[t]) && std::isfinite(k[t])) {
       products.finite += std::fabs(q[t] * k[t]);
     } else {
       products.special = true;
-      products.may_be_nan |= std::fabs(q[t]) < least || std::fabs(k[t]) < least;
+      products.may_be_nan |= may_vanish(q[t], of_query, t) || may_vanish(k[t], of_key, t);
     }
   }
   return products;
@@ -44,14 +50,14 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
   if (row.visible_count == 0 || (!seen_by_row && !among_hidden)) return scores;
 
   const std::vector<double> q = head.query_row(i);
-  const double factor = std::fabs(head.call().scale_value()), scale = std::max(1.0, factor);
-  const double least = least_operand(factor, eta);
+  const double scale = row.scale.larger;
+  const double least = least_operand(row.scale.least, eta);
   scores.decided.assign(row.seen.size(), 0);
   scores.largest_product = 0;
   bool any_left = false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     const auto key = static_cast<std::int64_t>(j);
-    const Products products = products_of(q, head.key_row(key), least);
+    const Products products = products_of(q, row.of_query, head.key_row(key), head.key_cost(key), least);
     scores.decided[j] = products.special && scale * products.finite <= half_range;
     const bool from_products = scores.decided[j] != 0, may_be_nan = products.may_be_nan && std::isinf(row.raw[j]);
     if (may_be_nan) scores.decided[j] = 0;

@@ -25,6 +25,7 @@ class Big {
   friend Big exp(const Big& a) { return made(mpfr_exp, a); }
   friend Big log(const Big& a) { return made(mpfr_log, a); }
   friend Big tanh(const Big& a) { return made(mpfr_tanh, a); }
+  friend Big sqrt(const Big& a) { return made(mpfr_sqrt, a); }
   friend Big abs(const Big& a) { return made(mpfr_abs, a); }
   friend bool operator<(const Big& a, const Big& b) { return mpfr_less_p(a.value_, b.value_) != 0; }
   Big& operator+=(const Big& b) { return *this = *this + b; }

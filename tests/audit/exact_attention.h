@@ -10,6 +10,7 @@
 #include "reference/call/tensor_table.h"
 #include "reference/softmax/attention.h"
 #include "tests/audit/dual.h"
+#include "tests/audit/exact_operands.h"
 
 namespace attest::audit {
 
@@ -41,23 +42,30 @@ Number input(const Big& x, const Element& by, TensorId gradient, std::int64_t b,
 template <class Number>
 ExactRow<Number> attend(const Head& head, const Row& row, std::int64_t i, const Element& by = {}) {
   const Call& p = head.call();
-  const std::vector<double> query = head.query_row(i);
+  const ExactOperands operands(head);
+  const std::vector<Big> query = operands.query(i);
   const std::size_t keys = row.seen.size();
   ExactRow<Number> exact;
   exact.output.resize(static_cast<std::size_t>(p.value_dim));
-  const Number scale = Big(p.scale_value());
+  const Number scale = operands.scale(i);
   const std::int64_t b = head.batch(), h = head.head(), g = h / p.heads_per_group();
   for (std::size_t j = 0; j < keys; ++j) {
     const auto key = static_cast<std::int64_t>(j);
+    const std::vector<Big> operand = operands.key(key);
     Number t;
     for (std::size_t d = 0; d < query.size(); ++d) {
       const auto feature = static_cast<std::int64_t>(d);
       t += input<Number>(query[d], by, TensorId::dq, b, h, i, feature) *
-           input<Number>(head.key_row(key)[d], by, TensorId::dk, b, g, key, feature);
+           input<Number>(operand[d], by, TensorId::dk, b, g, key, feature);
     }
-    t = scale * t;
-    exact.raw.push_back(t);
-    if (p.softcap) t = Number(*p.softcap) * tanh(t / Number(*p.softcap));
+    if (p.softcap && p.unscaled_cap) {
+      exact.raw.push_back(scale * t);
+      t = scale * Number(*p.softcap) * tanh(t / Number(*p.softcap));
+    } else {
+      t = scale * t;
+      exact.raw.push_back(t);
+    }
+    if (p.softcap && !p.unscaled_cap) t = Number(*p.softcap) * tanh(t / Number(*p.softcap));
     exact.capped.push_back(t);
     const bool biased = (head.inputs().mask() && is_additive(*head.inputs().mask())) || head.inputs().slopes();
     if (biased && row.seen[j]) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/call/launch.h"
 #include "reference/options/case_line.h"
 #include "reference/options/options.h"
 #include "tests/faulty/around.h"
@@ -85,6 +86,7 @@ class KeepingPlan : public PlanAround {
 
   void upload(const Inputs& inputs) override {
     Inputs now = inputs;
+    take_lengths(call_, inputs);
     runs_here_ = 0;
     if (keeping_ == Keeping::sample_of_values) {
       const auto* bytes = static_cast<const std::byte*>(inputs.v().data);
@@ -149,7 +151,7 @@ class KeepingPlan : public PlanAround {
     }
   }
 
-  const Call call_;
+  Call call_;  ///< with the lengths of the last upload
   const Keeping keeping_;
   const bool mistaken_;
   Common& common_;

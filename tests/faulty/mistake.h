@@ -111,6 +111,7 @@ void each_of_gradient(const Call& p, const Outputs& outputs, TensorId id, Change
 std::span<const Mistake> gradient_mistakes();
 std::span<const Mistake> mask_mistakes();
 std::span<const Mistake> merge_mistakes();
+std::span<const Mistake> operand_mistakes();
 std::span<const Mistake> selection_mistakes();
 std::span<const Mistake> state_mistakes();
 std::span<const Mistake> storage_mistakes();

@@ -74,7 +74,7 @@ edit reference/call/call.h 's/"present_k"/"received", &/; s/^  present,$/&\n  re
 put reference/call/tensor_table.cpp '{TensorId::present_k,' \
   '    {TensorId::received, "received", {batch, key_heads, keys, one}, TypeRule::storage, nullptr, kScores, {}, Output::received},'
 edit reference/options/options.cpp 's/    out()\.grown(\[\](const Call& p) { return /&p.wants(Output::received) ? 10 : /; s/"o,max,sum"})/"o,max,sum", "o,received"})/'
-edit reference/softmax/softmax_operator.cpp 's/^      if (is_copied(id)) copy_cache/      if (id == TensorId::received) received(p, inputs, producers, all);\n&/'
+edit reference/softmax/softmax_operator.cpp 's/^      if (is_cache(id))$/      if (id == TensorId::received) received(p, inputs, producers, all);\n&/'
 put reference/softmax/softmax_operator.cpp '  double row_operations(const Call& p) const override {' '  void received(const Call& p, const Inputs& inputs, const std::vector<Producer>& producers, WholeResults& to) const {
     Call weighed = p;
     weighed.outputs = {Output::weights};
@@ -118,7 +118,7 @@ put backends/example/example.cpp 'results_.lse[row] = max + std::log(sum);' \
       Real& received = received_[static_cast<std::size_t>((b * p_.key_heads + h / p_.heads_per_group()) * p_.key_length + j)];
       if (seen_[static_cast<std::size_t>(j)]) received += std::exp(scores_[static_cast<std::size_t>(j)] - max) / sum;
     }'
-edit backends/example/example.cpp 's/results_.download(inputs_, outputs); }/download_all(outputs); }/'
+edit backends/example/example.cpp 's/    results_.download(inputs_, outputs);/    download_all(outputs);/'
 put backends/example/example.cpp '/// Keys and values of one head as dense rows' '  void download_all(const Outputs& outputs) const {
     results_.download(inputs_, outputs);
     const MutableTensor* to = outputs.find(TensorId::received);

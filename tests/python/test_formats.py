@@ -36,7 +36,7 @@ class Values(attest.Backend):
         self.to_float32, self.tensors = to_float32, tensors
 
     def function(self):
-        return lambda q, k, v: self.to_float32(v)
+        return lambda q, k, v, output_types=None: self.to_float32(v)
 
 
 @pytest.mark.parametrize("dtype", NAMES)

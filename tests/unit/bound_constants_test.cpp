@@ -19,8 +19,6 @@ TEST(BoundConstants, ComeFromTheArithmetic) {
   EXPECT_EQ(plain.u, 0x1p-24);
   EXPECT_EQ(plain.storing.u, 0x1p-11);
   EXPECT_EQ(plain.u_weights, 0);
-  EXPECT_EQ(plain.scale, 3);
-  EXPECT_EQ(plain.larger_scale, 3);
   EXPECT_EQ(plain.scale_roundings, 2 + 2);  // 0.3 is rounded in f32, too
   EXPECT_EQ(plain.blocks, 1);               // the sink's
   EXPECT_GE(plain.of_cap, plain.e_tanh + 2 * plain.u);

@@ -46,33 +46,16 @@ TEST(FieldWords, EveryWordStandsOnceAndIsNoKey) {
 }
 
 TEST(FieldWords, LeadToTheKeyOrSayThatThereIsNone) {
-  for (const auto& [token, part] :
-       std::initializer_list<std::pair<const char*, const char*>>{{"gqa", "heads=8/2"},
-                                                                  {"mla", "dim=576/512"},
-                                                                  {"mqa=1", "heads=8/1"},
-                                                                  {"softmax_scale=2", "scale="},
-                                                                  {"sm_scale=2", "scale="},
-                                                                  {"seqlen=4", "seq="},
-                                                                  {"seqlen_q=4", "seq="},
-                                                                  {"max_seqlen=4", "lengths="},
-                                                                  {"cu_seqlens=0,4", "layout=thd"},
-                                                                  {"is_causal=True", "causal"},
-                                                                  {"attn_mask", "mask="},
-                                                                  {"dropout_p=0.1", "dropout="},
-                                                                  {"num_heads=8", "heads="},
-                                                                  {"head-dim=64", "dim="},
-                                                                  {"WINDOW_SIZE=4", "window="},
-                                                                  {"block_table=1", "paged="},
-                                                                  {"alibi_slopes=1", "alibi"},
-                                                                  {"logits_soft_cap=1", "softcap="},
-                                                                  {"backward", "pass=backward"},
-                                                                  {"fp8", "k.dtype=e4m3"},
-                                                                  {"dtype=fp8", "k.dtype=e4m3"},
-                                                                  {"dtype=float16", "dtype=f16"},
-                                                                  {"dtype=bfloat16", "dtype=bf16"},
-                                                                  {"layout=bshd", "layout=blhd"},
-                                                                  {"rope", "before"},
-                                                                  {"threads=2", "--threads"}}) {
+  for (const auto& [token, part] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"gqa", "heads=8/2"},           {"mla", "dim=576/512"},           {"mqa=1", "heads=8/1"},
+           {"softmax_scale=2", "scale="},  {"sm_scale=2", "scale="},         {"seqlen=4", "seq="},
+           {"seqlen_q=4", "seq="},         {"max_seqlen=4", "lengths="},     {"cu_seqlens=0,4", "layout=thd"},
+           {"is_causal=True", "causal"},   {"attn_mask", "mask="},           {"dropout_p=0.1", "dropout="},
+           {"num_heads=8", "heads="},      {"head-dim=64", "dim="},          {"WINDOW_SIZE=4", "window="},
+           {"block_table=1", "paged="},    {"alibi_slopes=1", "alibi"},      {"logits_soft_cap=1", "softcap="},
+           {"backward", "pass=backward"},  {"fp8", "k.dtype=e4m3"},          {"dtype=fp8", "k.dtype=e4m3"},
+           {"dtype=float16", "dtype=f16"}, {"dtype=bfloat16", "dtype=bf16"}, {"layout=bshd", "layout=blhd"},
+           {"rotary_emb", "before"},       {"threads=2", "--threads"}}) {
     const std::string message = message_of("seq=8 dim=4 " + std::string(token));
     EXPECT_NE(message.find(part), std::string::npos) << token << ": " << message;
   }

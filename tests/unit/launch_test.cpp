@@ -96,7 +96,7 @@ class Cache : public testing::Test {
   }
   OutputFault fault() { return find_cache_fault(problem_, inputs_.views(), outputs_); }
   void set(TensorId id, const Index4& at, double value) {
-    const MutableTensor& cache = outputs_.views().at(id);
+    const MutableTensor cache = outputs_.views().at(id);
     store(cache.data, cache.dtype, cache.offset(at[0], at[1], at[2], at[3]), value);
   }
   /// Of key j of sequence b.

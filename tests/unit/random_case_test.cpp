@@ -37,7 +37,7 @@ TEST(RandomCase, IsACaseWithACost) {
 TEST(RandomCase, ComesByEveryOption) {
   Random random(2);
   std::set<std::string> met;
-  for (int n = 0; n < 2000; ++n) {
+  for (int n = 0; n < 4000; ++n) {
     for (const Option* option : set_options(n % 4 == 0 ? random_other_case(random) : random_softmax_case(random))) {
       met.insert(option->key);
     }

@@ -122,6 +122,8 @@ enum {
   ATTEST_OUT_MAX = 32768,
   ATTEST_OUT_SUM = 65536
 };
+enum { ATTEST_NO_ROPE = 0, ATTEST_ROPE_HALVES = 1, ATTEST_ROPE_INTERLEAVED = 2 }; /* rope */
+enum { ATTEST_NO_SCALES = 0, ATTEST_SCALES_OF_HEADS = 1, ATTEST_SCALES_OF_QUERIES = 2, ATTEST_SCALES_OF_BOTH = 3 };
 enum { ATTEST_FORWARD = 0, ATTEST_BACKWARD = 1, ATTEST_BOTH = 2 }; /* pass */
 #define ATTEST_UNBOUNDED INT64_MAX                                 /* a side of a window that is open */
 
@@ -167,7 +169,15 @@ static const char* const attest_known_features[] = {
   "latent",                   /* values are the first columns of the keys */
   "append",                   /* "new_k" and "new_v" are written into the cache k and v before it is read */
   "mixed types",              /* a tensor other than the mask is not of the call's type: see attest_placement */
-  "stored=e4m3", "stored=e5m2", "stored=i8" /* q, k or v, cached ones too, are */
+  "stored=e4m3", "stored=e5m2", "stored=i8", /* q, k or v, cached ones too, are */
+  "scales=head", "scales=query", /* the scale is multiplied by "head_scales", by "query_scales" */
+  "softcap=unscaled",         /* the cap applies to <q,k>, and the scale to what it leaves */
+  "rope=halves", "rope=interleaved", /* q and k are rotated by "cos" and "sin" */
+  "rope of some features",    /* the first ones */
+  "rope.positions",           /* "q_positions" and "k_positions" say the rows of the tables */
+  "rope.cache=rotated",       /* cached keys are, and normalised, already */
+  "norm",                     /* RMS norm of each row of q and k */
+  "norm=after"                /* behind the rotation, not in front of it */
 };
 /* clang-format on */
 
@@ -230,6 +240,13 @@ typedef struct attest_call {
   int32_t select_shared; /* lists of "indices" are the same for all heads */
   int64_t select_count;  /* numbers of a list of "indices"; 0: there are no lists */
   int64_t select_block;  /* keys that a number stands for */
+  int32_t scales, unscaled_cap; /* ATTEST_SCALES_...; softcap applies to <q,k> before the scale */
+  int32_t rope;                 /* ATTEST_ROPE_... */
+  int32_t rotated_cache;        /* cached keys are rotated and normalised already */
+  int64_t rope_dims;            /* features that are rotated, the first ones; 0: all */
+  int64_t rope_positions;       /* positions come as tensors, each below this number; 0: places in the sequence */
+  double norm_eps;              /* of the RMS norm of rows of q and k; 0: there is none */
+  int32_t norm_after_rope, reserved_of_norm;
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -262,6 +279,15 @@ typedef struct attest_call {
  *   "new_v"          B,G,L,V       likewise
  *   "query_lengths"  B,1,1,1       int32, of dynamic: at most L. They change between uploads, and the page table does
  *   "key_lengths"    B,1,1,1       int32, likewise at most S; new keys are counted
+ *   "cos"            1,1,P,R/2     of each position's angles. A key stands at its number; query i at i plus the number
+ *                                  of the key on its diagonal: P reaches all of them
+ *   "sin"            1,1,P,R/2     likewise
+ *   "q_positions"    B,1,L,1       int32: rows of cos and sin instead. Packed: 1,1,rows,1
+ *   "k_positions"    B,1,S,1       likewise, of all keys, cached ones first, wherever they lie
+ *   "q_norm"         1,1,1,D       weights of the norm of q
+ *   "k_norm"         1,1,1,D       and of k
+ *   "head_scales"    1,H,1,1       multiply the scale
+ *   "query_scales"   B,1,L,1       likewise. Packed: 1,1,rows,1
  *   "saved_o"        B,H,L,V       of the forward pass, where that isn't run
  *   "saved_lse"      B,H,L,1       likewise
  *   "do"             B,H,L,V       the loss's derivatives by o

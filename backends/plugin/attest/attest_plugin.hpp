@@ -86,6 +86,14 @@ inline Call call_from(const attest_call& from) {
   c.append = from.append != 0;
   c.latent = from.latent != 0;
   if (from.select_count > 0) c.select = SelectSpec{from.select_count, from.select_block, from.select_shared != 0};
+  c.scales = static_cast<Scales>(from.scales);
+  c.unscaled_cap = from.unscaled_cap != 0;
+  c.rope = static_cast<Rope>(from.rope);
+  c.rope_dims = from.rope_dims;
+  c.rope_positions = from.rope_positions;
+  c.rotated_cache = from.rotated_cache != 0;
+  if (has("norm")) c.norm = from.norm_eps;
+  c.norm_after_rope = from.norm_after_rope != 0;
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

@@ -78,6 +78,16 @@ std::vector<FeatureWord> make_words() {
   add_names(words, "out", values_of<Output>(), [](const Call& c, Output o) { return c.wants(o); });
   // What a call has that says nothing else.
   std::erase_if(words, [](const FeatureWord& one) { return one.word == "out=o" || one.word == "pass=forward"; });
+  add({{"scales=head", [](const Call& c) { return c.has_head_scales(); }},
+       {"scales=query", [](const Call& c) { return c.has_query_scales(); }},
+       {"softcap=unscaled", [](const Call& c) { return c.unscaled_cap; }},
+       {"rope=halves", [](const Call& c) { return c.rope == Rope::halves; }},
+       {"rope=interleaved", [](const Call& c) { return c.rope == Rope::interleaved; }},
+       {"rope of some features", [](const Call& c) { return c.rotated_dims() > 0 && c.rotated_dims() < c.key_dim; }},
+       {"rope.positions", [](const Call& c) { return c.rope_positions > 0; }},
+       {"rope.cache=rotated", [](const Call& c) { return c.rotated_cache; }},
+       {"norm", [](const Call& c) { return c.norm.has_value(); }},
+       {"norm=after", [](const Call& c) { return c.norm_after_rope; }}});
   add({{"strides", is_strided},
        {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
        {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},

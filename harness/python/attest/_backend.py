@@ -151,7 +151,7 @@ class Backend:
 def _name_of_device(device: str) -> str:
     """The name that torch's driver gives a device, by which a benchmark knows it, and torch's name of it behind."""
     try:
-        import torch
+        import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return device  # said where tensors are wanted
     module = getattr(torch, torch.device(device).type, None)

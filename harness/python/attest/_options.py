@@ -78,6 +78,28 @@ OPTIONS: dict[str, Option] = {
     "past_lengths": Option(("past per batch",)),
     "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
+    "latent": Option(("latent",), lambda c: True if "latent" in c.features else None, since=9),
+    "rope": Option(
+        ("rope=halves", "rope=interleaved", "rope of some features"),
+        functools.partial(Call.option, key="rope"),
+        needs=("cos", "sin"),
+        since=9,
+    ),
+    "cos": Option((), needs=("rope",), since=9),
+    "sin": Option((), needs=("rope",), since=9),
+    "q_positions": Option(("rope.positions",), needs=("rope", "k_positions"), since=9),
+    "k_positions": Option((), needs=("q_positions",), since=9),
+    "rotated_cache": Option(
+        ("rope.cache=rotated",), lambda c: True if "rope.cache=rotated" in c.features else None, since=9
+    ),
+    "norm": Option(("norm", "norm=after"), functools.partial(Call.option, key="norm"), ("q_norm", "k_norm"), 9),
+    "q_norm": Option((), needs=("norm",), since=9),
+    "k_norm": Option((), needs=("norm",), since=9),
+    "head_scales": Option(("scales=head",), since=9),
+    "query_scales": Option(("scales=query",), since=9),
+    "unscaled_cap": Option(
+        ("softcap=unscaled",), lambda c: True if "softcap=unscaled" in c.features else None, ("softcap",), 9
+    ),
     "indices": Option((), needs=("select",), since=9),
     "select": Option(("select",), functools.partial(Call.option, key="select"), needs=("indices",), since=9),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),

@@ -32,7 +32,10 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   query = rounding_of(a.query_operand, a.flush_to_zero);
   key = rounding_of(a.key_operand, a.flush_to_zero);
   value = rounding_of(a.value_operand, a.flush_to_zero);
-  rounds_scores = query.u > 0 || key.u > 0;
+  rounds_scores = query.u > 0 || key.u > 0 || p.prepares_operands();
+  // A root of a sum of D squares, a division by it and a product; then two products and their sum.
+  const double of_norm = p.norm ? gamma(static_cast<double>(p.key_dim) / 2 + 12) : 0;
+  if (p.prepares_operands()) of_preparation = both(of_norm, p.rope != Rope::none ? gamma(2) : 0) * (1 + 0x1p-6);
   of_operands = both(query.u, key.u);
   half_range = a.accumulator == DType::f64 ? 0x1p1023 : 0x1p127;
   const double in_base = a.base2 || a.fused_log2e ? std::numbers::log2e : 1;  // scores are brought into these units
@@ -44,13 +47,15 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   shift_roundings = a.fused_log2e ? 2 : a.no_maximum ? 0 : 1;
   blocks = blocks_of(a, p.key_length);
   if (p.sinks) blocks = std::max(blocks, 1.0);  // the sink enters like a block of its own
-  scale_roundings = attest::scale_roundings(a);
+  scale_roundings = attest::scale_roundings(a) + (p.has_head_scales() ? 1 : 0) + (p.has_query_scales() ? 1 : 0);
+  const double of_scales = scale_roundings;
   if (p.softcap) {
     const bool rounded =
         a.accumulator == DType::f32 && static_cast<double>(static_cast<float>(*p.softcap)) != *p.softcap;
     scale_roundings += rounded ? 2 : 1;
     const double roundings = (a.base2 ? 3 : 1) + (rounded ? 1 : 0);  // but for tanh's
-    of_cap = both(e_tanh, gamma(roundings));
+    of_cap = both(e_tanh, gamma(roundings + (p.unscaled_cap ? of_scales : 0)));
+    unscaled_cap = p.unscaled_cap;
   }
   division_roundings = attest::division_roundings(a.division);
   parts = static_cast<double>(a.parts) + (a.parts > 0 && p.sinks ? 1 : 0);  // a sink may be merged like a part
@@ -59,11 +64,10 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   eta_parts = parts_stored ? underflow_unit(a.stored_parts, a.flush_to_zero) : 0;
   largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
   key_dim = static_cast<double>(p.key_dim);
-  scale = std::fabs(p.scale_value());
-  larger_scale = std::max(1.0, scale);
+  const double scale = std::fabs(p.scale_value());
   of_product = gamma(key_dim + scale_roundings);
   // A subnormal scale is rounded to a multiple of eta, or flushed.
-  const double smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
+  smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
   if (scale > 0 && scale < smallest_normal) of_scale = eta / scale;
   if (of_scale > 0) of_product = both(of_product, of_scale);
   softcap = p.softcap;

@@ -24,17 +24,18 @@ struct BoundConstants {
       storing_weights;  ///< of each result
   double blocks = 0, scale_roundings = 0, division_roundings = 0;
   FormatRounding query, key, value;                                ///< of the operands of the products
-  bool rounds_scores = false;                                      ///< those of Q*K are rounded
+  bool rounds_scores = false;                                      ///< those of Q*K are rounded, or prepared
   double largest_weight = kInfinity;                               ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   double key_dim = 0;
-  double scale = 0;         ///< |scale|
-  double larger_scale = 0;  ///< max(1, |scale|): an operand or a score is scaled
-  double of_product = 0;    ///< relative, of a scaled product of q and k
-  double of_operands = 0;   ///< relative, of a product of q and k that were rounded
-  double of_scale = 0;      ///< relative, of the scale where it is subnormal
+  double of_product = 0;      ///< relative, of a scaled product of q and k
+  double of_operands = 0;     ///< relative, of a product of q and k that were rounded
+  double of_scale = 0;        ///< relative, of the scale where it is subnormal
+  double of_preparation = 0;  ///< of a component of q or k that is normalised or rotated: PreparationCost
   std::optional<double> softcap;
-  double of_cap = 0;  ///< relative, of the cap's own roundings
+  double of_cap = 0;          ///< relative, of the cap's own roundings
+  bool unscaled_cap = false;  ///< the cap stands before the scale
+  double smallest_normal = 0;
   bool wants_scores = false, has_sinks = false;
   bool of_reference = false;  ///< the arithmetic is that of reference/
 

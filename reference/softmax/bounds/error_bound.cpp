@@ -343,6 +343,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     bound.lse = bound.max = bound.sum = kInfinity;
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
   };
+  if (operands_may_overflow(head, row, c)) return proves_nothing();
   if (special.row_is_nan && may_hide_nan(head, row, i, c)) return proves_nothing();
   if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);

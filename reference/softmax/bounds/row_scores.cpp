@@ -8,6 +8,10 @@
 namespace attest {
 namespace {
 
+bool may_overflow(const PreparationCost& cost, const BoundConstants& c) {
+  return !cost.empty() && (!(cost.largest_step <= c.half_range) || !(c.of_preparation <= kLargestPreparation));
+}
+
 class RowScores {
  public:
   RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
@@ -18,13 +22,15 @@ class RowScores {
         additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
         alibi_(head.inputs().slopes()),
         rounds_mask_(additive_ && narrower(c.arithmetic.accumulator, head.inputs().mask()->dtype)),
-        hides_loss_(c.larger_scale * (c.eta * 0x1p60)) {}
+        hides_loss_(row.scale.larger * (c.eta * 0x1p60)) {}
 
   ScoreErrors of(std::size_t j) const;
 
  private:
   /// What rounding q and k on their way into the product adds to a score; infinite where they may overflow.
   double of_operands(std::size_t j) const;
+  /// What normalising and rotating them adds; infinite where that may overflow.
+  double of_preparation(std::size_t j) const;
   /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
   double stored(double error, double magnitude) const;
 
@@ -42,14 +48,17 @@ ScoreErrors RowScores::of(std::size_t j) const {
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
   const double sizes = 1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j));
   double error = c_.of_product * row_.abs_products[j];
-  if (c_.rounds_scores) error += (1 + c_.of_product) * of_operands(j);
+  if (c_.rounds_scores) error += (1 + c_.of_product) * (of_operands(j) + (1 + c_.of_operands) * of_preparation(j));
   // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
-  if (!(error > hides_loss_ * sizes)) error += c_.larger_scale * (c_.eta * sizes);
+  if (!(error > hides_loss_ * sizes)) error += row_.scale.larger * (c_.eta * sizes);
   errors.raw = stored(error, std::fabs(row_.raw[j]));
   if (c_.softcap) {
-    const double cap = *c_.softcap, slope = std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap);
+    // A cap c before the scale f is one of c * |f| behind it.
+    const double factor = c_.unscaled_cap ? std::fabs(row_.scale.value) : 1, cap = *c_.softcap * factor;
+    const double slope = cap > 0 ? std::tanh(std::max(0.0, std::fabs(row_.raw[j]) - error) / cap) : 0;
     const double significance = 1 - slope * slope;
-    error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + c_.eta * (1 + cap);
+    const double lost = c_.eta * (1 + *c_.softcap) * (c_.unscaled_cap ? 1 + row_.scale.larger : 1);
+    error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + lost;
   }
   errors.capped = stored(error, std::fabs(row_.capped[j]));
   if (additive_ || alibi_) {
@@ -74,23 +83,43 @@ double RowScores::of_operands(std::size_t j) const {
   const double of_query = row_.query_abs_sum, of_key = head_.key_abs_sum(static_cast<std::int64_t>(j));
   // Sums stand for their largest terms. An operand may have a factor of the scale, in units of log 2, when it is
   // rounded.
-  const double factor = c_.larger_scale * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * (1 + 4 * c_.u);
+  const double factor = row_.scale.larger * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * (1 + 4 * c_.u);
   if (!(of_query * factor <= c_.query.largest && of_key * factor <= c_.key.largest)) return kInfinity;
   // A product that underflows loses eta times what it multiplies, which rounding may have made larger.
   const double lost = (1 + c_.query.u) * of_query * (c_.key.eta + c_.key.u * c_.eta) +
                       (1 + c_.key.u) * of_key * (c_.query.eta + c_.query.u * c_.eta) +
                       c_.key_dim * (c_.query.eta + c_.eta) * (c_.key.eta + c_.eta);
-  return c_.of_operands * row_.abs_products[j] + c_.larger_scale * lost;
+  return c_.of_operands * row_.abs_products[j] + row_.scale.larger * lost;
+}
+
+double RowScores::of_preparation(std::size_t j) const {
+  if (row_.preparations.empty()) return 0;
+  const auto key = static_cast<std::int64_t>(j);
+  const PreparationCost& of_key = head_.key_cost(key);
+  if (may_overflow(row_.of_query, c_) || may_overflow(of_key, c_)) return kInfinity;
+  const double lost = row_.of_query.underflow * head_.key_abs_sum(key) + of_key.underflow * row_.query_abs_sum +
+                      c_.key_dim * c_.eta * row_.of_query.underflow * of_key.underflow;
+  return c_.of_preparation * row_.preparations[j] + 2 * row_.scale.larger * (c_.eta * lost);
 }
 
 double RowScores::stored(double error, double magnitude) const {
   for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
-    error += c_.u_scores * (magnitude + error) + c_.larger_scale * c_.eta_scores;
+    error += c_.u_scores * (magnitude + error) + row_.scale.larger * c_.eta_scores;
   }
   return error;
 }
 
 }  // namespace
+
+bool operands_may_overflow(const Head& head, const Row& row, const BoundConstants& c) {
+  if (may_overflow(row.of_query, c)) return true;
+  for (std::size_t j = 0; j < row.seen.size() && !row.preparations.empty(); ++j) {
+    if (row.seen[j] && may_overflow(head.key_cost(static_cast<std::int64_t>(j)), c)) return true;
+  }
+  // Factors of the scale that are data are multiplied in any order.
+  const Call& call = head.call();
+  return call.scales != Scales::none && row.scale.least < c.smallest_normal;
+}
 
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c) {
   const RowScores scores(head, row, i, c);
@@ -105,19 +134,20 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
   if (!(special.largest_product <= c.half_range)) return true;
-  const double scale = c.scale;
-  if (c.arithmetic.scale == ScalePlacement::folded_log2e && scale * std::numbers::log2e > c.half_range) return true;
-  const double raw_error = BoundConstants::both(c.of_product, c.of_operands) * special.largest_product;
+  if (c.arithmetic.scale == ScalePlacement::folded_log2e && row.scale.larger * std::numbers::log2e > c.half_range)
+    return true;
+  double raw_error = BoundConstants::both(c.of_product, c.of_operands) * special.largest_product;
   for (std::size_t j = 0; c.rounds_scores && j < row.seen.size(); ++j) {
     if (row.seen[j] && !(scores[j].raw < kInfinity)) return true;
+    if (row.seen[j] && !row.preparations.empty()) raw_error = std::max(raw_error, scores[j].raw);
   }
   if (std::fabs(row.max) + raw_error > c.largest_score) return true;
   if (c.largest_step == kInfinity) return false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
     // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
-    const double raw = std::fabs(row.raw[j]), unscaled = scale > 0 && scale < 1 ? raw / scale : raw;
-    if (unscaled + raw_error / std::min(1.0, std::max(scale, 0x1p-100)) > c.largest_step) return true;
+    const double raw = std::fabs(row.raw[j]), unscaled = row.scale.least > 0 ? raw / row.scale.least : raw;
+    if (unscaled + raw_error / std::max(row.scale.least, 0x1p-100) > c.largest_step) return true;
     const ScoreErrors& errors = scores[j];
     const bool heaviest = row.biased[j] == row.max;
     if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;

@@ -18,6 +18,10 @@ struct ScoreErrors {
 /// Of every key that row i sees, and of the others where the call asks for scores; else those are 0.
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c);
 
+/// Whether a row that is normalised or rotated, or the product of its scales, may leave the range on the way: such a
+/// row proves nothing, not even where the data decide the class of a result.
+bool operands_may_overflow(const Head& head, const Row& row, const BoundConstants& c);
+
 /// Whether a visible score, or what is stored on its way, may become an infinity, or -inf NaN: such a row proves
 /// nothing. A score far below the maximum may become -inf, its weight is 0 all the same. What the data make infinite is
 /// left to `special`.

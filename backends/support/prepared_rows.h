@@ -1,0 +1,137 @@
+// Queries and keys that are normalised, rotated and scaled once for all tiles: dense rows of a plan's own, which its
+// kernel then reads as those of a call without such options.
+//
+// Deliberately not the reference's code: the two are checked against each other.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "backends/support/host_results.h"
+#include "backends/support/key_place.h"
+#include "reference/call/call.h"
+#include "reference/call/tensors.h"
+
+namespace attest::support {
+
+template <class Real>
+class PreparedRows {
+ public:
+  /// Of the inputs, views in which q, and where they need it k and v, are the plan's own. They are valid until the next
+  /// call. `call` has the lengths of this run; the same inputs where it needs none of this.
+  Inputs of(const Call& call, const Inputs& inputs) {
+    Inputs own = inputs;
+    if (!call.prepares_operands() && call.scales == Scales::none) return own;
+    own.set(TensorId::q, queries(call, inputs));
+    if (!call.prepares_operands()) return own;
+    own.set(TensorId::k, keys(call, inputs));
+    if (!inputs.page_table() && !inputs.past_k().data) return own;
+    // Keys are gathered; values lie beside them.
+    own.set(TensorId::v, gathered(call, inputs, Cache::values, values_));
+    for (const TensorId id : {TensorId::page_table, TensorId::past_k, TensorId::past_v, TensorId::past_lengths})
+      own.remove(id);
+    return own;
+  }
+
+  std::size_t bytes() const { return (queries_.size() + keys_.size() + values_.size()) * sizeof(Real); }
+
+ private:
+  static constexpr DType kType = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
+
+  static Real number(const Inputs& inputs, TensorId id, std::int64_t b, std::int64_t h, std::int64_t row,
+                     std::int64_t d) {
+    const ConstTensor& from = inputs.at(id);
+    return static_cast<Real>(load(from.data, from.dtype, from.offset(b, h, row, d)));
+  }
+
+  ConstTensor queries(const Call& call, const Inputs& inputs) {
+    const std::int64_t dim = call.key_dim;
+    queries_.assign(static_cast<std::size_t>(call.batch * call.query_heads * call.query_length * dim), 0);
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      for (std::int64_t h = 0; h < call.query_heads; ++h) {
+        for (std::int64_t i = 0; i < call.stored_queries(b); ++i) {
+          Real* const row = queries_.data() + ((b * call.query_heads + h) * call.query_length + i) * dim;
+          read_row(inputs.q(), b, h, i, row);
+          prepare(call, inputs, TensorId::q_norm,
+                  position(inputs, TensorId::q_positions, b, i, i + call.diagonal_offset(b)), row);
+          Real factor = 1;
+          if (call.has_head_scales()) factor *= number(inputs, TensorId::head_scales, 0, h, 0, 0);
+          if (call.has_query_scales()) factor *= number(inputs, TensorId::query_scales, b, 0, i, 0);
+          for (std::int64_t d = 0; d < dim && call.scales != Scales::none; ++d) row[d] *= factor;
+        }
+      }
+    }
+    return view(queries_, {call.batch, call.query_heads, call.query_length, dim});
+  }
+
+  ConstTensor keys(const Call& call, const Inputs& inputs) {
+    const ConstTensor rows = gathered(call, inputs, Cache::keys, keys_);
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      const std::int64_t first = call.rotated_cache ? inputs.past_length(b) : 0;
+      for (std::int64_t h = 0; h < call.key_heads; ++h) {
+        for (std::int64_t j = first; j < call.stored_keys(b); ++j) {
+          prepare(call, inputs, TensorId::k_norm, position(inputs, TensorId::k_positions, b, j, j),
+                  keys_.data() + rows.offset(b, h, j, 0));
+        }
+      }
+    }
+    return rows;
+  }
+
+  /// Every stored key or value as a dense row; what is not stored is 0.
+  ConstTensor gathered(const Call& call, const Inputs& inputs, Cache which, std::vector<Real>& to) {
+    const std::int64_t dim = which == Cache::keys ? call.key_dim : call.value_dim;
+    const Index4 shape{call.batch, call.key_heads, call.key_length, dim};
+    to.assign(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * dim), 0);
+    const ConstTensor rows = view(to, shape);
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
+        const KeyPlace place = find_key(inputs, b, j);
+        for (std::int64_t h = 0; h < call.key_heads; ++h)
+          read_row(tensor_of(inputs, place, which), place.batch, h, place.row, to.data() + rows.offset(b, h, j, 0));
+      }
+    }
+    return rows;
+  }
+
+  static ConstTensor view(const std::vector<Real>& rows, const Index4& shape) {
+    return {rows.data(), kType, shape, {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1}};
+  }
+
+  static std::int64_t position(const Inputs& inputs, TensorId list, std::int64_t b, std::int64_t row,
+                               std::int64_t otherwise) {
+    if (!inputs.has(list)) return otherwise;
+    return inputs.at(list).as<const std::int32_t>()(b, 0, row, 0);
+  }
+
+  /// A row of q or k in place.
+  static void prepare(const Call& call, const Inputs& inputs, TensorId weights, std::int64_t position, Real* row) {
+    if (call.norm && !call.norm_after_rope) normalise(call, inputs, weights, row);
+    const std::int64_t pairs = call.rotated_dims() / 2;
+    // Partners are `apart` features from each other, pairs `step`.
+    const std::int64_t apart = call.rope == Rope::halves ? pairs : 1, step = call.rope == Rope::halves ? 1 : 2;
+    for (std::int64_t r = 0; r < pairs; ++r) {
+      const Real cos = number(inputs, TensorId::cos, 0, 0, position, r);
+      const Real sin = number(inputs, TensorId::sin, 0, 0, position, r);
+      Real* const pair = row + r * step;
+      const Real x = pair[0], y = pair[apart];
+      pair[0] = x * cos - y * sin;
+      pair[apart] = y * cos + x * sin;
+    }
+    if (call.norm && call.norm_after_rope) normalise(call, inputs, weights, row);
+  }
+
+  static void normalise(const Call& call, const Inputs& inputs, TensorId weights, Real* row) {
+    const std::int64_t dim = call.key_dim;
+    Real squares = 0;
+    for (std::int64_t d = 0; d < dim; ++d) squares += row[d] * row[d];
+    const Real factor = 1 / std::sqrt(squares / static_cast<Real>(dim) + static_cast<Real>(*call.norm));
+    for (std::int64_t d = 0; d < dim; ++d) row[d] = row[d] * factor * number(inputs, weights, 0, 0, 0, d);
+  }
+
+  std::vector<Real> queries_, keys_, values_;
+};
+
+}  // namespace attest::support
