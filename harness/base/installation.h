@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// Its folder share/attest, told by harness/public/installed_data.cpp before main; empty in attest's own programs,
+/// Its folder share/attest, told by harness/installed_data.cpp before main; empty in attest's own programs,
 /// which look beside themselves.
 inline std::filesystem::path& installed_data() {
   static std::filesystem::path folder;

@@ -206,7 +206,7 @@ class EmulatorPlan : public Plan {
     for (std::size_t n = first; n < last; ++n) {
       Key& key = keys_[n];
       key.weight = steps.weight(key.weight, key.push);
-      if (!exact_.factors.empty() && !std::isnan(key.weight)) {
+      if (!exact_.factors.empty()) {
         key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
       }
     }

@@ -40,6 +40,19 @@ TEST(ErrorBound, EachResultIsStoredInItsOwnType) {
   for (std::size_t j = 0; j < row.weights.size(); ++j) EXPECT_LT(narrow.weights[j], plain.weights[j] / 100);
 }
 
+TEST(ErrorBound, ARowOfNaNThatDropoutLeavesOutMayBeZero) {
+  bool left_out = false, kept = false;
+  for (int seed = 0; seed < 20; ++seed) {
+    Computed c("seq=1x1 dim=1 dropout=0.5 seed=" + std::to_string(seed));
+    c.inputs.at(TensorId::q).set(0, 0, 0, 0, kNaN);
+    const auto [row, bound] = first_row(c, {Arithmetic{}, DType::f32});
+    const bool dropped = row.factors[0] == 0;
+    EXPECT_EQ(bound.output[0], dropped ? kInfinity : 0) << seed;
+    (dropped ? left_out : kept) = true;
+  }
+  EXPECT_TRUE(left_out && kept);
+}
+
 TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
   // Values of 2^-127 that count as 0: all of the output is lost, and dropout multiplied it by up to 1000.
   Arithmetic a;

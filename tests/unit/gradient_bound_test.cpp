@@ -2,11 +2,13 @@
 // suite `backward`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "harness/comparison/expectation.h"
 #include "reference/operators/operator.h"
+#include "reference/softmax/attention.h"
 #include "tests/unit/helpers.h"
 
 namespace attest {
@@ -101,6 +103,18 @@ TEST(GradientBound, AnInfinityProvesNothingAndNaNIsAClass) {
   one.inputs.at(TensorId::v).set(0, 0, 1, 0, kInfinity);
   const Bounds of_infinity = one.of();
   for (const double bound : of_infinity.of(TensorId::dq)) EXPECT_EQ(bound, kInfinity);
+}
+
+TEST(GradientBound, AWeightOfNaNThatDropoutLeavesOutMayBeAnything) {
+  Bounded one("pass=both seq=1x9 dim=1 dropout=0.5");
+  one.inputs.at(TensorId::q).set(0, 0, 0, 0, kNaN);
+  const Inputs inputs = one.inputs.views();
+  Row row;
+  Head(one.problem, inputs, 0, 0).attend(0, row);
+  EXPECT_GT(std::ranges::count(row.factors, 0), 0);
+  EXPECT_LT(std::ranges::count(row.factors, 0), 9);
+  const Bounds bounds = one.of([](Arithmetic& a) { a.kept_weights = true; });
+  for (std::size_t j = 0; j < 9; ++j) EXPECT_EQ(bounds.of(TensorId::dv)[j], row.factors[j] == 0 ? kInfinity : 0) << j;
 }
 
 }  // namespace

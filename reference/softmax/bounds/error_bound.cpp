@@ -289,6 +289,15 @@ bool may_hide_nan(const Head& head, const Row& row, std::int64_t i, const BoundC
   return false;
 }
 
+/// Whether dropout leaves out every key that the row sees.
+bool all_dropped(const Row& row) {
+  if (row.factors.empty()) return false;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j] && row.factors[j] != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 double weight_from_lse(const Row& row, double ratio, std::size_t j, double score_error, double lse_error,
@@ -352,6 +361,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     bool undefined = false;
     for (std::size_t j = 0; j < row.seen.size(); ++j)
       undefined = undefined || (row.seen[j] && std::isnan(row.biased[j]));
+    // Weights of NaN that dropout leaves out altogether may be zeros.
+    if (all_dropped(row)) bound.output.assign(row.output.size(), kInfinity);
     if (a.no_maximum && !undefined) {
       bound.lse = bound.sum = kInfinity;
       bound.output.assign(row.output.size(), kInfinity);

@@ -113,7 +113,8 @@ class RowGradientBound {
     if (scores_overflow_) {
       errors.weights[j] = kInfinity;
     } else if (special_.scores) {
-      errors.weights[j] = undefined(row_.weights[j]);
+      // Whether dropout multiplies NaN by 0 or leaves it out is nobody's promise.
+      errors.weights[j] = factor(j) == 0 ? kInfinity : undefined(row_.weights[j]);
     } else {
       errors.weights[j] = factor(j) * (off + (stored ? c_.u_weights * (p + off) + c_.eta_weights : 0));
     }
