@@ -123,12 +123,17 @@ class ExamplePlan : public Plan {
                         keys_.data() + j * p_.key_dim);
       support::read_row(at.past ? inputs_.past_v() : inputs_.v(), at.batch, group, at.row,
                         values_.data() + j * p_.value_dim);
+      if (p_.latent_apart) {
+        support::read_row(inputs_.at(TensorId::k_rope), at.batch, group, at.row,
+                          keys_.data() + j * p_.key_dim + p_.value_dim);
+      }
       if (!at.past || !p_.rotated_cache) example::prepare(p_, inputs_, true, b, j, j, keys_.data() + j * p_.key_dim);
     }
   }
 
   void read_query(std::int64_t b, std::int64_t h, std::int64_t i) {
     support::read_row(inputs_.q(), b, h, i, query_.data());
+    if (p_.latent_apart) support::read_row(inputs_.at(TensorId::q_rope), b, h, i, query_.data() + p_.value_dim);
     example::prepare(p_, inputs_, false, b, i, i + p_.diagonal_offset(b), query_.data());
     scale_ = example::scale_of<Real>(p_, inputs_, b, h, i);
   }

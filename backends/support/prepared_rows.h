@@ -1,5 +1,5 @@
-// Queries and keys that are normalised, rotated and scaled once for all tiles: dense rows of a plan's own, which its
-// kernel then reads as those of a call without such options.
+// Queries and keys that are normalised, rotated, scaled or put together from two tensors once for all tiles: dense rows
+// of a plan's own, which its kernel then reads as those of a call without such options.
 //
 // Deliberately not the reference's code: the two are checked against each other.
 #pragma once
@@ -23,9 +23,10 @@ class PreparedRows {
   /// call. `call` has the lengths of this run; the same inputs where it needs none of this.
   Inputs of(const Call& call, const Inputs& inputs) {
     Inputs own = inputs;
-    if (!call.prepares_operands() && call.scales == Scales::none) return own;
+    const bool has_own_keys = call.prepares_operands() || call.latent_apart;
+    if (!has_own_keys && call.scales == Scales::none) return own;
     own.set(TensorId::q, queries(call, inputs));
-    if (!call.prepares_operands()) return own;
+    if (!has_own_keys) return own;
     own.set(TensorId::k, keys(call, inputs));
     if (!inputs.page_table() && !inputs.past_k().data) return own;
     // Keys are gathered; values lie beside them.
@@ -54,6 +55,7 @@ class PreparedRows {
         for (std::int64_t i = 0; i < call.stored_queries(b); ++i) {
           Real* const row = queries_.data() + ((b * call.query_heads + h) * call.query_length + i) * dim;
           read_row(inputs.q(), b, h, i, row);
+          if (call.latent_apart) read_row(inputs.at(TensorId::q_rope), b, h, i, row + call.stored_key_dim());
           prepare(call, inputs, TensorId::q_norm,
                   position(inputs, TensorId::q_positions, b, i, i + call.diagonal_offset(b)), row);
           Real factor = 1;
@@ -89,8 +91,12 @@ class PreparedRows {
     for (std::int64_t b = 0; b < call.batch; ++b) {
       for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
         const KeyPlace place = find_key(inputs, b, j);
-        for (std::int64_t h = 0; h < call.key_heads; ++h)
-          read_row(tensor_of(inputs, place, which), place.batch, h, place.row, to.data() + rows.offset(b, h, j, 0));
+        for (std::int64_t h = 0; h < call.key_heads; ++h) {
+          Real* const row = to.data() + rows.offset(b, h, j, 0);
+          read_row(tensor_of(inputs, place, which), place.batch, h, place.row, row);
+          if (which == Cache::keys && call.latent_apart)
+            read_row(inputs.at(TensorId::k_rope), place.batch, h, place.row, row + call.stored_key_dim());
+        }
       }
     }
     return rows;

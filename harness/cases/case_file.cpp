@@ -61,6 +61,8 @@ class FileCase {
                                     "past_lengths",
                                     "new_k",
                                     "new_v",
+                                    "q_rope",
+                                    "k_rope",
                                     "query_lengths",
                                     "key_lengths"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
@@ -119,7 +121,7 @@ class FileCase {
   }
 
   std::int64_t heads_of(const std::string& key) const {
-    const std::string name = key == "q" || metadata("kv_heads").empty() ? "heads" : "kv_heads";
+    const std::string name = key.starts_with("q") || metadata("kv_heads").empty() ? "heads" : "kv_heads";
     if (metadata(name).empty()) return 1;
     const double heads = metadata_number(name);
     if (!(heads >= 1 && heads <= 65536 && heads == std::floor(heads))) fail("metadata heads is no head count");
@@ -134,6 +136,15 @@ class FileCase {
     return static_cast<std::int64_t>(columns);
   }
 
+  /// Columns of latent queries or keys that lie in a tensor of their own, as many rows as the other one has.
+  std::int64_t rope_columns(const std::string& name, const std::string& of) const {
+    const Index4 apart = extents(name, floating(name)), rows = extents(of, floating(of));
+    if (apart[0] != rows[0] || apart[1] != rows[1] || apart[2] != rows[2])
+      fail(fmt::format("{} {} and {} {} disagree: columns of the same rows are wanted", name,
+                       floating(name).shape_text(), of, floating(of).shape_text()));
+    return apart[3];
+  }
+
   void read_sizes() {
     const std::string layout = metadata("layout");
     if (layout == "blhd")
@@ -146,11 +157,14 @@ class FileCase {
       fail("metadata layout \"" + layout + "\"; bhld, blhd, bld or thd");
 
     // Without v, and with the number of its columns, values lie in the keys.
-    const bool is_latent = !find("v") && !metadata("value_dim").empty();
+    const bool is_apart = !find("v") && find("k_rope");
+    const bool is_latent = is_apart || (!find("v") && !metadata("value_dim").empty());
     const FileTensor &q = floating("q"), &k = floating("k"), &v = is_latent ? k : floating("v");
-    const Index4 nq = extents("q", q);
+    Index4 nq = extents("q", q);
     Index4 nk = extents("k", k), nv = extents(is_latent ? "k" : "v", v);
-    if (is_latent) nv[3] = value_dim_of_latent();
+    if (is_latent && !is_apart) nv[3] = value_dim_of_latent();
+    if (is_apart) nq[3] += rope_columns("q_rope", "q");
+    if (is_apart) nk[3] += rope_columns("k_rope", "k");
     if (page_table_) {
       page_size_ = nk[2];
       pages_ = nk[0];
@@ -187,6 +201,10 @@ class FileCase {
       p.call.latent = true;
     else
       set_type(p, TensorId::v, v);
+    p.call.latent_apart = is_apart;
+    for (const TensorId id : {TensorId::q_rope, TensorId::k_rope}) {
+      if (is_apart) set_type(p, id, floating(std::string(name_of(id))));
+    }
     for (const TensorRow& row : tensor_rows()) {
       const FileTensor* tensor = row.drawn ? find(std::string(row.name)) : nullptr;
       if (tensor) set_type(p, row.id, *tensor);
@@ -215,6 +233,8 @@ class FileCase {
     if (has_shared_heads && !problem_.call.has_state()) disagree("the heads", "k", k, "v", v);
     if (problem_.call.latent != is_latent)
       fail("metadata options: latent keys have no tensor v, and the number of its columns as metadata value_dim");
+    if (problem_.call.latent_apart != is_apart)
+      fail("metadata options: latent.parts=apart belongs to tensors q_rope and k_rope, and to no others");
     if (problem_.call.layout != p.call.layout || (p.call.lengths && problem_.call.lengths != p.call.lengths) ||
         problem_.call.page_size != p.call.page_size ||
         (p.call.past > 0 && problem_.call.past_lengths != p.call.past_lengths)) {
@@ -491,7 +511,8 @@ class FileCase {
     }
     add_small_inputs(problem_, inputs);
     read_tensor(TensorId::q, inputs);
-    for (const TensorId id : {TensorId::k, TensorId::v}) {
+    if (has_tensor(problem_, TensorId::q_rope)) read_tensor(TensorId::q_rope, inputs);
+    for (const TensorId id : {TensorId::k, TensorId::v, TensorId::k_rope}) {
       if (!has_tensor(problem_, id)) continue;
       if (page_table_)
         read_pages(id, inputs);

@@ -39,13 +39,13 @@ std::uint64_t linear(const Index4& shape, std::int64_t a, std::int64_t b, std::i
   return static_cast<std::uint64_t>(((a * shape[1] + b) * shape[2] + c) * shape[3] + d);
 }
 
-/// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values.
+/// Keys count from 0 in each batch, wherever they are stored: a cache, pages and packed rows hold the same values, and
+/// so do rows in two tensors.
 Index4 logical_shape(const Call& p, TensorId id) {
-  if (id == TensorId::k || id == TensorId::v) {
-    const Index4 seen = seen_shape(p, id);
-    return {p.batch, seen[1], p.key_length, seen[3]};
-  }
-  return place_of(p, id).shape;
+  Index4 shape = place_of(p, id).shape;
+  if (id == TensorId::k || id == TensorId::v) shape = {p.batch, seen_shape(p, id)[1], p.key_length, shape[3]};
+  if (id == TensorId::q || id == TensorId::k) shape[3] = p.key_dim;
+  return shape;
 }
 
 /// Subnormal, and as large as leaves room for a dozen standard deviations.
@@ -69,6 +69,8 @@ Extremes extremes_of(DType type) {
 DType narrowest_type(const Call& p, TensorId id) {
   DType narrowest = type_of(p, id);
   const auto include = [&](DType type) { narrowest = largest_of(type) < largest_of(narrowest) ? type : narrowest; };
+  if (p.latent_apart && id == TensorId::q) include(type_of(p, TensorId::q_rope));
+  if (p.latent_apart && id == TensorId::k) include(type_of(p, TensorId::k_rope));
   if (id != TensorId::k && id != TensorId::v) return narrowest;
   include(type_of(p, id == TensorId::k ? TensorId::past_k : TensorId::past_v));
   if (p.append) include(type_of(p, id == TensorId::k ? TensorId::new_k : TensorId::new_v));

@@ -33,6 +33,7 @@ constexpr std::string_view
         "rope=*|rope of some "
         "features|rope.base|rope.positions=*|rope.cache=*|cos.*|sin.*|q_positions.*|k_positions.*|norm=after",
     kOperands = "norm=*|q_norm.*|k_norm.*|scales=*|head_scales.*|query_scales.*|softcap=unscaled",
+    kLatentParts = "latent.parts=apart|q_rope.*|k_rope.*", kLatent = "latent|latent.parts=apart|q_rope.*|k_rope.*",
     kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
@@ -81,12 +82,16 @@ constexpr Rule kRules[] = {
     {"rope.cache=*", kAppend, "the lengths of a cache count its new keys"},
     {"rope.cache=rotated", "paged=*|page_table.*|layout=thd|gap|out=present|present_k.*|present_v.*",
      "a cache that was rotated lies in tensors of its own"},
-    {"latent", "pass=backward|pass=both", "gradients of latent values are not defined"},
-    {"latent", kGradients, "gradients of latent values are not defined"},
-    {"latent", kAppend, "latent keys are appended before the call"},
-    {"latent", "layout=qkv|layout=kv|key dim to value dim=smaller", "latent values are columns of keys"},
-    {"latent", "v.*|past_v.*|present_v.*|poison=hidden:kv|poison=hidden:v|poison=visible:v",
+    {kLatent, "pass=backward|pass=both", "gradients of latent values are not defined"},
+    {kLatent, kGradients, "gradients of latent values are not defined"},
+    {kLatent, kAppend, "latent keys are appended before the call"},
+    {kLatent, "layout=qkv|layout=kv|key dim to value dim=smaller", "latent values are columns of keys"},
+    {kLatent, "v.*|past_v.*|present_v.*|poison=hidden:kv|poison=hidden:v|poison=visible:v",
      "latent values lie in the keys"},
+    {kLatentParts, "key dim to value dim=equal|key dim=1", "columns lie behind the values"},
+    {kLatentParts, "past*|rope.cache=*|out=present|present_k.*", "keys in two tensors are not cached ones"},
+    {kLatentParts, kRope, "keys in two tensors are rotated before the call"},
+    {kLatentParts, "norm=*|q_norm.*|k_norm.*", "keys in two tensors are normalised before the call"},
     {kAppend, "pass=backward|pass=both", "gradients of appended keys are not defined"},
     {kAppend, kGradients, "gradients of appended keys are not defined"},
     {kAppend, "queries=32768..65535|queries=65536..", "as many keys are too many pairs for a suite"},
@@ -102,7 +107,7 @@ constexpr Rule kRules[] = {
      "saved_o.layout=*|do.layout=*|dq.layout=*|dk.layout=*|dv.layout=*|saved_o.strides|saved_lse.strides|do.strides|"
      "new_k.layout=*|new_v.layout=*|new_k.strides|new_v.strides|cache_k.layout=*|cache_v.layout=*|cache_k.strides|"
      "cache_v.strides|indices.strides|q_positions.strides|k_positions.strides|query_scales.strides|dlse.strides|dq."
-     "strides|dk.strides|dv.strides|decay."
+     "strides|dk.strides|dv.strides|q_rope.strides|k_rope.strides|decay."
      "strides|beta.strides",
      "thd has no strides to choose"},
     {"pass=forward", kGradients, "a forward pass has no gradients"},

@@ -14,7 +14,6 @@
 #include "reference/call/tensor_place.h"
 #include "reference/operators/operator.h"
 #include "reference/softmax/attention.h"
-#include "reference/softmax/key_place.h"
 
 namespace attest {
 namespace {
@@ -41,16 +40,18 @@ std::vector<char> keys_seen(const Problem& problem, const Inputs& inputs, std::i
 
 using SeenKeys = std::vector<std::vector<char>>;  ///< by batch and key head
 
-/// q or do, row by row.
+/// q or do, row by row; or the columns of q that are a tensor of their own.
 void fill_queries(const Problem& p, TensorId id, CaseInputs& inputs) {
-  const TensorFill fill(p, id);
+  const bool is_apart = id == TensorId::q_rope;
+  const TensorFill fill(p, is_apart ? TensorId::q : id);
+  const std::int64_t first = is_apart ? p.call.stored_key_dim() : 0;
   TensorStorage& storage = inputs.at(id);
   const Index4 n = storage.shape();
   for (std::int64_t b = 0; b < n[0]; ++b) {
     const std::int64_t rows = p.call.stored_queries(b);
     for (std::int64_t h = 0; h < n[1]; ++h) {
       for (std::int64_t l = 0; l < rows; ++l) {
-        for (std::int64_t d = 0; d < n[3]; ++d) storage.set(b, h, l, d, fill.at(b, h, l, d));
+        for (std::int64_t d = 0; d < n[3]; ++d) storage.set(b, h, l, d, fill.at(b, h, l, first + d));
       }
     }
   }
@@ -72,17 +73,13 @@ void poison_empty_rows(const Problem& problem, CaseInputs& inputs) {
   }
 }
 
-/// The tensor that holds a key: of the past, of the new ones, or what k and v are.
-TensorStorage& storage_of(CaseInputs& inputs, bool values, const KeyPlace& place) {
-  return inputs.at(values ? place.values() : place.keys());
-}
-
 /// Keys or values, wherever they lie. With `seen`, hidden rows become NaN first, so that a row that shares storage with
 /// a visible one (stride 0) ends as the visible one's.
 void fill_keys(const Problem& problem, TensorId id, CaseInputs& inputs, const SeenKeys* seen) {
   const Call& p = problem.call;
   const TensorFill fill(problem, id);
   const bool values = id == TensorId::v;
+  const Cache cache = values ? Cache::values : Cache::keys;
   const std::int64_t dim = values ? p.value_dim : p.key_dim;
   const std::int64_t heads = extent_of(p, row_of(id).axes[1]);
   const double divisor = values ? 1 : operator_of(p).key_divisor(problem);
@@ -95,10 +92,8 @@ void fill_keys(const Problem& problem, TensorId id, CaseInputs& inputs, const Se
               seen && !(*seen)[static_cast<std::size_t>(b * p.key_heads + h)][static_cast<std::size_t>(l)];
           if (hidden != (pass == 0)) continue;
           const KeyPlace place = place_of_key(p, views, b, l);
-          TensorStorage& to = storage_of(inputs, values, place);
-          for (std::int64_t d = 0; d < dim; ++d) {
-            to.set(place.batch, h, place.row, d, hidden ? kNaN : fill.at(b, h, l, d) / divisor);
-          }
+          for (std::int64_t d = 0; d < dim; ++d)
+            set_cached(inputs, p, cache, place, h, d, hidden ? kNaN : fill.at(b, h, l, d) / divisor);
         }
       }
     }
@@ -119,9 +114,8 @@ void poison_visible(const Problem& problem, std::uint64_t stream, const SeenKeys
                                                          static_cast<std::uint64_t>(p.key_length));
         if (!seen[head][static_cast<std::size_t>(l)]) continue;
         const KeyPlace place = place_of_key(p, views, b, l);
-        storage_of(inputs, stream == 1, place)
-            .set(place.batch, h, place.row, static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)),
-                 kNaN);
+        set_cached(inputs, p, stream == 1 ? Cache::values : Cache::keys, place, h,
+                   static_cast<std::int64_t>((bits >> 32) % static_cast<std::uint64_t>(dim)), kNaN);
         break;
       }
     }
@@ -208,6 +202,7 @@ void fill_tokens(const Problem& p, CaseInputs& inputs) {
     return p.data.poison.starts_with(kind) && p.data.poison.find(letter, colon) != std::string::npos;
   };
   fill_queries(p, TensorId::q, inputs);
+  if (has_tensor(p, TensorId::q_rope)) fill_queries(p, TensorId::q_rope, inputs);
   fill_keys(p, TensorId::k, inputs, poisons("hidden", "k") ? &seen : nullptr);
   if (!p.call.latent) fill_keys(p, TensorId::v, inputs, poisons("hidden", "v") ? &seen : nullptr);
   if (poisons("visible", "k")) poison_visible(p, 0, seen, inputs);
@@ -315,6 +310,13 @@ Inputs CaseInputs::views() const {
   return inputs;
 }
 
+void set_cached(CaseInputs& inputs, const Call& call, Cache cache, const KeyPlace& place, std::int64_t head,
+                std::int64_t d, double value) {
+  const bool is_apart = cache == Cache::keys && d >= call.stored_key_dim();
+  TensorStorage& to = inputs.at(is_apart ? TensorId::k_rope : place.tensor(cache));
+  to.set(place.batch, head, place.row, is_apart ? d - call.stored_key_dim() : d, value);
+}
+
 void add_small_inputs(const Problem& p, CaseInputs& inputs) {
   if (has_tensor(p, TensorId::slopes)) fill_with(inputs.add(p, TensorId::slopes), make_slopes(p));
   if (has_tensor(p, TensorId::sinks)) fill_with(inputs.add(p, TensorId::sinks), make_sinks(p));
@@ -355,8 +357,8 @@ void save_forward(const Problem& problem, CaseInputs& inputs, int threads, bool 
 
 CaseInputs make_inputs(const Problem& p, int threads) {
   CaseInputs inputs;
-  for (const TensorId id :
-       {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::new_k, TensorId::new_v}) {
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::new_k,
+                            TensorId::new_v, TensorId::q_rope, TensorId::k_rope}) {
     if (has_tensor(p, id)) inputs.add(p, id);
   }
   add_small_inputs(p, inputs);
@@ -371,7 +373,7 @@ CaseInputs make_inputs(const Problem& p, int threads) {
   fill_rotation(p, inputs);
   if (has_tensor(p, TensorId::q)) fill_tokens(p, inputs);
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::dout, TensorId::part_o, TensorId::part_lse,
-                            TensorId::new_k, TensorId::new_v}) {
+                            TensorId::new_k, TensorId::new_v, TensorId::q_rope, TensorId::k_rope}) {
     if (inputs.has(id)) refuse_overflow(inputs.at(id), id);
   }
   if (p.call.append) {

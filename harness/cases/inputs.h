@@ -8,6 +8,7 @@
 #include "harness/cases/tensor_storage.h"
 #include "reference/call/problem.h"
 #include "reference/call/tensor_table.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 
@@ -34,6 +35,10 @@ class CaseInputs {
   std::array<bool, static_cast<std::size_t>(TensorId::out)> there_{};
   std::optional<std::int64_t> latent_columns_;  ///< of the values that lie in the keys
 };
+
+/// Sets feature d of a key or value of one head, which lies at `place`.
+void set_cached(CaseInputs& inputs, const Call& call, Cache cache, const KeyPlace& place, std::int64_t head,
+                std::int64_t d, double value);
 
 /// Throws UserError when the storage type can't hold a value of the fill.
 CaseInputs make_inputs(const Problem& problem, int threads = 1);

@@ -119,6 +119,8 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::past_v:
       case TensorId::new_k:
       case TensorId::new_v:
+      case TensorId::q_rope:
+      case TensorId::k_rope:
       case TensorId::part_o:
       case TensorId::dout:
       case TensorId::dlse:

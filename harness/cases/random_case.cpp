@@ -112,6 +112,21 @@ Problem with_random_launch(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// Columns of latent queries and keys become tensors of their own, placed anywhere.
+Problem with_latent_parts(const Problem& problem, Random& random) {
+  Problem p = problem;
+  find_option("latent.parts")->features.front().meet(p, 0, 0);
+  fit_to_sizes(p);
+  std::optional<Problem> apart = canonical(p);
+  if (!apart) return problem;
+  std::vector<const Option*> rows;
+  for (const Option& option : options()) {
+    if (option.key.starts_with("q_rope.") || option.key.starts_with("k_rope.")) rows.push_back(&option);
+  }
+  draw_options(std::move(rows), *apart, random);
+  return *apart;
+}
+
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
 /// the lines that it has given.
 Problem with_random_options(Problem problem, Random& random) {
@@ -125,7 +140,8 @@ Problem with_random_options(Problem problem, Random& random) {
   draw_options(std::move(first), problem, random);
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
-  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4), of_launch(seed + 5);
+  Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4), of_launch(seed + 5),
+      of_parts(seed + 6);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
@@ -139,6 +155,7 @@ Problem with_random_options(Problem problem, Random& random) {
   if (problem.call.has_scores() && problem.call.past == 0 && of_launch.below(8) == 0)
     problem = with_random_launch(problem, of_launch);
   draw_options(std::move(later), problem, own);
+  if (problem.call.latent && of_parts.below(2) == 0) problem = with_latent_parts(problem, of_parts);
   return problem;
 }
 

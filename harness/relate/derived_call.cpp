@@ -87,13 +87,13 @@ void copy_keys(const Arrangement& part, const Call& whole, const Inputs& inputs,
       const KeyPlace place = place_of_key(part.call, views, b, j);
       const std::int64_t of_whole = part.key(b, j);
       const bool there = of_whole < whole.stored_keys(from);
-      TensorStorage& to = made.at(place.tensor(cache));
-      for (std::int64_t h = 0; h < to.shape()[1]; ++h) {
+      const std::int64_t heads = made.at(place.tensor(cache)).shape()[1];
+      for (std::int64_t h = 0; h < heads; ++h) {
         const std::int64_t head = part.first_key_head + h;
         const std::int64_t of_head = values ? head : shared_head(part, whole, head);
         for (std::int64_t d = 0; d < dim; ++d) {
           const double value = there ? load_cached(whole, inputs, cache, from, of_head, of_whole, d) : 0;
-          to.set(place.batch, h, place.row, d, value);
+          set_cached(made, part.call, cache, place, h, d, value);
         }
       }
     }
@@ -192,6 +192,7 @@ CaseInputs inputs_of_part(const Arrangement& part, const Call& whole, const Inpu
       case TensorId::k:
       case TensorId::v:
       case TensorId::past_k:
+      case TensorId::k_rope:
       case TensorId::past_v: continue;  // below, when it is known where each key lies
       case TensorId::page_table: fill_page_table(part, whole, inputs, storage); continue;
       case TensorId::past_lengths:

@@ -47,6 +47,8 @@ enum class TensorId : std::uint8_t {
   k_norm,
   head_scales,
   query_scales,
+  q_rope,
+  k_rope,
   saved_o,
   saved_lse,
   dout,
@@ -112,7 +114,7 @@ inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past
                                                     "page_table", "blocks", "indices", "slopes", "sinks", "keep",
                                                     "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v",
                                                     "query_lengths", "key_lengths", "cos", "sin", "q_positions",
-                                                    "k_positions", "q_norm", "k_norm", "head_scales", "query_scales",
+                                                    "k_positions", "q_norm", "k_norm", "head_scales", "query_scales", "q_rope", "k_rope",
                                                     "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse",
                                                     "max", "sum", "raw", "capped", "biased", "weights", "present_k",
                                                     "present_v", "present_state", "cache_k", "cache_v", "dq", "dk",
@@ -241,6 +243,7 @@ struct Call {
   bool append = false;   ///< new keys and values are written into the cache k and v before it is read
   bool latent =
       false;  ///< values are the first Dv columns of their keys' rows: `v` is a view of `k`, as past_v of past_k
+  bool latent_apart = false;    ///< and `q` and `k` end there: the columns behind are tensors `q_rope` and `k_rope`
   bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
   bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
   bool initial_state = false;   ///< and a state to start from instead of zeros
@@ -267,6 +270,8 @@ struct Call {
   double scale_value() const;
   /// The head of q and k that the n-th state of linear attention is written and read by.
   std::int64_t qk_head(std::int64_t n) const { return qk_heads == 0 ? n : n / (key_heads / qk_heads); }
+  /// Columns of q and k, of which q_rope and k_rope may hold the last ones.
+  std::int64_t stored_key_dim() const { return latent_apart ? value_dim : key_dim; }
   /// Features that are rotated.
   std::int64_t rotated_dims() const { return rope == Rope::none ? 0 : rope_dims == 0 ? key_dim : rope_dims; }
   /// Whether rows of q and k are rotated or normalised before they are multiplied.

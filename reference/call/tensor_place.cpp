@@ -45,7 +45,9 @@ TensorId laid_as(TensorId id) {
     case TensorId::dout: return TensorId::out;
     case TensorId::new_k:
     case TensorId::new_v:
+    case TensorId::q_rope:
     case TensorId::dq: return TensorId::q;
+    case TensorId::k_rope:
     case TensorId::cache_k:
     case TensorId::dk: return TensorId::k;
     case TensorId::cache_v:
@@ -85,7 +87,8 @@ Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
   const TensorSpec& spec = p.tensor(id);
   if (spec.strides) return *spec.strides;
   if (has_layout(id)) {
-    const Layout layout = spec.layout.value_or(p.layout);
+    const bool is_part = id == TensorId::q_rope || id == TensorId::k_rope;
+    const Layout layout = (is_part ? p.tensor(laid_as(id)) : spec).layout.value_or(p.layout);
     return strides_of(layout == Layout::thd && !is_packed(p, id) ? Layout::blhd : layout, id, n);
   }
   // Packed rows have their heads side by side.

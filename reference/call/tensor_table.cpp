@@ -16,6 +16,7 @@ constexpr auto kForward = [](const Call& c) { return c.runs_forward(); };
 constexpr auto kBackward = [](const Call& c) { return !c.runs_forward(); };
 constexpr auto kHasPast = [](const Call& c) { return c.past > 0 && !c.page_size; };  // pages hold the cached keys, too
 constexpr auto kHasValues = [](const Call& c) { return !c.latent; };                 // else they lie in the keys
+constexpr auto kApart = [](const Call& c) { return c.latent_apart; };
 constexpr auto kAppends = [](const Call& c) { return c.append; };
 constexpr auto kDynamic = [](const Call& c) { return c.dynamic; };
 constexpr auto kRotates = [](const Call& c) { return c.rope != Rope::none; };
@@ -25,8 +26,8 @@ constexpr auto kNever = [](const Call&) { return false; };  // a file has it, wh
 
 // clang-format off
 constexpr TensorRow kRows[] = {
-    {TensorId::q, "q", {batch, q_heads, queries, key_dim}, TypeRule::storage, kAlways, kTokens},
-    {TensorId::k, "k", {stores, k_heads, rows, key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::q, "q", {batch, q_heads, queries, stored_key_dim}, TypeRule::storage, kAlways, kTokens},
+    {TensorId::k, "k", {stores, k_heads, rows, stored_key_dim}, TypeRule::storage, kAlways, kTokens},
     {TensorId::v, "v", {stores, key_heads, rows, value_dim}, TypeRule::storage, kHasValues, kTokens},
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
@@ -55,6 +56,8 @@ constexpr TensorRow kRows[] = {
     {TensorId::k_norm, "k_norm", {one, one, one, key_dim}, TypeRule::storage, kNormalises, kScores, DrawnNumbers{0.25, 2}},
     {TensorId::head_scales, "head_scales", {one, query_heads, one, one}, TypeRule::accumulator, [](const Call& c) { return c.has_head_scales(); }, kScores, DrawnNumbers{0.25, 2}},
     {TensorId::query_scales, "query_scales", {batch, one, queries, one}, TypeRule::accumulator, [](const Call& c) { return c.has_query_scales(); }, kScores, DrawnNumbers{0.25, 2}},
+    {TensorId::q_rope, "q_rope", {batch, query_heads, queries, rope_dim}, TypeRule::storage, kApart, kScores},
+    {TensorId::k_rope, "k_rope", {stores, key_heads, rows, rope_dim}, TypeRule::storage, kApart, kScores},
     {TensorId::saved_o, "saved_o", {batch, query_heads, queries, value_dim}, TypeRule::storage, kBackward, kScores},
     {TensorId::saved_lse, "saved_lse", {batch, query_heads, queries, one}, TypeRule::accumulator, kBackward, kScores},
     {TensorId::dout, "do", {batch, query_heads, queries, value_dim}, TypeRule::storage, [](const Call& c) { return c.wants_gradients(); }, kTokens},
@@ -106,6 +109,8 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case queries: return c.query_length;
     case keys: return c.key_length;
     case key_dim: return c.key_dim;
+    case stored_key_dim: return c.stored_key_dim();
+    case rope_dim: return c.key_dim - c.stored_key_dim();
     case value_dim: return c.value_dim;
     case past: return c.past;
     case stores: return c.page_size ? page_count(c) : c.batch;

@@ -24,6 +24,8 @@ enum class Axis : std::uint8_t {
   queries,
   keys,
   key_dim,
+  stored_key_dim,  ///< columns of q and k, of which latent ones may hold the last apart
+  rope_dim,        ///< and how many those are
   value_dim,
   past,           ///< cached keys
   stores,         ///< the batch, or the pages of a paged cache
@@ -111,7 +113,7 @@ bool has_own_type(TensorId id);
 /// Whether it may be stored in 8 bits: queries, keys and values, cached ones too.
 constexpr bool may_be_narrow(TensorId id) {
   return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::past_k ||
-         id == TensorId::past_v;
+         id == TensorId::past_v || id == TensorId::q_rope || id == TensorId::k_rope;
 }
 /// Whether any tensor but the mask has a type of its own.
 bool has_mixed_types(const Call& call);

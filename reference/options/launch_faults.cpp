@@ -29,6 +29,12 @@ std::optional<Fault> find_latent_fault(const Call& p) {
   if (p.value_dim > p.key_dim) return Fault{"latent", "values are a part of the keys: Dv may not be larger than Dqk"};
   if (p.layout == Layout::qkv || p.layout == Layout::kv)
     return Fault{"layout", "latent keys are not packed with values; say bhld, blhd, bld or thd"};
+  if (!p.latent_apart) return std::nullopt;
+  if (p.value_dim == p.key_dim) return Fault{"latent.parts", "no column of the keys lies behind the values; raise Dqk"};
+  if (p.past > 0) return Fault{"past", "cached keys have no parts; leave past out and say lengths, or paged=n"};
+  if (p.wants(Output::present)) return Fault{"out", "keys in two tensors are not handed back; leave present out"};
+  if (p.prepares_operands())
+    return Fault{p.norm ? "norm" : "rope", "keys in two tensors are rotated and normalised before the call; leave it out"};
   return std::nullopt;
 }
 
@@ -41,6 +47,7 @@ std::optional<Fault> find_launch_fault(const Call& p) {
     return Fault{"past", "dynamic lengths place the diagonal; leave past out and say align=bottom-right"};
   if (p.select && p.wants_gradients())
     return Fault{"select", "gradients of selected keys are not defined; leave it out"};
+  if (p.latent_apart && !p.latent) return Fault{"latent.parts", "keys without values have no parts; add latent"};
   if (p.latent) {
     if (auto fault = find_latent_fault(p)) return fault;
   }

@@ -52,6 +52,7 @@ std::vector<Feature> causal_prefix_features();
 std::vector<Feature> dynamic_features();
 std::vector<Feature> append_features();
 std::vector<Feature> latent_features();
+std::vector<Feature> latent_parts_features();
 std::vector<Feature> select_features();
 std::vector<Feature> narrow_cache_features();
 std::vector<Feature> gap_features();

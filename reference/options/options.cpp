@@ -589,6 +589,7 @@ std::vector<Option> make_table() {
     integer_option("paged", &Call::page_size, 1, "a page size").grown([](const Call& p) { return p.packed_sequences() ? 3 : 0; }).values("n", "rows of a page of cached keys").tried({"1", "16", "64"}).often(9).only(kScores),
     flag_option("dynamic", &Call::dynamic).version(9).values("", "lengths and page table are data, which change between the runs of a plan").often(8).cut(dynamic_features()).only(kScores),
     flag_option("latent", &Call::latent).version(9).values("", "values are the first Dv columns of the keys").often(8).cut(latent_features()).only(kScores),
+    name_option("latent.parts", &Call::latent_apart, Names2{"joined", "apart"}, "place of the parts of latent keys").version(9).values("joined|apart", "columns of q and k behind the values lie beside the others, or in tensors q_rope and k_rope").tried({"apart"}).often(2).cut(latent_parts_features()).only(kScores),
     flag_option("append", &Call::append).version(9).values("", "new keys and values are written into the cache before it is read").often(8).cut(append_features()).only(kScores),
     name_option("decay", &Call::decay_per_head, Names2{"dim", "head"}, "decay").values("dim|head", "one for each key dimension, or one for the head").tried({"head"}).only(kDecay),
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
@@ -613,11 +614,12 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto is_of_operands = [](TensorId id) { return id >= TensorId::cos && id <= TensorId::query_scales; };
+  const auto is_of_operands = [](TensorId id) { return id >= TensorId::cos && id <= TensorId::k_rope; };
   const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) || is_of_operands(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
   const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
-    if (has_layout(id)) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
+    const bool is_part = id == TensorId::q_rope || id == TensorId::k_rope;  // laid out as what they are parts of
+    if (has_layout(id) && !is_part) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));

@@ -59,23 +59,46 @@ std::vector<Feature> append_features() {
       "append", [](const Call& p) { return p.append; }, [](Call& p, std::uint64_t) { give_append(p); })};
 }
 
+void give_latent(Problem& problem, bool narrow_values) {
+  Call& p = problem.call;
+  p.latent = true;
+  p.append = false;
+  problem.data.own_fill(TensorId::v).reset();
+  if (problem.data.poison.ends_with('v')) problem.data.poison = "hidden:k";
+  p.set_pass(Pass::forward);
+  if (narrow_values)
+    p.value_dim = std::min(p.key_dim, p.value_dim);
+  else
+    p.key_dim = std::max(p.key_dim, p.value_dim);
+  if (p.layout == Layout::qkv || p.layout == Layout::kv) p.layout = Layout::bhld;
+  for (const TensorId id : {TensorId::v, TensorId::past_v, TensorId::present_v}) p.tensor(id) = {};
+}
+
+void give_latent_parts(Problem& problem) {
+  Call& p = problem.call;
+  give_latent(problem, false);
+  p.latent_apart = true;
+  if (p.key_dim == p.value_dim) ++p.key_dim;
+  p.past = 0;
+  p.past_lengths.clear();
+  p.rope = Rope::none;
+  p.norm.reset();
+  p.rotated_cache = p.norm_after_rope = false;
+  p.rope_dims = p.rope_positions = 0;
+  std::erase(p.outputs, Output::present);
+  if (p.outputs.empty()) p.outputs = {Output::o};
+}
+
 std::vector<Feature> latent_features() {
   return {flag_feature(
       "latent", [](const Call& p) { return p.latent; },
-      [](Problem& problem, std::uint64_t draw) {
-        Call& p = problem.call;
-        p.latent = true;
-        p.append = false;
-        problem.data.own_fill(TensorId::v).reset();
-        if (problem.data.poison.ends_with('v')) problem.data.poison = "hidden:k";
-        p.set_pass(Pass::forward);
-        if (draw % 2 == 0)
-          p.value_dim = std::min(p.key_dim, p.value_dim);
-        else
-          p.key_dim = std::max(p.key_dim, p.value_dim);
-        if (p.layout == Layout::qkv || p.layout == Layout::kv) p.layout = Layout::bhld;
-        for (const TensorId id : {TensorId::v, TensorId::past_v, TensorId::present_v}) p.tensor(id) = {};
-      })};
+      [](Problem& p, std::uint64_t draw) { give_latent(p, draw % 2 == 0); })};
+}
+
+std::vector<Feature> latent_parts_features() {
+  return {flag_feature(
+      "latent.parts=apart", [](const Call& p) { return p.latent_apart; },
+      [](Problem& p, std::uint64_t) { give_latent_parts(p); })};
 }
 
 std::vector<Feature> select_features() {

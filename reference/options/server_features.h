@@ -9,5 +9,7 @@ namespace attest {
 void give_launch(Call& call);
 void give_append(Call& call);
 void give_select(Problem& problem);
+void give_latent(Problem& problem, bool narrow_values);
+void give_latent_parts(Problem& problem);
 
 }  // namespace attest

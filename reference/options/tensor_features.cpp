@@ -385,6 +385,8 @@ void give_tensor(Problem& problem, TensorId tensor) {
     case TensorId::k_norm: give_norm(p); break;
     case TensorId::head_scales: p.scales = p.has_query_scales() ? Scales::both : Scales::head; break;
     case TensorId::query_scales: p.scales = p.has_head_scales() ? Scales::both : Scales::query; break;
+    case TensorId::q_rope:
+    case TensorId::k_rope: give_latent_parts(problem); break;
     case TensorId::state: p.initial_state = true; break;
     case TensorId::part_o:
     case TensorId::part_lse: p.op = Op::merge; break;

@@ -100,9 +100,8 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
 
 std::vector<double> Head::query_row(std::int64_t i, PreparationCost* cost) const {
   std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
-  for (std::int64_t d = 0; d < call_.key_dim; ++d) {
-    q[static_cast<std::size_t>(d)] = load(inputs_.q().data, inputs_.q().dtype, inputs_.q().offset(b_, h_, i, d));
-  }
+  for (std::int64_t d = 0; d < call_.key_dim; ++d)
+    q[static_cast<std::size_t>(d)] = load_query(call_, inputs_, b_, h_, i, d);
   if (call_.prepares_operands()) {
     PreparationCost own = prepare_row(call_, inputs_, Operand::query, b_, i, q);
     if (cost) *cost = std::move(own);

@@ -1,4 +1,4 @@
-// Where keys and values lie, as the reference reads them. Backends find them by code of their own.
+// Where queries, keys and values lie, as the reference reads them. Backends find them by code of their own.
 #pragma once
 
 #include <cstdint>
@@ -48,10 +48,22 @@ inline double as_stored(DType type, double value) {
 inline double load_cached(const Call& call, const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h,
                           std::int64_t j, std::int64_t d) {
   const KeyPlace place = place_of_key(call, inputs, b, j);
+  if (cache == Cache::keys && d >= call.stored_key_dim()) {
+    const ConstTensor& apart = inputs.at(TensorId::k_rope);
+    return load(apart.data, apart.dtype, apart.offset(place.batch, h, place.row, d - call.stored_key_dim()));
+  }
   const ConstTensor& from = inputs.at(place.tensor(cache));
   const double value = load(from.data, from.dtype, from.offset(place.batch, h, place.row, d));
   if (place.in != KeyPlace::In::fresh) return value;
   return as_stored(inputs.at(cache == Cache::keys ? TensorId::k : TensorId::v).dtype, value);
+}
+
+/// Feature d of query i, from q or from the columns that lie apart.
+inline double load_query(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i,
+                         std::int64_t d) {
+  const bool is_apart = d >= call.stored_key_dim();
+  const ConstTensor& from = inputs.at(is_apart ? TensorId::q_rope : TensorId::q);
+  return load(from.data, from.dtype, from.offset(b, h, i, is_apart ? d - call.stored_key_dim() : d));
 }
 
 }  // namespace attest

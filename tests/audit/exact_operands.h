@@ -17,8 +17,7 @@ class ExactOperands {
   std::vector<Big> query(std::int64_t i) const {
     std::vector<Big> row;
     for (std::int64_t d = 0; d < p_.key_dim; ++d)
-      row.emplace_back(
-          load(inputs_.q().data, inputs_.q().dtype, inputs_.q().offset(head_.batch(), head_.head(), i, d)));
+      row.emplace_back(load_query(p_, inputs_, head_.batch(), head_.head(), i, d));
     prepare(row, TensorId::q_norm, place(TensorId::q_positions, i, i + p_.diagonal_offset(head_.batch())));
     return row;
   }

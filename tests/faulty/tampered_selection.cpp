@@ -64,13 +64,21 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"latent_values_behind", "latent values are taken from the last columns of the keys", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (!p.latent) return;
+              if (!p.latent || p.latent_apart) return;
               for (const TensorId id : {TensorId::v, TensorId::past_v}) {
                 ConstTensor& v = c.inputs.change(id);
                 if (!v.data) continue;
                 const std::int64_t behind = (p.key_dim - p.value_dim) * v.strides[3];
                 v.data = static_cast<const std::byte*>(v.data) + behind * static_cast<std::int64_t>(size_of(v.dtype));
               }
+            }},
+    Mistake{"latent_rope_dropped", "scores lack the columns that lie in tensors of their own", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (p.latent_apart) c.give_rows(p, TensorId::q_rope, [](auto...) { return 0; });
+            }},
+    Mistake{"latent_rope_of_store_0", "columns of keys in a tensor of their own are those of the first sequence or page", nullptr,
+            [](const Call& p, ChangedInputs& c) {
+              if (p.latent_apart) c.inputs.change(TensorId::k_rope).strides[0] = 0;
             }},
     Mistake{"select_dropped", "lists of keys are ignored", [](Call& p) { p.select.reset(); },
             [](const Call&, ChangedInputs& c) { c.inputs.remove(TensorId::indices); }},

@@ -86,7 +86,9 @@ int mistakes(KillTable& table) {
     fmt::print("   {}\n", subject.text);
     (subject.name == "correct" ? accused : survivors) += (subject.name == "correct") == (killed > 0);
   }
-  fmt::print("\n{} mistakes, {} survived, correct kernel accused: {}\n\n", subjects.size() - 1, survivors, accused);
+  fmt::print("{:<28}", "seconds");
+  for (const SuiteKills& suite : results) fmt::print(" {:>12.1f}", suite.seconds);
+  fmt::print("\n\n{} mistakes, {} survived, correct kernel accused: {}\n\n", subjects.size() - 1, survivors, accused);
   return survivors + accused;
 }
 

@@ -33,7 +33,10 @@ class FileWriter {
     for (const double value : values) halves.push_back(to_f16(value));
     append(name, "F16", shape, halves.data(), halves.size() * 2);
   }
-  void metadata(const std::string& key, const std::string& value) { header_["__metadata__"][key] = value; }
+  FileWriter& metadata(const std::string& key, const std::string& value) {
+    header_["__metadata__"][key] = value;
+    return *this;
+  }
 
   std::string write() const {
     const std::string path = testing::TempDir() + "/attest_file_case_" + std::to_string(getpid()) + ".safetensors";

@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "harness/cases/case_file.h"
 #include "harness/cases/inputs.h"
 #include "reference/options/case_line.h"
 #include "reference/softmax/attention.h"
+#include "tests/unit/complaint.h"
+#include "tests/unit/file_writer.h"
+#include "tests/unit/helpers.h"
 
 namespace attest {
 namespace {
@@ -55,7 +59,51 @@ TEST(Latent, ValuesAreTheFirstColumnsOfTheKeys) {
   }
 }
 
+TEST(Latent, PartsApartAreTheColumnsOfTheSameRows) {
+  for (const std::string line :
+       {"batch=2 heads=4/2 seq=3x5 dim=6/4 latent", "batch=2 heads=4/1 seq=2x9 dim=7/4 latent layout=blhd",
+        "batch=2 heads=2/1 seq=2x9 dim=6/5 latent paged=4 lengths=9,3 poison=hidden:k",
+        "batch=2 seq=3x5 dim=6/4 latent lengths=q:3,1/k:5,2 layout=thd"}) {
+    const Problem joined = parse_case(line), apart = parse_case(line + " latent.parts=apart");
+    const CaseInputs whole = make_inputs(joined), parts = make_inputs(apart);
+    EXPECT_EQ(stored_shape(apart, TensorId::k)[3], apart.call.value_dim) << line;
+    EXPECT_EQ(stored_shape(apart, TensorId::k_rope)[3], apart.call.key_dim - apart.call.value_dim) << line;
+    EXPECT_EQ(parts.views().v().data, parts.views().k().data) << line;
+    EXPECT_EQ(outputs_of(apart, parts.views()), outputs_of(joined, whole.views())) << line;
+    const double last = load_query(apart, parts.views(), 1, 0, 0, apart.call.key_dim - 1);
+    EXPECT_EQ(last,
+              load(parts.views().at(TensorId::q_rope).data, DType::f32,
+                   parts.views().at(TensorId::q_rope).offset(1, 0, 0, apart.call.key_dim - apart.call.value_dim - 1)));
+    EXPECT_NE(last, 0);
+  }
+}
+
+TEST(Latent, PartsApartComeFromFiles) {
+  FileWriter file;
+  file.add("q", {1, 1, 1, 2}, std::vector<float>{1, 2}).add("q_rope", {1, 1, 1, 1}, std::vector<float>{3});
+  file.add("k", {1, 1, 2, 2}, std::vector<float>{1, 0, 0, 1}).add("k_rope", {1, 1, 2, 1}, std::vector<float>{10, 20});
+  file.metadata("options", "latent latent.parts=apart");
+  const Case source = case_from_file(file.write());
+  EXPECT_EQ(source.problem.call.key_dim, 3);
+  EXPECT_EQ(source.problem.call.value_dim, 2);
+  const Head head(source.problem, source.inputs->views(), 0, 0);
+  EXPECT_EQ(head.query_row(0), (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(std::vector<double>(head.key_row(1), head.key_row(1) + 3), (std::vector<double>{0, 1, 20}));
+  file.add("k_rope", {1, 1, 1, 1}, std::vector<float>{10});
+  EXPECT_NE(complaint([&] { case_from_file(file.write()); }).find("k_rope [1,1,1,1] and k [1,1,2,2] disagree"),
+            std::string::npos);
+  FileWriter joined;
+  joined.add("q", {1, 1, 1, 3}, std::vector<float>(3)).add("k", {1, 1, 2, 3}, std::vector<float>(6));
+  joined.metadata("options", "latent latent.parts=apart").metadata("value_dim", "2");
+  EXPECT_NE(complaint([&] { case_from_file(joined.write()); }).find("latent.parts=apart belongs to"),
+            std::string::npos);
+}
+
 TEST(Latent, RefusesWhatHasNoMeaning) {
+  EXPECT_NE(complaint_of("seq=8 dim=4 latent latent.parts=apart"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4/2 latent.parts=apart"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4/2 latent latent.parts=apart past=2"), "");
+  EXPECT_NE(complaint_of("seq=8 dim=4/2 latent latent.parts=apart rope=halves"), "");
   EXPECT_EQ(complaint_of("seq=8 dim=4/8 latent"),
             "latent: values are a part of the keys: Dv may not be larger than Dqk");
   EXPECT_NE(complaint_of("seq=8 dim=4 latent v.dtype=f16"), "");

@@ -177,7 +177,8 @@ static const char* const attest_known_features[] = {
   "rope.positions",           /* "q_positions" and "k_positions" say the rows of the tables */
   "rope.cache=rotated",       /* cached keys are, and normalised, already */
   "norm",                     /* RMS norm of each row of q and k */
-  "norm=after"                /* behind the rotation, not in front of it */
+  "norm=after",               /* behind the rotation, not in front of it */
+  "latent.parts=apart"        /* "q_rope" and "k_rope": columns of q and k behind the values */
 };
 /* clang-format on */
 
@@ -246,7 +247,8 @@ typedef struct attest_call {
   int64_t rope_dims;            /* features that are rotated, the first ones; 0: all */
   int64_t rope_positions;       /* positions come as tensors, each below this number; 0: places in the sequence */
   double norm_eps;              /* of the RMS norm of rows of q and k; 0: there is none */
-  int32_t norm_after_rope, reserved_of_norm;
+  int32_t norm_after_rope;
+  int32_t latent_apart; /* the columns of q and k behind the values are "q_rope" and "k_rope" */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -288,6 +290,8 @@ typedef struct attest_call {
  *   "k_norm"         1,1,1,D       and of k
  *   "head_scales"    1,H,1,1       multiply the scale
  *   "query_scales"   B,1,L,1       likewise. Packed: 1,1,rows,1
+ *   "q_rope"         B,H,L,D-V     of latent_apart, where q and k have V columns; laid out as q
+ *   "k_rope"         B,G,S,D-V     laid out as k: packed, or in pages of the same numbers
  *   "saved_o"        B,H,L,V       of the forward pass, where that isn't run
  *   "saved_lse"      B,H,L,1       likewise
  *   "do"             B,H,L,V       the loss's derivatives by o

@@ -85,6 +85,7 @@ inline Call call_from(const attest_call& from) {
   c.dynamic = from.dynamic != 0;
   c.append = from.append != 0;
   c.latent = from.latent != 0;
+  c.latent_apart = from.latent_apart != 0;
   if (from.select_count > 0) c.select = SelectSpec{from.select_count, from.select_block, from.select_shared != 0};
   c.scales = static_cast<Scales>(from.scales);
   c.unscaled_cap = from.unscaled_cap != 0;

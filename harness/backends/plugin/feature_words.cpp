@@ -87,7 +87,8 @@ std::vector<FeatureWord> make_words() {
        {"rope.positions", [](const Call& c) { return c.rope_positions > 0; }},
        {"rope.cache=rotated", [](const Call& c) { return c.rotated_cache; }},
        {"norm", [](const Call& c) { return c.norm.has_value(); }},
-       {"norm=after", [](const Call& c) { return c.norm_after_rope; }}});
+       {"norm=after", [](const Call& c) { return c.norm_after_rope; }},
+       {"latent.parts=apart", [](const Call& c) { return c.latent_apart; }}});
   add({{"strides", is_strided},
        {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
        {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},

@@ -14,12 +14,12 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout), or a word; those of one
 /// tensor end alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 40> kSupported = {
+constexpr std::array<std::string_view, 41> kSupported = {
     "op",    "pass",           "dtype",      "batch",    "heads",    "seq",    "dim",    "scale",   "causal",
     "align", "window",         "prefix",     "lengths",  "segments", "mask",   "blocks", "softcap", "alibi",
     "sinks", "dropout",        "past",       "paged",    "decay",    "beta",   "parts",  "base",    "out",
     "seed",  "layout",         "gap",        "qk_heads", "dynamic",  "append", "latent", "select",  "scales",
-    "rope",  "rope.positions", "rope.cache", "norm"};
+    "rope",  "rope.positions", "rope.cache", "norm", "latent.parts"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
@@ -106,6 +106,7 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.dynamic = c.dynamic;
   f.append = c.append;
   f.latent = c.latent;
+  f.latent_apart = c.latent_apart;
   f.select_shared = c.select && c.select->shared;
   f.select_count = c.select ? c.select->count : 0;
   f.select_block = c.select ? c.select->block : 0;

@@ -79,6 +79,8 @@ OPTIONS: dict[str, Option] = {
     "page_table": Option(("paged",), needs=("page_size", "key_lengths")),
     "page_size": Option((), lambda c: c.page_size, needs=("page_table",)),
     "latent": Option(("latent",), lambda c: True if "latent" in c.features else None, since=9),
+    "q_rope": Option(("latent.parts=apart",), needs=("latent", "k_rope"), since=9),
+    "k_rope": Option((), needs=("q_rope",), since=9),
     "rope": Option(
         ("rope=halves", "rope=interleaved", "rope of some features"),
         functools.partial(Call.option, key="rope"),

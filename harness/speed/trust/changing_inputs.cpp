@@ -107,7 +107,7 @@ constexpr std::array kRedrawn = {TensorId::q, TensorId::k, TensorId::v, TensorId
 constexpr std::array kCounted = {TensorId::q,         TensorId::k,      TensorId::v,        TensorId::past_k,
                                  TensorId::past_v,    TensorId::part_o, TensorId::part_lse, TensorId::saved_o,
                                  TensorId::saved_lse, TensorId::dout,   TensorId::dlse,     TensorId::new_k,
-                                 TensorId::new_v};
+                                 TensorId::new_v,     TensorId::q_rope, TensorId::k_rope};
 
 /// Gives all numbers of a case other signs and last bits.
 void redraw_numbers(CaseInputs& data, const Flips::Origin& from, const Flips::Origin& to) {
@@ -122,7 +122,8 @@ void redraw_numbers(CaseInputs& data, const Flips::Origin& from, const Flips::Or
     const std::optional<DrawnNumbers>& drawn = row_of(id).drawn;
     if (drawn && drawn->low < 0 && drawn->high > 0) change(data.at(id));
   }
-  for (const TensorId id : {TensorId::dout, TensorId::new_k, TensorId::new_v}) change(data.at(id));
+  for (const TensorId id : {TensorId::dout, TensorId::new_k, TensorId::new_v, TensorId::q_rope, TensorId::k_rope})
+    change(data.at(id));
 }
 
 }  // namespace
