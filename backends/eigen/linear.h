@@ -73,7 +73,7 @@ class EigenLinearPlan : public Plan {
         support::read_row(inputs_.q(), b, p_.qk_head(h), t, query.data());
         Eigen::Map<Row> out(results_.out_row(results_.row(b, h, t)), p_.value_dim);
         out.noalias() = query.transpose() * state;
-        out *= scale;
+        out *= p_.l2norm ? scale * reciprocal_length(p_, query) : scale;
       }
     }
     if (gradients) {

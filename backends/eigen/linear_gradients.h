@@ -16,6 +16,13 @@
 
 namespace attest {
 
+/// What a row of q or k is multiplied by to become of length 1, but for eps.
+template <class Row>
+typename Row::Scalar reciprocal_length(const Call& p, const Row& row) {
+  using Real = typename Row::Scalar;
+  return 1 / std::sqrt(row.squaredNorm() + static_cast<Real>(*p.l2norm));
+}
+
 /// What one token writes to the state of a key head.
 template <class Real>
 struct EigenToken {
@@ -27,6 +34,7 @@ struct EigenToken {
 
   void read(const Call& p, const Inputs& inputs, std::int64_t b, std::int64_t g, std::int64_t t) {
     support::read_row(inputs.k(), b, p.qk_head(g), t, key.data());
+    if (p.l2norm) key *= reciprocal_length(p, key);
     support::read_row(inputs.v(), b, g, t, value.data());
     if (p.has_beta()) support::read_row(inputs.beta(), b, g, t, &beta);
     if (!p.has_decay()) return;

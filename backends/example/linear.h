@@ -64,9 +64,19 @@ class LinearPlan : public Plan {
     for (std::int64_t d = 0; d < p_.key_dim; ++d) support::read_row(inputs_.state(), b, g, d, state + d * p_.value_dim);
   }
 
+  /// x / sqrt(sum of x^2 + eps), where the call asks for it.
+  void normalise(std::vector<Real>& x) const {
+    if (!p_.l2norm) return;
+    Real squares = 0;
+    for (const Real one : x) squares += one * one;
+    const Real root = std::sqrt(squares + static_cast<Real>(*p_.l2norm));
+    for (Real& one : x) one /= root;
+  }
+
   /// Reads the token and decays the state. What the token writes, before beta multiplies it, stands in value_ then.
   void prepare_write(std::int64_t b, std::int64_t g, std::int64_t t, Real* state) {
     support::read_row(inputs_.k(), b, p_.qk_head(g), t, key_.data());
+    normalise(key_);
     support::read_row(inputs_.v(), b, g, t, value_.data());
     if (p_.has_decay()) {
       support::read_row(inputs_.decay(), b, g, t, decay_.data());
@@ -99,6 +109,7 @@ class LinearPlan : public Plan {
 
   void read(std::int64_t b, std::int64_t h, std::int64_t t, const Real* state) {
     support::read_row(inputs_.q(), b, p_.qk_head(h), t, query_.data());
+    normalise(query_);
     Real* out = results_.out_row(results_.row(b, h, t));
     for (std::int64_t c = 0; c < p_.value_dim; ++c) {
       Real sum = 0;

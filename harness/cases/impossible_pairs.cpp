@@ -17,7 +17,8 @@ struct Rule {
 
 constexpr std::string_view
     kLinear =
-        "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|qk_heads=*|state|decay.*|beta.*|state.*|present_"
+        "op=linear|op=gated|op=delta|op=gated_delta|decay=*|beta=*|qk_heads=*|l2norm=*|state|decay.*|beta.*|state.*|"
+        "present_"
         "state.*|"
         "out=ddecay|out=dbeta|out=dstate|ddecay.*|dbeta.*|dstate.*|dpresent*",
     kMerge = "op=merge|parts=*|empty parts=*|base=*|part_o.*|part_lse.*|poison=empty:o",
@@ -139,6 +140,8 @@ constexpr Rule kRules[] = {
      "gradients of linear attention have no lengths"},
     {"qk_heads=*", kGradients, "gradients of shared heads are not defined"},
     {"qk_heads=*", "pass=backward|pass=both", "gradients of shared heads are not defined"},
+    {"l2norm=*", "pass=backward|pass=both", "gradients of normalised rows are not defined"},
+    {"l2norm=*", kGradients, "gradients of normalised rows are not defined"},
     {"qk_heads=*", "layout=qkv|layout=kv", "one packed tensor has as many heads of q, k and v"},
     {"qk_heads=*", "group=2|group=3|group=4|group=5..7|group=8|group=9..31|group=32..|query heads=0|key heads=0",
      "the heads of q and k are given once"},

@@ -417,6 +417,14 @@ constexpr KnownMistake kMistakes[] = {
        c.inputs.remove(TensorId::state);
        return std::exchange(c.call.initial_state, false);
      }},
+    {"l2norm_ignored", "rows of q and k not divided by their lengths",
+     [](MistakenCall& c) {
+       const bool had = c.call.l2norm.has_value();
+       c.call.l2norm.reset();
+       return had;
+     }},
+    {"l2norm_without_eps", "lengths of rows of q and k without eps",
+     [](MistakenCall& c) { return c.call.l2norm && std::exchange(c.call.l2norm, 1e-300) != 1e-300; }},
     {"dlse_ignored", "the derivative by lse ignored",
      [](MistakenCall& c) {
        c.inputs.remove(TensorId::dlse);

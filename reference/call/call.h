@@ -110,15 +110,13 @@ inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
 template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
-inline constexpr auto kNames<TensorId> = name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths",
-                                                    "page_table", "blocks", "indices", "slopes", "sinks", "keep",
-                                                    "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v",
-                                                    "query_lengths", "key_lengths", "cos", "sin", "q_positions",
-                                                    "k_positions", "q_norm", "k_norm", "head_scales", "query_scales", "q_rope", "k_rope",
-                                                    "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse",
-                                                    "max", "sum", "raw", "capped", "biased", "weights", "present_k",
-                                                    "present_v", "present_state", "cache_k", "cache_v", "dq", "dk",
-                                                    "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+inline constexpr auto kNames<TensorId> =
+    name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths", "page_table", "blocks", "indices", "slopes",
+               "sinks", "keep", "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v", "query_lengths",
+               "key_lengths", "cos", "sin", "q_positions", "k_positions", "q_norm", "k_norm", "head_scales",
+               "query_scales", "q_rope", "k_rope", "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse",
+               "max", "sum", "raw", "capped", "biased", "weights", "present_k", "present_v", "present_state", "cache_k",
+               "cache_v", "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
@@ -243,15 +241,16 @@ struct Call {
   bool append = false;   ///< new keys and values are written into the cache k and v before it is read
   bool latent =
       false;  ///< values are the first Dv columns of their keys' rows: `v` is a view of `k`, as past_v of past_k
-  bool latent_apart = false;    ///< and `q` and `k` end there: the columns behind are tensors `q_rope` and `k_rope`
-  bool decay_per_head = false;  ///< linear attention: one decay for a head instead of one for each key dimension
-  bool beta_shared = false;     ///< and one beta for all heads instead of one for each key head
-  bool initial_state = false;   ///< and a state to start from instead of zeros
-  std::int64_t qk_heads = 0;    ///< and fewer heads of q and k than states, each for several; 0: as many
-  std::int64_t parts = 2;       ///< results that are merged into one
-  bool base2 = false;           ///< a merge takes and gives logsumexps in base 2, not e
-  bool dlse = false;            ///< the loss depends on lse, too: its derivative by it is an input of the gradients
-  bool dpresent = false;        ///< and on linear attention's last state
+  bool latent_apart = false;     ///< and `q` and `k` end there: the columns behind are tensors `q_rope` and `k_rope`
+  bool decay_per_head = false;   ///< linear attention: one decay for a head instead of one for each key dimension
+  bool beta_shared = false;      ///< and one beta for all heads instead of one for each key head
+  bool initial_state = false;    ///< and a state to start from instead of zeros
+  std::int64_t qk_heads = 0;     ///< and fewer heads of q and k than states, each for several; 0: as many
+  std::optional<double> l2norm;  ///< and rows of q and k divided by sqrt(sum of their squares + this eps)
+  std::int64_t parts = 2;        ///< results that are merged into one
+  bool base2 = false;            ///< a merge takes and gives logsumexps in base 2, not e
+  bool dlse = false;             ///< the loss depends on lse, too: its derivative by it is an input of the gradients
+  bool dpresent = false;         ///< and on linear attention's last state
   std::vector<Output> outputs = {Output::o};
   Layout layout = Layout::bhld;
   std::int64_t gap = 0;  ///< layout thd: rows between two sequences that belong to none

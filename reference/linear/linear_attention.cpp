@@ -5,6 +5,7 @@
 
 #include "reference/base/reference_uses.h"
 #include "reference/linear/linear_rounding.h"
+#include "reference/linear/linear_rows.h"
 
 namespace attest {
 namespace {
@@ -43,10 +44,9 @@ LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, st
 
 void LinearState::read_token() {
   const std::int64_t t = tokens_;
-  for (std::size_t d = 0; d < token_.key.size(); ++d) {
+  token_.root = read_linear_row(call_, inputs_.k(), b_, call_.qk_head(key_head_), t, token_.key);
+  for (std::size_t d = 0; call_.has_decay() && d < token_.decay.size(); ++d) {
     const auto at = static_cast<std::int64_t>(d);
-    token_.key[d] = attest::read(inputs_.k(), b_, call_.qk_head(key_head_), t, at);
-    if (!call_.has_decay()) continue;
     token_.decay_log[d] = attest::read(inputs_.decay(), b_, key_head_, t, at);
     token_.decay[d] = std::exp(token_.decay_log[d]);
   }
@@ -60,13 +60,14 @@ void LinearState::step() {
   count_reference_use();
   read_token();
   const std::vector<double> before = errors_.empty() ? std::vector<double>{} : state_;
-  const std::size_t keys = token_.key.size(), columns = token_.value.size();
+  const std::vector<double>& key = token_.key;
+  const std::size_t keys = key.size(), columns = token_.value.size();
   std::vector<double> retrieved(columns);
   for (std::size_t d = 0; d < keys; ++d) {
     for (std::size_t m = 0; m < columns; ++m) {
       double& s = state_[d * columns + m];
       decayed_[d * columns + m] = s *= token_.decay[d];
-      retrieved[m] += token_.key[d] * s;
+      retrieved[m] += key[d] * s;
     }
   }
   for (std::size_t m = 0; m < columns; ++m) {
@@ -74,14 +75,17 @@ void LinearState::step() {
   }
   for (std::size_t d = 0; d < keys; ++d) {
     for (std::size_t m = 0; m < columns; ++m) {
-      state_[d * columns + m] += token_.key[d] * (token_.beta * token_.difference[m]);
+      state_[d * columns + m] += key[d] * (token_.beta * token_.difference[m]);
     }
   }
   for (std::size_t a = 0; a < errors_.size(); ++a) {
     Error& error = errors_[a];
     if (error.chunk) {
       if (tokens_ % arithmetics_[a].state_chunk == 0) turn_chunk(arithmetics_[a], before, error);
-      error.chunk->add(token_.key, token_.value, call_.has_decay() ? token_.decay_log : std::vector<double>{});
+      const std::vector<double> off =
+          linear_row_error(call_, token_.key, token_.root, AccumulatorLimits(arithmetics_[a]));
+      error.chunk->add(largest_of_row(token_.key, off), token_.value,
+                       call_.has_decay() ? token_.decay_log : std::vector<double>{}, off);
     }
     carry_error(arithmetics_[a], before, error);
   }
@@ -112,14 +116,22 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
   const bool delta = call_.has_beta(), gated = call_.has_decay();
-  const double beta = std::fabs(token_.beta), key_norm = euclidean_norm(token_.key) * kEvaluation;
+  // The key as computed is off by `off`, and at most this large.
+  const std::vector<double> off = linear_row_error(call_, token_.key, token_.root, limits),
+                            key = largest_of_row(token_.key, off);
+  const double beta = std::fabs(token_.beta), key_norm = euclidean_norm(key) * kEvaluation;
+  const double stretch = stretch_of(token_.root);
   // The norm of what carries an old error on: the decay, then I - beta k k^T.
   const double decay_norm = gated ? *std::max_element(token_.decay.begin(), token_.decay.end()) : 1;
-  const double update_norm = delta ? std::max(1.0, std::fabs(1 - token_.beta * key_norm * key_norm)) * kEvaluation : 1;
+  // The two k may be rounded apart.
+  const double update_norm = delta ? (std::max(1.0, std::fabs(1 - token_.beta * key_norm * key_norm)) +
+                                      2 * beta * key_norm * euclidean_norm(off)) *
+                                         kEvaluation
+                                   : 1;
 
   std::vector<double> carried(keys), magnitude(keys);
   for (std::size_t m = 0; m < columns; ++m) {
-    double local_norm = 0, product = 0, operands = 0, carried_product = 0;
+    double local_norm = 0, product = 0, operands = 0, carried_product = 0, of_key = 0;
     for (std::size_t d = 0; d < keys; ++d) {
       const std::size_t at = d * columns + m;
       const double held = std::fabs(before[at]) + error.element[at];
@@ -130,9 +142,10 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
       error.decayed[at] = carried[d] = token_.decay[d] * error.element[at] + local;
       magnitude[d] = token_.decay[d] * held + local;
       local_norm += local * local;
-      product += std::fabs(token_.key[d]) * magnitude[d];
-      operands += std::fabs(token_.key[d]) + magnitude[d];
-      carried_product += std::fabs(token_.key[d]) * carried[d];
+      product += key[d] * magnitude[d];
+      operands += key[d] + magnitude[d];
+      carried_product += key[d] * carried[d];
+      of_key += off[d] * magnitude[d];
     }
     local_norm = std::sqrt(local_norm);
     const double carried_norm = decay_norm * error.column[m] + local_norm;
@@ -141,7 +154,7 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
     double written = std::fabs(token_.value[m]), of_written = 0, of_retrieval = 0;
     if (delta) {
       of_retrieval = std::min(carried_product, key_norm * carried_norm);
-      const double fresh = limits.gamma(n + 2) * product + eta * (n + 2 + operands);
+      const double fresh = limits.gamma(n + 2) * product + of_key + stretch * eta * (n + 2 + operands);
       const double difference = std::fabs(token_.difference[m]) + of_retrieval + fresh;
       written = beta * difference;
       of_written = beta * fresh + limits.gamma(3) * written + 3 * eta;
@@ -150,19 +163,18 @@ void LinearState::carry_error(const Arithmetic& a, const std::vector<double>& be
     double fresh_norm = 0;
     std::vector<double>& element = error.element;
     for (std::size_t d = 0; d < keys; ++d) {
-      const double key = std::fabs(token_.key[d]);
-      const double term = key * written;
-      const double fresh = key * of_written + limits.gamma(2) * term + eta * (2 + key + written) +
-                           u * (magnitude[d] + term * (1 + limits.gamma(2)));
+      const double term = key[d] * written;
+      const double fresh = key[d] * of_written + off[d] * written + limits.gamma(2) * term +
+                           stretch * eta * (2 + key[d] + written) + u * (magnitude[d] + term * (1 + limits.gamma(2)));
       if (!(magnitude[d] + term <= limits.half_range)) error.unbounded = true;
       fresh_norm += fresh * fresh;
-      element[d * columns + m] = (carried[d] + (delta ? key * beta * of_retrieval : 0) + fresh) * kEvaluation;
+      element[d * columns + m] = (carried[d] + (delta ? key[d] * beta * of_retrieval : 0) + fresh) * kEvaluation;
     }
     error.column[m] = (update_norm * carried_norm + std::sqrt(fresh_norm)) * kEvaluation;
     for (std::size_t d = 0; d < keys; ++d) {
       element[d * columns + m] = std::min(element[d * columns + m], error.column[m]);
     }
-    if (!(product + written <= limits.half_range)) error.unbounded = true;
+    if (!((product + written) * stretch <= limits.half_range)) error.unbounded = true;
   }
 }
 
@@ -179,9 +191,10 @@ std::vector<double> LinearState::bounds(std::size_t a) const {
 void LinearState::read(std::int64_t h, std::int64_t i, std::vector<double>& output) const {
   const std::size_t columns = token_.value.size();
   output.assign(columns, 0.0);
-  for (std::size_t d = 0; d < token_.key.size(); ++d) {
-    const double q = attest::read(inputs_.q(), b_, call_.qk_head(h), i, static_cast<std::int64_t>(d));
-    for (std::size_t m = 0; m < columns; ++m) output[m] += q * state_[d * columns + m];
+  std::vector<double> query;
+  read_linear_row(call_, inputs_.q(), b_, call_.qk_head(h), i, query);
+  for (std::size_t d = 0; d < query.size(); ++d) {
+    for (std::size_t m = 0; m < columns; ++m) output[m] += query[d] * state_[d * columns + m];
   }
   for (double& o : output) o *= call_.scale_value();
 }
@@ -192,29 +205,30 @@ void LinearState::bound_read(std::size_t a, std::int64_t h, std::int64_t i, std:
   const std::size_t keys = token_.key.size(), columns = token_.value.size();
   const auto n = static_cast<double>(keys);
   const double scale = std::fabs(call_.scale_value());
-  std::vector<double> query(keys);
-  for (std::size_t d = 0; d < keys; ++d) {
-    query[d] = std::fabs(attest::read(inputs_.q(), b_, call_.qk_head(h), i, static_cast<std::int64_t>(d)));
-  }
+  std::vector<double> row;
+  const double root = read_linear_row(call_, inputs_.q(), b_, call_.qk_head(h), i, row);
+  const std::vector<double> of_query = linear_row_error(call_, row, root, limits),
+                            query = largest_of_row(row, of_query);
   const double query_norm = euclidean_norm(query) * kEvaluation;
+  const double larger = std::max(1.0, scale) * stretch_of(root);
   bound.assign(columns, kInfinity);
   for (std::size_t m = 0; m < columns && !error.unbounded; ++m) {
-    double magnitude = 0, carried = 0, held = 0;
+    double magnitude = 0, carried = 0, held = 0, wrong = 0;
     for (std::size_t d = 0; d < keys; ++d) {
-      const double off = error.element[d * columns + m];
-      magnitude += query[d] * (std::fabs(state_[d * columns + m]) + off);
+      const double off = error.element[d * columns + m], size = std::fabs(state_[d * columns + m]) + off;
+      magnitude += query[d] * size;
       carried += query[d] * off;
-      held += query[d] + std::fabs(state_[d * columns + m]) + off;
+      wrong += of_query[d] * size;
+      held += query[d] + size;
     }
-    // scale may multiply the query or the sum; either product may underflow.
-    if (!(magnitude * std::max(1.0, scale) <= limits.half_range)) continue;
-    carried = std::min(carried, query_norm * error.column[m]);
+    // scale and the norm's factor may multiply the query or the sum; either product may underflow.
+    if (!(magnitude * larger <= limits.half_range)) continue;
+    carried = std::min(carried, query_norm * error.column[m]) + wrong;
     bound[m] =
-        (scale * (carried + limits.gamma(n + 3) * magnitude) + std::max(1.0, scale) * limits.eta * (n + 3 + held)) *
-        kEvaluation;
+        (scale * (carried + limits.gamma(n + 3) * magnitude) + larger * limits.eta * (n + 3 + held)) * kEvaluation;
   }
   if (error.unbounded || !error.chunk || !error.chunk->together()) return;
-  const std::vector<double> of_chunk = error.chunk->read_bound(arithmetics_[a], query, scale);
+  const std::vector<double> of_chunk = error.chunk->read_bound(arithmetics_[a], query, scale, of_query);
   for (std::size_t m = 0; m < columns; ++m) bound[m] = std::max(bound[m], of_chunk[m]);
 }
 

@@ -10,6 +10,8 @@
 // With `lengths` sequence b has the first of the L tokens; the rows of o beyond are 0, and the last state is that
 // behind its last token. With `qk_heads` a head of q and k serves several states, with their values, decays and betas.
 //
+// With `l2norm` rows of q and k are divided by sqrt(sum of their squares + eps) first (linear_rows.h).
+//
 // S starts as zeros or as a given state, and `present` asks for the last one. Compare Katharopoulos et al. 2020,
 // Yang et al. 2024 (gated and delta rules) and ONNX's LinearAttention.
 //
@@ -37,9 +39,10 @@ class LinearState {
  public:
   /// One token's inputs and what the exact step made of them.
   struct Token {
-    std::vector<double> key, decay_log, decay;  ///< Dk
+    std::vector<double> key, decay_log, decay;  ///< Dk; the key is normalised where the call asks for it
     std::vector<double> value, difference;      ///< Dv; difference = v - S^T k under the delta rules, else v
     double beta = 1;
+    double root = 1;  ///< what the key was divided by
   };
   /// How far what was computed may be from the exact, in the accumulator.
   struct Error {

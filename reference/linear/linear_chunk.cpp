@@ -22,7 +22,7 @@ void LinearChunk::begin(const std::vector<double>& state, const std::vector<doub
 }
 
 void LinearChunk::add(const std::vector<double>& key, const std::vector<double>& value,
-                      const std::vector<double>& decay_log) {
+                      const std::vector<double>& decay_log, const std::vector<double>& off) {
   ++tokens_;
   gated_ = !decay_log.empty();
   for (std::size_t d = 0; d < keys_; ++d) {
@@ -30,9 +30,12 @@ void LinearChunk::add(const std::vector<double>& key, const std::vector<double>&
       log_[d] += decay_log[d];
       log_magnitude_[d] += std::fabs(decay_log[d]);
     }
-    const double scaled = std::fabs(key[d]) * std::exp(-log_[d]);
+    const double growth = std::exp(-log_[d]), scaled = std::fabs(key[d]) * growth;
     largest_key_ = std::max(largest_key_, scaled);
-    for (std::size_t m = 0; m < columns_; ++m) added_[d * columns_ + m] += scaled * std::fabs(value[m]);
+    for (std::size_t m = 0; m < columns_; ++m) {
+      added_[d * columns_ + m] += scaled * std::fabs(value[m]);
+      if (!off.empty()) error_[d * columns_ + m] += off[d] * growth * std::fabs(value[m]);
+    }
   }
   for (std::size_t m = 0; m < columns_; ++m) values_[m] += std::fabs(value[m]);
 }
@@ -70,7 +73,8 @@ std::vector<double> LinearChunk::state_bound(const Arithmetic& a) const {
   return bound;
 }
 
-std::vector<double> LinearChunk::read_bound(const Arithmetic& a, const std::vector<double>& query, double scale) const {
+std::vector<double> LinearChunk::read_bound(const Arithmetic& a, const std::vector<double>& query, double scale,
+                                            const std::vector<double>& off) const {
   const double eta = underflow_unit(a.accumulator, a.flush_to_zero), larger = std::max(1.0, scale);
   const double half_range = largest_of(a.accumulator) / 2;
   const auto chunk = static_cast<double>(a.state_chunk), features = static_cast<double>(keys_);
@@ -90,6 +94,7 @@ std::vector<double> LinearChunk::read_bound(const Arithmetic& a, const std::vect
       magnitude += scaled[d] * sum;
       wrong += scaled[d] * sum * error[d];
       carried += scaled[d] * error_[at];
+      if (!off.empty()) carried += off[d] * std::exp(log_[d]) * sum;
       held += sum;
     }
     if (!(larger * std::max(magnitude, queries * std::max(1.0, largest_key_)) <= half_range)) continue;

@@ -31,8 +31,9 @@ class LinearChunk {
 
   /// Before the first token: the exact state, and how far the computed one may be from it.
   void begin(const std::vector<double>& state, const std::vector<double>& error);
-  /// `decay_log` is empty without decay.
-  void add(const std::vector<double>& key, const std::vector<double>& value, const std::vector<double>& decay_log);
+  /// `decay_log` is empty without decay, `off` where the key is exact: else that is how far it may be off.
+  void add(const std::vector<double>& key, const std::vector<double>& value, const std::vector<double>& decay_log,
+           const std::vector<double>& off = {});
 
   std::int64_t tokens() const { return tokens_; }
   /// False where decays are so strong that the tokens go one by one.
@@ -40,8 +41,9 @@ class LinearChunk {
 
   /// |computed - exact| of the state behind the last token; infinite where the accumulator may overflow.
   std::vector<double> state_bound(const Arithmetic& a) const;
-  /// Of scale * S^T q for a query at the last token. `query` holds magnitudes.
-  std::vector<double> read_bound(const Arithmetic& a, const std::vector<double>& query, double scale) const;
+  /// Of scale * S^T q for a query at the last token. `query` holds magnitudes, `off` as of keys.
+  std::vector<double> read_bound(const Arithmetic& a, const std::vector<double>& query, double scale,
+                                 const std::vector<double>& off = {}) const;
 
  private:
   /// Relative error of a term with feature d, with this many roundings and both exp on its way.
@@ -50,7 +52,8 @@ class LinearChunk {
   std::size_t keys_, columns_;
   std::int64_t tokens_ = 0;
   bool gated_ = false;
-  std::vector<double> held_, error_;         ///< of the state before the chunk: at most this large; its error
+  std::vector<double> held_;                 ///< of the state before the chunk: at most this large
+  std::vector<double> error_;                ///< its error, and what keys that were off have added to it
   std::vector<double> added_;                ///< sum of |k~_j v_j|
   std::vector<double> log_, log_magnitude_;  ///< G and the sum of magnitudes, of each feature
   std::vector<double> values_;               ///< sum of |v_j|, of each column

@@ -121,9 +121,9 @@ class LinearOperator : public Operator {
         written * states + 4 * heads + (4 + (p.has_decay() ? 3 : 0) + (p.has_beta() ? 4 : 0)) * states;
     return tokens * state * ((p.runs_forward() ? forward : 0) + (p.wants_gradients() ? backward : 0));
   }
-  /// The delta rules want keys of about unit length.
+  /// The delta rules want keys of about unit length, which a norm gives them.
   double key_divisor(const Call& p) const override {
-    return p.has_beta() ? std::sqrt(static_cast<double>(p.key_dim)) : 1;
+    return p.has_beta() && !p.l2norm ? std::sqrt(static_cast<double>(p.key_dim)) : 1;
   }
 };
 

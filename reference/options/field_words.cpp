@@ -135,6 +135,8 @@ constexpr FieldWord kWords[] = {
      "rope=halves rope.positions=64", "tensors of numbers below n"},
     {"qk_norm q_norm k_norm qk_layernorm",
      "norm=1e-06", "eps of an RMS norm of the rows of q and k"},
+    {"use_qk_l2norm_in_kernel use_qk_l2norm qk_l2norm l2_norm l2_normalize",
+     "op=gated_delta l2norm", "rows of q and k of linear attention, each divided by its length"},
     {"num_splits split_k splits num_warps num_stages block_m block_n tile tiles",
      "", "how a kernel cuts its work is its own affair; its parameters are shown by attest list parameters"},
     {"deterministic",

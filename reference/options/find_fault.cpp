@@ -155,6 +155,7 @@ std::optional<Fault> check_states(const Call& p) {
   }
   if (!p.wants_gradients()) return std::nullopt;
   if (p.qk_heads > 0) return Fault{"qk_heads", "gradients of shared heads are not defined yet; leave it out"};
+  if (p.l2norm) return Fault{"l2norm", "gradients through it are not defined yet; leave it out"};
   if (p.lengths) return Fault{"lengths", "gradients of linear attention have no lengths yet; leave them out"};
   return std::nullopt;
 }

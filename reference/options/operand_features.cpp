@@ -123,4 +123,16 @@ std::vector<Feature> norm_features() {
       })};
 }
 
+std::vector<Feature> l2norm_features() {
+  return {named_feature(
+      "l2norm", {"usual", "other"},
+      [](const Call& p) -> Index {
+        if (!p.l2norm) return std::nullopt;
+        return *p.l2norm == 1e-6 ? 0 : 1;
+      },
+      [](Call& p, std::size_t which, std::uint64_t draw) {
+        p.l2norm = which == 0 ? 1e-6 : draw % 2 == 0 ? 1e-2 : real_in(1e-12, 1, draw / 2);
+      })};
+}
+
 }  // namespace attest

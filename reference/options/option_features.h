@@ -45,6 +45,7 @@ std::vector<Feature> rope_base_features();
 std::vector<Feature> position_features();  ///< of rope.positions
 std::vector<Feature> rotated_cache_features();
 std::vector<Feature> norm_features();
+std::vector<Feature> l2norm_features();
 std::vector<Feature> dropout_features();
 std::vector<Feature> part_features();
 std::vector<Feature> past_features();

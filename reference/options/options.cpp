@@ -494,6 +494,22 @@ Option norm() {
       [](const Call& p) { return std::vector<std::string>{p.norm_after_rope ? "norm=after" : "norm"}; });
 }
 
+/// Alone as the kernels have it that know no other eps.
+Option l2norm() {
+  Option option = number_option(
+      "l2norm", &Call::l2norm, [](double eps) { return eps >= kLeastEps && eps <= 1; },
+      "eps of l2norm must lie in [1e-20, 1]");
+  option.values("eps", "rows of q and k become x / sqrt(sum(x^2) + eps); alone 1e-06");
+  option.stands_alone = true;
+  option.parse = [number = option.parse](Problem& p, const OptionText& v) {
+    if (v.text.empty())
+      p.call.l2norm = 1e-6;
+    else
+      number(p, v);
+  };
+  return option;
+}
+
 Option prefix() {
   Option option =
       integer_option("prefix", &Call::prefix, 0, "a count of keys")
@@ -595,6 +611,7 @@ std::vector<Option> make_table() {
     name_option("beta", &Call::beta_shared, Names2{"head", "one"}, "beta").values("head|one", "one for each key head, or one for all").tried({"one"}).only(kBeta),
     tensor_option("state", &Call::initial_state, TensorId::state).values("", "a state to start from").only(kState),
     integer_option("qk_heads", &Call::qk_heads, 1, "a count of heads").version(8).values("n", "heads of q and k, fewer than states").files(InFiles::shown).tried({"1", "2"}).often(4).cut(shared_head_features()).only(kState),
+    l2norm().version(9).tried({"1e-06", "1e-05", "0.001", "1"}).often(4).cut(l2norm_features()).only(kState),
     parts().version(7).files(InFiles::shown).tried({"1", "3", "4:empty(0.3)", "8:empty(0.8)"}).often(2).cut(part_features()).only(kParts),
     name_option("base", &Call::base2, Names2{"e", "2"}, "base").version(7).values("e|2", "base of the logsumexps of a merge").tried({"2"}).often(3).only(kParts),
     tensor_option("dlse", &Call::dlse, TensorId::dlse).version(5).values("", "the loss depends on lse, too").often(3).cut(loss_features(TensorId::dlse)).only(kScores),

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "tests/audit/exact_attention.h"
@@ -26,6 +27,7 @@ class ExactState {
       keys.push_back(read(inputs_.k(), TensorId::dk, p_.qk_head(g_), t, d));
       if (p_.has_decay()) decays.push_back(exp(read(inputs_.decay(), TensorId::ddecay, g_, t, d)));
     }
+    normalise(keys);
     each([&](Number& s, std::int64_t d, std::int64_t m) {
       if (p_.has_decay()) s = s * decays[static_cast<std::size_t>(d)];
       retrieved[static_cast<std::size_t>(m)] += s * keys[static_cast<std::size_t>(d)];
@@ -45,8 +47,11 @@ class ExactState {
   /// The output of query head h at token t, which was taken last.
   std::vector<Number> output(std::int64_t h, std::int64_t t) {
     std::vector<Number> out(static_cast<std::size_t>(p_.value_dim));
+    std::vector<Number> query;
+    for (std::int64_t d = 0; d < p_.key_dim; ++d) query.push_back(read(inputs_.q(), TensorId::dq, p_.qk_head(h), t, d));
+    normalise(query);
     each([&](const Number& s, std::int64_t d, std::int64_t m) {
-      out[static_cast<std::size_t>(m)] += read(inputs_.q(), TensorId::dq, p_.qk_head(h), t, d) * s;
+      out[static_cast<std::size_t>(m)] += query[static_cast<std::size_t>(d)] * s;
     });
     for (Number& o : out) o = o * Number(p_.scale_value());
     return out;
@@ -62,6 +67,17 @@ class ExactState {
   }
 
  private:
+  /// Of calls without gradients: plain numbers.
+  void normalise(std::vector<Number>& row) const {
+    if constexpr (std::is_same_v<Number, Big>) {
+      if (!p_.l2norm) return;
+      Big squares;
+      for (const Big& x : row) squares += x * x;
+      const Big root = sqrt(squares + Big(*p_.l2norm));
+      for (Big& x : row) x = x / root;
+    }
+  }
+
   Number read(const ConstTensor& t, TensorId gradient, std::int64_t head, std::int64_t l, std::int64_t d) const {
     const std::array<bool, 4> shared = broadcast_axes(p_, gradient);
     return input<Number>(Big(load(t.data, t.dtype, t.offset(b_, head, l, d))), by_, gradient, b_, shared[1] ? 0 : head,

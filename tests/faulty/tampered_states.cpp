@@ -1,10 +1,43 @@
 // Mistakes of linear attention: other operators are left as they are.
 #include <array>
+#include <cmath>
 
 #include "tests/faulty/mistake.h"
 
 namespace attest::faulty {
 namespace {
+
+void drop_norm(Call& p) { p.l2norm.reset(); }
+
+/// Makes rows of q and k, or of k alone, what a norm before the call leaves of them: change(x, squares).
+template <class Change>
+void normalise_rows(const Call& p, ChangedInputs& c, bool of_queries, Change change) {
+  if (!p.l2norm) return;
+  std::int64_t elements = 0;
+  for (const TensorId id : {TensorId::q, TensorId::k}) {
+    const Index4 n = c.inputs.at(id).shape;
+    elements += n[0] * n[1] * n[2] * n[3];
+  }
+  c.rows.assign(static_cast<std::size_t>(elements), 0);
+  double* to = c.rows.data();
+  for (const TensorId id : {TensorId::q, TensorId::k}) {
+    if (id == TensorId::q && !of_queries) continue;
+    const ConstTensor from = c.inputs.at(id);
+    const Index4 n = from.shape;
+    const double* const first = to;
+    each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+      double& x = *to++;
+      if (l >= p.stored_queries(b)) return;
+      double squares = 0;
+      for (std::int64_t t = 0; t < n[3]; ++t) {
+        const double other = load(from.data, from.dtype, from.offset(b, h, l, t));
+        squares += other * other;
+      }
+      x = change(load(from.data, from.dtype, from.offset(b, h, l, d)), squares);
+    });
+    c.inputs.set(id, {first, DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+  }
+}
 
 // clang-format off
 constexpr std::array kMistakes = {
@@ -52,6 +85,24 @@ constexpr std::array kMistakes = {
             [](const Call& p, ChangedInputs& c) {
               if (p.qk_heads == 0) return;
               for (const TensorId id : {TensorId::q, TensorId::k}) c.inputs.change(id).strides[1] = 0;
+            }},
+    Mistake{"l2norm_without_eps", "rows of q and k are divided by their lengths without eps (185)",
+            [](Call& p) {
+              if (p.l2norm) p.l2norm = 1e-300;
+            }},
+    Mistake{"l2norm_eps_of_mean", "eps is added to the mean of the squares, and the sum taken from that (186)",
+            [](Call& p) {
+              if (p.l2norm) *p.l2norm *= static_cast<double>(p.key_dim);
+            }},
+    Mistake{"l2norm_by_mean", "rows of q and k are divided by the root of the mean, not of the sum (187)", drop_norm,
+            [](const Call& p, ChangedInputs& c) {
+              normalise_rows(p, c, true, [&](double x, double squares) {
+                return x / std::sqrt(squares / static_cast<double>(p.key_dim) + *p.l2norm);
+              });
+            }},
+    Mistake{"l2norm_of_keys_alone", "keys are normalised, and queries are not (188)", drop_norm,
+            [](const Call& p, ChangedInputs& c) {
+              normalise_rows(p, c, false, [&](double x, double squares) { return x / std::sqrt(squares + *p.l2norm); });
             }},
 };
 // clang-format on

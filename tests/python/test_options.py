@@ -6,6 +6,7 @@ import re
 import kernels
 import numpy as np
 import pytest
+import recurrence
 
 import attest
 from attest._attest import all_features
@@ -13,7 +14,7 @@ from attest._options import OPTIONS, SHOWN
 
 EMPTY = re.compile(r"(heads|batch|seq)=0|seq=\d+x0\b")  # of no elements there is no array
 # What came behind the version that the kernels here were written for.
-NEWER = re.compile(r" (append|dynamic|latent|select=|qk_heads=|rope|norm=|scales=)|:unscaled")
+NEWER = re.compile(r" (append|dynamic|latent|select=|qk_heads=|l2norm|rope|norm=|scales=)|:unscaled")
 MATRIX = [line for line in attest.cases("matrix") if not EMPTY.search(line) and not NEWER.search(line)]
 
 # Keywords that come with what a line says, and what it says.
@@ -74,6 +75,24 @@ def test_an_option_reaches_a_callable(keywords, said, without):
         (found,) = attest.check(spied(given), line, shrink=False, compare_refusals=False)
         assert found.passed or found.status == "inconclusive", str(found)
         assert set(keywords) <= set(given), (line, sorted(given))
+
+
+def test_the_norm_of_linear_attention_is_a_number():
+    given = []
+
+    def attention(q, k, v, *, op=None, l2norm=None):
+        given.append(l2norm)
+        q64, k64 = (
+            x / np.sqrt(np.square(x).sum(-1, keepdims=True) + l2norm) for x in (t.astype(np.float64) for t in (q, k))
+        )
+        found = recurrence.attention(q64, k64, v, op=op, scale=None, decay=None, beta=None, state=None)
+        return found["o"].astype(q.dtype)
+
+    for line, eps in (("op=linear seq=5 dim=4 l2norm", 1e-6), ("op=linear heads=2 seq=3 dim=4 l2norm=0.5", 0.5)):
+        (found,) = attest.check(attention, line, shrink=False)
+        assert found.passed, str(found)
+        assert set(given) == {eps}
+        given.clear()
 
 
 @pytest.mark.parametrize("output", ["lse", "weights", "raw", "capped", "biased", "present"])

@@ -37,6 +37,8 @@ TEST(FindFault, NamesTheKeyOfWhatIsWrong) {
       {"op=delta heads=4 seq=2 dim=2 layout=kv", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
       {"op=delta heads=4 seq=2 dim=2 layout=qkv", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
       {"op=delta pass=backward heads=4 seq=2 dim=2", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
+      {"op=delta pass=backward seq=2 dim=2", "l2norm", [](Call& p) { p.l2norm = 1e-6; }},
+      {"seq=2 dim=2", "l2norm", [](Call& p) { p.l2norm = 1e-6; }},
       {"seq=2 dim=2 heads=4", "qk_heads", [](Call& p) { p.qk_heads = 2; }},
       {"op=delta pass=both seq=2 dim=2", "lengths",
        [](Call& p) {

@@ -43,6 +43,7 @@ TEST(FlatCall, FeaturesSayWhatACallUses) {
   expect("seq=4 dim=4 causal", {"dtype=f32", "op=attention", "causal"});
   expect("dtype=bf16 seq=4 dim=4", {"dtype=bf16", "op=attention"});
   expect("op=gated_delta seq=4 dim=4 state", {"dtype=f32", "op=gated_delta", "state"});
+  expect("op=linear seq=4 dim=4 l2norm", {"dtype=f32", "op=linear", "l2norm"});
   expect("heads=8/2 seq=4x5 dim=4/6",
          {"dtype=f32", "op=attention", "heads", "grouped heads", "seq=LqxLk", "dim=Dqk/Dv"});
   expect("seq=4 dim=4 dropout=0.5 seed=3 out=o,lse,present past=1",

@@ -178,7 +178,8 @@ static const char* const attest_known_features[] = {
   "rope.cache=rotated",       /* cached keys are, and normalised, already */
   "norm",                     /* RMS norm of each row of q and k */
   "norm=after",               /* behind the rotation, not in front of it */
-  "latent.parts=apart"        /* "q_rope" and "k_rope": columns of q and k behind the values */
+  "latent.parts=apart",       /* "q_rope" and "k_rope": columns of q and k behind the values */
+  "l2norm"                    /* linear attention divides each row of q and k by sqrt(sum of squares + eps) */
 };
 /* clang-format on */
 
@@ -249,6 +250,7 @@ typedef struct attest_call {
   double norm_eps;              /* of the RMS norm of rows of q and k; 0: there is none */
   int32_t norm_after_rope;
   int32_t latent_apart; /* the columns of q and k behind the values are "q_rope" and "k_rope" */
+  double l2norm_eps; /* of linear attention, under the root of the sum of squares; 0: rows are not normalised */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------

@@ -95,6 +95,7 @@ inline Call call_from(const attest_call& from) {
   c.rotated_cache = from.rotated_cache != 0;
   if (has("norm")) c.norm = from.norm_eps;
   c.norm_after_rope = from.norm_after_rope != 0;
+  if (has("l2norm")) c.l2norm = from.l2norm_eps;
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

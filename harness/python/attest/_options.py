@@ -113,6 +113,7 @@ OPTIONS: dict[str, Option] = {
     "decay": Option(("op=gated", "decay=head"), needs=("op",)),
     "beta": Option(("op=delta", "beta=one"), needs=("op",)),
     "state": Option(("state",), needs=("op",)),
+    "l2norm": Option(("l2norm",), functools.partial(Call.option, key="l2norm"), needs=("op",), since=9),
     "part_o": Option(("op=merge",), needs=("part_lse",), since=7),
     "part_lse": Option((), needs=("part_o",)),
     "base": Option(("base=2",), lambda c: 2 if "base=2" in c.features else None, needs=("part_o",)),
