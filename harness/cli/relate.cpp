@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
@@ -12,16 +10,12 @@
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/cases/long_case.h"
-#include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/relate/relation_report.h"
-#include "harness/run/case_lists.h"
+#include "harness/run/relate_run.h"
 
 namespace attest {
 namespace {
-
-constexpr const char* kSuite = "relations";
 
 struct RelateOptions {
   BackendOptions backend;
@@ -40,44 +34,6 @@ int list_relations(TableFormat format) {
     table.add({std::string(one.name), std::string(one.about), std::string(one.applies)});
   fmt::print("{}", table.printed(format));
   return kOk;
-}
-
-std::vector<const Relation*> chosen_relations(const std::string& names) {
-  std::vector<const Relation*> chosen;
-  for (const std::string& name : split_names(names, "relations")) {
-    const Relation* one = &relation_named(name);
-    if (std::ranges::find(chosen, one) == chosen.end()) chosen.push_back(one);
-  }
-  if (!chosen.empty()) return chosen;
-  for (const Relation& one : relations()) chosen.push_back(&one);
-  return chosen;
-}
-
-/// The same backends made for other numbers of threads.
-std::vector<BackendSet> made_for_other_threads(const RelateOptions& options, const Plugins& plugins,
-                                               const std::vector<const Relation*>& chosen) {
-  std::vector<BackendSet> sets;
-  const bool wanted =
-      std::ranges::any_of(chosen, [](const Relation* one) { return one->kind == RelationKind::threads; });
-  if (!wanted) return sets;
-  const int many = 2 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)) + 1;
-  for (const int threads : {1, 2, 3, many}) {
-    Context context = options.backend.context();
-    if (threads == std::exchange(context.threads, threads)) continue;
-    sets.emplace_back(plugins.entries(), options.backend.list(plugins), context,
-                      options.isolation.options(options.backend));
-  }
-  return sets;
-}
-
-std::vector<Backend*> of_name(const std::vector<BackendSet>& sets, const std::string& name) {
-  std::vector<Backend*> found;
-  for (const BackendSet& set : sets) {
-    for (Backend* one : set.all()) {
-      if (one->identity().name == name) found.push_back(one);
-    }
-  }
-  return found;
 }
 
 /// Told of each verdict as it comes.
@@ -110,17 +66,13 @@ class RelateOutput {
     line_.clear();
     const RelationCount& all = tally_.all();
     if (!options_.json.empty()) {
-      nlohmann::ordered_json summary = {
-          {"kind", "summary"}, {"bits", all.bits}, {"bound", all.bound}, {"fail", all.fail}, {"refused", all.refused}};
-      if (interrupted) summary["interrupted"] = true;
-      write(summary.dump() + "\n");
+      write(summary_to_json(all, interrupted).dump() + "\n");
       if (file_) file_->finish();
     }
     const TableFormat format = options_.output.table();
     std::FILE* const out = options_.json == "-" ? stderr : stdout;
     if (!options_.output.quiet || format != TableFormat::text) fmt::print(out, "{}", tally_.table(format));
-    fmt::print(options_.console(), "{} with the same bits, {} within bounds, {} failed, {} refused\n", all.bits,
-               all.bound, all.fail, all.refused);
+    fmt::print(options_.console(), "{}\n", all.summary());
     if (interrupted) return kInterrupted;
     if (all.fail > 0) return kFailed;
     if (all.ran() > 0) return kOk;
@@ -148,38 +100,22 @@ int run(RelateOptions options, std::span<const BackendEntry> registry) {
   if (options.list) return list_relations(options.output.table());
   if (options.json == "-" && options.output.for_programs())
     throw UserError("--format " + options.output.format + ": --json - has standard output; name a file for --json");
-  const std::vector<const Relation*> chosen = chosen_relations(options.relations);
+  RelateRun related;
+  related.relations = chosen_relations(options.relations);
   CaseNames& names = options.cases;
-  if (names.arguments.empty() && names.suites.empty() && names.suite_files.empty()) names.suites = {kSuite};
-  const std::vector<CaseList> lists = load_cases(names);
-  for (const CaseList& list : lists) {
-    for (const Case& source : list.cases) check_memory(source.problem, source.label, 1);
-  }
+  if (names.arguments.empty() && names.suites.empty() && names.suite_files.empty()) names.suites = {kRelatedSuite};
+  related.cases = load_cases(names);
+  related.require_memory();
   const Plugins plugins(options.backend.sources(), registry, options.backend.limits());
-  const Context context = options.backend.context();
-  const BackendSet backends(plugins.entries(), options.backend.list(plugins), context,
-                            options.isolation.options(options.backend));
+  related.context = options.backend.context();
+  related.make = [&](const Context& context) {
+    return BackendSet(plugins.entries(), options.backend.list(plugins), context,
+                      options.isolation.options(options.backend));
+  };
+  const BackendSet backends = related.make(related.context);
   backends.require(options.backend.required());
-  const std::vector<BackendSet> others = made_for_other_threads(options, plugins, chosen);
-  std::vector<std::string> backend_names;
-  for (Backend* backend : backends.all()) backend_names.push_back(backend->identity().name);
-  RelateOutput output(options, backend_names);
-  for (const CaseList& list : lists) {
-    for (const Case& source : list.cases) {
-      if (interrupted) break;
-      announce_if_long(source.problem, source.label);
-      RelatedCase related(source, context.threads);
-      for (const Relation* relation : chosen) {
-        if (!related.applies(*relation)) continue;
-        for (Backend* backend : backends.all()) {
-          if (interrupted) break;
-          RelationVerdict verdict = related.judge(*relation, *backend, of_name(others, backend->identity().name));
-          verdict.suite = list.suite;
-          output.add(verdict);
-        }
-      }
-    }
-  }
+  RelateOutput output(options, names_of(backends));
+  related.run(backends, [&](const RelationVerdict& verdict) { output.add(verdict); });
   return output.end();
 }
 

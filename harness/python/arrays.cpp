@@ -93,7 +93,7 @@ ArrayKind::ArrayKind(nb::object tensors) {
 }
 
 nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<const std::int64_t> shape,
-                         std::span<const std::int64_t> strides) const {
+                         std::span<const std::int64_t> strides, bool writable) const {
   static std::byte nothing[16];  // empty tensors may have no address
   void* address = data ? const_cast<void*>(data) : nothing;
   const std::vector<std::size_t> extents(shape.begin(), shape.end());
@@ -103,8 +103,11 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
     case Library::numpy: {
       const Format* const format = find_of_ml_dtypes(type);
       const nb::dlpack::dtype bits = {static_cast<std::uint8_t>(Code::UInt), type.bits, 1};
-      nb::object array = shown(nb::ndarray<nb::numpy, nb::ro>(
-          address, shape.size(), extents.data(), owner, strides.data(), format ? bits : type, nb::device::cpu::value));
+      const nb::dlpack::dtype seen = format ? bits : type;
+      nb::object array = writable ? shown(nb::ndarray<nb::numpy>(address, shape.size(), extents.data(), owner,
+                                                                 strides.data(), seen, nb::device::cpu::value))
+                                  : shown(nb::ndarray<nb::numpy, nb::ro>(address, shape.size(), extents.data(), owner,
+                                                                         strides.data(), seen, nb::device::cpu::value));
       if (!format) return array;
       static PyObject* const view = PyUnicode_InternFromString("view");
       return array.attr(view)(nb::module_::import_("ml_dtypes").attr(std::string(format->numpy).c_str()));
@@ -120,8 +123,8 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
   return library_ == Library::other ? convert_(array) : array;
 }
 
-nb::object ArrayKind::of(const ConstTensor& view) const {
-  return of(view.data, type_of(view.dtype), extents_of(view), view.strides);
+nb::object ArrayKind::of(const ConstTensor& view, bool writable) const {
+  return of(view.data, type_of(view.dtype), extents_of(view), view.strides, writable);
 }
 
 ReturnedArray::ReturnedArray(nb::object object, DType wanted) : object_(std::move(object)) {

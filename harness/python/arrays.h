@@ -21,11 +21,12 @@ class ArrayKind {
   /// nb::type_error for anything else.
   explicit ArrayKind(nb::object tensors);
 
-  /// Views of the host's memory; NumPy's are read only. `data` outlives the array. Masks and the like are bool.
+  /// Views of the host's memory; NumPy's are read only, unless `writable`. `data` outlives the array. Masks and the
+  /// like are bool.
   nb::object of(const void* data, nb::dlpack::dtype type, std::span<const std::int64_t> shape,
-                std::span<const std::int64_t> strides) const;
+                std::span<const std::int64_t> strides, bool writable = false) const;
   /// A packed view is 1, heads, rows, features.
-  nb::object of(const ConstTensor& view) const;
+  nb::object of(const ConstTensor& view, bool writable = false) const;
 
  private:
   enum class Library { numpy, torch, dlpack, other } library_ = Library::numpy;

@@ -7,6 +7,7 @@ namespace attest {
 
 void define_checking(nanobind::module_& module);
 void define_searching(nanobind::module_& module);
+void define_relating(nanobind::module_& module);
 void define_timing(nanobind::module_& module);
 void define_expected(nanobind::module_& module);
 void define_program(nanobind::module_& module);

@@ -34,6 +34,7 @@ NB_MODULE(_attest, module) {
   module.def("all_features", &attest::all_feature_words);
   attest::define_checking(module);
   attest::define_searching(module);
+  attest::define_relating(module);
   attest::define_timing(module);
   attest::define_expected(module);
   attest::define_program(module);

@@ -162,9 +162,6 @@ PythonBackend::~PythonBackend() {
 }
 
 std::optional<Refusal> PythonBackend::refuse(const Call& call) const {
-  // Arrays are read only, and callables get lengths with the call.
-  if (call.append) return Refusal{"append: callables can't write into a cache; a plug-in can"};
-  if (call.dynamic) return Refusal{"dynamic: callables get no lengths as data; a plug-in does"};
   const nb::gil_scoped_acquire lock;
   try {
     const nb::object why = object_.attr("_refusal")(call);

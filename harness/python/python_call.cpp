@@ -57,6 +57,7 @@ nb::tuple output_names(const Call& call) {
 nb::dict output_types(const Call& call) {
   nb::dict types;
   for (const TensorId id : outputs_of(call)) {
+    if (is_cache(id)) continue;  // written in place
     const std::string name = id == TensorId::out ? "o" : text_of(id);
     types[name.c_str()] = text_of(type_of(call, id));
   }
@@ -142,10 +143,10 @@ void define_call(nb::module_& module) {
       .def_ro("prefix_causal", &Call::prefix_causal, "Whether those right of the diagonal stay hidden.")
       .def_prop_ro(
           "query_lengths", [](const Call& c) { return lengths_of(c.lengths, &LengthSpec::query); },
-          "Of each sequence; None: every one is query_length.")
+          "Of each sequence; None: every one is query_length, or they are data.")
       .def_prop_ro(
           "key_lengths", [](const Call& c) { return lengths_of(c.lengths, &LengthSpec::key); },
-          "Of each sequence; None: every one is key_length.")
+          "Of each sequence; None: every one is key_length, or they are data.")
       .def_prop_ro(
           "query_segments", [](const Call& c) { return lengths_of(c.segments, &LengthSpec::query); },
           "Lengths of documents; None: those of the keys.")
@@ -180,6 +181,8 @@ void define_call(nb::module_& module) {
           [](const Call& c) { return c.past_lengths.empty() ? std::nullopt : std::optional(c.past_lengths); },
           "Of each sequence; None: every one is past.")
       .def_ro("page_size", &Call::page_size, "Rows of a page of cached keys, or None.")
+      .def_ro("dynamic", &Call::dynamic, "Whether lengths and page table are data of a run.")
+      .def_ro("append", &Call::append, "Whether new keys and values are written into the cache.")
       .def_prop_ro("packed", &Call::packed_sequences, "Whether sequences lie one after another, without padding.")
       .def_prop_ro("outputs", &output_names, "Names of what is asked for: \"o\", \"lse\", \"weights\", ...")
       .def_prop_ro("output_types", &output_types, "Their types, by name: {\"o\": \"f32\"}.")

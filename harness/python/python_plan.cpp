@@ -10,6 +10,7 @@
 #include "harness/python/exception_text.h"
 #include "harness/python/object_text.h"
 #include "harness/verdict/verdict.h"
+#include "reference/call/launch.h"
 #include "reference/call/tensor_table.h"
 #include "reference/softmax/philox.h"
 
@@ -75,6 +76,7 @@ PythonPlan::PythonPlan(const nb::object& step, const Call& call)
       ready_(step.attr("ready")),
       to_device_(step.attr("to_device")),
       unchanged_(step.attr("unchanged")),
+      from_device_(step.attr("from_device")),
       synchronize_(step.attr("synchronize")),
       to_host_(step.attr("to_host")),
       device_time_(step.attr("device_time")),
@@ -98,7 +100,9 @@ PythonPlan::~PythonPlan() {
   ready_.reset();
   to_device_.reset();
   unchanged_.reset();
+  from_device_.reset();
   moved_.clear();
+  written_.clear();
   synchronize_.reset();
   to_host_.reset();
   device_time_.reset();
@@ -129,23 +133,33 @@ void PythonPlan::upload(const Inputs& inputs) {
 void PythonPlan::bind(const Inputs& in) {
   places_.clear();
   moved_.clear();
+  written_.clear();
   for (const TensorRow& row : tensor_rows()) {
     if (is_output(row.id) || !in.has(row.id)) continue;
     places_.push_back({std::string(row.name), in.at(row.id).data, attest::span_bytes(in.at(row.id))});
   }
-  const auto there = [&](nb::object array) {
+  const auto moved = [&](nb::object array, auto& list) {
     if (to_device_.is_none() || array.is_none()) return array;
-    moved_.emplace_back(array, to_device_(array));
-    return moved_.back().second;
+    list.emplace_back(array, to_device_(array));
+    return list.back().second;
   };
+  const auto there = [&](nb::object array) { return moved(std::move(array), moved_); };
+  const auto there_to_write = [&](const ConstTensor& view) { return moved(arrays_.of(view, true), written_); };
   const bool given_keep = in.keep() && call_.dropout == 0;
   if (given_keep && !takes("keep"))
     throw BackendError("the file says which weights are kept, and the callable has no parameter for that: `keep`");
-  if (takes("visible") && (!visible_.there() || visible_by_inputs(call_))) visible_ = visible_pairs(call_, in);
-  if (takes("added")) added_ = added_scores(call_, in);
-  arguments_ = call_.has_parts()
-                   ? nb::make_tuple()
-                   : nb::make_tuple(there(arrays_.of(in.q())), there(arrays_.of(in.k())), there(arrays_.of(in.v())));
+  const bool new_pairs = !visible_.there() || visible_by_inputs(call_) || call_.dynamic;
+  if (takes("visible") && new_pairs) visible_ = visible_pairs(launched(call_, in), in);
+  if (takes("added")) added_ = added_scores(launched(call_, in), in);
+  if (call_.append) {
+    cache_.take(in);
+    arguments_ =
+        nb::make_tuple(there(arrays_.of(in.q())), there_to_write(cache_.keys()), there_to_write(cache_.values()));
+  } else {
+    arguments_ = call_.has_parts()
+                     ? nb::make_tuple()
+                     : nb::make_tuple(there(arrays_.of(in.q())), there(arrays_.of(in.k())), there(arrays_.of(in.v())));
+  }
   keywords_ = nb::dict();
   for (const auto& [key, value] : constants_) keywords_[key] = value;
   for (const auto& [name, keyword] : tensors_) {
@@ -182,6 +196,8 @@ nb::object PythonPlan::shown(const std::string& name, const Inputs& in) const {
   if (name == "alibi_slopes") return flattened(TensorId::slopes, call_.slopes_per_batch(), 1);
   if (name == "sinks") return flattened(TensorId::sinks, false, 1);
   if (name == "past_lengths") return flattened(TensorId::past_lengths, false, 0);
+  if (name == "query_lengths") return flattened(TensorId::query_lengths, false, 0);
+  if (name == "key_lengths") return flattened(TensorId::key_lengths, false, 0);
   if (name == "page_table") return flattened(TensorId::page_table, true, 3);
   // Part by part: n,B,H,L,D and n,B,H,L.
   if (const auto id = value_named<TensorId>(name); id && row_of(*id).of == &OperatorTraits::parts) {
@@ -299,6 +315,9 @@ void PythonPlan::download(const Outputs& outputs) {
     if (result_.is_none()) throw BackendError("returned None");
     std::size_t number = 0;
     for (const Wanted& output : wanted(outputs)) hand_over(result_for(output.name, number++), output);
+    if (!call_.append) return;
+    for (const auto& [here, there] : written_) from_device_(here, there);
+    cache_.give(outputs);
   } catch (const nb::python_error& error) {
     rethrow(error);
   }
@@ -323,6 +342,10 @@ void PythonPlan::hand_over(const nb::object& result, const Wanted& output) const
     throw BackendError("returned " + name_of(array.type()) + which + ", wanted is " + name_of(type));
   for (const Place& place : places_) {
     if (array.overlaps(place.data, place.bytes)) throw BackendError("returned a view of " + place.name + which);
+  }
+  for (const auto& [name, cache] : {std::pair("k", cache_.keys()), std::pair("v", cache_.values())}) {
+    if (array.overlaps(cache.data, attest::span_bytes(cache)))
+      throw BackendError(std::string("returned a view of ") + name + which);
   }
   array.copy_to(view, call_.gap);
 }

@@ -19,6 +19,7 @@
 #include "harness/python/added_scores.h"
 #include "harness/python/arrays.h"
 #include "harness/python/visible_pairs.h"
+#include "harness/python/writable_cache.h"
 
 namespace attest {
 
@@ -63,7 +64,7 @@ class PythonPlan : public Plan {
 
   Call call_;
   ArrayKind arrays_;
-  nb::object function_, ready_, to_device_, unchanged_, synchronize_, to_host_, device_time_;
+  nb::object function_, ready_, to_device_, unchanged_, from_device_, synchronize_, to_host_, device_time_;
   std::size_t workspace_ = 0;
   nb::dict constants_;
   std::vector<std::pair<std::string, std::string>> tensors_;  ///< attest's name and the callable's keyword
@@ -73,7 +74,9 @@ class PythonPlan : public Plan {
   AddedScores added_;                                         ///< and what is added to its scores
   std::vector<double> zeros_;                                 ///< slopes of heads without batches
   std::vector<Place> places_;
-  std::vector<std::pair<nb::object, nb::object>> moved_;  ///< inputs on the host and on the device
+  WritableCache cache_;  ///< k and v of a call that appends
+  /// Arrays on the host and on the device: inputs, and those that the callable writes.
+  std::vector<std::pair<nb::object, nb::object>> moved_, written_;
   nb::tuple arguments_;
   nb::dict keywords_;
   nb::object readied_;  ///< what ready_ made of them, called without arguments

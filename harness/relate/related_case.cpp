@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/refusal.h"
+#include "harness/base/backend_source.h"
 #include "harness/base/crash_message.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
@@ -35,6 +36,15 @@ std::optional<std::string> reason_against(const Backend& backend, const Call& ca
   if (matters && align != Conventions().align && align != name_of(call.align))
     return "the backend's diagonal is always " + align;
   return std::nullopt;
+}
+
+/// The command that judges this relation alone; for an object of Python that lives here, the call.
+std::string repro_of(const Relation& relation, const Case& source, Identity backend) {
+  const std::string name(relation.name);
+  if (!backend.plugin.starts_with(kObjectHere))
+    return repro_with("--relation " + name, source, repro_command(source, backend, "relate"));
+  backend.plugin += ", relations='" + name + "'";
+  return repro_command(source, backend, "relate");
 }
 
 std::string element_text(const Difference& one) {
@@ -202,8 +212,7 @@ RelationVerdict RelatedCase::judge(const Relation& relation, Backend& backend, s
   verdict.case_line = source_.label;
   verdict.backend = identity.name;
   verdict.relation = relation.name;
-  verdict.repro =
-      repro_with("--relation " + std::string(relation.name), source_, repro_command(source_, identity, "relate"));
+  verdict.repro = repro_of(relation, source_, identity);
   const CrashContext work(identity.name, source_.label);
   try {
     verdict.promised = promises_bits(backend.conventions(), relation.name);

@@ -31,6 +31,10 @@ std::string RelationCount::text() const {
   return join_texts(parts, ", ");
 }
 
+std::string RelationCount::summary() const {
+  return fmt::format("{} with the same bits, {} within bounds, {} failed, {} refused", bits, bound, fail, refused);
+}
+
 void RelationTally::add(const RelationVerdict& v) {
   for (RelationCount* count : {&counts_[{std::string(v.relation), v.backend}], &all_}) {
     switch (v.status) {
@@ -90,6 +94,13 @@ nlohmann::ordered_json relation_to_json(const RelationVerdict& v) {
                        {"expected", number(one->expected)},  {"allowed", number(one->allowed)}};
   }
   json["repro"] = v.repro;
+  return json;
+}
+
+nlohmann::ordered_json summary_to_json(const RelationCount& all, bool interrupted) {
+  Json json = {
+      {"kind", "summary"}, {"bits", all.bits}, {"bound", all.bound}, {"fail", all.fail}, {"refused", all.refused}};
+  if (interrupted) json["interrupted"] = true;
   return json;
 }
 

@@ -25,6 +25,8 @@ struct RelationCount {
   /// "40 bits", "38 bits, 2 bound (0.21)", "1 FAIL, 39 bits", and with a promise "40 bits, promised"; "refused", and ""
   /// where the relation never applied.
   std::string text() const;
+  /// "39 with the same bits, 2 within bounds, 1 failed, 0 refused".
+  std::string summary() const;
 };
 
 class RelationTally {
@@ -45,7 +47,8 @@ class RelationTally {
 /// A failure in some lines: what differs, the other call, and how to repeat it.
 std::string failure_text(const RelationVerdict& verdict);
 
-/// A line of the file of verdicts.
+/// A line of the file of verdicts, and its last one.
 nlohmann::ordered_json relation_to_json(const RelationVerdict& verdict);
+nlohmann::ordered_json summary_to_json(const RelationCount& all, bool interrupted);
 
 }  // namespace attest

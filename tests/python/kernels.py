@@ -94,14 +94,17 @@ def dense_attention(
     biased = np.where(seen, biased, -np.inf)
     sink = np.full(shape[1], -np.inf) if sinks is None else sinks
     sink = sink[None, :, None, None]
-    top = np.maximum(biased.max(-1, keepdims=True, initial=-np.inf), sink)
-    top = np.where(np.isinf(top), 0, top)
+    largest = np.maximum(biased.max(-1, keepdims=True, initial=-np.inf), sink)
+    top = np.where(np.isinf(largest), 0, largest)
     weights = np.exp(biased - top)
     total = weights.sum(-1, keepdims=True) + np.exp(sink - top)
     part = weights if keep is None else weights * keep[..., : shape[3]] / (1 - dropout)
     o = np.divide(weighted_sum(part, v, seen), total, out=np.zeros((*shape[:3], v.shape[3])), where=total != 0)
     weights = np.divide(weights, total, out=np.zeros(shape), where=seen)
-    return {"o": o, "lse": top + np.log(total), "weights": weights, "raw": raw, "capped": capped, "biased": biased}
+    return {
+        "o": o, "lse": top + np.log(total), "max": largest, "sum": total, "weights": weights, "raw": raw,
+        "capped": capped, "biased": biased,
+    }  # fmt: skip
 
 
 def one_sequence(options, b, queries, keys):
@@ -123,7 +126,8 @@ def rows_of(starts, lengths, b):
 
 
 def packed_attention(q, k, v, query_starts, key_starts, options):
-    found = {"o": np.full((*q.shape[:3], v.shape[3]), np.nan), "lse": np.full((*q.shape[:3], 1), np.nan)}
+    widths = {"o": v.shape[3], "lse": 1, "max": 1, "sum": 1}
+    found = {name: np.full((*q.shape[:3], width), np.nan) for name, width in widths.items()}
     for b in range(len(query_starts) - 1):
         rows = rows_of(query_starts, options["query_lengths"], b)
         mine = q[:, :, rows]
@@ -143,6 +147,25 @@ def from_pages(pages, table, page_size, keys):
     j = np.arange(keys)
     rows = pages[table[:, j // page_size], :, j % page_size]  # B, keys, Hkv, D; an entry of -1 is behind the lengths
     return rows.swapaxes(1, 2)
+
+
+def write_new(cache, new, options, table, page_size, query_starts):
+    """What a call appends: row i of `new` becomes key K - n + i of a sequence of n queries and K keys."""
+    queries, keys = options["query_lengths"], options["key_lengths"]
+    count = len(table) if table is not None else len(cache)
+    for b in range(count):
+        start = 0 if query_starts is None else query_starts[b]
+        if queries is not None:
+            n = queries[b]
+        else:
+            n = new.shape[2] if query_starts is None else query_starts[b + 1] - start
+        first = (cache.shape[2] if keys is None else keys[b]) - n
+        for i in range(n):
+            row = new[b, :, i] if query_starts is None else new[0, :, start + i]
+            if table is None:
+                cache[b, :, first + i] = row
+            else:
+                cache[table[b, (first + i) // page_size], :, (first + i) % page_size] = row
 
 
 def behind_each(past, new, counts):
@@ -167,7 +190,7 @@ def attention(
     q, k, v, *, scale=None, causal=False, align="top-left", window=(None, None), prefix=0, prefix_causal=False,
     key_lengths=None, query_lengths=None, segments=None, mask=None, bias=None, blocks=None, block_size=None, softcap=None,
     alibi_slopes=None, sinks=None, dropout=0.0, keep=None, past=0, past_k=None, past_v=None, page_table=None,
-    past_lengths=None, page_size=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
+    past_lengths=None, page_size=None, dynamic=False, new_k=None, new_v=None, query_starts=None, key_starts=None, op=None, decay=None, beta=None, state=None, outputs=("o",),
     output_types=None,
 ):  # fmt: skip
     """As attest defines it."""
@@ -177,6 +200,9 @@ def attention(
         softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, dropout=dropout, keep=keep, past=past,
     )  # fmt: skip
     wide = np.float64 if q.dtype == np.float64 else np.float32
+    if new_k is not None:
+        for cache, new in (k, new_k), (v, new_v):
+            write_new(cache, new, options, page_table, page_size, query_starts)
     if page_table is not None:
         k, v = (from_pages(t, page_table, page_size, max(key_lengths, default=0)) for t in (k, v))
     if past and past_k is None and page_table is None:  # without elements nothing is handed over
@@ -197,7 +223,7 @@ def attention(
         else:
             found = dense_attention(q, k, v, **options)
         found.update(present_k=k, present_v=v)
-        types = {name: wide if name == "lse" else q.dtype for name in outputs}
+        types = {name: wide if name in ("lse", "max", "sum") else q.dtype for name in outputs}
         types.update({name: as_numpy(word) for name, word in (output_types or {}).items()})
         results = {name: found[name].astype(types[name]) for name in outputs}
     return results if len(outputs) > 1 else results["o"]

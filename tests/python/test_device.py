@@ -27,6 +27,21 @@ def test_an_input_that_is_changed_on_the_device_is_a_failure(tmp_path):
     assert verdict["status"] == "fail" and "changed its inputs" in verdict["reason"]
 
 
+def test_a_cache_that_is_written_on_the_device_comes_back(tmp_path):
+    dense = "heads=2 seq=3x10 dim=4 append"
+    [verdict] = judged(tmp_path, "Appends", dense)
+    assert verdict["status"] == "pass", verdict
+    apart = dense + " k.strides=120,60,6,1"
+    passed, failed = (judged(tmp_path, name, apart)[0] for name in ("Appends", "AppendsBetween"))
+    assert passed["status"] == "pass", passed
+    assert failed["status"] == "fail" and "wrote between the elements of k" in failed["reason"], failed
+
+
+def test_lengths_of_a_run_are_on_the_device(tmp_path):
+    [verdict] = judged(tmp_path, "Dynamic", "batch=3 heads=2 seq=3x10 dim=4 dynamic lengths=q:3,1,2/k:10,4,9")
+    assert verdict["status"] == "pass", verdict
+
+
 def test_a_lost_device_is_one_verdict_and_the_next_case_has_a_device(tmp_path):
     verdicts = judged(tmp_path, "LosesDevice", "seq=2 dim=4", "seq=3 dim=4", "seq=4 dim=4")
     assert [verdict["status"] for verdict in verdicts] == ["pass", "crashed", "pass"]

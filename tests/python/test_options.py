@@ -14,7 +14,7 @@ from attest._options import OPTIONS, SHOWN
 
 EMPTY = re.compile(r"(heads|batch|seq)=0|seq=\d+x0\b")  # of no elements there is no array
 # What came behind the version that the kernels here were written for.
-NEWER = re.compile(r" (append|dynamic|latent|select=|qk_heads=|l2norm|rope|norm=|scales=)|:unscaled")
+NEWER = re.compile(r" (latent|select=|qk_heads=|l2norm|rope|norm=|scales=)|:unscaled")
 MATRIX = [line for line in attest.cases("matrix") if not EMPTY.search(line) and not NEWER.search(line)]
 
 # Keywords that come with what a line says, and what it says.
@@ -31,6 +31,8 @@ REACHING = [
     (["sinks"], " sinks", None),
     (["softcap"], " softcap=", None),
     (["bias"], " mask.dtype=", None),
+    (["dynamic", "query_lengths", "key_lengths"], " dynamic", None),
+    (["new_k", "new_v"], " append", None),
     (["op"], "op=linear ", None),
     (["op", "decay"], "op=gated ", None),
     (["op", "beta"], "op=delta ", None),
@@ -41,7 +43,7 @@ REACHING = [
 
 def test_every_feature_is_shown_or_told_by_a_keyword():
     told = {word for option in OPTIONS.values() for word in option.features}
-    refused = {"append", "dynamic", "qk_heads"}
+    refused = {"qk_heads"}
     assert {*SHOWN, *told, *refused, "op=gated_delta"} == set(all_features())
 
 

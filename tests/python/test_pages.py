@@ -64,8 +64,13 @@ def test_the_first_five_lines(tmp_path):
 
 def test_the_gradients_of_the_guide(tmp_path):
     pytest.importorskip("torch", reason="README.md: left out, torch is not installed")
-    five_lines, gradients = blocks("README.md")[:2]
+    five_lines, _, gradients = blocks("README.md")[:3]
     told = run("\n".join([*five_lines.splitlines()[:2], gradients]), tmp_path)
+    assert "1 pass, 0 fail" in told, told
+
+
+def test_the_cache_of_the_guide(tmp_path):
+    told = run(f"import attest\nimport numpy as np\n{blocks('README.md')[1]}", tmp_path)
     assert "1 pass, 0 fail" in told, told
 
 
@@ -76,6 +81,6 @@ def test_the_readme_at_the_top_has_the_same_five_lines():
 
 
 def test_the_class_of_the_guide(tmp_path):
-    program = blocks("README.md")[2]
+    program = blocks("README.md")[3]
     told = run(f"import attest\n{program}\nprint(attest.check(Mine(), 'seq=4 dim=4').verdicts[0].reason)", tmp_path)
     assert told == "head size: a multiple of 16 is wanted\n"

@@ -78,48 +78,35 @@ std::vector<FeatureWord> make_words() {
   add_names(words, "out", values_of<Output>(), [](const Call& c, Output o) { return c.wants(o); });
   // What a call has that says nothing else.
   std::erase_if(words, [](const FeatureWord& one) { return one.word == "out=o" || one.word == "pass=forward"; });
-  add({{"scales=head", [](const Call& c) {
-    return c.has_head_scales(); }},
-       {"scales=query", [](const Call& c) {
-    return c.has_query_scales(); }},
-       {"softcap=unscaled", [](const Call& c) {
-    return c.unscaled_cap; }},
-       {"rope=halves", [](const Call& c) {
-    return c.rope == Rope::halves; }},
-       {"rope=interleaved", [](const Call& c) {
-    return c.rope == Rope::interleaved; }},
-       {"rope of some features", [](const Call& c) {
-    return c.rotated_dims() > 0 && c.rotated_dims() < c.key_dim; }},
-       {"rope.positions", [](const Call& c) {
-    return c.rope_positions > 0; }},
-       {"rope.cache=rotated", [](const Call& c) {
-    return c.rotated_cache; }},
-       {"norm", [](const Call& c) {
-    return c.norm.has_value(); }},
-       {"norm=after", [](const Call& c) {
-    return c.norm_after_rope; }},
-       {"latent.parts=apart", [](const Call& c) {
-    return c.latent_apart; }}},
-       {
-    "l2norm", [](const Call& c) { return c.l2norm.has_value(); }}
-});
-add({{"strides", is_strided},
-     {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
-     {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},
-     {"alibi per batch", [](const Call& c) { return c.slopes_per_batch(); }},
-     {"gap", [](const Call& c) { return c.gap > 0; }},
-     {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
-     {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }},
-     {"mixed types", has_mixed_types}});
-for (const DType type : kStorageTypes) {
-  if (is_wide(type)) continue;
-  words.push_back({"stored=" + std::string(name_of(type)), [type](const Call& c) {
-                     return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
-                       return may_be_narrow(id) && has_tensor(c, id) && type_of(c, id) == type;
-                     });
-                   }});
-}
-return words;
+  add({{"scales=head", [](const Call& c) { return c.has_head_scales(); }},
+       {"scales=query", [](const Call& c) { return c.has_query_scales(); }},
+       {"softcap=unscaled", [](const Call& c) { return c.unscaled_cap; }},
+       {"rope=halves", [](const Call& c) { return c.rope == Rope::halves; }},
+       {"rope=interleaved", [](const Call& c) { return c.rope == Rope::interleaved; }},
+       {"rope of some features", [](const Call& c) { return c.rotated_dims() > 0 && c.rotated_dims() < c.key_dim; }},
+       {"rope.positions", [](const Call& c) { return c.rope_positions > 0; }},
+       {"rope.cache=rotated", [](const Call& c) { return c.rotated_cache; }},
+       {"norm", [](const Call& c) { return c.norm.has_value(); }},
+       {"norm=after", [](const Call& c) { return c.norm_after_rope; }},
+       {"latent.parts=apart", [](const Call& c) { return c.latent_apart; }},
+       {"l2norm", [](const Call& c) { return c.l2norm.has_value(); }}});
+  add({{"strides", is_strided},
+       {"layout=thd", [](const Call& c) { return c.packed_sequences(); }},
+       {"prefix=causal", [](const Call& c) { return c.prefix_causal; }},
+       {"alibi per batch", [](const Call& c) { return c.slopes_per_batch(); }},
+       {"gap", [](const Call& c) { return c.gap > 0; }},
+       {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
+       {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }},
+       {"mixed types", has_mixed_types}});
+  for (const DType type : kStorageTypes) {
+    if (is_wide(type)) continue;
+    words.push_back({"stored=" + std::string(name_of(type)), [type](const Call& c) {
+                       return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
+                         return may_be_narrow(id) && has_tensor(c, id) && type_of(c, id) == type;
+                       });
+                     }});
+  }
+  return words;
 }
 
 const std::vector<FeatureWord>& table_of_words() {

@@ -20,12 +20,13 @@ from attest._closer import (  # noqa: E402
     Benchmark, Benchmarks, Explanation, Finding, Fuzzing, Reference, Shrinking, Statement, Statements, Timing, Timings,
     bench, explain, fuzz, reference, shrink, statements,
 )  # fmt: skip
+from attest._relate import Relations, RelationVerdict, relate  # noqa: E402
 from attest._results import Results, RightIf, Shrunk, Verdict  # noqa: E402
 
 __version__ = _attest.version
 __all__ = [
     "Backend", "Benchmark", "Benchmarks", "Call", "Explanation", "Finding", "FunctionBackend", "Fuzzing",
-    "OutputError", "Reference", "Results", "RightIf", "Shrinking", "Shrunk", "Statement", "Statements", "Timing",
-    "Timings", "UserError", "Verdict",
-    "backend_of", "bench", "cases", "check", "explain", "fuzz", "reference", "shrink", "statements", "suites",
+    "OutputError", "Reference", "RelationVerdict", "Relations", "Results", "RightIf", "Shrinking", "Shrunk",
+    "Statement", "Statements", "Timing", "Timings", "UserError", "Verdict",
+    "backend_of", "bench", "cases", "check", "explain", "fuzz", "reference", "relate", "shrink", "statements", "suites",
 ]  # fmt: skip

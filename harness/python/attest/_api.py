@@ -46,6 +46,7 @@ class Request:
     repetitions: int = 9
     min_seconds: float = 0.1
     cold: bool = False
+    relations: str = ""
 
     def add_cases(self, cases: Cases) -> None:
         """A word is a suite, a path of .cases a file of lines; a line or a .safetensors file is a case."""

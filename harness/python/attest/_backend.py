@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 from attest import _autodiff
 from attest._attest import Call, UserError
-from attest._options import OPTIONS, Step, features_of, keywords_given, keywords_of, refusal, title
+from attest._options import OPTIONS, Step, features_of, is_array, keywords_given, keywords_of, refusal, title
 
 Tensors = Union[str, Callable[[Any], Any]]
 _HOST = ("", "CPU", "cpu")
@@ -128,13 +128,11 @@ class Backend:
         constants: dict[str, Any] = {}
         arrays: dict[str, str] = {}
         for name, keyword in keywords_given(call, self._names).items():
-            option = OPTIONS[name]
-            if option.value is None:
+            value = OPTIONS[name].value
+            if value is None or is_array(call, name):
                 arrays[name] = keyword
-                continue
-            value = option.value(call)
-            if value is not None:
-                constants[keyword] = value
+            elif (said := value(call)) is not None:
+                constants[keyword] = said
         function = self.function()
         if self._differentiates(call):
             constants.pop(self._names.get("outputs", ""), None)
@@ -195,9 +193,12 @@ def _torch_step(step: Step, device: str) -> Step:
     def unchanged(tensor: Any, there: Any) -> bool:
         return bool(torch.equal(span_of(tensor).view(torch.uint8), span_of(there).cpu().view(torch.uint8)))
 
+    def from_device(tensor: Any, there: Any) -> None:
+        span_of(tensor).copy_(span_of(there))
+
     wait: Callable[[], None] = getattr(torch, place.type).synchronize
     return dataclasses.replace(
-        step, to_device=to_device, unchanged=unchanged, synchronize=wait, to_host=to_host
+        step, to_device=to_device, unchanged=unchanged, from_device=from_device, synchronize=wait, to_host=to_host
     )
 
 

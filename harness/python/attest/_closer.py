@@ -42,7 +42,7 @@ def explain(
     >>> print(attest.explain("example", "seq=4 dim=4", elements=1).verdict.status)
     pass
     """
-    request = _request(implementation, isolate, stated)
+    request = request_for(implementation, isolate, stated)
     with worker_path():
         text, verdict = _attest.explain(request, case, elements, None)
     return Explanation(verdict_from(json.loads(verdict)), text)
@@ -83,7 +83,7 @@ def shrink(
     >>> print(attest.shrink(without_scale, "batch=2 heads=3 seq=33x20 dim=8").smallest.status)
     fail
     """
-    request = _request(implementation, isolate, stated)
+    request = request_for(implementation, isolate, stated)
     with worker_path():
         before, small, tried, finished = _attest.shrink(request, case, seconds, os.fspath(out), None)
     smallest = None if small is None else verdict_from(json.loads(small))
@@ -131,7 +131,7 @@ def fuzz(
     >>> attest.fuzz("example", count=5, seed=1).failed
     0
     """
-    request = _request(implementation, isolate, stated)
+    request = request_for(implementation, isolate, stated)
     request.seconds, request.count, request.seed = seconds, count, seed
     with worker_path():
         found = _attest.fuzz(request, None)
@@ -171,7 +171,7 @@ def statements(implementation: Any, *, isolate: Optional[bool] = None, **stated:
     >>> all(s.holds for s in attest.statements("example").arithmetic)
     True
     """
-    request = _request(implementation, isolate, stated)
+    request = request_for(implementation, isolate, stated)
     with worker_path():
         arithmetic, conventions = _attest.statements(request, None)
     return Statements(tuple(Statement(*row) for row in arithmetic), tuple(Statement(*row) for row in conventions))
@@ -319,7 +319,8 @@ def _own(stated: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in stated.items() if key not in ("threads", "timeout", "memory_gib", "device")}
 
 
-def _request(implementation: Any, isolate: Optional[bool], stated: Mapping[str, Any]) -> Request:
+def request_for(implementation: Any, isolate: Optional[bool], stated: Mapping[str, Any]) -> Request:
+    """What the module is asked of one implementation. `stated`: of it, and of the run."""
     common = {key: stated[key] for key in ("device", "timeout", "memory_gib") if key in stated}
     own = _own(stated)
     alone = isolated(implementation, isolate, own)

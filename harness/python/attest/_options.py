@@ -104,6 +104,13 @@ OPTIONS: dict[str, Option] = {
     ),
     "indices": Option((), needs=("select",), since=9),
     "select": Option(("select",), functools.partial(Call.option, key="select"), needs=("indices",), since=9),
+    "dynamic": Option(
+        ("dynamic",), lambda c: True if c.dynamic else None, needs=("query_lengths", "key_lengths"), since=9
+    ),
+    "max_query_length": Option((), lambda c: c.query_length if c.dynamic else None, needs=("dynamic",), since=9),
+    "max_key_length": Option((), lambda c: c.key_length if c.dynamic else None, needs=("dynamic",), since=9),
+    "new_k": Option(("append",), needs=("new_v",), since=9),
+    "new_v": Option((), needs=("new_k",), since=9),
     "query_starts": Option(("layout=thd",), needs=("key_starts",)),
     "key_starts": Option((), needs=("query_starts",)),
     "op": Option(
@@ -143,6 +150,12 @@ PARTS = {
     "added": ("bias", "alibi_slopes"),
 }  # fmt: skip
 
+
+def is_array(call: Call, name: str) -> bool:
+    """Whether a keyword carries a tensor of this call, and not what the call says."""
+    return OPTIONS[name].value is None or (call.dynamic and name in ("query_lengths", "key_lengths"))
+
+
 # What arrays show by themselves: no keyword tells it.
 SHOWN = (
     *TYPES, "op=attention", "batch", "heads", "grouped heads",
@@ -165,6 +178,7 @@ class Step:
     ready: Optional[Callable[..., Callable[[], Any]]] = None  # given what the function is; run() calls what it returns
     to_device: Optional[Callable[[Any], Any]] = None
     unchanged: Optional[Callable[[Any, Any], bool]] = None  # of an array and what to_device made of it
+    from_device: Optional[Callable[[Any, Any], None]] = None  # copies what to_device made of an array back into it
     synchronize: Optional[Callable[[], None]] = None
     to_host: Optional[Callable[[Any], Any]] = None
 
@@ -232,7 +246,7 @@ def keywords_given(call: Call, keywords: Mapping[str, str]) -> dict[str, str]:
         said = {feature for name in keywords if name in parts for feature in OPTIONS[name].features}
         asked = set(OPTIONS[whole].features) & set(call.features)
         moved = whole == "visible" and call.past > 0 and "past" not in keywords
-        ends = {"key_lengths", "query_lengths"} if "gap" in call.features else set()
+        ends = {"key_lengths", "query_lengths"} if call.dynamic or "gap" in call.features else set()
         ends |= {"key_lengths"} if call.page_size is not None else set()
         for name in (whole,) if asked <= said and not moved else parts:
             if name not in ends:
