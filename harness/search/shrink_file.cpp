@@ -151,7 +151,8 @@ bool has_size(Axis axis, Size size) {
     case Axis::keys: return size == kNewKeys || size == kPastKeys;
     case Axis::rows: return size == kNewKeys;
     case Axis::past: return size == kPastKeys;
-    case Axis::key_dim: return size == kKeyDim;
+    case Axis::key_dim:
+    case Axis::stored_key_dim: return size == kKeyDim;
     case Axis::value_dim: return size == kValueDim;
     default: return false;
   }

@@ -34,7 +34,8 @@ std::optional<Fault> find_latent_fault(const Call& p) {
   if (p.past > 0) return Fault{"past", "cached keys have no parts; leave past out and say lengths, or paged=n"};
   if (p.wants(Output::present)) return Fault{"out", "keys in two tensors are not handed back; leave present out"};
   if (p.prepares_operands())
-    return Fault{p.norm ? "norm" : "rope", "keys in two tensors are rotated and normalised before the call; leave it out"};
+    return Fault{p.norm ? "norm" : "rope",
+                 "keys in two tensors are rotated and normalised before the call; leave it out"};
   return std::nullopt;
 }
 

@@ -250,7 +250,7 @@ typedef struct attest_call {
   double norm_eps;              /* of the RMS norm of rows of q and k; 0: there is none */
   int32_t norm_after_rope;
   int32_t latent_apart; /* the columns of q and k behind the values are "q_rope" and "k_rope" */
-  double l2norm_eps; /* of linear attention, under the root of the sum of squares; 0: rows are not normalised */
+  double l2norm_eps;    /* of linear attention, under the root of the sum of squares; 0: rows are not normalised */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
