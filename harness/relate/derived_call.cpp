@@ -135,6 +135,9 @@ bool keeps_places(const Arrangement& part, const Call& whole) {
   for (std::int64_t b = 0; b < own.batch; ++b) {
     const std::int64_t of_whole = part.batches[static_cast<std::size_t>(b)];
     if (own.rotated_cache && own.past_length(b) != whole.past_length(of_whole)) return false;
+    for (std::int64_t j = 0; own.rotated_cache && j < own.stored_keys(b); ++j) {
+      if ((j < own.past_length(b)) != (part.key(b, j) < whole.past_length(of_whole))) return false;
+    }
     if (own.rope_positions > 0) continue;
     for (std::int64_t j = 0; j < own.stored_keys(b); ++j) {
       if (part.key(b, j) != j) return false;

@@ -48,6 +48,14 @@ Deviation.*
 SpeedComparison.*
 GoogleSamples.*
 AcceptedPart.*
+Axes.*
+Drawn.*
+FarStrides.RandomCases*
+FlatCall.CarriesEveryCall*
+KnownMistakes.NameWhat*
+Options.AreDrawn*
+RandomCase.ComesBy*
+RightIf.*
 END
 )"
     check "$attest_build-asan" walkthroughs bugs

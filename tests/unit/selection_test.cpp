@@ -86,7 +86,8 @@ TEST(Latent, PartsApartComeFromFiles) {
   const Case source = case_from_file(file.write());
   EXPECT_EQ(source.problem.call.key_dim, 3);
   EXPECT_EQ(source.problem.call.value_dim, 2);
-  const Head head(source.problem, source.inputs->views(), 0, 0);
+  const Inputs views = source.inputs->views();
+  const Head head(source.problem, views, 0, 0);
   EXPECT_EQ(head.query_row(0), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(std::vector<double>(head.key_row(1), head.key_row(1) + 3), (std::vector<double>{0, 1, 20}));
   file.add("k_rope", {1, 1, 1, 1}, std::vector<float>{10});

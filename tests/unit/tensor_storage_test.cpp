@@ -36,6 +36,17 @@ TEST(TensorStorage, RoundsToItsTypeAndRemembersWhatItCouldNotHold) {
   EXPECT_EQ(storage.overflowed(), -1e6);
 }
 
+TEST(TensorStorage, OfEightBitsSaturates) {
+  const auto stored = [](DType dtype, double value) {
+    TensorStorage storage(dense_place({1, 1, 1, 1}), dtype);
+    storage.set(0, 0, 0, 0, value);
+    return load(storage.view().data, dtype, 0);
+  };
+  EXPECT_EQ(stored(DType::e4m3, -1000), -448);
+  EXPECT_EQ(stored(DType::i8, 1000), 127);
+  EXPECT_EQ(stored(DType::i8, -128), -128) << "each of its codes";
+}
+
 TEST(TensorStorage, ViewsOutliveAMove) {
   TensorStorage first(dense_place({1, 1, 2, 2}), DType::f64);
   const ConstTensor view = first.view();
