@@ -88,7 +88,9 @@ class ExamplePlan : public Plan {
   void run() override {
     take_lengths(p_, inputs_);
     results_.set_lengths(p_);
-    cache_.append(p_, inputs_);
+    cache_.append<Real>(p_, inputs_, [this](std::int64_t b, std::int64_t j, Real* key) {
+      if (p_.rotated_cache) example::prepare(p_, inputs_, true, b, j, j, key);
+    });
     results_.clear_gradients();
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       const std::int64_t rows = p_.packed_sequences() ? p_.query_count(b) : p_.query_length;
@@ -127,7 +129,8 @@ class ExamplePlan : public Plan {
         support::read_row(inputs_.at(TensorId::k_rope), at.batch, group, at.row,
                           keys_.data() + j * p_.key_dim + p_.value_dim);
       }
-      if (!at.past || !p_.rotated_cache) example::prepare(p_, inputs_, true, b, j, j, keys_.data() + j * p_.key_dim);
+      const bool was_prepared = p_.rotated_cache && (at.past || p_.append);
+      if (!was_prepared) example::prepare(p_, inputs_, true, b, j, j, keys_.data() + j * p_.key_dim);
     }
   }
 

@@ -52,7 +52,9 @@ class FusedHostPlan : public Plan {
   void run() override {
     take_lengths(problem_, uploaded_);
     results_.set_lengths(problem_);
-    cache_.append(problem_, uploaded_);
+    cache_.append<Real>(problem_, uploaded_, [this](std::int64_t b, std::int64_t j, Real* key) {
+      if (problem_.rotated_cache) PreparedRows<Real>::prepare_key(problem_, uploaded_, b, j, key);
+    });
     inputs_ = prepared_.of(problem_, uploaded_);
     if (threads_) run_forward();
     if (gradients_) gradients_->run();

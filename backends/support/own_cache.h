@@ -26,15 +26,23 @@ class OwnCache {
     return own;
   }
 
-  /// Writes the new rows behind those that were there, rounded to the cache's type. `call` has the lengths of this run.
-  void append(const Call& call, const Inputs& inputs) {
+  /// Writes the new rows behind those that were there, rounded to the cache's type. `call` has the lengths of this run;
+  /// prepare(b, j, key) changes new key j of batch b first, in a row of Real.
+  template <class Real, class Prepare>
+  void append(const Call& call, const Inputs& inputs, const Prepare& prepare) {
     if (!call.append) return;
+    std::vector<Real> row(static_cast<std::size_t>(std::max(call.key_dim, call.value_dim)));
     for (std::int64_t b = 0; b < call.batch; ++b) {
       const std::int64_t fresh = call.query_count(b), before = call.key_count(b) - fresh;
       for (std::int64_t i = 0; i < fresh; ++i) {
         const KeyPlace place = find_key(inputs, b, before + i);
-        keys_.write(place, inputs.new_k(), b, i);
-        values_.write(place, inputs.new_v(), b, i);
+        for (std::int64_t h = 0; h < call.key_heads; ++h) {
+          read_row(inputs.new_k(), b, h, i, row.data());
+          prepare(b, before + i, row.data());
+          keys_.write(place, h, row.data());
+          read_row(inputs.new_v(), b, h, i, row.data());
+          values_.write(place, h, row.data());
+        }
       }
     }
   }
@@ -61,12 +69,10 @@ class OwnCache {
       });
     }
     ConstTensor view() const { return {bytes_.data(), dtype_, shape_, strides_}; }
-    void write(const KeyPlace& place, const ConstTensor& fresh, std::int64_t b, std::int64_t i) {
-      for (std::int64_t h = 0; h < shape_[1]; ++h) {
-        const std::int64_t to = place.batch * strides_[0] + h * strides_[1] + place.row * strides_[2];
-        for (std::int64_t d = 0; d < shape_[3]; ++d)
-          store(bytes_.data(), dtype_, to + d, load(fresh.data, fresh.dtype, fresh.offset(b, h, i, d)));
-      }
+    template <class Real>
+    void write(const KeyPlace& place, std::int64_t h, const Real* row) {
+      const std::int64_t to = place.batch * strides_[0] + h * strides_[1] + place.row * strides_[2];
+      for (std::int64_t d = 0; d < shape_[3]; ++d) store(bytes_.data(), dtype_, to + d, static_cast<double>(row[d]));
     }
     void give(const MutableTensor& to) const {
       auto* const data = static_cast<std::byte*>(to.data);

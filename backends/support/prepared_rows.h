@@ -36,6 +36,11 @@ class PreparedRows {
     return own;
   }
 
+  /// Key j of batch b, in place.
+  static void prepare_key(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t j, Real* row) {
+    prepare(call, inputs, TensorId::k_norm, position(inputs, TensorId::k_positions, b, j, j), row);
+  }
+
   std::size_t bytes() const { return (queries_.size() + keys_.size() + values_.size()) * sizeof(Real); }
 
  private:
@@ -71,11 +76,10 @@ class PreparedRows {
   ConstTensor keys(const Call& call, const Inputs& inputs) {
     const ConstTensor rows = gathered(call, inputs, Cache::keys, keys_);
     for (std::int64_t b = 0; b < call.batch; ++b) {
-      const std::int64_t first = call.rotated_cache ? inputs.past_length(b) : 0;
+      const std::int64_t first = !call.rotated_cache ? 0 : call.append ? call.stored_keys(b) : inputs.past_length(b);
       for (std::int64_t h = 0; h < call.key_heads; ++h) {
         for (std::int64_t j = first; j < call.stored_keys(b); ++j) {
-          prepare(call, inputs, TensorId::k_norm, position(inputs, TensorId::k_positions, b, j, j),
-                  keys_.data() + rows.offset(b, h, j, 0));
+          prepare_key(call, inputs, b, j, keys_.data() + rows.offset(b, h, j, 0));
         }
       }
     }

@@ -29,9 +29,10 @@ constexpr std::string_view
     kGradients =
         "out=dq|out=dk|out=dv|out=dmask|out=dsinks|out=ddecay|out=dbeta|out=dstate|dq.*|dk.*|dv.*|dmask.*|dsinks.*|"
         "ddecay.*|dbeta.*|dstate.*|saved_o.*|saved_lse.*|do.*|dlse*|dpresent*",
-    kDynamic = "dynamic|query_lengths.*|key_lengths.*", kAppend = "append|new_k.*|new_v.*|cache_k.*|cache_v.*",
+    kDynamic = "dynamic|query_lengths.*|key_lengths.*",
+    kAppend = "append|appended keys rotated|new_k.*|new_v.*|cache_k.*|cache_v.*",
     kRope =
-        "rope=*|rope of some "
+        "appended keys rotated|rope=*|rope of some "
         "features|rope.base|rope.positions=*|rope.cache=*|cos.*|sin.*|q_positions.*|k_positions.*|norm=after",
     kOperands = "norm=*|q_norm.*|k_norm.*|scales=*|head_scales.*|query_scales.*|softcap=unscaled",
     kLatentParts = "latent.parts=apart|q_rope.*|k_rope.*", kLatent = "latent|latent.parts=apart|q_rope.*|k_rope.*",
@@ -63,7 +64,8 @@ constexpr Rule kRules[] = {
     {kDynamic, kGradients, "gradients have no lengths that change"},
     {kDynamic, "past*", "dynamic lengths place the diagonal"},
     {"stored keys=*", kMerge, "a merge has no keys"},
-    {"stored keys=*", "present_k.*|present_v.*|layout=qkv|cache_k.*|cache_v.*|append|new_k.*|new_v.*",
+    {"stored keys=*",
+     "present_k.*|present_v.*|layout=qkv|cache_k.*|cache_v.*|append|appended keys rotated|new_k.*|new_v.*",
      "results have 16 bits or more"},
     {kSelect, "pass=backward|pass=both", "gradients of selected keys are not defined"},
     {kSelect, kGradients, "gradients of selected keys are not defined"},

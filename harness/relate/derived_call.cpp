@@ -134,6 +134,7 @@ bool keeps_places(const Arrangement& part, const Call& whole) {
   if (whole.rope == Rope::none) return true;
   for (std::int64_t b = 0; b < own.batch; ++b) {
     const std::int64_t of_whole = part.batches[static_cast<std::size_t>(b)];
+    if (own.rotated_cache && whole.append) return false;  // new keys are written there, and then read
     if (own.rotated_cache && own.past_length(b) != whole.past_length(of_whole)) return false;
     for (std::int64_t j = 0; own.rotated_cache && j < own.stored_keys(b); ++j) {
       if ((j < own.past_length(b)) != (part.key(b, j) < whole.past_length(of_whole))) return false;

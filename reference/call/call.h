@@ -225,9 +225,10 @@ struct Call {
   Rope rope = Rope::none;
   std::int64_t rope_dims = 0;       ///< R: the first features, an even number of them, are rotated; 0: all
   std::int64_t rope_positions = 0;  ///< positions are inputs, each below this number; 0: places in the sequence
-  bool rotated_cache = false;       ///< cached keys went through norm and rotation before they were stored
-  std::optional<double> norm;       ///< eps of the RMS norm of each row of q and k; unset: they are not normalised
-  bool norm_after_rope = false;     ///< and behind the rotation, not in front of it
+  bool rotated_cache = false;    ///< cached keys went through norm and rotation before they were stored; with `append`
+                                 ///< new ones do so before they are written
+  std::optional<double> norm;    ///< eps of the RMS norm of each row of q and k; unset: they are not normalised
+  bool norm_after_rope = false;  ///< and behind the rotation, not in front of it
   bool alibi = false;
   std::vector<double> alibi_slopes;
   bool sinks = false;

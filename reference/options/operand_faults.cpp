@@ -33,8 +33,10 @@ std::optional<Fault> check_rope(const Problem& problem) {
   if (p.rotated_dims() % 2 != 0)
     return Fault{"rope", "Dqk = " + std::to_string(p.key_dim) + " is odd, and features are rotated in pairs; " +
                              (p.key_dim > 1 ? "say rope=style:" + std::to_string(p.key_dim - 1) : "leave it out")};
-  if (p.rotated_cache && p.past == 0) return Fault{"rope.cache", "there are no cached keys; say past"};
-  if (p.rotated_cache && p.page_size) return Fault{"rope.cache", "pages hold cached and new keys alike; leave it out"};
+  if (p.rotated_cache && p.past == 0 && !p.append)
+    return Fault{"rope.cache", "there are no cached keys; say past, or append"};
+  if (p.rotated_cache && p.page_size && !p.append)
+    return Fault{"rope.cache", "pages hold cached and new keys alike; leave it out"};
   if (p.rotated_cache && p.wants(Output::present))
     return Fault{"rope.cache", "out=present repeats cached and new keys as they come, all of one kind; leave it out"};
   return check_places(p);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reference/options/option_features.h"
+#include "reference/options/server_features.h"
 
 namespace attest {
 namespace {
@@ -97,16 +98,23 @@ std::vector<Feature> position_features() {
 
 std::vector<Feature> rotated_cache_features() {
   return {named_feature(
-      "rope.cache", {"plain", "rotated"},
-      [](const Call& p) -> Index {
-        if (p.rope == Rope::none || p.past == 0) return std::nullopt;
-        return p.rotated_cache ? 1 : 0;
-      },
-      [](Call& p, std::size_t which, std::uint64_t) {
-        give_rope(p);
-        p.past = std::max<std::int64_t>(p.past, 1);
-        p.rotated_cache = which == 1;
-      })};
+              "rope.cache", {"plain", "rotated"},
+              [](const Call& p) -> Index {
+                if (p.rope == Rope::none || p.past == 0) return std::nullopt;
+                return p.rotated_cache ? 1 : 0;
+              },
+              [](Call& p, std::size_t which, std::uint64_t) {
+                give_rope(p);
+                p.past = std::max<std::int64_t>(p.past, 1);
+                p.rotated_cache = which == 1;
+              }),
+          flag_feature(
+              "appended keys rotated", [](const Call& p) { return p.append && p.rotated_cache; },
+              [](Call& p, std::uint64_t) {
+                give_append(p);
+                give_rope(p);
+                p.rotated_cache = true;
+              })};
 }
 
 std::vector<Feature> norm_features() {

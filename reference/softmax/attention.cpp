@@ -79,7 +79,9 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
   for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
     if (!is_prepared(call, inputs, Operand::key, b, j)) continue;
     const std::span row(keys_.data() + j * call.key_dim, static_cast<std::size_t>(call.key_dim));
-    key_costs_[static_cast<std::size_t>(j)] = prepare_row(call, inputs, Operand::key, b, j, row);
+    PreparationCost& cost = key_costs_[static_cast<std::size_t>(j)];
+    cost = is_stored_prepared(call, b, j) ? prepare_for_cache(call, inputs, b, j, row)
+                                          : prepare_row(call, inputs, Operand::key, b, j, row);
   }
   for (std::int64_t j = 0; j < call.key_length; ++j) {
     double sum = 0;
@@ -202,15 +204,21 @@ void Head::attend(std::int64_t i, Row& row) const {
 
 void Head::preparations(const std::vector<double>& q, Row& row) const {
   row.preparations.clear();
+  row.stored_keys.clear();
   for (std::size_t j = 0; j < row.raw.size() && call_.prepares_operands(); ++j) {
     const double* const k = key_row(static_cast<std::int64_t>(j));
     const PreparationCost& of_key = key_cost(static_cast<std::int64_t>(j));
-    double sum = 0;
+    // What storing a key costs has the cost of its steps in it.
+    const bool is_stored = !of_key.stored.empty();
+    double sum = 0, of_stores = 0;
     for (std::size_t t = 0; t < q.size(); ++t) {
-      const double mq = row.of_query.magnitudes[t], mk = of_key.empty() ? 0 : of_key.magnitudes[t];
+      const double mq = row.of_query.magnitudes[t], mk = of_key.empty() || is_stored ? 0 : of_key.magnitudes[t];
       sum += mq * std::fabs(k[t]) + mk * std::fabs(q[t]) + kLargestPreparation * mq * mk;
+      if (is_stored && of_key.stored[t] > 0)
+        of_stores += (std::fabs(q[t]) + kLargestPreparation * mq) * of_key.stored[t];
     }
     row.preparations.push_back(std::fabs(row.scale.value) * sum);
+    row.stored_keys.push_back(std::fabs(row.scale.value) * of_stores);
   }
 }
 

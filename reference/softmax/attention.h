@@ -45,6 +45,7 @@ struct Row {
   std::vector<double> abs_products;  ///< |scale| * sum_t |q_t * k_jt|, for the error bound
   ScoreScale scale;                  ///< of the scores
   PreparationCost of_query;          ///< of q_i; empty where it is multiplied as it is stored
+  std::vector<double> stored_keys;   ///< |scale| * sum_t |q_t| * PreparationCost::stored of key j; empty likewise
   std::vector<double> preparations;  ///< |scale| * sum_t of what q_t and k_jt cost the product; empty likewise
   std::vector<double> output;        ///< Dv entries
   double max = -kInfinity;           ///< largest visible biased score, or the sink

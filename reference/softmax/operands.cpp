@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/softmax/key_place.h"
+
 namespace attest {
 namespace {
 
@@ -102,7 +104,18 @@ std::int64_t position_of(const Call& call, const Inputs& inputs, Operand operand
 
 bool is_prepared(const Call& call, const Inputs& inputs, Operand operand, std::int64_t b, std::int64_t row) {
   if (!call.prepares_operands()) return false;
-  return operand == Operand::query || !call.rotated_cache || row >= inputs.past_length(b);
+  if (operand == Operand::query || !call.rotated_cache) return true;
+  return call.append ? is_stored_prepared(call, b, row) : row >= inputs.past_length(b);
+}
+
+bool is_stored_prepared(const Call& call, std::int64_t b, std::int64_t row) {
+  return call.append && call.rotated_cache && row >= call.first_new_key(b) && row < call.key_count(b);
+}
+
+double kept_cost(const Call& call) {
+  // As BoundConstants::of_preparation, with room for what it adds to it.
+  const double steps = (call.norm ? static_cast<double>(call.key_dim) / 2 + 12 : 0) + 2;
+  return 2 * steps * unit_roundoff(accumulator_of(call.dtype));
 }
 
 PreparationCost prepare_row(const Call& call, const Inputs& inputs, Operand operand, std::int64_t b, std::int64_t row,
@@ -112,6 +125,28 @@ PreparationCost prepare_row(const Call& call, const Inputs& inputs, Operand oper
   if (call.rope != Rope::none) steps.rotate(position_of(call, inputs, operand, b, row));
   if (call.norm && call.norm_after_rope) steps.normalise();
   return steps.cost();
+}
+
+PreparationCost prepare_for_cache(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t row,
+                                  std::span<double> values) {
+  PreparationCost cost = prepare_row(call, inputs, Operand::key, b, row, values);
+  const DType cache = inputs.k().dtype, accumulator = accumulator_of(call.dtype);
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    const double x = values[t], stored = as_stored(cache, x);
+    const double off = kept_cost(call) * cost.magnitudes[t] + smallest_subnormal(accumulator) * cost.underflow;
+    values[t] = stored;
+    // Every number that may be computed is rounded to the same one, but near the middle between two.
+    const bool is_sure = as_stored(cache, x - off) == stored && as_stored(cache, x + off) == stored;
+    if (is_sure || std::isnan(x)) {
+      cost.stored.push_back(0);
+    } else if (is_floating(cache)) {
+      const double of_stores = 2 * unit_roundoff(cache) * (std::fabs(x) + off) + 2 * smallest_subnormal(cache);
+      cost.stored.push_back(std::fabs(x) + off > largest_of(cache) / 2 ? kInfinity : off + of_stores);
+    } else {
+      cost.stored.push_back(off + 1);
+    }
+  }
+  return cost;
 }
 
 ScoreScale score_scale(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i) {

@@ -23,6 +23,9 @@ struct PreparationCost {
   std::vector<double> magnitudes;
   double underflow = 0;
   double largest_step = 0;  ///< magnitude of what is computed on the way: beyond the range it proves nothing
+  /// Of a row that is stored behind its steps: how far its component t may be from the exact one as it is stored, in
+  /// an arithmetic whose cost of a component is at most kept_cost(). Empty where the row isn't stored.
+  std::vector<double> stored;
 
   bool empty() const { return magnitudes.empty(); }
 };
@@ -36,9 +39,19 @@ std::int64_t position_of(const Call& call, const Inputs& inputs, Operand operand
 /// Whether the row goes through these steps: a cached key may have done so before it was stored.
 bool is_prepared(const Call& call, const Inputs& inputs, Operand operand, std::int64_t b, std::int64_t row);
 
+/// Whether key `row` is one that the call appends to a cache whose keys are rotated and normalised already.
+bool is_stored_prepared(const Call& call, std::int64_t b, std::int64_t row);
+
+/// The cost of a component that a row's roundings in a cache are found for: that of loops in the call's accumulator.
+double kept_cost(const Call& call);
+
 /// Replaces `values`, Dqk entries as they are stored, by what is multiplied. The row is one that is_prepared().
 PreparationCost prepare_row(const Call& call, const Inputs& inputs, Operand operand, std::int64_t b, std::int64_t row,
                             std::span<double> values);
+
+/// The same of a key that is_stored_prepared(): `values` become what the cache holds, numbers of its type.
+PreparationCost prepare_for_cache(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t row,
+                                  std::span<double> values);
 
 /// The factors of the scores of query i of head h in batch b, one after the other.
 struct ScoreScale {

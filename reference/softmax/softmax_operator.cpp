@@ -201,7 +201,7 @@ class SoftmaxOperator : public Operator {
     });
     for (ResultValues& bounds : to.bounds) bounds.of(result).assign(present.size(), 0.0);
   }
-  /// The cache as it was, bit for bit, but for the new keys or values.
+  /// The cache as it was, bit for bit, but for the new keys or values. New keys that are rotated first have a bound.
   static void append_to_cache(const Call& p, const Inputs& inputs, TensorId result, WholeResults& to) {
     std::vector<double>& after = to.values.of(result);
     const Cache cache = result == TensorId::cache_v ? Cache::values : Cache::keys;
@@ -210,16 +210,24 @@ class SoftmaxOperator : public Operator {
     each_index(n, [&](std::int64_t store, std::int64_t h, std::int64_t row, std::int64_t d) {
       after.push_back(load(before.data, before.dtype, before.offset(store, h, row, d)));
     });
+    std::vector<double> off(after.size(), 0.0);
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t j = p.first_new_key(b); j < p.key_count(b); ++j) {
         const KeyPlace place = place_in_cache(inputs, b, j);
-        each_index({1, n[1], 1, n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t, std::int64_t d) {
-          const std::int64_t at = ((place.batch * n[1] + h) * n[2] + place.row) * n[3] + d;
-          after[static_cast<std::size_t>(at)] = load_cached(p, inputs, cache, b, h, j, d);
-        });
+        for (std::int64_t h = 0; h < n[1]; ++h) {
+          std::vector<double> row;
+          for (std::int64_t d = 0; d < n[3]; ++d) row.push_back(load_cached(p, inputs, cache, b, h, j, d));
+          PreparationCost cost;
+          if (cache == Cache::keys && is_stored_prepared(p, b, j)) cost = prepare_for_cache(p, inputs, b, j, row);
+          const std::int64_t first = ((place.batch * n[1] + h) * n[2] + place.row) * n[3];
+          for (std::size_t d = 0; d < row.size(); ++d) {
+            after[static_cast<std::size_t>(first) + d] = row[d];
+            if (!cost.stored.empty()) off[static_cast<std::size_t>(first) + d] = cost.stored[d];
+          }
+        }
       }
     }
-    for (ResultValues& bounds : to.bounds) bounds.of(result).assign(after.size(), 0.0);
+    for (ResultValues& bounds : to.bounds) bounds.of(result) = off;
   }
   double row_operations(const Call& p) const override {
     return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) *

@@ -29,8 +29,10 @@ class ExactOperands {
     if (j >= p_.stored_keys(b)) return row;
     for (std::int64_t d = 0; d < p_.key_dim; ++d)
       row[static_cast<std::size_t>(d)] = load_cached(p_, inputs_, Cache::keys, b, g, j, d);
-    if (!p_.rotated_cache || j >= inputs_.past_length(b))
-      prepare(row, TensorId::k_norm, place(TensorId::k_positions, j, j));
+    if (!is_prepared(p_, inputs_, Operand::key, b, j)) return row;
+    prepare(row, TensorId::k_norm, place(TensorId::k_positions, j, j));
+    if (!is_stored_prepared(p_, b, j)) return row;
+    for (Big& x : row) x = as_stored(inputs_.k().dtype, x.number());
     return row;
   }
 

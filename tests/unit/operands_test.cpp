@@ -174,6 +174,45 @@ TEST(PreparedBound, NothingIsProvedBeyondTheRange) {
 }
 
 /// q, k, v of one head with 2 queries, 3 keys and 4 features.
+TEST(AppendedKeys, AreRotatedAndRoundedBeforeTheyAreRead) {
+  const Problem p = parse_case("heads=2/1 seq=2x5 dim=4 k.dtype=bf16 append rope=halves rope.cache=rotated");
+  const CaseInputs made = make_inputs(p);
+  const Inputs inputs = made.views();
+  const Head head(p, inputs, 0, 1);
+  int unsure = 0;
+  for (std::int64_t j = 3; j < 5; ++j) {
+    std::vector<double> row;
+    for (std::int64_t d = 0; d < 4; ++d)
+      row.push_back(load(inputs.new_k().data, DType::f32, inputs.new_k().offset(0, 0, j - 3, d)));
+    std::vector<double> turned(4);
+    for (std::size_t r = 0; r < 2; ++r) {
+      const double angle = static_cast<double>(j) * std::pow(10000.0, -static_cast<double>(r) / 2);
+      turned[r] = row[r] * std::cos(angle) - row[r + 2] * std::sin(angle);
+      turned[r + 2] = row[r] * std::sin(angle) + row[r + 2] * std::cos(angle);
+    }
+    for (std::size_t d = 0; d < 4; ++d) {
+      EXPECT_EQ(head.key_row(j)[d], as_stored(DType::bf16, head.key_row(j)[d])) << "a number of the cache's type";
+      EXPECT_NEAR(head.key_row(j)[d], turned[d], std::fabs(turned[d]) * 0x1p-8) << j << " " << d;
+      unsure += head.key_cost(j).stored[d] > 0;
+    }
+  }
+  EXPECT_LE(unsure, 1);  // few numbers lie near the middle between two of bf16
+  EXPECT_EQ(head.key_row(0)[0], load(inputs.k().data, DType::bf16, inputs.k().offset(0, 0, 0, 0)))
+      << "was rotated before";
+}
+
+TEST(AppendedKeys, HaveABoundWhereRoundingIsUnsure) {
+  // A norm whose result lies in the middle between two numbers of bf16: 1 + 2^-8.
+  const Problem p = parse_case("seq=1x1 dim=2 k.dtype=bf16 append rope=halves rope.cache=rotated");
+  CaseInputs made = make_inputs(p);
+  made.at(TensorId::new_k).set(0, 0, 0, 0, 1 + 0x1p-8);
+  made.at(TensorId::new_k).set(0, 0, 0, 1, 1);
+  const Expectation expected = expect(p, made.views(), {{Arithmetic{}, {}}}, 1);
+  const std::vector<double>& bound = expected.bounds.front().of(TensorId::cache_k);
+  EXPECT_GE(bound[0], 0x1p-7);  // the next number
+  EXPECT_EQ(bound[1], 0);
+}
+
 FileWriter rotated(const std::string& options) {
   FileWriter file;
   const auto list = [](std::size_t count) {

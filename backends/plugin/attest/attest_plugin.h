@@ -244,7 +244,7 @@ typedef struct attest_call {
   int64_t select_block;  /* keys that a number stands for */
   int32_t scales, unscaled_cap; /* ATTEST_SCALES_...; softcap applies to <q,k> before the scale */
   int32_t rope;                 /* ATTEST_ROPE_... */
-  int32_t rotated_cache;        /* cached keys are rotated and normalised already */
+  int32_t rotated_cache;        /* cached keys are rotated and normalised already; new ones before append writes them */
   int64_t rope_dims;            /* features that are rotated, the first ones; 0: all */
   int64_t rope_positions;       /* positions come as tensors, each below this number; 0: places in the sequence */
   double norm_eps;              /* of the RMS norm of rows of q and k; 0: there is none */

@@ -99,7 +99,8 @@ double RowScores::of_preparation(std::size_t j) const {
   if (may_overflow(row_.of_query, c_) || may_overflow(of_key, c_)) return kInfinity;
   const double lost = row_.of_query.underflow * head_.key_abs_sum(key) + of_key.underflow * row_.query_abs_sum +
                       c_.key_dim * c_.eta * row_.of_query.underflow * of_key.underflow;
-  return c_.of_preparation * row_.preparations[j] + 2 * row_.scale.larger * (c_.eta * lost);
+  if (!of_key.stored.empty() && c_.of_preparation > kept_cost(head_.call())) return kInfinity;
+  return c_.of_preparation * row_.preparations[j] + row_.stored_keys[j] + 2 * row_.scale.larger * (c_.eta * lost);
 }
 
 double RowScores::stored(double error, double magnitude) const {
