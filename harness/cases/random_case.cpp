@@ -88,7 +88,8 @@ Problem with_packed_sequences(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
-/// Its lengths become data, or it appends to a cache, whose type is narrower now and then; or both.
+/// Its lengths become data, or it appends to a cache, whose type is narrower now and then and whose keys are rotated
+/// where the call rotates; or both.
 Problem with_random_launch(const Problem& problem, Random& random) {
   Problem p = problem;
   const std::size_t kind = random.below(3);
@@ -108,6 +109,7 @@ Problem with_random_launch(const Problem& problem, Random& random) {
     if (p.call.append && random.below(3) == 0)
       p.call.tensor(id).dtype = random.pick(std::vector{DType::f16, DType::bf16});
   }
+  if (p.call.append && p.call.rope != Rope::none) p.call.rotated_cache = random.below(2) == 0;
   fit_to_sizes(p);
   return canonical(p).value_or(problem);
 }

@@ -44,17 +44,6 @@ constexpr double kSmallCaseBytes = 64 << 20;
 
 bool is_small(const Case& source) { return memory_needed(source.problem) <= kSmallCaseBytes; }
 
-/// The same backend in sets made for other numbers of threads.
-std::vector<Backend*> made_for_others(const std::vector<BackendSet>& other_threads, const std::string& name) {
-  std::vector<Backend*> others;
-  for (const BackendSet& set : other_threads) {
-    for (Backend* other : set.all()) {
-      if (other->identity().name == name) others.push_back(other);
-    }
-  }
-  return others;
-}
-
 /// Looks at a right result once more. A backend that fails here was right before: that it fails now is its verdict.
 void look_again(Verdict& verdict, const std::function<void()>& look) {
   const CrashContext work(verdict.backend, verdict.case_line);
@@ -278,7 +267,7 @@ void CheckRun::check(Task& task, const CaseSink& sink) const {
       if (is_failure(verdicts[n])) attribute_to_others(*prepared, verdicts[n]);
       if (is_right(verdicts[n])) {
         look_again(verdicts[n], [&] {
-          const std::vector<Backend*> others = made_for_others(other_threads_, verdicts[n].backend);
+          const std::vector<Backend*> others = find_in_each(other_threads_, verdicts[n].backend);
           if (settings_.bitwise || !settings_.once)
             run_again(*prepared, backend, others, settings_.bitwise, verdicts[n]);
           if (!settings_.once) thread_checks_.look_at(*prepared, backend);
@@ -302,13 +291,6 @@ void CheckRun::check_now(std::size_t number, const CaseSink& sink) const {
   if (task.has_work()) check(task, sink);
 }
 
-Backend* CheckRun::backend_named(const std::string& name) const {
-  for (Backend* backend : backends_.all()) {
-    if (backend->identity().name == name) return backend;
-  }
-  return nullptr;  // a file's own results are nobody's
-}
-
 void CheckRun::record(Verdict verdict) {
   const auto& [list, source] = places_[static_cast<std::size_t>(verdict.number) - 1];
   if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause.text()] > kMostErrorMaps)
@@ -323,7 +305,7 @@ void CheckRun::record(Verdict verdict) {
     else
       wrong_[verdict.backend].add_unexplained();
     if (kept != kept_.end()) kept_.erase(kept);
-    if (Backend* backend = backend_named(verdict.backend)) failures_.remember(*source, *backend, verdict);
+    if (Backend* backend = backends_.find(verdict.backend)) failures_.remember(*source, *backend, verdict);
   }
   for (auto& report : reports_) report->verdict(verdict);
   if (list->committed) committed_.push_back(std::move(verdict));
@@ -375,7 +357,7 @@ std::vector<std::string> CheckRun::false_statements() const {
 std::vector<RightIfTold> CheckRun::statements_that_explain() const {
   std::vector<RightIfTold> list;
   for (const auto& [name, results] : wrong_) {
-    Backend* backend = backend_named(name);
+    Backend* backend = backends_.find(name);
     if (!backend || interrupted) continue;
     const auto found = results.right_if(*backend, settings_.threads, kStatementSeconds);
     if (found) list.push_back({name, found->statement(), found->code(language_of(backend->identity().plugin))});

@@ -115,7 +115,6 @@ class CheckRun {
   void note_met(const Case& source, const std::string& backend) const;
   /// A failure that an earlier case caused says so.
   void attribute_to_others(const PreparedCase& prepared, Verdict& verdict) const;
-  Backend* backend_named(const std::string& name) const;
   CheckOutcome finish();
 
   CheckSettings settings_;

@@ -26,16 +26,6 @@ std::vector<BackendSet> made_for_other_threads(const RelateRun& run) {
   return sets;
 }
 
-std::vector<Backend*> of_name(const std::vector<BackendSet>& sets, const std::string& name) {
-  std::vector<Backend*> found;
-  for (const BackendSet& set : sets) {
-    for (Backend* one : set.all()) {
-      if (one->identity().name == name) found.push_back(one);
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 std::vector<const Relation*> chosen_relations(const std::string& names) {
@@ -66,7 +56,7 @@ void RelateRun::run(const BackendSet& backends, const std::function<void(const R
         if (!related.applies(*relation)) continue;
         for (Backend* backend : backends.all()) {
           if (interrupted) return;
-          RelationVerdict verdict = related.judge(*relation, *backend, of_name(others, backend->identity().name));
+          RelationVerdict verdict = related.judge(*relation, *backend, find_in_each(others, backend->identity().name));
           verdict.suite = list.suite;
           tell(verdict);
         }

@@ -132,12 +132,7 @@ void ThreadChecks::with_many_threads(const PreparedCase& prepared, const std::st
 
 void ThreadChecks::many_times(const PreparedCase& prepared, Backend& backend) const {
   repeat(prepared, backend);
-  const std::string name = backend.identity().name;
-  for (const BackendSet& set : others_) {
-    for (Backend* other : set.all()) {
-      if (other->identity().name == name) repeat(prepared, *other);
-    }
-  }
+  for (Backend* other : find_in_each(others_, backend.identity().name)) repeat(prepared, *other);
 }
 
 void ThreadChecks::look_at(const PreparedCase& prepared, Backend& backend) {

@@ -199,10 +199,12 @@ class FileShrinker {
       const std::int64_t min = size == kPastKeys ? 0 : 1;
       for (std::int64_t chunk = std::max<std::int64_t>(extent(size) / 2, 1); chunk >= 1; chunk /= 2) {
         for (std::int64_t first = 0; first < extent(size) && extent(size) > min;) {
-          if (take(without(size, first, std::min(chunk, extent(size) - min))))
+          const std::int64_t before = extent(size);
+          const bool taken = take(without(size, first, std::min(chunk, before - min)));
+          if (taken && extent(size) < before)
             any = true;
           else
-            first += chunk;
+            first += chunk;  // also where it took nothing away: that must not go on for ever
         }
       }
     }

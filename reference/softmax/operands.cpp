@@ -133,7 +133,8 @@ PreparationCost prepare_for_cache(const Call& call, const Inputs& inputs, std::i
   const DType cache = inputs.k().dtype, accumulator = accumulator_of(call.dtype);
   for (std::size_t t = 0; t < values.size(); ++t) {
     const double x = values[t], stored = as_stored(cache, x);
-    const double off = kept_cost(call) * cost.magnitudes[t] + smallest_subnormal(accumulator) * cost.underflow;
+    // Smallest normal number: subnormal ones may be flushed.
+    const double off = kept_cost(call) * cost.magnitudes[t] + smallest_normal(accumulator) * cost.underflow;
     values[t] = stored;
     // Every number that may be computed is rounded to the same one, but near the middle between two.
     const bool is_sure = as_stored(cache, x - off) == stored && as_stored(cache, x + off) == stored;

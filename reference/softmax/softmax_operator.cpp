@@ -186,7 +186,7 @@ class SoftmaxOperator : public Operator {
     if (!gradients.empty()) all = sum_gradients(p, inputs, gradients, producers, of_key_heads);
     for (const TensorId id : results) {
       if (is_cache(id))
-        append_to_cache(p, inputs, id, all);
+        append_to_cache(p, inputs, id, producers, all);
       else if (is_copied(id))
         copy_cache(p, inputs, id, all);
     }
@@ -202,7 +202,8 @@ class SoftmaxOperator : public Operator {
     for (ResultValues& bounds : to.bounds) bounds.of(result).assign(present.size(), 0.0);
   }
   /// The cache as it was, bit for bit, but for the new keys or values. New keys that are rotated first have a bound.
-  static void append_to_cache(const Call& p, const Inputs& inputs, TensorId result, WholeResults& to) {
+  static void append_to_cache(const Call& p, const Inputs& inputs, TensorId result,
+                              const std::vector<Producer>& producers, WholeResults& to) {
     std::vector<double>& after = to.values.of(result);
     const Cache cache = result == TensorId::cache_v ? Cache::values : Cache::keys;
     const ConstTensor& before = cache == Cache::values ? inputs.v() : inputs.k();
@@ -211,6 +212,7 @@ class SoftmaxOperator : public Operator {
       after.push_back(load(before.data, before.dtype, before.offset(store, h, row, d)));
     });
     std::vector<double> off(after.size(), 0.0);
+    std::vector<std::size_t> prepared;  // places of the components that have steps behind them
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t j = p.first_new_key(b); j < p.key_count(b); ++j) {
         const KeyPlace place = place_in_cache(inputs, b, j);
@@ -221,13 +223,23 @@ class SoftmaxOperator : public Operator {
           if (cache == Cache::keys && is_stored_prepared(p, b, j)) cost = prepare_for_cache(p, inputs, b, j, row);
           const std::int64_t first = ((place.batch * n[1] + h) * n[2] + place.row) * n[3];
           for (std::size_t d = 0; d < row.size(); ++d) {
-            after[static_cast<std::size_t>(first) + d] = row[d];
-            if (!cost.stored.empty()) off[static_cast<std::size_t>(first) + d] = cost.stored[d];
+            const std::size_t at = static_cast<std::size_t>(first) + d;
+            after[at] = row[d];
+            if (cost.stored.empty()) continue;
+            off[at] = cost.stored[d];
+            prepared.push_back(at);
           }
         }
       }
     }
-    for (ResultValues& bounds : to.bounds) bounds.of(result) = off;
+    for (std::size_t one = 0; one < producers.size(); ++one) {
+      std::vector<double>& bounds = to.bounds[one].of(result);
+      bounds = off;
+      // A new key's bound is that of steps that cost so much. Of coarser ones nothing is proved.
+      const Producer of_cache{producers[one].arithmetic.of(result), producers[one].stored};
+      if (BoundConstants(p, of_cache).of_preparation <= kept_cost(p)) continue;
+      for (const std::size_t at : prepared) bounds[at] = kInfinity;
+    }
   }
   double row_operations(const Call& p) const override {
     return static_cast<double>(std::max<std::int64_t>(p.key_length, 1)) *

@@ -22,6 +22,20 @@ std::int32_t entry(const Call& p, const Inputs& inputs, std::int64_t b, std::int
   return inputs.indices()->as<const std::int32_t>()(b, h / p.heads_per_group(), i, n);
 }
 
+/// The lists with other entries: change(number, whether it is the last of its list).
+template <class Change>
+void change_lists(const Call& p, ChangedInputs& c, const Change& change) {
+  if (!p.select) return;
+  const ConstTensor lists = *c.inputs.indices();
+  const Index4 n = lists.shape;
+  c.pages.clear();
+  each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t at) {
+    const std::int32_t number = i < p.stored_queries(b) ? lists.as<const std::int32_t>()(b, h, i, at) : -1;
+    c.pages.push_back(change(number, at + 1 == n[3]));
+  });
+  c.inputs.set(TensorId::indices, {c.pages.data(), DType::i32, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+}
+
 // clang-format off
 constexpr std::array kMistakes = {
     Mistake{"latent_scale_of_storage", "latent keys are scaled by the width of their rows, not as the call says (140)",
@@ -88,19 +102,11 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"select_first_block", "every listed block is the first one", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (!p.select) return;
-              const ConstTensor lists = *c.inputs.indices();
-              const Index4 n = lists.shape;
-              c.pages.clear();
-              each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t at) {
-                const std::int32_t number = i < p.stored_queries(b) ? lists.as<const std::int32_t>()(b, h, i, at) : -1;
-                c.pages.push_back(std::min<std::int32_t>(number, 0));
-              });
-              c.inputs.set(TensorId::indices, {c.pages.data(), DType::i32, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+              change_lists(p, c, [](std::int32_t number, bool) { return std::min<std::int32_t>(number, 0); });
             }},
     Mistake{"select_last_entry_dropped", "the last entry of a list is not read", nullptr,
             [](const Call& p, ChangedInputs& c) {
-              if (p.select) c.inputs.change(TensorId::indices).shape[3] -= 1;
+              change_lists(p, c, [](std::int32_t number, bool is_last) { return is_last ? -1 : number; });
             }},
 };
 // clang-format on

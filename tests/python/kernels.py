@@ -1,5 +1,7 @@
 """Attention in NumPy that takes every option of a call: attest's definition in float64, as arrays say it."""
 
+import functools
+
 import numpy as np
 import recurrence
 
@@ -239,3 +241,42 @@ class Exact(attest.Backend):
 
     def function(self):
         return attention
+
+
+def around(before=None, after=None, where=None):
+    """The right attention. before(q, k, v, options) gives the arrays and options that it is called with, and
+    after(k, v, options) follows it; where `where` is named, only in calls that give this option."""
+
+    class Around(Exact):
+        name = "around"
+
+        def function(self):
+            @functools.wraps(attention)
+            def call(q, k, v, **options):
+                is_meant = where is None or (options.get(where) is not None and options[where] is not False)
+                given = before(q, k, v, options) if before and is_meant else (q, k, v, options)
+                found = attention(*given[:3], **given[3])
+                if after and is_meant:
+                    after(k, v, options)
+                return found
+
+            return call
+
+    return Around()
+
+
+def from_dlpack(tensors):
+    """Attention that is given what speaks DLPack; tensors(array) makes such of its result."""
+
+    def call(
+        q, k, v, *, new_k=None, new_v=None, dynamic=False, key_lengths=None, query_lengths=None, causal=False, align="top-left"
+    ):  # fmt: skip
+        q, k, v, new_k, new_v = (None if t is None else np.from_dlpack(t) for t in (q, k, v, new_k, new_v))
+        if dynamic:
+            query_lengths, key_lengths = np.from_dlpack(query_lengths), np.from_dlpack(key_lengths)
+        return tensors(attention(
+            q, k, v, new_k=new_k, new_v=new_v, key_lengths=key_lengths, query_lengths=query_lengths, causal=causal,
+            align=align,
+        ))  # fmt: skip
+
+    return call

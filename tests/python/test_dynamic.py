@@ -22,22 +22,6 @@ def judged(implementation, line, **statements):
     return found
 
 
-def around(change):
-    """The right attention with the options that `change` makes of those of a call whose lengths are data."""
-
-    class Around(kernels.Exact):
-        name = "around"
-
-        def function(self):
-            @functools.wraps(kernels.attention)
-            def attention(q, k, v, **options):
-                return kernels.attention(q, k, v, **(change(q, k, options) if options.get("dynamic") else options))
-
-            return attention
-
-    return Around()
-
-
 @pytest.mark.parametrize("line", LINES)
 def test_each_run_has_its_own_lengths(line):
     found = judged(kernels.Exact(), line)
@@ -111,7 +95,7 @@ WRONG = {
 @pytest.mark.parametrize("mistake", WRONG)
 def test_what_is_kept_of_another_run_is_a_failure(mistake):
     change, line = WRONG[mistake]
-    found = judged(around(change), line)
+    found = judged(kernels.around(lambda q, k, v, o: (q, k, v, change(q, k, o)), where="dynamic"), line)
     assert found.failed and "elements are wrong" in found.reason, str(found)
 
 
@@ -159,28 +143,14 @@ def test_set_up_before_the_clock_gets_the_lengths_of_the_next_run():
     assert found.passed, str(found)
 
 
-def of_numpy(tensors):
-    """Like `attention`, given what speaks DLPack."""
-
-    def attention(q, k, v, *, dynamic=False, query_lengths=None, key_lengths=None, causal=False, align="top-left"):
-        if dynamic:
-            query_lengths, key_lengths = np.from_dlpack(query_lengths), np.from_dlpack(key_lengths)
-        q, k, v = (np.from_dlpack(t) for t in (q, k, v))
-        return tensors(kernels.attention(
-            q, k, v, query_lengths=query_lengths, key_lengths=key_lengths, causal=causal, align=align
-        ))  # fmt: skip
-
-    return attention
-
-
 def test_lengths_are_what_the_other_tensors_are():
-    found = judged(of_numpy(np.asarray), LINE, tensors="dlpack")
+    found = judged(kernels.from_dlpack(np.asarray), LINE, tensors="dlpack")
     assert found.passed, str(found)
 
 
 def test_lengths_as_tensors_of_torch():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    found = judged(of_numpy(torch.from_numpy), LINE, tensors="torch")
+    found = judged(kernels.from_dlpack(torch.from_numpy), LINE, tensors="torch")
     assert found.passed, str(found)
 
 

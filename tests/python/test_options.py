@@ -53,28 +53,14 @@ def lines_with(said, without=None, also="", count=3):
     return sorted(found, key=len)[:count]
 
 
-def spied(given):
-    class Spied(kernels.Exact):
-        name = "spied"
-
-        def function(self):
-            @functools.wraps(kernels.attention)
-            def attention(q, k, v, **options):
-                given.update(options)
-                return kernels.attention(q, k, v, **options)
-
-            return attention
-
-    return Spied()
-
-
 @pytest.mark.parametrize("keywords, said, without", REACHING, ids=["+".join(row[0]) for row in REACHING])
 def test_an_option_reaches_a_callable(keywords, said, without):
     lines = lines_with(said, without, also=" paged=" if keywords == ["past", "page_table"] else "")
     assert len(lines) == 3, said
     for line in lines:
         given = {}
-        (found,) = attest.check(spied(given), line, shrink=False, compare_refusals=False)
+        spied = kernels.around(after=lambda k, v, options: given.update(options))
+        (found,) = attest.check(spied, line, shrink=False, compare_refusals=False)
         assert found.passed or found.status == "inconclusive", str(found)
         assert set(keywords) <= set(given), (line, sorted(given))
 

@@ -211,6 +211,17 @@ TEST(AppendedKeys, HaveABoundWhereRoundingIsUnsure) {
   const std::vector<double>& bound = expected.bounds.front().of(TensorId::cache_k);
   EXPECT_GE(bound[0], 0x1p-7);  // the next number
   EXPECT_EQ(bound[1], 0);
+
+  const Problem wide = parse_case("dtype=f64 seq=1x2 dim=2 k.dtype=f32 append rope=halves rope.cache=rotated");
+  const CaseInputs wide_inputs = make_inputs(wide);
+  const auto largest = [&](DType accumulator) {
+    Arithmetic declared;
+    declared.accumulator = accumulator;
+    const Expectation found = expect(wide, wide_inputs.views(), {{declared, {}}}, 1);
+    return std::ranges::max(found.bounds.front().of(TensorId::cache_k));
+  };
+  EXPECT_LT(largest(DType::f64), 0x1p-10);
+  EXPECT_EQ(largest(DType::f32), kInfinity) << "its steps may move any component to another number";
 }
 
 FileWriter rotated(const std::string& options) {

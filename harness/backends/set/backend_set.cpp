@@ -109,6 +109,12 @@ std::vector<Backend*> BackendSet::all() const {
   return pointers;
 }
 
+Backend* BackendSet::find(const std::string& name) const {
+  const auto found =
+      std::ranges::find_if(backends_, [&](const auto& backend) { return backend->identity().name == name; });
+  return found == backends_.end() ? nullptr : found->get();
+}
+
 std::unique_ptr<Backend> BackendSet::fresh(const std::string& name, int threads) const {
   const auto origin = std::find_if(origins_.begin(), origins_.end(), [&](const Origin& o) { return o.name == name; });
   if (origin == origins_.end()) return nullptr;
@@ -122,6 +128,14 @@ std::unique_ptr<Backend> BackendSet::fresh(const std::string& name, int threads)
                                       : make_here(entry, context);
   give_parameters(*made);
   return made;
+}
+
+std::vector<Backend*> find_in_each(const std::vector<BackendSet>& sets, const std::string& name) {
+  std::vector<Backend*> found;
+  for (const BackendSet& set : sets) {
+    if (Backend* backend = set.find(name)) found.push_back(backend);
+  }
+  return found;
 }
 
 std::vector<std::string> split_names(const std::string& list, const std::string& what) {

@@ -27,6 +27,8 @@ class BackendSet {
   /// Throws UserError for the first of these names that is unknown, not available here, or not selected.
   void require(const std::vector<std::string>& names) const;
   std::vector<Backend*> all() const;
+  /// Null where the set has none of this name.
+  Backend* find(const std::string& name) const;
   /// One of these made anew, as the set made it, or for another number of threads: with isolation in a process of its
   /// own. Null for a backend that spans ranks. Throws as a backend's factory.
   std::unique_ptr<Backend> fresh(const std::string& name, int threads = 0) const;
@@ -48,6 +50,9 @@ class BackendSet {
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<Unavailable> unavailable_;
 };
+
+/// The backend of this name in each of the sets that have it.
+std::vector<Backend*> find_in_each(const std::vector<BackendSet>& sets, const std::string& name);
 
 /// Names in "a,b,c"; throws UserError for an empty one. `what` they are stands in the message.
 std::vector<std::string> split_names(const std::string& list, const std::string& what = "backends");
