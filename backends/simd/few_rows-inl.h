@@ -9,8 +9,6 @@
 #define ATTEST_BACKENDS_SIMD_FEW_ROWS_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <type_traits>
 
 #include "backends/simd/tile-inl.h"
@@ -76,6 +74,15 @@ HWY_INLINE void StoreSums(const VectorOf<Real> (&sums)[R], Real* to) {
   }
 }
 
+/// Asks for the line at `from`, which the next tile reads. What lies in memory goes to the second level: until it is
+/// read the keys and values of a whole tile pass, and the first level holds no more than these.
+HWY_INLINE void FetchNext(const void* from, bool from_memory) {
+  if (from_memory)
+    __builtin_prefetch(from, 0, 2);
+  else
+    __builtin_prefetch(from, 0, 3);
+}
+
 /// R rows of scores. The next tile's keys are on their way meanwhile.
 template <int R, class Stored, class Real>
 void DotRows(const Tile<Real>& tile) {
@@ -89,7 +96,7 @@ void DotRows(const Tile<Real>& tile) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r] = hn::Zero(tag);
     for (std::int64_t d = 0; d < whole; d += kStep) {
-      hwy::Prefetch(next + d);
+      FetchNext(next + d, tile.from_memory);
       const auto numbers = LoadWide<Real>(key + d);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sums[r] = hn::MulAdd(hn::LoadU(tag, tile.queries + r * dim + d), numbers, sums[r]);
@@ -121,7 +128,7 @@ HWY_INLINE void AddValues(const Tile<Real>& tile, std::int64_t j) {
     VectorOf<Real> rows[K];
 #pragma GCC unroll 4
     for (int k = 0; k < K; ++k) {
-      hwy::Prefetch(next[k] + c);
+      FetchNext(next[k] + c, tile.from_memory);
       rows[k] = load(values[k] + c);
     }
 #pragma GCC unroll 8

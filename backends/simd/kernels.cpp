@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "backends/simd/kernels.cpp"
 #include <hwy/foreach_target.h>
 // After it, for it defines the target that the rest is compiled for.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cctype>

@@ -37,6 +37,7 @@ struct Tile {
   const void* const* key_rows = nullptr;
   const void* const* value_rows = nullptr;
   DType stored = DType::f32;  ///< of those rows: Real's, or 16 bits for float
+  bool from_memory = false;   ///< they are more than caches of the second level hold
   Real* weights = nullptr;    ///< rows x kTileKeys: scores, then exp(score - maximum)
   Real* out = nullptr;        ///< rows x out_stride, the columns padded to whole vectors
   std::int64_t out_stride = 0;

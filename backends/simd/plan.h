@@ -74,7 +74,15 @@ class SimdPlan : public Plan {
   static constexpr std::int64_t kBlockRows = 64;
   static constexpr std::int64_t kCacheBytes = 256 << 10;  ///< of a chunk's keys and values: a part of the second level
 
+  static constexpr std::int64_t kMemoryBytes = 4 << 20;  ///< of keys and values: no second level is larger
+
   using Worker = simd::Worker<Real>;
+
+  static std::int64_t bytes_of_keys(const Call& call) {
+    const auto width = call.key_dim * static_cast<std::int64_t>(size_of(type_of(call, TensorId::k))) +
+                       call.value_dim * static_cast<std::int64_t>(size_of(type_of(call, TensorId::v)));
+    return call.batch * call.key_heads * call.key_length * width;
+  }
 
   void attend(const Task& task, Worker& worker) {
     load_rows(task, worker);
@@ -178,6 +186,7 @@ class SimdPlan : public Plan {
     tile.weights = worker.weights.data();
     tile.out_stride = worker.packed.columns();
     tile.out = worker.out.data() + row * tile.out_stride;
+    tile.from_memory = from_memory_;
     tile.maximum = worker.maximum.data() + row;
     tile.sum = worker.sum.data() + row * kernels_.lanes;
     return tile;
@@ -356,6 +365,7 @@ class SimdPlan : public Plan {
   const Call call_;
   const Kernels<Real>& kernels_;
   std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
+  const bool from_memory_ = bytes_of_keys(call_) >= kMemoryBytes;
   Inputs inputs_{};
   support::HostResults<Real> results_;
   const support::ScoreOptions<Real> options_;

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kEverywhere = {"last_key_dropped", "la
                                                          "rounded_to_bf16", "row_of_the_run_before"};
 
 /// An option, and the mistakes that ignore it or are off by one there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kOfOption = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 47> kOfOption = {{
     {"causal", "causal_dropped"},
     {"align", "corner_swapped"},
     {"window", "window_dropped"},
@@ -52,6 +52,22 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kOfOptio
     {"causal", "backward_always_causal"},
     {"dropout", "backward_other_dropout"},
     {"blocks", "backward_blocks"},
+    {"layout", "packed_heads_share_keys"},
+    {"rope", "rope_of_other_pairs"},
+    {"rope", "rope_turned_back"},
+    {"rope.positions", "rope_positions_in_bf16"},
+    {"rope.cache", "rope_twice"},
+    {"norm", "norm_without_mean"},
+    {"norm", "norm_weights_plus_1"},
+    {"scales", "scale_of_first"},
+    {"softcap", "cap_on_other_side"},
+    {"latent", "latent_values_behind"},
+    {"latent.parts", "latent_rope_dropped"},
+    {"select", "select_dropped"},
+    {"select", "select_last_entry_dropped"},
+    {"parts", "merge_drops_last_part"},
+    {"parts", "merge_of_equal_weights"},
+    {"l2norm", "l2norm_by_mean"},
 }};
 
 template <class T>
@@ -129,7 +145,19 @@ void MutantKind::restrict(Predicate& predicate, Random& random) const {
   predicate.conditions.push_back(class_condition(random.pick(passes)));
 }
 
+void MutantKind::require_options() const {
+  for (const std::string& key : options) {
+    if (!find_option(key))
+      throw UserError("--options: there is no option \"" + key + "\"; attest list options names them");
+  }
+}
+
+bool MutantKind::is_about(const Condition& condition) const {
+  return options.empty() || options.contains(condition.option->key);
+}
+
 MutantSet class_mutants(const MutantKind& kind, std::size_t count, std::uint64_t seed, Mistakes& mistakes) {
+  kind.require_options();
   Random random(seed);
   std::vector<Predicate> predicates;
   if (kind.pairs) {
@@ -141,6 +169,9 @@ MutantSet class_mutants(const MutantKind& kind, std::size_t count, std::uint64_t
       if (!why_impossible(n, n)) predicates.push_back({{class_condition(n)}});
     }
   }
+  std::erase_if(predicates, [&](const Predicate& predicate) {
+    return std::ranges::none_of(predicate.conditions, [&](const Condition& one) { return kind.is_about(one); });
+  });
   if (count > 0 && count < predicates.size()) {
     shuffle(predicates, random);
     predicates.resize(count);
@@ -154,6 +185,7 @@ MutantSet random_mutants(const MutantKind& kind, std::size_t count, std::uint64_
   MutantSet set{kind.pairs ? "random, pairs" : "random, singles", {}, 0};
   while (set.mutants.size() < count) {
     Predicate predicate{{random_condition(random)}};
+    if (!kind.is_about(predicate.conditions[0])) continue;
     if (kind.pairs) {
       predicate.conditions.push_back(random_condition(random));
       if (predicate.conditions[0].option == predicate.conditions[1].option) continue;

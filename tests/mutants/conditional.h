@@ -44,8 +44,12 @@ struct MutantSet {
 };
 
 struct MutantKind {
-  bool pairs = false;      ///< two conditions, and not one
-  bool gradients = false;  ///< only where the call asks for gradients
+  bool pairs = false;             ///< two conditions, and not one
+  bool gradients = false;         ///< only where the call asks for gradients
+  std::set<std::string> options;  ///< keys: the first condition, or one of classes, asks for one of them; none: for any
+  /// Throws UserError for a key that the table doesn't have.
+  void require_options() const;
+  bool is_about(const Condition& condition) const;
   /// Adds what all mutants of the kind have in common.
   void restrict(Predicate& predicate, Random& random) const;
 };

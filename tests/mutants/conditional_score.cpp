@@ -14,7 +14,9 @@ namespace {
 
 std::vector<MutantSet> make_sets(const ConditionalSettings& settings, Mistakes& mistakes) {
   std::vector<MutantSet> sets;
-  const MutantKind singles{false, settings.gradients}, pairs{true, settings.gradients};
+  const std::vector<std::string>& keys = settings.options;
+  const MutantKind singles{false, settings.gradients, {keys.begin(), keys.end()}},
+      pairs{true, singles.gradients, singles.options};
   for (const MutantKind& kind : {singles, pairs})
     sets.push_back(class_mutants(kind, settings.sample, settings.seed, mistakes));
   for (const MutantKind& kind : {singles, pairs})

@@ -211,9 +211,11 @@ int run(int argc, char** argv) {
   app.add_option("--tolerances", by_tolerance, "suites (a,b) to compare the bound with the tolerances of others on");
   ConditionalSettings conditions;
   bool conditional = false;
+  std::string options;
   std::string suites = "matrix,large";
   app.add_flag("--conditional", conditional, "mistakes that are made only where a condition over the call holds");
   app.add_flag("--gradients", conditions.gradients, "with --conditional: only where the call asks for gradients");
+  app.add_option("--options", options, "with --conditional: keys (a,b) of which every mutant has a condition");
   app.add_option("--suites", suites, "with --conditional: suites (a,b) that catch them, one after the other");
   app.add_option("--sample", conditions.sample, "with --conditional: mutants of each kind, at most")
       ->check(CLI::Range(1, 1'000'000));
@@ -233,6 +235,7 @@ int run(int argc, char** argv) {
   }
   if (conditional) {
     conditions.suites = split_names(suites);
+    conditions.options = split_names(options, "options");
     conditions.verbose = verbose;
     score_conditional(conditions);
     return 0;

@@ -53,6 +53,19 @@ TEST(ErrorBound, ARowOfNaNThatDropoutLeavesOutMayBeZero) {
   EXPECT_TRUE(left_out && kept);
 }
 
+TEST(ErrorBound, ACapBeforeAScaleOf0IsUndecidedBesideInfinity) {
+  // The cap of an infinite product is a number, and 0 times it 0. Who scales first multiplies 0 by infinity.
+  Computed c("seq=1x1 dim=1 scale=0 softcap=20:unscaled out=biased");
+  c.inputs.at(TensorId::q).set(0, 0, 0, 0, kInfinity);
+  const auto [row, bound] = first_row(c, {Arithmetic{}, DType::f32});
+  EXPECT_TRUE(std::isnan(row.raw[0]));
+  EXPECT_EQ(row.biased[0], 0);
+  EXPECT_EQ(bound.raw[0], 0);
+  EXPECT_EQ(bound.capped[0], kInfinity);
+  EXPECT_EQ(bound.biased[0], kInfinity);
+  EXPECT_EQ(bound.output[0], kInfinity);
+}
+
 TEST(ErrorBound, FlushedValuesCountWithTheirDropoutFactors) {
   // Values of 2^-127 that count as 0: all of the output is lost, and dropout multiplied it by up to 1000.
   Arithmetic a;

@@ -245,7 +245,7 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     // Where an operand may become an infinity, no class of theirs does.
     const bool held = !c.rounds_scores || scores[j].raw < kInfinity;
     const bool decided = held && row.seen[j] && special.decides(j),
-               capped = decided && (!c.softcap || std::isnan(row.raw[j]));
+               capped = decided && (!c.softcap || std::isnan(row.capped[j]));
     bound.raw[j] = by_class(decided);
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));

@@ -135,6 +135,10 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
   if (!(special.largest_product <= c.half_range)) return true;
+  // A cap in front of a scale of 0 makes a number of an infinite product. Who scales first has NaN.
+  for (std::size_t j = 0; c.unscaled_cap && j < row.seen.size(); ++j) {
+    if (row.seen[j] && std::isnan(row.raw[j]) && !std::isnan(row.capped[j])) return true;
+  }
   if (c.arithmetic.scale == ScalePlacement::folded_log2e && row.scale.larger * std::numbers::log2e > c.half_range)
     return true;
   double raw_error = BoundConstants::both(c.of_product, c.of_operands) * special.largest_product;
