@@ -35,6 +35,7 @@ constexpr std::string_view
         "appended keys rotated|rope=*|rope of some "
         "features|rope.base|rope.positions=*|rope.cache=*|cos.*|sin.*|q_positions.*|k_positions.*|norm=after",
     kOperands = "norm=*|q_norm.*|k_norm.*|scales=*|head_scales.*|query_scales.*|softcap=unscaled",
+    kScales = "q.scale=*|q_scales.*|k.scale=*|k_scales.*|v.scale=*|v_scales.*",
     kLatentParts = "latent.parts=apart|q_rope.*|k_rope.*", kLatent = "latent|latent.parts=apart|q_rope.*|k_rope.*",
     kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
     kMaskWithoutKeys =
@@ -85,6 +86,15 @@ constexpr Rule kRules[] = {
     {"rope.cache=*", kAppend, "the lengths of a cache count its new keys"},
     {"rope.cache=rotated", "paged=*|page_table.*|layout=thd|gap|out=present|present_k.*|present_v.*",
      "a cache that was rotated lies in tensors of its own"},
+    {kScales, "pass=backward|pass=both", "gradients by scaled codes are not defined"},
+    {kScales, kGradients, "gradients by scaled codes are not defined"},
+    {kScales, kRope, "codes are rotated before they are stored"},
+    {kScales, "norm=*|q_norm.*|k_norm.*", "codes are normalised before they are stored"},
+    {kScales, kAppend, "new keys have no scales"},
+    {kScales, "out=present|present_k.*|present_v.*", "present has no scales"},
+    {kScales, kLinear, "linear attention has no codes"},
+    {kScales, kMerge, "parts are no codes"},
+    {kLatent, "v.scale=*|v_scales.*", "latent values have the scales of their keys"},
     {kLatent, "pass=backward|pass=both", "gradients of latent values are not defined"},
     {kLatent, kGradients, "gradients of latent values are not defined"},
     {kLatent, kAppend, "latent keys are appended before the call"},

@@ -45,6 +45,48 @@ void give_append(Call& p) {
   p.key_length = std::max(p.key_length, p.query_length);  // fit_to_sizes fits lengths to it
 }
 
+void give_scales(Call& p, TensorId stored, const ScaleSpec& spec) {
+  p.op = Op::attention;
+  p.set_pass(Pass::forward);
+  p.append = false;
+  p.rope = Rope::none;
+  p.rope_dims = p.rope_positions = 0;
+  p.rotated_cache = p.norm_after_rope = false;
+  p.norm.reset();
+  std::erase(p.outputs, Output::present);
+  if (p.outputs.empty()) p.outputs = {Output::o};
+  const bool by_rows = spec.share == ScaleShare::token || spec.share == ScaleShare::block;
+  const bool one_packed = p.layout == Layout::qkv || p.layout == Layout::kv;
+  if (one_packed || (by_rows && p.packed_sequences())) p.layout = Layout::bhld;
+  if (stored == TensorId::v) p.latent = false;
+  const auto narrow = [&](TensorId id) {
+    if (is_wide(type_of(p, id))) p.tensor(id).dtype = DType::e4m3;
+  };
+  narrow(stored);
+  if (p.past > 0 && !p.page_size && stored != TensorId::q)
+    narrow(stored == TensorId::k ? TensorId::past_k : TensorId::past_v);
+  (stored == TensorId::q ? p.q_scale : stored == TensorId::k ? p.k_scale : p.v_scale) = spec;
+}
+
+std::vector<Feature> scale_features(TensorId stored) {
+  return {named_feature(
+      std::string(name_of(stored)) + ".scale", {"tensor", "head", "token", "block", "short last block"},
+      [stored](const Call& p) -> std::optional<std::size_t> {
+        const std::optional<ScaleSpec>& spec = p.scale_of(stored);
+        if (!spec) return std::nullopt;
+        const std::int64_t dim = stored == TensorId::v ? p.value_dim : p.stored_key_dim();
+        const bool is_short = spec->share == ScaleShare::block && dim % spec->block != 0;
+        return is_short ? 4 : static_cast<std::size_t>(spec->share);
+      },
+      [stored](Call& p, std::size_t which, std::uint64_t draw) {
+        const std::int64_t dim = stored == TensorId::v ? p.value_dim : p.stored_key_dim();
+        ScaleSpec spec{static_cast<ScaleShare>(std::min<std::size_t>(which, 3)), 0};
+        if (which == 3) spec.block = draw % 2 == 0 || dim % 2 != 0 ? dim : dim / 2;
+        if (which == 4) spec.block = dim > 2 ? dim - 1 : dim + 1;
+        give_scales(p, stored, spec);
+      })};
+}
+
 std::vector<Feature> dynamic_features() {
   return {flag_feature(
       "dynamic", [](const Call& p) { return p.dynamic; },
