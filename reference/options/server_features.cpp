@@ -68,6 +68,11 @@ void give_scales(Call& p, TensorId stored, const ScaleSpec& spec) {
   (stored == TensorId::q ? p.q_scale : stored == TensorId::k ? p.k_scale : p.v_scale) = spec;
 }
 
+void give_scales_of_rows(Call& p, TensorId stored) {
+  const std::optional<ScaleSpec>& spec = p.scale_of(stored);
+  if (!spec || spec->share == ScaleShare::tensor) give_scales(p, stored, {ScaleShare::token, 0});
+}
+
 std::vector<Feature> scale_features(TensorId stored) {
   return {named_feature(
       std::string(name_of(stored)) + ".scale", {"tensor", "head", "token", "block", "short last block"},

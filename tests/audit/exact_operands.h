@@ -26,7 +26,7 @@ class ExactOperands {
   /// Of a key that isn't stored, zeros.
   std::vector<Big> key(std::int64_t j) const {
     std::vector<Big> row(static_cast<std::size_t>(p_.key_dim));
-    const std::int64_t b = head_.batch(), g = head_.head() / p_.heads_per_group();
+    const std::int64_t b = head_.batch();
     if (j >= p_.stored_keys(b)) return row;
     for (std::int64_t d = 0; d < p_.key_dim; ++d) row[static_cast<std::size_t>(d)] = cached(Cache::keys, j, d);
     if (!is_prepared(p_, inputs_, Operand::key, b, j)) return row;
