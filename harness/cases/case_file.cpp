@@ -64,7 +64,10 @@ class FileCase {
                                     "q_rope",
                                     "k_rope",
                                     "query_lengths",
-                                    "key_lengths"};
+                                    "key_lengths",
+                                    "q_scales",
+                                    "k_scales",
+                                    "v_scales"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : operand_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);

@@ -92,6 +92,7 @@ constexpr Rule kRules[] = {
     {kScales, "norm=*|q_norm.*|k_norm.*", "codes are normalised before they are stored"},
     {kScales, kAppend, "new keys have no scales"},
     {kScales, "out=present|present_k.*|present_v.*", "present has no scales"},
+    {"q.scale=token|q.scale=block|q.scale=short last block", "layout=thd|gap", "packed rows have no scales"},
     {kScales, kLinear, "linear attention has no codes"},
     {kScales, kMerge, "parts are no codes"},
     {kLatent, "v.scale=*|v_scales.*", "latent values have the scales of their keys"},

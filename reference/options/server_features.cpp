@@ -55,22 +55,31 @@ void give_scales(Call& p, TensorId stored, const ScaleSpec& spec) {
   p.norm.reset();
   std::erase(p.outputs, Output::present);
   if (p.outputs.empty()) p.outputs = {Output::o};
-  const bool by_rows = spec.share == ScaleShare::token || spec.share == ScaleShare::block;
-  const bool one_packed = p.layout == Layout::qkv || p.layout == Layout::kv;
-  if (one_packed || (by_rows && p.packed_sequences())) p.layout = Layout::bhld;
   if (stored == TensorId::v) p.latent = false;
-  const auto narrow = [&](TensorId id) {
-    if (is_wide(type_of(p, id))) p.tensor(id).dtype = DType::e4m3;
-  };
-  narrow(stored);
-  if (p.past > 0 && !p.page_size && stored != TensorId::q)
-    narrow(stored == TensorId::k ? TensorId::past_k : TensorId::past_v);
+  const bool by_rows = spec.share == ScaleShare::token || spec.share == ScaleShare::block;
+  if (by_rows && p.packed_sequences()) {
+    if (stored == TensorId::q)
+      p.layout = Layout::bhld;
+    else if (!p.page_size)
+      p.page_size = 16;
+  }
+  const DType type = is_wide(type_of(p, stored)) ? DType::e4m3 : type_of(p, stored);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
+    // What is packed into one tensor has one type.
+    const bool beside =
+        p.layout == Layout::qkv || (p.layout == Layout::kv && id != TensorId::q && stored != TensorId::q);
+    if (id == stored || beside) p.tensor(id).dtype = type;
+  }
+  const TensorId past = stored == TensorId::k ? TensorId::past_k : TensorId::past_v;
+  if (stored != TensorId::q && has_tensor(p, past) && is_wide(type_of(p, past))) p.tensor(past).dtype = type;
   (stored == TensorId::q ? p.q_scale : stored == TensorId::k ? p.k_scale : p.v_scale) = spec;
 }
 
 void give_scales_of_rows(Call& p, TensorId stored) {
   const std::optional<ScaleSpec>& spec = p.scale_of(stored);
-  if (!spec || spec->share == ScaleShare::tensor) give_scales(p, stored, {ScaleShare::token, 0});
+  const bool is_packed = p.packed_sequences() && (stored == TensorId::q || !p.page_size);
+  if (!spec || spec->share == ScaleShare::tensor)
+    give_scales(p, stored, {is_packed ? ScaleShare::head : ScaleShare::token, 0});
 }
 
 std::vector<Feature> scale_features(TensorId stored) {
