@@ -1,6 +1,7 @@
 #include "harness/cases/random_case.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -112,6 +113,16 @@ Problem with_random_launch(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// Types, strides and offsets of tensors that a problem has got late; `starts` are those of the options' keys.
+void place_anywhere(std::initializer_list<std::string_view> starts, Problem& problem, Random& random) {
+  std::vector<const Option*> rows;
+  for (const Option& option : options()) {
+    const auto is_one = [&](std::string_view start) { return option.key.starts_with(start); };
+    if (std::ranges::any_of(starts, is_one)) rows.push_back(&option);
+  }
+  draw_options(std::move(rows), problem, random);
+}
+
 /// Columns of latent queries and keys become tensors of their own, placed anywhere.
 Problem with_latent_parts(const Problem& problem, Random& random) {
   Problem p = problem;
@@ -119,11 +130,7 @@ Problem with_latent_parts(const Problem& problem, Random& random) {
   fit_to_sizes(p);
   std::optional<Problem> apart = canonical(p);
   if (!apart) return problem;
-  std::vector<const Option*> rows;
-  for (const Option& option : options()) {
-    if (option.key.starts_with("q_rope.") || option.key.starts_with("k_rope.")) rows.push_back(&option);
-  }
-  draw_options(std::move(rows), *apart, random);
+  place_anywhere({"q_rope.", "k_rope."}, *apart, random);
   return *apart;
 }
 
@@ -141,7 +148,10 @@ Problem with_random_scales(const Problem& problem, Random& random) {
     feature.meet(p, random.below(feature.classes.size()), random.below(std::size_t{1} << 40));
   }
   fit_to_sizes(p);
-  return canonical(p).value_or(problem);
+  std::optional<Problem> scaled = canonical(p);
+  if (!scaled) return problem;
+  place_anywhere({"q_scales.", "k_scales.", "v_scales."}, *scaled, random);
+  return *scaled;
 }
 
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
