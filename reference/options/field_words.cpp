@@ -127,7 +127,7 @@ constexpr FieldWord kWords[] = {
     {"descale_v v_descale v_scale value_scale",
      "v.dtype=e4m3 v.scale=token", "of v in 8 bits, likewise"},
     {"int4 fp4 nvfp4 mxfp8 mxfp4 quantized quantization",
-     "", "types of storage are f64, f32, f16 and bf16, of q, k and v also e4m3, e5m2 and i8, with scales in f32 (k.scale)"},
+     "", "types of storage are f64, f32, f16 and bf16, of q, k and v also e4m3, e5m2 and i8, with scales (k.scale)"},
     {"rotary rotary_emb rotary_cos rotary_sin apply_rotary neox is_neox rotary_neox",
      "rope=halves", "features r and r + R/2 of q and k are a pair; a rotation before the kernel is no option"},
     {"rotary_interleaved gptj",
