@@ -116,6 +116,16 @@ class ExamplePlan : public Plan {
   }
 
  private:
+  /// A row's codes become numbers: each is multiplied by the scale of its share. `row` is that of the scales.
+  static void dequantise(const ConstTensor* scales, const std::optional<ScaleSpec>& spec, std::int64_t batch,
+                         std::int64_t head, std::int64_t row, std::int64_t count, Real* codes) {
+    if (!scales) return;
+    for (std::int64_t d = 0; d < count; ++d) {
+      const std::int64_t block = spec->block > 0 ? d / spec->block : 0;
+      codes[d] *= static_cast<Real>(load(scales->data, scales->dtype, scales->offset(batch, head, row, block)));
+    }
+  }
+
   /// Keys and values of one head as dense rows, from wherever they are stored: strided, cached, paged or packed.
   void read_keys(std::int64_t b, std::int64_t group) {
     const std::int64_t stored = p_.stored_keys(b);
@@ -129,6 +139,13 @@ class ExamplePlan : public Plan {
         support::read_row(inputs_.at(TensorId::k_rope), at.batch, group, at.row,
                           keys_.data() + j * p_.key_dim + p_.value_dim);
       }
+      // Scales lie beside the rows of pages, and are numbered as all keys are where there are none.
+      const std::int64_t batch = p_.page_size ? at.batch : b, row = p_.page_size ? at.row : j;
+      const std::int64_t columns = p_.latent_apart ? p_.value_dim : p_.key_dim;
+      dequantise(inputs_.k_scales(), p_.k_scale, batch, group, row, columns, keys_.data() + j * p_.key_dim);
+      const ConstTensor* of_values = p_.latent ? inputs_.k_scales() : inputs_.v_scales();
+      dequantise(of_values, p_.latent ? p_.k_scale : p_.v_scale, batch, group, row, p_.value_dim,
+                 values_.data() + j * p_.value_dim);
       const bool was_prepared = p_.rotated_cache && (at.past || p_.append);
       if (!was_prepared) example::prepare(p_, inputs_, true, b, j, j, keys_.data() + j * p_.key_dim);
     }
@@ -137,6 +154,7 @@ class ExamplePlan : public Plan {
   void read_query(std::int64_t b, std::int64_t h, std::int64_t i) {
     support::read_row(inputs_.q(), b, h, i, query_.data());
     if (p_.latent_apart) support::read_row(inputs_.at(TensorId::q_rope), b, h, i, query_.data() + p_.value_dim);
+    dequantise(inputs_.q_scales(), p_.q_scale, b, h, i, p_.latent_apart ? p_.value_dim : p_.key_dim, query_.data());
     example::prepare(p_, inputs_, false, b, i, i + p_.diagonal_offset(b), query_.data());
     scale_ = example::scale_of<Real>(p_, inputs_, b, h, i);
   }

@@ -1,11 +1,14 @@
-// Queries and keys that are normalised, rotated, scaled or put together from two tensors once for all tiles: dense rows
-// of a plan's own, which its kernel then reads as those of a call without such options.
+// Queries, keys and values that are dequantised, normalised, rotated, scaled or put together from two tensors once for
+// all tiles: dense rows of a plan's own, which its kernel then reads as those of a call without such options.
 //
 // Deliberately not the reference's code: the two are checked against each other.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -23,14 +26,16 @@ class PreparedRows {
   /// call. `call` has the lengths of this run; the same inputs where it needs none of this.
   Inputs of(const Call& call, const Inputs& inputs) {
     Inputs own = inputs;
-    const bool has_own_keys = call.prepares_operands() || call.latent_apart;
-    if (!has_own_keys && call.scales == Scales::none) return own;
+    const bool has_scaled_values = scales_of(call, Cache::values).has_value();
+    const bool has_own_keys =
+        call.prepares_operands() || call.latent_apart || has_scaled_values || call.k_scale.has_value();
+    if (!has_own_keys && call.scales == Scales::none && !call.q_scale) return own;
     own.set(TensorId::q, queries(call, inputs));
     if (!has_own_keys) return own;
     own.set(TensorId::k, keys(call, inputs));
-    if (!inputs.page_table() && !inputs.past_k().data) return own;
-    // Keys are gathered; values lie beside them.
-    own.set(TensorId::v, gathered(call, inputs, Cache::values, values_));
+    const bool is_gathered = inputs.page_table() || inputs.past_k().data;  // values lie beside their keys
+    if (is_gathered || has_scaled_values) own.set(TensorId::v, gathered(call, inputs, Cache::values, values_));
+    if (!is_gathered) return own;
     for (const TensorId id : {TensorId::page_table, TensorId::past_k, TensorId::past_v, TensorId::past_lengths})
       own.remove(id);
     return own;
@@ -60,6 +65,8 @@ class PreparedRows {
         for (std::int64_t i = 0; i < call.stored_queries(b); ++i) {
           Real* const row = queries_.data() + ((b * call.query_heads + h) * call.query_length + i) * dim;
           read_row(inputs.q(), b, h, i, row);
+          if (call.q_scale)
+            dequantise(inputs.at(TensorId::q_scales), *call.q_scale, {b, h, i}, call.stored_key_dim(), row);
           if (call.latent_apart) read_row(inputs.at(TensorId::q_rope), b, h, i, row + call.stored_key_dim());
           prepare(call, inputs, TensorId::q_norm,
                   position(inputs, TensorId::q_positions, b, i, i + call.diagonal_offset(b)), row);
@@ -92,18 +99,41 @@ class PreparedRows {
     const Index4 shape{call.batch, call.key_heads, call.key_length, dim};
     to.assign(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * dim), 0);
     const ConstTensor rows = view(to, shape);
+    const std::optional<ScaleSpec>& scales = scales_of(call, which);
+    const std::int64_t columns = which == Cache::keys ? call.stored_key_dim() : dim;
     for (std::int64_t b = 0; b < call.batch; ++b) {
       for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
         const KeyPlace place = find_key(inputs, b, j);
         for (std::int64_t h = 0; h < call.key_heads; ++h) {
           Real* const row = to.data() + rows.offset(b, h, j, 0);
           read_row(tensor_of(inputs, place, which), place.batch, h, place.row, row);
+          if (scales) {
+            // Those of pages lie beside them; others are numbered as keys are.
+            const bool in_pages = inputs.page_table() != nullptr;
+            dequantise(inputs.at(which == Cache::keys || call.latent ? TensorId::k_scales : TensorId::v_scales),
+                       *scales, {in_pages ? place.batch : b, h, in_pages ? place.row : j}, columns, row);
+          }
           if (which == Cache::keys && call.latent_apart)
             read_row(inputs.at(TensorId::k_rope), place.batch, h, place.row, row + call.stored_key_dim());
         }
       }
     }
     return rows;
+  }
+
+  /// Of latent values, those of their keys.
+  static const std::optional<ScaleSpec>& scales_of(const Call& call, Cache which) {
+    return which == Cache::keys || call.latent ? call.k_scale : call.v_scale;
+  }
+
+  /// Multiplies a row of codes by its scales, which lie at `at`: batch or page, head, and row.
+  static void dequantise(const ConstTensor& scales, const ScaleSpec& spec, const std::array<std::int64_t, 3>& at,
+                         std::int64_t columns, Real* row) {
+    const std::int64_t block = spec.share == ScaleShare::block ? spec.block : columns;
+    for (std::int64_t first = 0, n = 0; first < columns; first += block, ++n) {
+      const auto scale = static_cast<Real>(load(scales.data, scales.dtype, scales.offset(at[0], at[1], at[2], n)));
+      for (std::int64_t d = first; d < std::min(columns, first + block); ++d) row[d] *= scale;
+    }
   }
 
   static ConstTensor view(const std::vector<Real>& rows, const Index4& shape) {

@@ -64,7 +64,10 @@ class FileCase {
                                     "q_rope",
                                     "k_rope",
                                     "query_lengths",
-                                    "key_lengths"};
+                                    "key_lengths",
+                                    "q_scales",
+                                    "k_scales",
+                                    "v_scales"};
     for (const TensorId id : drawn_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : operand_inputs()) inputs.emplace(row_of(id).name);
     for (const TensorId id : gradient_inputs()) inputs.emplace(row_of(id).name);
@@ -423,7 +426,9 @@ class FileCase {
   /// Those that are nothing but numbers.
   std::vector<TensorId> drawn_inputs() const {
     std::vector<TensorId> list = inputs_of(problem_);
-    std::erase_if(list, [](TensorId id) { return !row_of(id).drawn || is_of_loss_rows(id) || is_of_operands(id); });
+    std::erase_if(list, [](TensorId id) {
+      return !row_of(id).drawn || is_of_loss_rows(id) || is_of_operands(id) || is_scales(id);
+    });
     return list;
   }
 
@@ -528,6 +533,7 @@ class FileCase {
     for (const TensorId id : drawn_inputs()) read_drawn(id, inputs);
     if (problem_.call.select) read_indices(inputs);
     for (const TensorId id : operand_inputs()) read_operand_tensor(file_, name_, problem_, id, inputs);
+    read_code_scales(file_, name_, problem_, page_table_ ? std::optional(pages_) : std::nullopt, inputs);
     read_keep(inputs);
     if (problem_.call.mask) read_mask(inputs);
     for (const TensorId id : gradient_inputs()) {

@@ -276,6 +276,10 @@ double input_value(const Problem& p, TensorId id, std::uint64_t stream, std::uin
                                    : id == TensorId::state ? &p.data.state_fill
                                                            : nullptr;
   const DrawnNumbers& spec = *row_of(id).drawn;
+  if (is_scales(id)) {  // each second one is a power of two, by which products are exact
+    const double low = std::log2(spec.low), exponent = low + (std::log2(spec.high) - low) * hash_uniform(bits);
+    return std::exp2((bits & 1) != 0 ? std::round(exponent) : exponent);
+  }
   if (!own || !*own) return spec.low + (spec.high - spec.low) * hash_uniform(bits);
   // A decay is no growth, and beyond 2 the delta rules diverge.
   const double value = wide_from(bits, id == TensorId::beta ? 1 : kLargestExponent);

@@ -76,6 +76,41 @@ void read_operand_tensor(const TensorFile& file, const std::string& where, const
   });
 }
 
+void read_code_scales(const TensorFile& file, const std::string& where, const Call& call,
+                      std::optional<std::int64_t> pages, CaseInputs& inputs) {
+  for (const TensorId id : {TensorId::q_scales, TensorId::k_scales, TensorId::v_scales}) {
+    if (!has_tensor(call, id)) continue;
+    const std::string name(name_of(id));
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end())
+      throw UserError(where + ": tensor \"" + name + "\" is missing; the options need it");
+    const FileTensor& tensor = found->second;
+    TensorStorage& storage = inputs.add(call, id);
+    const Index4 n = stored_shape(call, id);
+    const bool in_pages = pages && id != TensorId::q_scales && !broadcast_axes(call, id)[2];
+    FileTensor wanted;
+    wanted.shape = {in_pages ? *pages : n[0], n[1], n[2], n[3]};
+    if (!tensor.is_numeric() || tensor.shape != wanted.shape) {
+      throw UserError(fmt::format("{}: {} {} of {}: {} of a floating type is wanted", where, name, tensor.shape_text(),
+                                  tensor.dtype, wanted.shape_text()));
+    }
+    for (std::int64_t at = 0; at < tensor.size(); ++at) check_element(tensor.at(at), call, id, where, at);
+    const auto read = [&](std::int64_t from, std::int64_t to) {
+      each_index({1, n[1], n[2], n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {
+        storage.set(to, h, l, d, tensor.at(((from * n[1] + h) * n[2] + l) * n[3] + d));
+      });
+    };
+    for (std::int64_t b = 0; b < n[0] && !in_pages; ++b) read(b, b);
+    if (!in_pages) continue;
+    const FileTensor& table = file.tensors.at("page_table");
+    const Inputs views = inputs.views();
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      for (std::int64_t i = 0; i < page_count(call, b); ++i)
+        read(static_cast<std::int64_t>(table.at(b * table.shape[1] + i)), views.page(b, i));
+    }
+  }
+}
+
 FileTensor operand_tensor(const Inputs& inputs, const Call& call, TensorId id) {
   const ConstTensor& from = inputs.at(id);
   const Index4 n = stored_shape(call, id);

@@ -1,6 +1,9 @@
-// The tensors of a case file that rotate, normalise and scale queries and keys: tables, positions, weights, factors.
+// The tensors of a case file that rotate, normalise and scale queries, keys and values: tables, positions, weights,
+// factors, and scales of codes.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "harness/cases/inputs.h"
@@ -20,5 +23,11 @@ void read_operand_tensor(const TensorFile& file, const std::string& where, const
 
 /// What read_operand_tensor() reads, of a call without packing.
 FileTensor operand_tensor(const Inputs& inputs, const Call& call, TensorId id);
+
+/// Reads q_scales, k_scales and v_scales where the call has them, with all four axes. Those of rows in pages lie beside
+/// the pages of the file, which are as many as `pages` says; `page_table` of the file says whose they are. Throws as
+/// above.
+void read_code_scales(const TensorFile& file, const std::string& where, const Call& call,
+                      std::optional<std::int64_t> pages, CaseInputs& inputs);
 
 }  // namespace attest

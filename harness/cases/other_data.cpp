@@ -121,6 +121,9 @@ void change_data(const Call& call, CaseInputs& inputs) {
       case TensorId::new_v:
       case TensorId::q_rope:
       case TensorId::k_rope:
+      case TensorId::q_scales:
+      case TensorId::k_scales:
+      case TensorId::v_scales:
       case TensorId::part_o:
       case TensorId::dout:
       case TensorId::dlse:

@@ -1,6 +1,7 @@
 #include "harness/cases/random_case.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -114,6 +115,16 @@ Problem with_random_launch(const Problem& problem, Random& random) {
   return canonical(p).value_or(problem);
 }
 
+/// Types, strides and offsets of tensors that a problem has got late; `starts` are those of the options' keys.
+void place_anywhere(std::initializer_list<std::string_view> starts, Problem& problem, Random& random) {
+  std::vector<const Option*> rows;
+  for (const Option& option : options()) {
+    const auto is_one = [&](std::string_view start) { return option.key.starts_with(start); };
+    if (std::ranges::any_of(starts, is_one)) rows.push_back(&option);
+  }
+  draw_options(std::move(rows), problem, random);
+}
+
 /// Columns of latent queries and keys become tensors of their own, placed anywhere.
 Problem with_latent_parts(const Problem& problem, Random& random) {
   Problem p = problem;
@@ -121,12 +132,28 @@ Problem with_latent_parts(const Problem& problem, Random& random) {
   fit_to_sizes(p);
   std::optional<Problem> apart = canonical(p);
   if (!apart) return problem;
-  std::vector<const Option*> rows;
-  for (const Option& option : options()) {
-    if (option.key.starts_with("q_rope.") || option.key.starts_with("k_rope.")) rows.push_back(&option);
-  }
-  draw_options(std::move(rows), *apart, random);
+  place_anywhere({"q_rope.", "k_rope."}, *apart, random);
   return *apart;
+}
+
+/// Whether q, k or v is stored in 8 bits.
+bool has_codes(const Call& p) {
+  return !is_wide(type_of(p, TensorId::q)) || !is_wide(type_of(p, TensorId::k)) || !is_wide(type_of(p, TensorId::v));
+}
+
+/// Some of q, k and v are stored in 8 bits, with scales.
+Problem with_random_scales(const Problem& problem, Random& random) {
+  Problem p = problem;
+  for (const char* key : {"q.scale", "k.scale", "v.scale"}) {
+    if (random.below(2) == 0 || (p.call.latent && key == std::string_view("v.scale"))) continue;
+    const Feature& feature = find_option(key)->features.front();
+    feature.meet(p, random.below(feature.classes.size()), random.below(std::size_t{1} << 40));
+  }
+  fit_to_sizes(p);
+  std::optional<Problem> scaled = canonical(p);
+  if (!scaled) return problem;
+  place_anywhere({"q_scales.", "k_scales.", "v_scales."}, *scaled, random);
+  return *scaled;
 }
 
 /// Options of later versions draw numbers of their own, made from the line as it is without them: a seed goes on giving
@@ -143,7 +170,7 @@ Problem with_random_options(Problem problem, Random& random) {
   std::uint64_t seed = 0;
   for (const char letter : print_case(problem)) seed = hash_words(seed, 78, static_cast<unsigned char>(letter));
   Random own(seed), of_past(seed + 1), of_pass(seed + 2), of_mask(seed + 3), of_packing(seed + 4), of_launch(seed + 5),
-      of_parts(seed + 6);
+      of_parts(seed + 6), of_scales(seed + 7);
   if (problem.call.past > 0 && problem.call.batch > 1 && of_past.below(3) == 0) {
     const std::string counts = random_lengths(problem.call.batch, problem.call.past, of_past);
     if (std::optional<Problem> changed = with_option(problem, *find_option("past"), counts)) problem = *changed;
@@ -158,6 +185,8 @@ Problem with_random_options(Problem problem, Random& random) {
     problem = with_random_launch(problem, of_launch);
   draw_options(std::move(later), problem, own);
   if (problem.call.latent && of_parts.below(2) == 0) problem = with_latent_parts(problem, of_parts);
+  if (problem.call.has_scores() && of_scales.below(has_codes(problem.call) ? 2 : 12) == 0)
+    problem = with_random_scales(problem, of_scales);
   return problem;
 }
 

@@ -45,7 +45,8 @@ nb::dict shown_inputs(const Inputs& in) {
     if (view.data) all[name] = copied(arrays, view);
   };
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::decay,
-                            TensorId::beta, TensorId::state, TensorId::part_o, TensorId::part_lse}) {
+                            TensorId::beta, TensorId::state, TensorId::part_o, TensorId::part_lse, TensorId::q_scales,
+                            TensorId::k_scales, TensorId::v_scales}) {
     if (in.has(id)) add(std::string(name_of(id)).c_str(), in.at(id));
   }
   if (const ConstTensor* mask = in.mask()) add(is_additive(*mask) ? "bias" : "mask", *mask);

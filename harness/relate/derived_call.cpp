@@ -168,6 +168,7 @@ Arrangement Arrangement::same(const Call& whole) {
 
 std::optional<Arrangement> possible(Arrangement part, const Problem& whole, const Inputs& inputs) {
   if (!traits_of(whole.call.op).tokens) return std::nullopt;  // queries and keys are what the other calls differ in
+  if (whole.call.has_stored_scales()) return std::nullopt;    // their places follow from those of the keys
   if (!keeps_types(part.call, whole.call) || !keeps_places(part, whole)) return std::nullopt;
   if (part.call.dropout > 0 && !inputs.keep() && !keeps_numbers(part)) return std::nullopt;
   list_own_numbers(part, whole, inputs);

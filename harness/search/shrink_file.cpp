@@ -338,7 +338,8 @@ class FileShrinker {
 
 std::optional<TensorFile> plain_file(const Case& source) {
   const Problem& p = source.problem;
-  if (!p.call.has_scores() || p.call.blocks || p.call.select || p.call.latent_apart) return std::nullopt;
+  if (!p.call.has_scores() || p.call.blocks || p.call.select || p.call.latent_apart || p.call.has_stored_scales())
+    return std::nullopt;
   std::optional<CaseInputs> made;
   if (!source.inputs) made = make_inputs(p);
   const Inputs inputs = source.inputs ? source.inputs->views() : made->views();

@@ -34,7 +34,8 @@ bool rewrite_keys(
     MistakenCall& c, std::int64_t heads, std::int64_t keys,
     const std::function<std::array<std::int64_t, 3>(Cache, std::int64_t, std::int64_t, std::int64_t)>& of) {
   const Call p = c.call;
-  if (!p.has_scores() || p.wants(Output::present) || too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
+  if (!p.has_scores() || p.has_stored_scales() || p.wants(Output::present) ||
+      too_large(p.batch, heads, keys, p.key_dim + p.value_dim))
     return false;
   for (const Cache cache : {Cache::keys, Cache::values}) {
     const std::int64_t dim = cache == Cache::keys ? p.key_dim : p.value_dim;

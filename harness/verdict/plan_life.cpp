@@ -144,7 +144,8 @@ void change_one_element(TensorStorage& tensor, Random& random) {
 void change_one_element_each(CaseInputs& inputs, std::uint64_t seed) {
   Random random(seed);
   for (const TensorId id : {TensorId::v, TensorId::k, TensorId::q, TensorId::mask, TensorId::part_o, TensorId::part_lse,
-                            TensorId::new_k, TensorId::new_v, TensorId::q_rope, TensorId::k_rope}) {
+                            TensorId::new_k, TensorId::new_v, TensorId::q_rope, TensorId::k_rope, TensorId::q_scales,
+                            TensorId::k_scales, TensorId::v_scales}) {
     if (inputs.has(id)) change_one_element(inputs.at(id), random);
   }
 }

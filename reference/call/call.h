@@ -15,6 +15,8 @@ namespace attest {
 
 enum class Align : std::uint8_t { top_left, bottom_right };
 enum class Layout : std::uint8_t { bhld, blhd, bld, qkv, kv, thd };
+/// The elements that have one scale: all, those of a head, of a row, or of a block of a row.
+enum class ScaleShare : std::uint8_t { tensor, head, token, block };
 /// Every tensor that a call may read (up to `dpresent`) or write (from `out` on); tensor_table.h says which are what.
 enum class TensorId : std::uint8_t {
   q,
@@ -23,6 +25,9 @@ enum class TensorId : std::uint8_t {
   mask,
   past_k,
   past_v,
+  q_scales,
+  k_scales,
+  v_scales,
   past_lengths,
   page_table,
   blocks,
@@ -108,15 +113,17 @@ enum class Output : std::uint8_t {
 template <>
 inline constexpr auto kNames<Align> = name_table("top-left", "bottom-right");
 template <>
+inline constexpr auto kNames<ScaleShare> = name_table("tensor", "head", "token", "block");
+template <>
 inline constexpr auto kNames<Layout> = name_table("bhld", "blhd", "bld", "qkv", "kv", "thd");
 template <>
-inline constexpr auto kNames<TensorId> =
-    name_table("q", "k", "v", "mask", "past_k", "past_v", "past_lengths", "page_table", "blocks", "indices", "slopes",
-               "sinks", "keep", "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v", "query_lengths",
-               "key_lengths", "cos", "sin", "q_positions", "k_positions", "q_norm", "k_norm", "head_scales",
-               "query_scales", "q_rope", "k_rope", "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse",
-               "max", "sum", "raw", "capped", "biased", "weights", "present_k", "present_v", "present_state", "cache_k",
-               "cache_v", "dq", "dk", "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
+inline constexpr auto kNames<TensorId> = name_table(
+    "q", "k", "v", "mask", "past_k", "past_v", "q_scales", "k_scales", "v_scales", "past_lengths", "page_table",
+    "blocks", "indices", "slopes", "sinks", "keep", "decay", "beta", "state", "part_o", "part_lse", "new_k", "new_v",
+    "query_lengths", "key_lengths", "cos", "sin", "q_positions", "k_positions", "q_norm", "k_norm", "head_scales",
+    "query_scales", "q_rope", "k_rope", "saved_o", "saved_lse", "do", "dlse", "dpresent", "out", "lse", "max", "sum",
+    "raw", "capped", "biased", "weights", "present_k", "present_v", "present_state", "cache_k", "cache_v", "dq", "dk",
+    "dv", "dmask", "dsinks", "ddecay", "dbeta", "dstate");
 template <>
 inline constexpr auto kNames<Op> = name_table("attention", "linear", "gated", "delta", "gated_delta", "merge");
 template <>
@@ -192,6 +199,13 @@ struct SelectSpec {
   bool operator==(const SelectSpec&) const = default;
 };
 
+/// Scales of a tensor that is stored in 8 bits: an element stands for its code times its scale.
+struct ScaleSpec {
+  ScaleShare share = ScaleShare::tensor;
+  std::int64_t block = 0;  ///< elements along the head dimension that have one scale; the last block may be shorter
+  bool operator==(const ScaleSpec&) const = default;
+};
+
 /// Key lengths per batch, or lengths of segments; `query` is empty when only keys were given.
 struct LengthSpec {
   std::vector<std::int64_t> query, key;
@@ -218,6 +232,8 @@ struct Call {
   std::optional<LengthSpec> lengths, segments;
   std::optional<MaskSpec> mask;
   std::optional<BlockSpec> blocks;
+  /// Scales of q, k and v. Those of keys and values hold for cached ones, too.
+  std::optional<ScaleSpec> q_scale, k_scale, v_scale;
   std::optional<SelectSpec> select;  ///< of the keys that are visible by all else, those of a list are
   std::optional<double> softcap;
   bool unscaled_cap = false;  ///< the cap applies to <q,k>, and the scale to what it leaves
@@ -301,6 +317,11 @@ struct Call {
   bool slopes_per_batch() const { return static_cast<std::int64_t>(alibi_slopes.size()) > query_heads; }
   /// Any of raw, capped, biased, weights.
   bool wants_scores() const;
+  /// The scales of q, k or v; unset where it has none.
+  const std::optional<ScaleSpec>& scale_of(TensorId stored) const {
+    return stored == TensorId::q ? q_scale : stored == TensorId::k ? k_scale : v_scale;
+  }
+  bool has_stored_scales() const { return q_scale || k_scale || v_scale; }
   bool has_scores() const { return traits_of(op).scores; }
   bool has_state() const { return traits_of(op).state; }
   bool has_decay() const { return traits_of(op).decay; }

@@ -22,6 +22,7 @@ constexpr auto kDynamic = [](const Call& c) { return c.dynamic; };
 constexpr auto kRotates = [](const Call& c) { return c.rope != Rope::none; };
 constexpr auto kHasPositions = [](const Call& c) { return c.rope != Rope::none && c.rope_positions > 0; };
 constexpr auto kNormalises = [](const Call& c) { return c.norm.has_value(); };
+constexpr DrawnNumbers kScales{0.25, 2};                    // of these the exponent is drawn
 constexpr auto kNever = [](const Call&) { return false; };  // a file has it, whatever its call says
 
 // clang-format off
@@ -32,6 +33,9 @@ constexpr TensorRow kRows[] = {
     {TensorId::mask, "mask", {batch, query_heads, queries, keys}, TypeRule::mask, [](const Call& c) { return c.mask.has_value(); }, kScores},
     {TensorId::past_k, "past_k", {batch, key_heads, past, key_dim}, TypeRule::as_k, kHasPast, kScores},
     {TensorId::past_v, "past_v", {batch, key_heads, past, value_dim}, TypeRule::as_v, [](const Call& c) { return kHasPast(c) && !c.latent; }, kScores},
+    {TensorId::q_scales, "q_scales", {batch, query_heads, queries, q_blocks}, TypeRule::accumulator, [](const Call& c) { return c.q_scale.has_value(); }, kScores, kScales},
+    {TensorId::k_scales, "k_scales", {stores, key_heads, scale_rows, k_blocks}, TypeRule::accumulator, [](const Call& c) { return c.k_scale.has_value(); }, kScores, kScales},
+    {TensorId::v_scales, "v_scales", {stores, key_heads, scale_rows, v_blocks}, TypeRule::accumulator, [](const Call& c) { return c.v_scale.has_value(); }, kScores, kScales},
     {TensorId::past_lengths, "past_lengths", {batch, one, one, one}, TypeRule::i32, [](const Call& c) { return !c.past_lengths.empty(); }, kScores},
     {TensorId::page_table, "page_table", {batch, one, one, pages}, TypeRule::i32, [](const Call& c) { return c.page_size.has_value(); }, kScores},
     {TensorId::blocks, "blocks", {batch, query_heads, mask_rows, mask_columns}, TypeRule::boolean, [](const Call& c) { return c.blocks.has_value(); }, kScores},
@@ -96,6 +100,18 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "a row for each TensorId, in its order");
 
+/// Blocks of a row of `size` elements.
+std::int64_t blocks_of(const std::optional<ScaleSpec>& scale, std::int64_t size) {
+  return scale && scale->share == ScaleShare::block ? (size + scale->block - 1) / scale->block : 1;
+}
+
+/// The axes along which scales are the same.
+std::array<bool, 4> shared_axes(const std::optional<ScaleSpec>& scale) {
+  const ScaleShare share = scale ? scale->share : ScaleShare::tensor;
+  const bool rows = share == ScaleShare::token || share == ScaleShare::block;
+  return {!rows, share == ScaleShare::tensor, !rows, share != ScaleShare::block};
+}
+
 }  // namespace
 
 std::int64_t extent_of(const Call& c, Axis axis) {
@@ -118,6 +134,10 @@ std::int64_t extent_of(const Call& c, Axis axis) {
     case pages: return c.page_size ? (c.key_length + *c.page_size - 1) / *c.page_size : 0;
     case mask_rows: return c.blocks ? block_rows(c) : 0;
     case mask_columns: return c.blocks ? block_columns(c) : 0;
+    case scale_rows: return c.page_size.value_or(c.key_length);
+    case q_blocks: return blocks_of(c.q_scale, c.stored_key_dim());
+    case k_blocks: return blocks_of(c.k_scale, c.stored_key_dim());
+    case v_blocks: return blocks_of(c.v_scale, c.value_dim);
     case selected: return c.select ? c.select->count : 0;
     case positions: return c.rope == Rope::none ? 0 : table_rows(c);
     case rotated_pairs: return c.rotated_dims() / 2;
@@ -185,6 +205,9 @@ std::array<bool, 4> broadcast_axes(const Call& c, TensorId id) {
       if (c.mask) return {!c.mask->kept[0], !c.mask->kept[1], !c.mask->kept[2], !c.mask->kept[3]};
       return {true, true, true, true};
     case TensorId::indices: return {false, c.select && c.select->shared, false, false};
+    case TensorId::q_scales: return shared_axes(c.q_scale);
+    case TensorId::k_scales: return shared_axes(c.k_scale);
+    case TensorId::v_scales: return shared_axes(c.v_scale);
     case TensorId::slopes: return {!c.slopes_per_batch(), false, false, false};
     case TensorId::decay:
     case TensorId::ddecay: return {false, false, false, c.decay_per_head};

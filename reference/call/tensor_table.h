@@ -33,6 +33,10 @@ enum class Axis : std::uint8_t {
   pages,          ///< of one sequence, the most that any has
   mask_rows,      ///< of a block mask
   mask_columns,   ///< likewise
+  scale_rows,     ///< of scales of keys: all keys, cached ones first, or the rows of a page
+  q_blocks,       ///< of a row of q that have a scale each; 1 where the row has one
+  k_blocks,       ///< likewise
+  v_blocks,       ///< likewise
   selected,       ///< numbers of a list of keys
   positions,      ///< of the tables of rope
   rotated_pairs,  ///< of features
@@ -96,6 +100,8 @@ constexpr bool is_cache(TensorId id) { return id == TensorId::cache_k || id == T
 constexpr bool is_of_launch(TensorId id) {
   return (id >= TensorId::new_k && id <= TensorId::key_lengths) || is_cache(id);
 }
+/// Whether it holds scales of a tensor that is stored in 8 bits.
+constexpr bool is_scales(TensorId id) { return id >= TensorId::q_scales && id <= TensorId::v_scales; }
 /// Whether no two of its elements may share storage: results, saved ones too, and the numbers by which keys are found.
 constexpr bool has_place_for_each(TensorId id) {
   const bool is_saved = id == TensorId::saved_o || id == TensorId::saved_lse;

@@ -55,6 +55,11 @@ class Inputs : public Tensors<const void> {
   const ConstTensor& v() const { return at(TensorId::v); }
   const ConstTensor& past_k() const { return at(TensorId::past_k); }  ///< B,Hkv,past,D
   const ConstTensor& past_v() const { return at(TensorId::past_v); }
+  /// Scales of q, B,Hq,Lq,blocks, and of k and v, B,Hkv,Lk,blocks, or pages,Hkv,rows of a page,blocks; nullptr where
+  /// there are none. Block n of a row begins at its element n * ScaleSpec::block.
+  const ConstTensor* q_scales() const { return find(TensorId::q_scales); }
+  const ConstTensor* k_scales() const { return find(TensorId::k_scales); }
+  const ConstTensor* v_scales() const { return find(TensorId::v_scales); }
   const ConstTensor& decay() const { return at(TensorId::decay); }  ///< B,Hkv,L,Dk: logarithms of the factors
   const ConstTensor& beta() const { return at(TensorId::beta); }    ///< B,Hkv,L,1
   const ConstTensor& state() const { return at(TensorId::state); }  ///< B,Hkv,Dk,Dv

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "reference/call/tensor_table.h"
+
 namespace attest {
 namespace {
 
@@ -39,6 +41,33 @@ std::optional<Fault> find_latent_fault(const Call& p) {
   return std::nullopt;
 }
 
+/// Of scales of tensors that are stored in 8 bits.
+std::optional<Fault> find_scale_fault(const Call& p) {
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
+    const std::optional<ScaleSpec>& spec = p.scale_of(id);
+    if (!spec) continue;
+    const std::string name(name_of(id)), key = name + ".scale";
+    if (p.wants_gradients()) return Fault{key, "gradients by scaled codes are not defined; leave it out"};
+    if (p.prepares_operands())
+      return Fault{p.norm ? "norm" : "rope",
+                   "codes are rotated and normalised before they are stored; leave " + key + " or this out"};
+    if (p.append) return Fault{"append", "new keys have no scales to be written with; leave " + key + " or append out"};
+    if (p.wants(Output::present)) return Fault{"out", "present has codes alone; leave " + key + " or present out"};
+    if (id == TensorId::v && p.latent) return Fault{key, "latent values have the scales of their keys; say k.scale"};
+    const TensorId past = id == TensorId::k ? TensorId::past_k : TensorId::past_v;
+    const TensorId wide = is_wide(type_of(p, id)) ? id : past;
+    if (wide == id || (id != TensorId::q && has_tensor(p, past) && is_wide(type_of(p, past)))) {
+      return Fault{key, std::string(name_of(wide)) + " is stored in " + std::string(name_of(type_of(p, wide))) +
+                            ", and scales belong to 8 bits; say " + std::string(name_of(wide)) +
+                            ".dtype=e4m3, e5m2 or i8"};
+    }
+    const bool by_rows = spec->share == ScaleShare::token || spec->share == ScaleShare::block;
+    if (by_rows && p.packed_sequences() && !(p.page_size && id != TensorId::q))
+      return Fault{key, "packed rows have no scales of their own but in pages; say tensor or head"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Fault> find_launch_fault(const Call& p) {
@@ -49,6 +78,7 @@ std::optional<Fault> find_launch_fault(const Call& p) {
   if (p.select && p.wants_gradients())
     return Fault{"select", "gradients of selected keys are not defined; leave it out"};
   if (p.latent_apart && !p.latent) return Fault{"latent.parts", "keys without values have no parts; add latent"};
+  if (auto fault = find_scale_fault(p)) return fault;
   if (p.latent) {
     if (auto fault = find_latent_fault(p)) return fault;
   }

@@ -207,6 +207,31 @@ Option select() {
   return option;
 }
 
+/// "token", "block:32"
+Option scales_of(TensorId tensor, std::optional<ScaleSpec> Call::*member) {
+  const std::string name(name_of(tensor));
+  Option option = composite(name + ".scale", "tensor|head|token|block:n",
+                            "an element of " + name + " is its code of 8 bits times the scale of its share");
+  option.parse = [=](Call& p, const OptionText& v) {
+    const std::vector<OptionText> parts = v.split(':');
+    ScaleSpec spec{parse_enum<ScaleShare>(parts[0], "share of a scale"), 0};
+    const bool in_blocks = spec.share == ScaleShare::block;
+    if (parts.size() != (in_blocks ? 2u : 1u)) v.fail("tensor, head, token or block:n is wanted, as block:32");
+    if (in_blocks) spec.block = parse_integer(parts[1], 1, "elements of a block");
+    p.*member = spec;
+  };
+  option.print = [=](const Call& p) -> std::optional<std::string> {
+    const std::optional<ScaleSpec>& spec = p.*member;
+    if (!spec) return std::nullopt;
+    return std::string(name_of(spec->share)) +
+           (spec->share == ScaleShare::block ? ":" + integer_text(spec->block) : "");
+  };
+  option.copy = [=](Call& to, const Call& from) { to.*member = from.*member; };
+  return option.covers([=](const Call& p) {
+    return std::vector<std::string>{name + ".scale=" + std::string(name_of((p.*member)->share))};
+  });
+}
+
 // -- results and storage
 
 Option out() {
@@ -631,7 +656,7 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto is_of_operands = [](TensorId id) { return id >= TensorId::cos && id <= TensorId::k_rope; };
+  const auto is_of_operands = [](TensorId id) { return is_scales(id) || (id >= TensorId::cos && id <= TensorId::k_rope); };
   const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) || is_of_operands(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
   const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
@@ -646,6 +671,10 @@ std::vector<Option> make_table() {
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));
   }
+  const auto scaled = [&](TensorId id, std::optional<ScaleSpec> Call::*member) { return scales_of(id, member).version(9).tried({"tensor", "head", "token", "block:2", "block:32"}).often(6).cut(scale_features(id)).only(kScores); };
+  rows.push_back(scaled(TensorId::q, &Call::q_scale));
+  rows.push_back(scaled(TensorId::k, &Call::k_scale));
+  rows.push_back(scaled(TensorId::v, &Call::v_scale));
   rows.push_back(fill().tried({"uniform", "spread(8)", "spread(88)", "spread(300)", "ties", "onehot", "constant(0.25)", "denormal", "huge", "integer", "cancel", "mixed", "infinite(0.02)", "largest(0.1)"}).often(2).cut(fill_features()));
   for (TensorId id : inputs) rows.push_back(fill_of(id).cut(own_fill_features(id)).only(kTokens));
   rows.push_back(fill_of(TensorId::dout).version(5).cut(own_fill_features(TensorId::dout)).only(kTokens));

@@ -45,6 +45,62 @@ void give_append(Call& p) {
   p.key_length = std::max(p.key_length, p.query_length);  // fit_to_sizes fits lengths to it
 }
 
+void give_scales(Call& p, TensorId stored, const ScaleSpec& spec) {
+  p.op = Op::attention;
+  p.set_pass(Pass::forward);
+  p.append = false;
+  p.rope = Rope::none;
+  p.rope_dims = p.rope_positions = 0;
+  p.rotated_cache = p.norm_after_rope = false;
+  p.norm.reset();
+  std::erase(p.outputs, Output::present);
+  if (p.outputs.empty()) p.outputs = {Output::o};
+  if (stored == TensorId::v) p.latent = false;
+  const bool by_rows = spec.share == ScaleShare::token || spec.share == ScaleShare::block;
+  if (by_rows && p.packed_sequences()) {
+    if (stored == TensorId::q)
+      p.layout = Layout::bhld;
+    else if (!p.page_size)
+      p.page_size = 16;
+  }
+  const DType type = is_wide(type_of(p, stored)) ? DType::e4m3 : type_of(p, stored);
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
+    // What is packed into one tensor has one type.
+    const bool beside =
+        p.layout == Layout::qkv || (p.layout == Layout::kv && id != TensorId::q && stored != TensorId::q);
+    if (id == stored || beside) p.tensor(id).dtype = type;
+  }
+  const TensorId past = stored == TensorId::k ? TensorId::past_k : TensorId::past_v;
+  if (stored != TensorId::q && has_tensor(p, past) && is_wide(type_of(p, past))) p.tensor(past).dtype = type;
+  (stored == TensorId::q ? p.q_scale : stored == TensorId::k ? p.k_scale : p.v_scale) = spec;
+}
+
+void give_scales_of_rows(Call& p, TensorId stored) {
+  const std::optional<ScaleSpec>& spec = p.scale_of(stored);
+  const bool is_packed = p.packed_sequences() && (stored == TensorId::q || !p.page_size);
+  if (!spec || spec->share == ScaleShare::tensor)
+    give_scales(p, stored, {is_packed ? ScaleShare::head : ScaleShare::token, 0});
+}
+
+std::vector<Feature> scale_features(TensorId stored) {
+  return {named_feature(
+      std::string(name_of(stored)) + ".scale", {"tensor", "head", "token", "block", "short last block"},
+      [stored](const Call& p) -> std::optional<std::size_t> {
+        const std::optional<ScaleSpec>& spec = p.scale_of(stored);
+        if (!spec) return std::nullopt;
+        const std::int64_t dim = stored == TensorId::v ? p.value_dim : p.stored_key_dim();
+        const bool is_short = spec->share == ScaleShare::block && dim % spec->block != 0;
+        return is_short ? 4 : static_cast<std::size_t>(spec->share);
+      },
+      [stored](Call& p, std::size_t which, std::uint64_t draw) {
+        const std::int64_t dim = stored == TensorId::v ? p.value_dim : p.stored_key_dim();
+        ScaleSpec spec{static_cast<ScaleShare>(std::min<std::size_t>(which, 3)), 0};
+        if (which == 3) spec.block = draw % 2 == 0 || dim % 2 != 0 ? dim : dim / 2;
+        if (which == 4) spec.block = dim > 2 ? dim - 1 : dim + 1;
+        give_scales(p, stored, spec);
+      })};
+}
+
 std::vector<Feature> dynamic_features() {
   return {flag_feature(
       "dynamic", [](const Call& p) { return p.dynamic; },

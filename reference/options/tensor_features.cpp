@@ -373,6 +373,9 @@ void give_tensor(Problem& problem, TensorId tensor) {
       give_launch(p);
       p.dynamic = true;
       break;
+    case TensorId::q_scales: give_scales_of_rows(p, TensorId::q); break;
+    case TensorId::k_scales: give_scales_of_rows(p, TensorId::k); break;
+    case TensorId::v_scales: give_scales_of_rows(p, TensorId::v); break;
     case TensorId::blocks: give_blocks(problem); break;
     case TensorId::indices: give_select(problem); break;
     case TensorId::slopes: p.alibi = true; break;

@@ -18,13 +18,17 @@ double additive_at(const Inputs& inputs, std::int64_t b, std::int64_t h, std::in
 }
 
 /// Rows of one head, dense and in float64; rows that are not stored stay 0.
-std::vector<double> read_keys(const Call& p, const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h) {
+std::vector<double> read_keys(const Call& p, const Inputs& inputs, Cache cache, std::int64_t b, std::int64_t h,
+                              ScaleRange& range) {
   const std::int64_t dim = cache == Cache::values ? p.value_dim : p.key_dim;
   const std::int64_t stored = p.stored_keys(b);
   std::vector<double> rows(static_cast<std::size_t>(p.key_length * dim));
   for (std::int64_t j = 0; j < stored; ++j) {
-    for (std::int64_t d = 0; d < dim; ++d)
+    for (std::int64_t d = 0; d < dim; ++d) {
       rows[static_cast<std::size_t>(j * dim + d)] = load_cached(p, inputs, cache, b, h, j, d);
+      if (p.has_stored_scales() && load_code(p, inputs, cache, b, h, j, d) != 0)
+        range.add(scale_of_key(p, inputs, cache, b, h, j, d));
+    }
   }
   return rows;
 }
@@ -72,8 +76,8 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
       inputs_(inputs),
       b_(b),
       h_(h),
-      keys_(read_keys(call, inputs, Cache::keys, b, h / call.heads_per_group())),
-      values_(read_keys(call, inputs, Cache::values, b, h / call.heads_per_group())) {
+      keys_(read_keys(call, inputs, Cache::keys, b, h / call.heads_per_group(), key_scales_)),
+      values_(read_keys(call, inputs, Cache::values, b, h / call.heads_per_group(), value_scales_)) {
   count_reference_use();
   if (call.prepares_operands()) key_costs_.resize(static_cast<std::size_t>(call.key_length));
   for (std::int64_t j = 0; j < call.stored_keys(b); ++j) {
@@ -100,10 +104,13 @@ Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
   return bias;
 }
 
-std::vector<double> Head::query_row(std::int64_t i, PreparationCost* cost) const {
+std::vector<double> Head::query_row(std::int64_t i, PreparationCost* cost, ScaleRange* scales) const {
   std::vector<double> q(static_cast<std::size_t>(call_.key_dim));
-  for (std::int64_t d = 0; d < call_.key_dim; ++d)
+  for (std::int64_t d = 0; d < call_.key_dim; ++d) {
     q[static_cast<std::size_t>(d)] = load_query(call_, inputs_, b_, h_, i, d);
+    if (scales && load_query_code(call_, inputs_, b_, h_, i, d) != 0)
+      scales->add(scale_of_query(call_, inputs_, b_, h_, i, d));
+  }
   if (call_.prepares_operands()) {
     PreparationCost own = prepare_row(call_, inputs_, Operand::query, b_, i, q);
     if (cost) *cost = std::move(own);
@@ -142,7 +149,9 @@ void Head::attend(std::int64_t i, Row& row) const {
   const auto keys = static_cast<std::size_t>(call_.key_length);
   const auto value_dim = static_cast<std::size_t>(call_.value_dim);
   row.of_query = {};
-  const std::vector<double> q = query_row(i, &row.of_query);
+  row.code_scales = {};
+  const std::vector<double> q = query_row(i, &row.of_query, &row.code_scales);
+  row.code_scales = row.code_scales * key_scales_;
   row.scale = score_scale(call_, inputs_, b_, h_, i);
   const double scale = row.scale.value;
 

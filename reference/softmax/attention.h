@@ -16,6 +16,8 @@
 // leave every sum, so that NaN or infinity stored there never reaches it; NaN that it sees does.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +36,21 @@ Placement locate(const Call& call, std::int64_t b, std::int64_t i, std::int64_t 
 
 /// Whether query i of head h in batch b sees key j.
 bool visible(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
+
+/// Sizes of the scales that codes other than 0 are multiplied by, and 1.
+struct ScaleRange {
+  double smallest = 1, largest = 1;
+
+  void add(double scale) {
+    smallest = std::min(smallest, std::fabs(scale));
+    largest = std::max(largest, std::fabs(scale));
+  }
+  /// Of products of both.
+  ScaleRange operator*(const ScaleRange& other) const { return {smallest * other.smallest, largest * other.largest}; }
+  /// How much larger what stands on the way to a scaled number may be than that, or be made behind it: kernels scale
+  /// an operand, a sum, or some of both.
+  double ratio() const { return largest / smallest; }
+};
 
 /// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw, capped and biased
 /// scores too, and weight 0. Keys that are not stored (beyond a length in packed or paged storage) count as 0.
@@ -54,6 +71,7 @@ struct Row {
   double largest_product = 0;  ///< largest sum of |q_t*k_t|, whichever factors of the scale it has, for the range check
   double query_abs_sum = 0;    ///< sum_t |q_t|, of the row that is multiplied
   std::int64_t visible_count = 0;
+  ScaleRange code_scales;  ///< of q and of the head's keys
 };
 
 /// One query head of one batch: its keys and values read once into dense float64 rows.
@@ -79,8 +97,9 @@ class Head {
     return key_costs_.empty() ? kNoCost : key_costs_[static_cast<std::size_t>(j)];
   }
   double key_abs_sum(std::int64_t j) const { return key_abs_sums_[static_cast<std::size_t>(j)]; }
-  /// Likewise. `cost` gets what that costs.
-  std::vector<double> query_row(std::int64_t i, PreparationCost* cost = nullptr) const;
+  /// Likewise. `cost` gets what that costs, and `scales` the scales of its codes.
+  std::vector<double> query_row(std::int64_t i, PreparationCost* cost = nullptr, ScaleRange* scales = nullptr) const;
+  const ScaleRange& value_scales() const { return value_scales_; }
   std::int64_t batch() const { return b_; }
   std::int64_t head() const { return h_; }
   const Call& call() const { return call_; }
@@ -95,6 +114,7 @@ class Head {
   const Call& call_;
   const Inputs& inputs_;
   std::int64_t b_, h_;
+  ScaleRange key_scales_, value_scales_;
   std::vector<double> keys_, values_;  ///< Lk x Dqk and Lk x Dv
   std::vector<double> key_abs_sums_;   ///< sum_t |k_jt|
   std::vector<PreparationCost> key_costs_;

@@ -106,7 +106,7 @@ ExactRow<Number> attend(const Head& head, const Row& row, std::int64_t i, const 
     if (!row.factors.empty()) weight = row.factors[j] > 0 ? weight / Number(Big(1) - p.dropout) : Number(0);
     for (std::size_t c = 0; c < exact.output.size(); ++c) {
       const auto key = static_cast<std::int64_t>(j), column = static_cast<std::int64_t>(c);
-      exact.output[c] += weight * input<Number>(head.value_row(key)[c], by, TensorId::dv, b, g, key, column);
+      exact.output[c] += weight * input<Number>(operands.value(key, column), by, TensorId::dv, b, g, key, column);
     }
   }
   exact.max = most;

@@ -17,7 +17,8 @@ class ExactOperands {
   std::vector<Big> query(std::int64_t i) const {
     std::vector<Big> row;
     for (std::int64_t d = 0; d < p_.key_dim; ++d)
-      row.emplace_back(load_query(p_, inputs_, head_.batch(), head_.head(), i, d));
+      row.push_back(Big(load_query_code(p_, inputs_, head_.batch(), head_.head(), i, d)) *
+                    Big(scale_of_query(p_, inputs_, head_.batch(), head_.head(), i, d)));
     prepare(row, TensorId::q_norm, place(TensorId::q_positions, i, i + p_.diagonal_offset(head_.batch())));
     return row;
   }
@@ -25,16 +26,17 @@ class ExactOperands {
   /// Of a key that isn't stored, zeros.
   std::vector<Big> key(std::int64_t j) const {
     std::vector<Big> row(static_cast<std::size_t>(p_.key_dim));
-    const std::int64_t b = head_.batch(), g = head_.head() / p_.heads_per_group();
+    const std::int64_t b = head_.batch();
     if (j >= p_.stored_keys(b)) return row;
-    for (std::int64_t d = 0; d < p_.key_dim; ++d)
-      row[static_cast<std::size_t>(d)] = load_cached(p_, inputs_, Cache::keys, b, g, j, d);
+    for (std::int64_t d = 0; d < p_.key_dim; ++d) row[static_cast<std::size_t>(d)] = cached(Cache::keys, j, d);
     if (!is_prepared(p_, inputs_, Operand::key, b, j)) return row;
     prepare(row, TensorId::k_norm, place(TensorId::k_positions, j, j));
     if (!is_stored_prepared(p_, b, j)) return row;
     for (Big& x : row) x = as_stored(inputs_.k().dtype, x.number());
     return row;
   }
+
+  Big value(std::int64_t j, std::int64_t d) const { return cached(Cache::values, j, d); }
 
   Big scale(std::int64_t i) const {
     Big scale = p_.scale_value();
@@ -44,6 +46,11 @@ class ExactOperands {
   }
 
  private:
+  /// A code times its scale.
+  Big cached(Cache cache, std::int64_t j, std::int64_t d) const {
+    const std::int64_t b = head_.batch(), g = head_.head() / p_.heads_per_group();
+    return Big(load_code(p_, inputs_, cache, b, g, j, d)) * Big(scale_of_key(p_, inputs_, cache, b, g, j, d));
+  }
   Big number(TensorId id, std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) const {
     const ConstTensor& from = inputs_.at(id);
     return load(from.data, from.dtype, from.offset(b, h, l, d));

@@ -203,6 +203,7 @@ class EmulatorPlan : public Plan {
   }
 
   void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
+    const bool is_scaled = p_.v_scale || (p_.latent && p_.k_scale);
     for (std::size_t n = first; n < last; ++n) {
       Key& key = keys_[n];
       key.weight = steps.weight(key.weight, key.push);
@@ -213,7 +214,7 @@ class EmulatorPlan : public Plan {
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
-        const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c]);
+        const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c], is_scaled);
         const Number v = steps.operand(read, a_.value_operand, 1);
         terms_.push_back(steps.round(keys_[n].weight * v));
       }

@@ -29,7 +29,7 @@ class Scores {
   void set_query(const std::vector<double>& q) {
     query_.clear();
     for (double x : q) {
-      const Number read = steps_.input(x);
+      const Number read = steps_.input(x, p_.q_scale.has_value(), x < 0 ? -1 : 1);
       if (a_.scale == ScalePlacement::split_root) {
         query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
       } else {
@@ -46,7 +46,7 @@ class Scores {
   Stages score(const double* key, const Head::Bias& bias, int push) {
     terms_.clear();
     for (std::size_t t = 0; t < query_.size(); ++t) {
-      Number k = steps_.input(key[t]);
+      Number k = steps_.input(key[t], p_.k_scale.has_value(), query_[t] < 0 ? -push : push);
       if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
       if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
         k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);

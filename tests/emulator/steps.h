@@ -84,6 +84,8 @@ class Steps {
 
   /// What is read: subnormals of the accumulator's type may count as 0.
   Number input(double x) const { return flushed(x); }
+  /// The same of a code times its scale, which is a step of its own where there are scales.
+  Number input(double x, bool is_scaled, int push = 1) const { return is_scaled ? round(x, push) : flushed(x); }
 
   Number exp(Number x, int push) {
     if (clamped_exp_) x = std::max(x, lowest_argument());

@@ -112,6 +112,7 @@ std::span<const Mistake> gradient_mistakes();
 std::span<const Mistake> mask_mistakes();
 std::span<const Mistake> merge_mistakes();
 std::span<const Mistake> operand_mistakes();
+std::span<const Mistake> scale_mistakes();
 std::span<const Mistake> selection_mistakes();
 std::span<const Mistake> state_mistakes();
 std::span<const Mistake> storage_mistakes();

@@ -365,8 +365,8 @@ const std::vector<Mistake>& all_mistakes() {
   static const std::vector<Mistake> all = [] {
     std::vector<Mistake> list(kMistakes.begin(), kMistakes.end());
     for (const std::span<const Mistake> more :
-         {gradient_mistakes(), mask_mistakes(), merge_mistakes(), operand_mistakes(), selection_mistakes(),
-          state_mistakes(), storage_mistakes()})
+         {gradient_mistakes(), mask_mistakes(), merge_mistakes(), operand_mistakes(), scale_mistakes(),
+          selection_mistakes(), state_mistakes(), storage_mistakes()})
       list.insert(list.end(), more.begin(), more.end());
     return list;
   }();

@@ -55,7 +55,7 @@ constexpr std::array<Description, static_cast<std::size_t>(Wrong::count)> kDescr
     {"appends_padding_to_slot_0", "a sequence without queries writes to the first slot (173)"},
     {"attends_unrounded_new_keys", "queries see the new keys before they are rounded to the type of the cache (174)"},
     {"appends_padding_to_last_slot", "padding has slot -1, and writes to the last one (175)"},
-    {"appends_unrotated_keys", "new keys are cached as they came where the cache is of rotated ones (190)"},
+    {"appends_unrotated_keys", "new keys are cached as they came where the cache is of rotated ones (197)"},
     {"appends_to_next_head", "new rows go to the head behind"},
     {"appends_keys_as_values", "new keys are taken for the new values, where they have the same shape"},
     {"appends_a_row_too_many", "the row behind the new ones is written, too"},

@@ -33,6 +33,11 @@ class FileWriter {
     for (const double value : values) halves.push_back(to_f16(value));
     append(name, "F16", shape, halves.data(), halves.size() * 2);
   }
+  /// Of a type of 8 bits.
+  void add_bytes(const std::string& name, const char* type, const std::vector<std::int64_t>& shape,
+                 const std::vector<std::int8_t>& values) {
+    append(name, type, shape, values.data(), values.size());
+  }
   FileWriter& metadata(const std::string& key, const std::string& value) {
     header_["__metadata__"][key] = value;
     return *this;

@@ -60,8 +60,9 @@ TEST(PluginHeader, HasEveryFeature) {
 }
 
 /// How the header writes an axis, in the order of Axis.
-constexpr std::string_view kAxes[] = {"1", "B",    "H", "H", "G",     "G",    "L",       "S", "D", "D",   "D-V",
-                                      "V", "past", "B", "S", "pages", "rows", "columns", "n", "P", "R/2", "n*B"};
+constexpr std::string_view kAxes[] = {"1", "B",   "H", "H",    "G", "G", "L",     "S",    "D",
+                                      "D", "D-V", "V", "past", "B", "S", "pages", "rows", "columns",
+                                      "S", "n",   "n", "n",    "n", "P", "R/2",   "n*B"};
 
 TEST(PluginHeader, DescribesEveryTensor) {
   const std::string header = text_of_header();

@@ -179,7 +179,8 @@ static const char* const attest_known_features[] = {
   "norm",                     /* RMS norm of each row of q and k */
   "norm=after",               /* behind the rotation, not in front of it */
   "latent.parts=apart",       /* "q_rope" and "k_rope": columns of q and k behind the values */
-  "l2norm"                    /* linear attention divides each row of q and k by sqrt(sum of squares + eps) */
+  "l2norm",                   /* linear attention divides each row of q and k by sqrt(sum of squares + eps) */
+  "q.scale", "k.scale", "v.scale" /* codes of q, k or v have scales: "q_scales", ... */
 };
 /* clang-format on */
 
@@ -251,6 +252,10 @@ typedef struct attest_call {
   int32_t norm_after_rope;
   int32_t latent_apart; /* the columns of q and k behind the values are "q_rope" and "k_rope" */
   double l2norm_eps;    /* of linear attention, under the root of the sum of squares; 0: rows are not normalised */
+  /* What has one scale: 0: there are none; 1: the tensor; 2: a head; 3: a row; 4: a block of a row. */
+  int32_t q_scale, k_scale, v_scale;
+  int32_t reserved_scale;
+  int64_t q_scale_block, k_scale_block, v_scale_block; /* elements of a block; 0 where there are none */
 } attest_call;
 
 /* ---- what a call reads and writes ----------------------------------------------------------------------------------
@@ -267,6 +272,9 @@ typedef struct attest_call {
  *   "mask"           B,H,L,S       uint8, 1 = visible, or floating, to be added
  *   "past_k"         B,G,past,D
  *   "past_v"         B,G,past,V
+ *   "q_scales"       B,H,L,n       of codes of 8 bits, with strides 0 where they are shared; n blocks of a row, or 1
+ *   "k_scales"       B,G,S,n       likewise, of all keys, cached ones first; pages: pages,G,page_size,n
+ *   "v_scales"       B,G,S,n       likewise; latent values have the scales of their keys
  *   "past_lengths"   B,1,1,1       int32: cached keys of each batch, where they differ
  *   "page_table"     B,1,1,pages   int32: of a sequence, -1 beyond its length
  *   "blocks"         B,H,rows,columns  of blocks: uint8, 1 = visible

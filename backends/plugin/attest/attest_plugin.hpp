@@ -96,6 +96,13 @@ inline Call call_from(const attest_call& from) {
   if (has("norm")) c.norm = from.norm_eps;
   c.norm_after_rope = from.norm_after_rope != 0;
   if (has("l2norm")) c.l2norm = from.l2norm_eps;
+  const auto scale = [](std::int32_t share, std::int64_t block) -> std::optional<ScaleSpec> {
+    if (share == 0) return std::nullopt;
+    return ScaleSpec{static_cast<ScaleShare>(share - 1), block};
+  };
+  c.q_scale = scale(from.q_scale, from.q_scale_block);
+  c.k_scale = scale(from.k_scale, from.k_scale_block);
+  c.v_scale = scale(from.v_scale, from.v_scale_block);
   for (const Option& option : options()) {
     if (option.kind == OptionKind::tensor && has(option.key.c_str())) option.parse(problem, {});
   }

@@ -98,6 +98,9 @@ std::vector<FeatureWord> make_words() {
        {"past per batch", [](const Call& c) { return !c.past_lengths.empty(); }},
        {"strides of other tensors", [](const Call& c) { return is_any_placed(c, false); }},
        {"mixed types", has_mixed_types}});
+  add({{"q.scale", [](const Call& c) { return c.q_scale.has_value(); }},
+       {"k.scale", [](const Call& c) { return c.k_scale.has_value(); }},
+       {"v.scale", [](const Call& c) { return c.v_scale.has_value(); }}});
   for (const DType type : kStorageTypes) {
     if (is_wide(type)) continue;
     words.push_back({"stored=" + std::string(name_of(type)), [type](const Call& c) {

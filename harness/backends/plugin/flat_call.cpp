@@ -14,12 +14,12 @@ namespace {
 
 /// Keys of the table of options that attest_call has members for (`seed` is that of dropout), or a word; those of one
 /// tensor end alike for each, and an option that is a tensor is told by its role.
-constexpr std::array<std::string_view, 42> kSupported = {
-    "op",    "pass",           "dtype",      "batch",    "heads",        "seq",    "dim",    "scale",   "causal",
-    "align", "window",         "prefix",     "lengths",  "segments",     "mask",   "blocks", "softcap", "alibi",
-    "sinks", "dropout",        "past",       "paged",    "decay",        "beta",   "parts",  "base",    "out",
-    "seed",  "layout",         "gap",        "qk_heads", "dynamic",      "append", "latent", "select",  "scales",
-    "rope",  "rope.positions", "rope.cache", "norm",     "latent.parts", "l2norm"};
+constexpr std::array<std::string_view, 45> kSupported = {
+    "op",    "pass",           "dtype",      "batch",    "heads",        "seq",    "dim",     "scale",   "causal",
+    "align", "window",         "prefix",     "lengths",  "segments",     "mask",   "blocks",  "softcap", "alibi",
+    "sinks", "dropout",        "past",       "paged",    "decay",        "beta",   "parts",   "base",    "out",
+    "seed",  "layout",         "gap",        "qk_heads", "dynamic",      "append", "latent",  "select",  "scales",
+    "rope",  "rope.positions", "rope.cache", "norm",     "latent.parts", "l2norm", "q.scale", "k.scale", "v.scale"};
 constexpr std::array<std::string_view, 4> kSupportedOfTensors = {".dtype", ".layout", ".strides", ".offset"};
 
 static_assert(ATTEST_UNBOUNDED == Call::kUnbounded);
@@ -119,6 +119,14 @@ FlatCall::FlatCall(const Call& call, std::uint64_t call_size)
   f.norm_eps = c.norm.value_or(0);
   f.norm_after_rope = c.norm_after_rope;
   f.l2norm_eps = c.l2norm.value_or(0);
+  const auto set_scale = [](const std::optional<ScaleSpec>& from, std::int32_t& share, std::int64_t& block) {
+    if (!from) return;
+    share = static_cast<std::int32_t>(from->share) + 1;
+    block = from->block;
+  };
+  set_scale(c.q_scale, f.q_scale, f.q_scale_block);
+  set_scale(c.k_scale, f.k_scale, f.k_scale_block);
+  set_scale(c.v_scale, f.v_scale, f.v_scale_block);
   for (const Output output : c.outputs) f.outputs |= 1u << static_cast<unsigned>(output);
   f.layout = static_cast<std::int32_t>(c.layout);
   for (const TensorRow& row : tensor_rows()) {

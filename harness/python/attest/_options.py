@@ -97,6 +97,12 @@ OPTIONS: dict[str, Option] = {
     "norm": Option(("norm", "norm=after"), functools.partial(Call.option, key="norm"), ("q_norm", "k_norm"), 9),
     "q_norm": Option((), needs=("norm",), since=9),
     "k_norm": Option((), needs=("norm",), since=9),
+    "q_scale": Option(("q.scale",), functools.partial(Call.option, key="q.scale"), ("q_scales",), 9),
+    "k_scale": Option(("k.scale",), functools.partial(Call.option, key="k.scale"), ("k_scales",), 9),
+    "v_scale": Option(("v.scale",), functools.partial(Call.option, key="v.scale"), ("v_scales",), 9),
+    "q_scales": Option((), needs=("q_scale",), since=9),
+    "k_scales": Option((), needs=("k_scale",), since=9),
+    "v_scales": Option((), needs=("v_scale",), since=9),
     "head_scales": Option(("scales=head",), since=9),
     "query_scales": Option(("scales=query",), since=9),
     "unscaled_cap": Option(

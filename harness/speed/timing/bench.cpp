@@ -34,7 +34,8 @@ BytesMoved bytes_moved(const Call& p) {
   BytesMoved bytes;
   for (const TensorId id :
        {TensorId::q, TensorId::k, TensorId::v, TensorId::mask, TensorId::saved_o, TensorId::saved_lse, TensorId::dout,
-        TensorId::dlse, TensorId::part_o, TensorId::part_lse, TensorId::q_rope, TensorId::k_rope}) {
+        TensorId::dlse, TensorId::part_o, TensorId::part_lse, TensorId::q_rope, TensorId::k_rope, TensorId::q_scales,
+        TensorId::k_scales, TensorId::v_scales}) {
     if (has_tensor(p, id)) bytes.in += bytes_of(id);
   }
   for (const TensorId id :

@@ -65,7 +65,10 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
   key_dim = static_cast<double>(p.key_dim);
   const double scale = std::fabs(p.scale_value());
-  of_product = gamma(key_dim + scale_roundings);
+  // Each scale is multiplied into an operand, a sum or another scale: one rounding of each product.
+  scales_codes = p.has_stored_scales();
+  value_roundings = p.v_scale || (p.latent && p.k_scale) ? 1 : 0;
+  of_product = gamma(key_dim + scale_roundings + (p.q_scale ? 1 : 0) + (p.k_scale ? 1 : 0));
   // A subnormal scale is rounded to a multiple of eta, or flushed.
   smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
   if (scale > 0 && scale < smallest_normal) of_scale = eta / scale;
@@ -74,6 +77,15 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   wants_scores = p.wants_scores();
   has_sinks = p.sinks;
   of_reference = arithmetic == reference_arithmetic();
+}
+
+bool BoundConstants::holds(const ScaleRange& scales, const ScoreScale& scale) const {
+  if (!scales_codes) return true;
+  // Codes are 0 or from 2^-16 to 57344.
+  const double most = arithmetic.accumulator == DType::f64 ? 0x1p500 : 0x1p60;
+  if (!(scales.smallest >= 1 / most && scales.largest <= most)) return false;
+  return (scale.least == 0 || scale.least * scales.smallest >= smallest_normal) &&
+         scale.larger * std::numbers::log2e * scales.largest <= half_range;
 }
 
 }  // namespace attest

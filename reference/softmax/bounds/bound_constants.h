@@ -7,6 +7,7 @@
 #include "reference/arithmetic/producer.h"
 #include "reference/arithmetic/rounding.h"
 #include "reference/call/call.h"
+#include "reference/softmax/attention.h"
 
 namespace attest {
 
@@ -36,9 +37,15 @@ struct BoundConstants {
   double of_cap = 0;          ///< relative, of the cap's own roundings
   bool unscaled_cap = false;  ///< the cap stands before the scale
   double smallest_normal = 0;
+  bool scales_codes = false;   ///< of q, k or v, which are stored in 8 bits
+  double value_roundings = 0;  ///< of a value, or of what it becomes, by its scale
   bool wants_scores = false, has_sinks = false;
   bool of_reference = false;  ///< the arithmetic is that of reference/
 
+  /// Whether scales, and their products with the call's, stay far inside the range: then no code that is scaled
+  /// underflows or overflows. Not so, nothing is proved.
+  bool holds(const ScaleRange& scales, const ScoreScale& scale = {}) const;
+  bool hold_codes(const Row& row) const { return holds(row.code_scales, row.scale); }
   double gamma(double k) const { return k * u / (1 - k * u); }
   /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.
   static double both(double a, double b) { return a + b + a * b; }

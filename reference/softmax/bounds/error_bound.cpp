@@ -243,7 +243,7 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
     // Where an operand may become an infinity, no class of theirs does.
-    const bool held = !c.rounds_scores || scores[j].raw < kInfinity;
+    const bool held = c.hold_codes(row) && (!c.rounds_scores || scores[j].raw < kInfinity);
     const bool decided = held && row.seen[j] && special.decides(j),
                capped = decided && (!c.softcap || std::isnan(row.capped[j]));
     bound.raw[j] = by_class(decided);
@@ -325,7 +325,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   bound.terms = {};
   const Arithmetic& a = c.arithmetic;
   const NonFiniteScores special =
-      non_finite_scores(head, row, i, c.half_range, std::max({c.eta, c.query.eta, c.key.eta}));
+      non_finite_scores(head, row, i, c.half_range / row.code_scales.ratio(),
+                        std::max({c.eta, c.query.eta, c.key.eta}) * row.code_scales.ratio());
   std::vector<ScoreErrors> own;
   if (!c.of_reference) own = score_errors(head, row, i, c);
   const std::vector<ScoreErrors>& scores = c.of_reference ? of_row.reference_errors : own;
@@ -352,7 +353,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     bound.lse = bound.max = bound.sum = kInfinity;
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
   };
-  if (operands_may_overflow(head, row, c)) return proves_nothing();
+  if (operands_may_overflow(head, row, c) || !c.hold_codes(row) || !c.holds(head.value_scales()))
+    return proves_nothing();
   if (special.row_is_nan && may_hide_nan(head, row, i, c)) return proves_nothing();
   if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
@@ -401,23 +403,28 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // A part's result is divided, weighed, added, and shrunk with what was added before.
   const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
   const double of_operands = c.both(u_weights, c.value.u);
-  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(of_operands, c.u_parts));
-  const bool value_overflows = c.value.u > 0 && !(largest_value(head, row) <= c.value.largest);
+  const double product_relative =
+      c.both(c.gamma(n + c.blocks + in_product + in_merge + c.value_roundings), c.both(of_operands, c.u_parts));
+  // Weights may have the scale of their key's value, sums that of a head's, or values their own.
+  const ScaleRange& scales = head.value_scales();
+  const bool value_overflows =
+      (c.value.u > 0 && !(largest_value(head, row) * scales.ratio() <= c.value.largest)) ||
+      (c.value_roundings > 0 && !(sum.most * scales.largest * (1 + 0x1p-6) <= c.largest_weight));
   // A weight's factor of dropout is a value's, and multiplies what the value loses.
   double largest_factor = 1;
   for (const double factor : row.factors) largest_factor = std::max(largest_factor, factor);
   // Each value may lose eta; weights add up to 1, after whatever rounding, and each may lose its own.
-  const double of_values =
-      c.value.eta * largest_factor * (1 + product_relative) * (1 + (c.eta + c.eta_weights) * n / lambda);
+  const double of_values = c.value.eta * scales.ratio() * largest_factor * (1 + product_relative) *
+                           (1 + (c.eta + c.eta_weights) * n / lambda);
   const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
       const WeightRange range{-c.largest_score * (1 + c.u / 2),
-                              4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight,
-                              a.key_block, c.parts > 0};
-      const bool by_class = !value_overflows && decides_output(head, row, column, c.half_range, range);
+                              4 * std::max(c.eta, c.eta_weights) * c.lag * scales.ratio() / std::min(1.0, sum.size),
+                              weights.of_weight, a.key_block, c.parts > 0};
+      const bool by_class = !value_overflows && decides_output(head, row, column, c.half_range / scales.ratio(), range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
@@ -437,10 +444,13 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
+    underflow *= scales.ratio();
     if (c.value.u > 0) underflow = underflow * (1 + c.value.u) + of_values;
     const double before = second_order * (centred + products + division + underflow);
-    const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.half_range) || weights_overflow;
-    const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
+    const bool may_overflow =
+        !(n * of_row.largest[column] * sum.most * scales.ratio() <= c.half_range) || weights_overflow;
+    const bool part_may_overflow =
+        c.parts > 0 && !(of_row.largest[column] * scales.ratio() <= c.largest_part * (1 - 0x1p-10));
     const bool unbounded = value_overflows || may_overflow || part_may_overflow || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {

@@ -22,7 +22,8 @@ class RowScores {
         additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
         alibi_(head.inputs().slopes()),
         rounds_mask_(additive_ && narrower(c.arithmetic.accumulator, head.inputs().mask()->dtype)),
-        hides_loss_(row.scale.larger * (c.eta * 0x1p60)) {}
+        hides_loss_(row.scale.larger * (c.eta * 0x1p60)),
+        ratio_(row.code_scales.ratio()) {}
 
   ScoreErrors of(std::size_t j) const;
 
@@ -41,12 +42,15 @@ class RowScores {
   bool additive_, alibi_;
   bool rounds_mask_;   ///< a mask wider than the accumulator enters it rounded
   double hides_loss_;  ///< an error that is larger by this factor is rounded to itself when a loss is added
+  double ratio_;       ///< of the scales of codes, by which what underflows may grow behind
 };
 
 ScoreErrors RowScores::of(std::size_t j) const {
   ScoreErrors errors;
+  if (c_.scales_codes && !(c_.hold_codes(row_) && row_.abs_products[j] * ratio_ <= c_.half_range))
+    return {kInfinity, kInfinity, kInfinity};
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-  const double sizes = 1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j));
+  const double sizes = (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j))) * ratio_;
   double error = c_.of_product * row_.abs_products[j];
   if (c_.rounds_scores) error += (1 + c_.of_product) * (of_operands(j) + (1 + c_.of_operands) * of_preparation(j));
   // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
@@ -83,13 +87,13 @@ double RowScores::of_operands(std::size_t j) const {
   const double of_query = row_.query_abs_sum, of_key = head_.key_abs_sum(static_cast<std::int64_t>(j));
   // Sums stand for their largest terms. An operand may have a factor of the scale, in units of log 2, when it is
   // rounded.
-  const double factor = row_.scale.larger * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * (1 + 4 * c_.u);
+  const double factor = row_.scale.larger * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * (1 + 4 * c_.u) * ratio_;
   if (!(of_query * factor <= c_.query.largest && of_key * factor <= c_.key.largest)) return kInfinity;
   // A product that underflows loses eta times what it multiplies, which rounding may have made larger.
   const double lost = (1 + c_.query.u) * of_query * (c_.key.eta + c_.key.u * c_.eta) +
                       (1 + c_.key.u) * of_key * (c_.query.eta + c_.query.u * c_.eta) +
                       c_.key_dim * (c_.query.eta + c_.eta) * (c_.key.eta + c_.eta);
-  return c_.of_operands * row_.abs_products[j] + row_.scale.larger * lost;
+  return c_.of_operands * row_.abs_products[j] + row_.scale.larger * lost * ratio_;
 }
 
 double RowScores::of_preparation(std::size_t j) const {
@@ -105,7 +109,7 @@ double RowScores::of_preparation(std::size_t j) const {
 
 double RowScores::stored(double error, double magnitude) const {
   for (int n = 0; c_.u_scores > 0 && n < c_.arithmetic.score_stores; ++n) {
-    error += c_.u_scores * (magnitude + error) + row_.scale.larger * c_.eta_scores;
+    error += c_.u_scores * (magnitude + error) + row_.scale.larger * c_.eta_scores * ratio_;
   }
   return error;
 }
@@ -134,7 +138,8 @@ std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int
 bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
-  if (!(special.largest_product <= c.half_range)) return true;
+  const double ratio = row.code_scales.ratio();
+  if (!c.hold_codes(row) || !(special.largest_product * ratio <= c.half_range)) return true;
   // A cap in front of a scale of 0 makes a number of an infinite product. Who scales first has NaN.
   for (std::size_t j = 0; c.unscaled_cap && j < row.seen.size(); ++j) {
     if (row.seen[j] && std::isnan(row.raw[j]) && !std::isnan(row.capped[j])) return true;
@@ -152,7 +157,7 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
     if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
     // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
     const double raw = std::fabs(row.raw[j]), unscaled = row.scale.least > 0 ? raw / row.scale.least : raw;
-    if (unscaled + raw_error / std::max(row.scale.least, 0x1p-100) > c.largest_step) return true;
+    if ((unscaled + raw_error / std::max(row.scale.least, 0x1p-100)) * ratio > c.largest_step) return true;
     const ScoreErrors& errors = scores[j];
     const bool heaviest = row.biased[j] == row.max;
     if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;
