@@ -18,6 +18,13 @@ std::string text_of(DType type) { return std::string(name_of(type)); }
 std::string text_of(ScalePlacement place) { return std::string(name_of(place)); }
 std::string text_of(Division division) { return std::string(name_of(division)); }
 std::string text_of(OperandFormat format) { return std::string(name_of(format)); }
+std::string text_of(const Sum& sum) {
+  std::string text(name_of(sum.format));
+  if (sum.promote > 0) text += fmt::format(", promote {}", sum.promote);
+  if (sum.width > 1) text += fmt::format(", width {}", sum.width);
+  if (sum.bits > 0) text += fmt::format(", bits {}", sum.bits);
+  return text + (sum.directed ? ", directed" : "");
+}
 std::string text_of(double number) { return fmt::format("{:g}", number); }
 std::string text_of(int number) { return std::to_string(number); }
 std::string text_of(std::int64_t number) { return std::to_string(number); }
@@ -55,6 +62,11 @@ void each_member(const Visit& visit) {
   visit("key_operand", &Arithmetic::key_operand);
   visit("value_operand", &Arithmetic::value_operand);
   visit("weight_operand", &Arithmetic::weight_operand);
+  visit("score_sum", &Arithmetic::score_sum);
+  visit("value_sum", &Arithmetic::value_sum);
+  visit("weight_sum", &Arithmetic::weight_sum);
+  visit("score_roundings", &Arithmetic::score_roundings);
+  visit("output_roundings", &Arithmetic::output_roundings);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.

@@ -38,6 +38,28 @@ enum class OperandFormat : std::uint8_t {
 template <>
 inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16");
 
+/// The format in which a sum is kept while its terms are added.
+enum class SumFormat : std::uint8_t {
+  accumulator,
+  f32,
+  bf16,
+  f16,
+  exact,  ///< integers that never leave their range: nothing is rounded
+};
+template <>
+inline constexpr auto kNames<SumFormat> = name_table("accumulator", "f32", "bf16", "f16", "exact");
+
+/// How products are added, where that isn't one by one in the accumulator's type.
+struct Sum {
+  SumFormat format = SumFormat::accumulator;
+  std::int64_t promote = 0;  ///< terms after which the sum goes into the accumulator, and starts anew; 0: never
+  int width = 1;             ///< terms that are aligned to the largest of them and added at once, with what was there
+  int bits = 0;              ///< of the fraction, that are kept of aligned terms and of their sum; 0: the format's
+  bool directed = false;     ///< roundings cut towards zero
+
+  bool operator==(const Sum&) const = default;
+};
+
 /// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
 /// keys by the decay: Arithmetic::state_chunk.
 inline constexpr double kChunkNats = 32;
@@ -88,6 +110,11 @@ struct Rounding {
   OperandFormat key_operand = OperandFormat::exact;
   OperandFormat value_operand = OperandFormat::exact;
   OperandFormat weight_operand = OperandFormat::exact;  ///< where stored_weights doesn't already round them
+
+  // Likewise: how the products of Q*K, those of P*V and the weights of a row are added.
+  Sum score_sum, value_sum, weight_sum;
+  int score_roundings = 0;   ///< products behind Q*K by factors that aren't 1, as scales of its operands are
+  int output_roundings = 0;  ///< likewise behind P*V
 
   bool operator==(const Rounding&) const = default;
 };

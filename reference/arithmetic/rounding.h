@@ -49,10 +49,21 @@ constexpr FormatRounding rounding_of_weights(const Rounding& a) {
           largest_held(a.stored_weights)};
 }
 
-/// Whether an operand of a product is rounded on its way: bounds of gradients and of linear attention say nothing then.
+/// Whether an operand of a product is rounded on its way.
 constexpr bool rounds_operands(const Rounding& a) {
   return a.query_operand != OperandFormat::exact || a.key_operand != OperandFormat::exact ||
          a.value_operand != OperandFormat::exact || a.weight_operand != OperandFormat::exact;
+}
+
+/// Whether products are added otherwise than one by one in the accumulator's type.
+constexpr bool sums_otherwise(const Rounding& a) {
+  return a.score_sum != Sum() || a.value_sum != Sum() || a.weight_sum != Sum();
+}
+
+/// Whether anything is said of the two products of softmax attention alone: bounds of gradients and of linear attention
+/// say nothing then.
+constexpr bool states_products(const Rounding& a) {
+  return rounds_operands(a) || sums_otherwise(a) || a.score_roundings > 0 || a.output_roundings > 0;
 }
 
 /// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.
@@ -61,13 +72,13 @@ inline constexpr double kEvaluation = 1 + 0x1p-38;
 /// Roundings of the scale on its way into a score, each relative to the score. In base 2 a score that did not get
 /// log2(e) with its scale is multiplied by it: a rounded factor and a product.
 constexpr double scale_roundings(const Arithmetic& a) {
-  const double to_base2 = a.base2 ? 2 : 0;
+  const double to_base2 = a.base2 ? 2 : 0, own = a.score_roundings;
   switch (a.scale) {
-    case ScalePlacement::score: return 2 + to_base2;
-    case ScalePlacement::folded_log2e: return 4;
-    case ScalePlacement::split_root: return 5 + to_base2;
+    case ScalePlacement::score: return 2 + to_base2 + own;
+    case ScalePlacement::folded_log2e: return 4 + own;
+    case ScalePlacement::split_root: return 5 + to_base2 + own;
   }
-  return 5 + to_base2;
+  return 5 + to_base2 + own;
 }
 
 /// Units of roundoff that dividing by the row sum may cost.

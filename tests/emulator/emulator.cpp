@@ -8,6 +8,7 @@
 #include "reference/softmax/attention.h"
 #include "tests/emulator/gradients.h"
 #include "tests/emulator/scores.h"
+#include "tests/emulator/sum_steps.h"
 
 namespace attest::emulator {
 namespace {
@@ -130,7 +131,11 @@ class EmulatorPlan : public Plan {
       add_values(head, 0, keys_.size(), steps, true);
     }
     for (std::size_t c = 0; c < columns; ++c) {
-      const Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], sum, 1, true);
+      const bool ends = a_.output_roundings == 0;
+      Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], sum, 1, ends);
+      for (int n = 1; n <= a_.output_roundings; ++n) {
+        o = n < a_.output_roundings ? steps.round(o * kOperandScale) : steps.nearest(o * kOperandScale);
+      }
       out[c] = static_cast<double>(o);
     }
     const Number logarithm = steps.log(sum, 1);
@@ -167,9 +172,10 @@ class EmulatorPlan : public Plan {
     // Under no maximum nothing is rescaled, but what is no number stays none.
     // As where blocks follow each other, nothing is rescaled when the maximum stays.
     const Number shrink = b.max == a.max || b.max == kHidden ? 1 : exp_below(b.max, a.max, 1, steps);
-    a.sum = steps.round(a.sum + steps.round(b.sum * shrink, push), push);
+    const SumSteps of_weights(a_, a_.weight_sum, steps), of_values(a_, a_.value_sum, steps);
+    a.sum = of_weights.joined(a.sum + of_weights.rescaled(b.sum * shrink, push), push);
     for (std::size_t c = 0; c < a.values.size(); ++c) {
-      a.values[c] = steps.round(a.values[c] + steps.round(b.values[c] * shrink));
+      a.values[c] = of_values.joined(a.values[c] + of_values.rescaled(b.values[c] * shrink, 1), 1);
     }
     return a;
   }
@@ -186,20 +192,23 @@ class EmulatorPlan : public Plan {
       max = highest;
     } else if (!(highest <= max + lag)) {
       const Number shrink = exp_below(max, highest, 1, steps);
-      sum = steps.round(sum * shrink, sum_push);
-      for (Number& o : sums_) o = steps.round(o * shrink);
+      const SumSteps of_weights(a_, a_.weight_sum, steps), of_values(a_, a_.value_sum, steps);
+      sum = of_weights.rescaled(sum * shrink, sum_push);
+      for (Number& o : sums_) o = of_values.rescaled(o * shrink, 1);
       max = highest;
     }
   }
 
   Number add_weights(std::size_t first, std::size_t last, Number sum, int push, Steps& steps) {
     terms_.clear();
+    const SumSteps of_weights(a_, a_.weight_sum, steps);
     for (std::size_t n = first; n < last; ++n) {
       const Key& key = keys_[n];
-      terms_.push_back(a_.sum_of_stored ? steps.weight(key.weight, key.push) : key.weight);
+      const Number weight = a_.sum_of_stored ? steps.weight(key.weight, key.push) : key.weight;
+      terms_.push_back(of_weights.term(weight, push));
     }
-    const Number added = steps.sum(terms_, push);
-    return sum == 0 ? added : steps.round(sum + added, push);
+    const Number added = of_weights.sum(terms_, push);
+    return sum == 0 ? added : of_weights.joined(sum + added, push);
   }
 
   void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
@@ -210,15 +219,18 @@ class EmulatorPlan : public Plan {
         key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
       }
     }
+    const SumSteps of_values(a_, a_.value_sum, steps);
+    const Number unscaled = std::pow(kOperandScale, a_.output_roundings);
+    end = end && a_.output_roundings == 0;
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
         const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c]);
         const Number v = steps.operand(read, a_.value_operand, 1);
-        terms_.push_back(steps.round(keys_[n].weight * v));
+        terms_.push_back(of_values.product(keys_[n].weight * (v / unscaled), 1));
       }
-      const Number added = steps.sum(terms_, 1, end);
-      sums_[c] = end || sums_[c] == 0 ? added : steps.round(sums_[c] + added);
+      const Number added = of_values.sum(terms_, 1, end);
+      sums_[c] = end || sums_[c] == 0 ? added : of_values.joined(sums_[c] + added, 1);
     }
   }
 
@@ -282,7 +294,9 @@ class EmulatorPlan : public Plan {
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (exact_.seen[j]) terms_.push_back(weights[j] = exp_below(biased[j], max, 1, steps));
     }
-    const Number sum = steps.sum(terms_, 1), logarithm = steps.log(sum, 1);
+    const SumSteps of_weights(a_, a_.weight_sum, steps);
+    for (Number& weight : terms_) weight = of_weights.term(weight, 1);
+    const Number sum = of_weights.sum(terms_, 1), logarithm = steps.log(sum, 1);
     const Number lse = steps.round(a_.no_maximum ? logarithm : max + logarithm);
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (!exact_.seen[j]) continue;

@@ -17,6 +17,7 @@
 
 #include "reference/arithmetic/arithmetic.h"
 #include "reference/arithmetic/rounding.h"
+#include "reference/arithmetic/sums.h"
 #include "reference/base/half.h"
 
 namespace attest::emulator {
@@ -115,13 +116,33 @@ class Steps {
   /// The terms' sum in an order of its own: as they come, shuffled, or in pairs.
   Number sum(std::vector<Number>& terms, int push, bool last = false) {
     if (terms.empty()) return 0;
-    if (behaviour_ == Behaviour::random && order_ > 0) shuffle(terms);
+    reorder(terms);
     if (behaviour_ == Behaviour::random && order_ == 2) return in_pairs(terms.data(), terms.size());
     Number total = terms[0];
     for (std::size_t n = 1; n < terms.size(); ++n) {
       total = last && n + 1 == terms.size() ? total + terms[n] : round(total + terms[n], push);
     }
     return last ? nearest(total) : total;
+  }
+  void reorder(std::vector<Number>& terms) {
+    if (behaviour_ == Behaviour::random && order_ > 0) shuffle(terms);
+  }
+
+  /// x on the grid that so many bits of fraction give numbers of the size of `largest`: to nearest or cut, or as far as
+  /// it may go.
+  Number on_grid(Number x, Number largest, int bits, const SumRounding& step, bool directed, int push) const {
+    int exponent = 0;
+    std::frexp(largest, &exponent);
+    const Number eta = static_cast<Number>(step.eta);
+    const Number unit = std::max(std::ldexp(Number{1}, exponent - 1 - bits), directed ? eta : 2 * eta);
+    const Number reach = std::max(static_cast<Number>(step.u) * largest, eta);
+    if (behaviour_ == Behaviour::limit) return x + push * reach;
+    const Number whole = x / unit, down = std::floor(whole) * unit, up = std::ceil(whole) * unit;
+    if (behaviour_ == Behaviour::adversary) {
+      const Number there = direction_of(x) > 0 ? up : down;
+      if (std::fabs(there - x) <= reach) return there;
+    }
+    return directed ? std::trunc(whole) * unit : std::nearbyint(whole) * unit;
   }
   void choose_order() { order_ = static_cast<int>(word() % 3); }
 

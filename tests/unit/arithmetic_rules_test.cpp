@@ -31,6 +31,14 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
       {{.weight_operand = OperandFormat::tf32}, "sound"},
       {{.stored_weights = DType::bf16, .weight_operand = OperandFormat::tf32},
        "weight_operand with stored_weights: weights are rounded once on their way into P*V"},
+      {{.value_sum = {.format = SumFormat::f16, .promote = 32, .width = 4, .bits = 13, .directed = true}}, "sound"},
+      {{.score_sum = {.promote = -1}}, "score_sum.promote is -1: it must not be negative"},
+      {{.value_sum = {.width = 0}}, "value_sum.width is 0, and not from 1 to 1024"},
+      {{.weight_sum = {.bits = 53}}, "weight_sum.bits is 53, and not from 0 to 52"},
+      {{.score_sum = {.format = SumFormat::exact, .width = 4}},
+       "score_sum: an exact sum has no promote, width, bits or directed"},
+      {{.score_roundings = 17}, "score_roundings is 17, and not from 0 to 16"},
+      {{.output_roundings = -1}, "output_roundings is -1, and not from 0 to 16"},
       {{.key_block = 16, .no_maximum = true},
        "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged"}};
   for (const auto& [rounding, fault] : rules) EXPECT_EQ(fault_of(Arithmetic{rounding, {}}).value_or("sound"), fault);

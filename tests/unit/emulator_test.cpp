@@ -141,6 +141,15 @@ constexpr Untruth kLeftOut[] = {
     {"value_operand tf32", R"({"value_operand":"tf32"})", R"({"value_operand":"exact"})"},
     {"weight_operand tf32", R"({"weight_operand":"tf32"})", R"({"weight_operand":"exact"})"},
     {"value_operand bf16", R"({"value_operand":"bf16"})", R"({"value_operand":"tf32"})"},
+    {"score_sum f16", R"({"score_sum":{"format":"f16"}})", R"({"score_sum":{"format":"accumulator"}})"},
+    {"score_sum bf16", R"({"score_sum":{"format":"bf16"}})", R"({"score_sum":{"format":"f16"}})"},
+    {"score_sum aligned", R"({"score_sum":{"bits":13,"width":32,"directed":true}})",
+     R"({"score_sum":{"bits":0,"width":1,"directed":false}})"},
+    {"value_sum f16", R"({"value_sum":{"format":"f16"}})", R"({"value_sum":{"format":"accumulator"}})"},
+    {"value_sum promoted", R"({"value_sum":{"format":"f16"}})", R"({"value_sum":{"format":"f16","promote":1}})"},
+    {"value_sum bits", R"({"value_sum":{"bits":13,"width":32,"directed":true}})", R"({"value_sum":{"bits":0}})"},
+    {"weight_sum f16", R"({"weight_sum":{"format":"f16"}})", R"({"weight_sum":{"format":"accumulator"}})"},
+    {"weight_sum bf16", R"({"weight_sum":{"format":"bf16"}})", R"({"weight_sum":{"format":"f16"}})"},
 };
 
 TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {

@@ -260,6 +260,58 @@ TEST(ErrorBound, OperandsBeyondTheirFormatProveNothing) {
   EXPECT_LT(bound_of(of_values, a).lse, kInfinity);
 }
 
+TEST(ErrorBound, SumsCountByTheirStepsAndWindows) {
+  // One query of 1 and keys of 1: each score is d, whatever is added. With equal scores the output is the mean of V.
+  const std::string line = "seq=1x64 dim=64 scale=1 fill=constant(1) out=o,lse";
+  const RowBound plain = bound_of(line, plain_f32());
+  const double u = 0x1p-11;
+  const auto of_scores = [&](const Sum& sum) {
+    Arithmetic a = plain_f32();
+    a.score_sum = sum;
+    return bound_of(line, a).lse - plain.lse;
+  };
+  const auto near = [](double found, double wanted) {
+    EXPECT_GE(found, 0.98 * wanted);
+    EXPECT_LT(found, 1.06 * wanted);
+  };
+  near(of_scores({.format = SumFormat::f16}), 64 * 64 * u);
+  near(of_scores({.format = SumFormat::f16, .promote = 8}), 64 * 8 * u);
+  near(of_scores({.format = SumFormat::f16, .directed = true}), 64 * 64 * 2 * u / (1 - 64 * 2 * u));
+  near(of_scores({.width = 16, .bits = 13, .directed = true}), 64 * (64 + 2 * 4) * 0x1p-13);
+  EXPECT_LT(of_scores({.format = SumFormat::exact}), 0);
+  const auto of_values = [&](const Sum& sum, const std::string& more = "") {
+    Arithmetic a = plain_f32();
+    a.value_sum = sum;
+    const RowBound bound = bound_of(line + more, a);
+    EXPECT_EQ(bound.lse, plain.lse);
+    return bound.output[0];
+  };
+  near(of_values({.format = SumFormat::f16}), 64 * u / (1 - 64 * u));
+  near(of_values({.format = SumFormat::f16, .promote = 8}), 8 * u);
+  EXPECT_EQ(of_values({.format = SumFormat::f16}, " v.fill=constant(600)"), kInfinity);  // 64 * 600 > 65504 / 2
+  // Products of 2^-27 are 0 in f16, each of them, however the sum is promoted.
+  EXPECT_GE(of_values({.format = SumFormat::f16, .promote = 8}, " v.fill=constant(7.450580596923828e-09)"), 0x1p-27);
+  Arithmetic a = plain_f32();
+  a.weight_sum = {.format = SumFormat::f16};
+  const RowBound weights = bound_of(line + ",weights", a);
+  near(weights.lse - plain.lse, -std::log1p(-64 * u / (1 - 64 * u)));
+  near(weights.output[0], 64 * u / (1 - 64 * u));
+  near(weights.weights[0], 64 * u / (1 - 64 * u) / 64);
+  EXPECT_EQ(first_bound("seq=1x40000 dim=1 fill=constant(1)", a), kInfinity);  // the sum passes half of the range
+}
+
+TEST(ErrorBound, ScalesBehindTheProductsAreRoundings) {
+  const std::string line = "seq=1 dim=1 scale=1 q.fill=constant(3) k.fill=constant(4) v.fill=constant(3) out=o,lse";
+  const RowBound plain = bound_of(line, plain_f32());
+  Arithmetic a = plain_f32();
+  a.score_roundings = 8;
+  EXPECT_GE(bound_of(line, a).lse - plain.lse, 12 * 8 * 0x1p-24);
+  a = plain_f32();
+  a.output_roundings = 2;
+  EXPECT_GE(bound_of(line, a).output[0] - plain.output[0], 3 * 2 * 0x1p-24);
+  EXPECT_EQ(bound_of(line, a).lse, plain.lse);
+}
+
 TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
   // Outputs are convex combinations: with one value for all keys only rounding of the sum is left.
   EXPECT_LT(first_bound("seq=8x64 dim=64 v.fill=constant(1) fill=spread(300)", plain_f32()), 3e-5);

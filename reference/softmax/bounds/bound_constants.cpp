@@ -65,7 +65,18 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
   key_dim = static_cast<double>(p.key_dim);
   const double scale = std::fabs(p.scale_value());
+  key_length = static_cast<double>(p.key_length);
   of_product = gamma(key_dim + scale_roundings);
+  own_sums = sums_otherwise(a);
+  if (a.score_sum != Sum()) {
+    const SumCost of_scores = cost_of(a.score_sum, a, key_dim, key_dim, 0);
+    of_product = both(of_scores.relative, gamma(scale_roundings));
+    lost_score_sum = of_scores.lost;
+    rounds_scores = true;
+  }
+  largest_score_sum = rounding_of(a.score_sum, a).largest / 2;
+  largest_value_sum = std::min(half_range, rounding_of(a.value_sum, a).largest / 2);
+  largest_weight_sum = rounding_of(a.weight_sum, a).largest / 2;
   // A subnormal scale is rounded to a multiple of eta, or flushed.
   smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
   if (scale > 0 && scale < smallest_normal) of_scale = eta / scale;

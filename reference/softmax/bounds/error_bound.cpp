@@ -168,13 +168,17 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
     // Weights are taken under a maximum whose product with log2(e) was rounded: by this many nats.
     const double frame = c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.reference_point) : 0;
     // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
-    return {row.sum * std::exp(-frame), c.lag * std::exp(frame), c.lag > 1 ? c.eta * n * c.lag / row.sum : 0,
-            !(frame <= 1)};
+    const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame),
+                 in_sum = c.of_weights(n).lost / size;
+    return {size, most, (c.lag > 1 ? c.eta * n * c.lag / row.sum : 0) + in_sum,
+            !(frame <= 1) || !(n * most <= c.largest_weight_sum) || !(in_sum <= 0x1p-2)};
   }
   const double size = std::exp(row.lse), heaviest = std::exp(weights.highest) * (1 + c.e_exp);
   const double lightest = std::exp(weights.surest);
-  const double lost = (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest;
-  const bool too_large = !(heaviest * n <= c.half_range / 4) || !(heaviest <= c.largest_weight);
+  const double lost =
+      (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest + c.of_weights(n).lost / lightest;
+  const bool too_large =
+      !(heaviest * n <= std::min(c.half_range / 4, c.largest_weight_sum)) || !(heaviest <= c.largest_weight);
   // A reciprocal of less may be an infinity.
   const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
   return {size, heaviest, lost, too_large || too_small};
@@ -187,7 +191,7 @@ double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum
   const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
   const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
   const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
-  return std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+  return std::min(from_sum, from_largest) - std::log1p(-std::min(1.0, c.of_weights(n).relative));
 }
 
 /// Of the accumulator's logsumexp, before it is stored.
@@ -230,7 +234,9 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
   const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
   const double product_relative = c.both(c.gamma(n + c.blocks + c.division_roundings), c.u_weights);
-  const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
+  const bool own_sum = c.arithmetic.weight_sum != Sum();
+  const double division_relative = own_sum ? c.both(c.of_weights(n).relative, c.gamma(c.division_roundings))
+                                           : c.gamma(n + c.blocks) + c.division_roundings * c.u;
   const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
   // As for the output: a rescaling that underflows loses eta of weights up to exp(T), a sum of stored weights what they
   // lost in storage.
@@ -273,7 +279,9 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     const double product = product_relative * (total < 1 ? std::min((ratio * w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
-    bound.weights[j] = c.storing_weights.bound(w, second_order * (centred + product + division + underflow));
+    double error = second_order * (centred + product + division + underflow);
+    if (own_sum) error *= 1 + division_relative;
+    bound.weights[j] = division_relative < kInfinity ? c.storing_weights.bound(w, error) : kInfinity;
   }
 }
 
@@ -387,7 +395,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
   const double lambda = a.normalised_before_storage ? 1 : sum.size;
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
-  const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
+  const double after_product = (a.normalised_before_storage ? 0 : c.division_roundings) + a.output_roundings;
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
   // What one that shrinks may lose more than once, of the values that it weighs.
@@ -401,7 +409,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // A part's result is divided, weighed, added, and shrunk with what was added before.
   const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
   const double of_operands = c.both(u_weights, c.value.u);
-  const double product_relative = c.both(c.gamma(n + c.blocks + in_product + in_merge), c.both(of_operands, c.u_parts));
+  const SumCost of_products = c.of_values(n, in_product + in_merge);
+  const double product_relative = c.both(of_products.relative, c.both(of_operands, c.u_parts));
   const bool value_overflows = c.value.u > 0 && !(largest_value(head, row) <= c.value.largest);
   // A weight's factor of dropout is a value's, and multiplies what the value loses.
   double largest_factor = 1;
@@ -409,15 +418,16 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // Each value may lose eta; weights add up to 1, after whatever rounding, and each may lose its own.
   const double of_values =
       c.value.eta * largest_factor * (1 + product_relative) * (1 + (c.eta + c.eta_weights) * n / lambda);
-  const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
-  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
+  const double division_relative = c.of_weights(n).relative + after_product * c.u + in_two_passes;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4 + a.output_roundings);
+  const bool sums_prove_nothing = !(product_relative + division_relative < kInfinity);
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
       const WeightRange range{-c.largest_score * (1 + c.u / 2),
                               4 * std::max(c.eta, c.eta_weights) * c.lag / std::min(1.0, sum.size), weights.of_weight,
                               a.key_block, c.parts > 0};
-      const bool by_class = !value_overflows && decides_output(head, row, column, c.half_range, range);
+      const bool by_class = !value_overflows && decides_output(head, row, column, c.largest_value_sum, range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
@@ -430,7 +440,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     const double weighted = convex_only ? of_row.largest[column]
                                         : std::min(sums.weighted[column] / (1 - weights.sum), of_row.largest[column]);
     const double products = product_relative * weighted;
-    const double division = division_relative * magnitude;
+    double division = division_relative * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
     double underflow = c.eta * of_row.absolute[column] / sum.size +
                        c.eta_weights * (of_row.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
@@ -438,10 +448,15 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
     if (c.value.u > 0) underflow = underflow * (1 + c.value.u) + of_values;
+    if (c.own_sums) {
+      underflow = (underflow + of_products.lost / lambda) * (1 + product_relative);
+      division += division_relative * (centred + products + underflow);
+    }
     const double before = second_order * (centred + products + division + underflow);
-    const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.half_range) || weights_overflow;
+    const bool may_overflow = !(n * of_row.largest[column] * sum.most <= c.largest_value_sum) || weights_overflow;
     const bool part_may_overflow = c.parts > 0 && !(of_row.largest[column] <= c.largest_part * (1 - 0x1p-10));
-    const bool unbounded = value_overflows || may_overflow || part_may_overflow || (two_passes(a) && convex_only);
+    const bool unbounded =
+        value_overflows || may_overflow || part_may_overflow || sums_prove_nothing || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,
