@@ -67,6 +67,10 @@ void each_member(const Visit& visit) {
   visit("weight_sum", &Arithmetic::weight_sum);
   visit("score_roundings", &Arithmetic::score_roundings);
   visit("output_roundings", &Arithmetic::output_roundings);
+  visit("weight_factor", &Arithmetic::weight_factor);
+  visit("exp_absolute", &Arithmetic::exp_absolute);
+  visit("exp_argument", &Arithmetic::exp_argument);
+  visit("rescale_ulps", &Arithmetic::rescale_ulps);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.
@@ -189,7 +193,7 @@ std::vector<Restatement> restatements(const Arithmetic& a) {
 }
 
 bool fault_in(const Arithmetic& a) {
-  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator) || a.weight_operand != OperandFormat::exact;
   return (a.sum_of_stored && (!weights_stored || a.normalised_before_storage)) || (a.base2 && a.fused_log2e) ||
          (a.scale == ScalePlacement::folded_log2e && !a.base2) ||
          (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0));
@@ -218,7 +222,7 @@ Kind kind_of(const StatedField& field) {
   if (field.value == "true" || field.value == "false") return Kind::flag;
   if (field.key == "scale") return Kind::scale;
   if (field.key == "division") return Kind::division;
-  if (field.key.ends_with("_operand")) return Kind::operand;
+  if (field.key.ends_with("_operand") || field.key == "exp_argument") return Kind::operand;
   return value_named<DType>(field.value) ? Kind::type : Kind::number;
 }
 

@@ -34,9 +34,13 @@ enum class OperandFormat : std::uint8_t {
   tf32,   ///< 10 bits of fraction and float's exponents
   bf16,
   f16,
+  e4m3,  ///< up to 448, as OCP has it
+  e5m2,
+  int8,  ///< integers up to 127; of weights alone, as u8
+  u8,    ///< and up to 255
 };
 template <>
-inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16");
+inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16", "e4m3", "e5m2", "int8", "u8");
 
 /// The format in which a sum is kept while its terms are added.
 enum class SumFormat : std::uint8_t {
@@ -115,6 +119,12 @@ struct Rounding {
   Sum score_sum, value_sum, weight_sum;
   int score_roundings = 0;   ///< products behind Q*K by factors that aren't 1, as scales of its operands are
   int output_roundings = 0;  ///< likewise behind P*V
+  double weight_factor = 1;  ///< by which weights are multiplied before they become weight_operand
+  // Likewise: exp where it is approximated. It takes an argument in a narrow format, its result may be off by a number
+  // besides exp_ulps, and another one may rescale what was summed under an older maximum.
+  double exp_absolute = 0;
+  OperandFormat exp_argument = OperandFormat::exact;
+  double rescale_ulps = -1;  ///< below 0: as exp, with exp_absolute
 
   bool operator==(const Rounding&) const = default;
 };

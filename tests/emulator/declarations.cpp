@@ -20,6 +20,10 @@ Sum random_sum(Random& random) {
   return sum;
 }
 
+const std::vector<OperandFormat> kFloating = {OperandFormat::tf32, OperandFormat::bf16, OperandFormat::f16,
+                                              OperandFormat::e4m3, OperandFormat::e5m2};
+const std::vector<double> kFactors = {1, 100, 256, 448};
+
 }  // namespace
 
 Arithmetic plain_arithmetic(DType dtype) {
@@ -64,8 +68,17 @@ Emulated random_declaration(Random& random, DType dtype) {
   for (const auto operand : {&Arithmetic::query_operand, &Arithmetic::key_operand, &Arithmetic::value_operand,
                              &Arithmetic::weight_operand}) {
     const bool stored = operand == &Arithmetic::weight_operand && narrower(a.stored_weights, a.accumulator);
-    if (!stored && one_in(8)) a.*operand = random.pick(values_of<OperandFormat>());
+    const bool any = operand == &Arithmetic::weight_operand;
+    if (stored || !one_in(8)) continue;
+    a.*operand = any ? random.pick(values_of<OperandFormat>()) : random.pick(kFloating);
   }
+  if (a.weight_operand != OperandFormat::exact && one_in(2)) a.weight_factor = random.pick(kFactors);
+  if (a.weight_operand == OperandFormat::int8) a.weight_factor = 127;
+  if (a.weight_operand == OperandFormat::u8) a.weight_factor = 255;
+  a.sum_of_stored |= a.weight_operand > OperandFormat::f16 && !a.normalised_before_storage && one_in(2);
+  if (one_in(8)) a.exp_absolute = random.pick(std::vector<double>{1e-6, 1e-4, 1e-2});
+  if (one_in(8)) a.exp_argument = random.pick(kFloating);
+  if (one_in(8)) a.rescale_ulps = random.pick(std::vector<double>{0.5, 2, 300});
   for (const auto sum : {&Arithmetic::score_sum, &Arithmetic::value_sum, &Arithmetic::weight_sum}) {
     if (one_in(8)) a.*sum = random_sum(random);
   }
@@ -136,6 +149,46 @@ std::vector<Statement> every_statement(DType dtype) {
   add_sums("25 bits, width 16, directed", {.width = 16, .bits = 25, .directed = true});
   add("score_roundings=3", [](Arithmetic& a) { a.score_roundings = 3; });
   add("output_roundings=2", [](Arithmetic& a) { a.output_roundings = 2; });
+  struct Narrow {
+    OperandFormat format;
+    double factor;
+  };
+  for (const auto& [format, factor] : {Narrow{OperandFormat::e4m3, 256}, Narrow{OperandFormat::e5m2, 1},
+                                       Narrow{OperandFormat::int8, 127}, Narrow{OperandFormat::u8, 255}}) {
+    const std::string name = "weight_operand=" + std::string(name_of(format));
+    const auto narrow = [&](Arithmetic& a) {
+      a.weight_operand = format;
+      a.weight_factor = factor;
+    };
+    add(name, narrow);
+    add(name + " sum_of_stored", [&](Arithmetic& a) {
+      narrow(a);
+      a.sum_of_stored = true;
+    });
+    add(name + " normalised_before_storage", [&](Arithmetic& a) {
+      narrow(a);
+      a.normalised_before_storage = true;
+    });
+    add(name + " key_block=8", [&](Arithmetic& a) {
+      narrow(a);
+      a.key_block = 8;
+    });
+  }
+  add("exp_absolute", [](Arithmetic& a) { a.exp_absolute = 1e-3; });
+  add("exp_absolute key_block=8", [](Arithmetic& a) {
+    a.exp_absolute = 1e-3;
+    a.key_block = 8;
+  });
+  add("exp_argument=f16", [](Arithmetic& a) { a.exp_argument = OperandFormat::f16; });
+  add("exp_argument=bf16 key_block=8", [](Arithmetic& a) {
+    a.exp_argument = OperandFormat::bf16;
+    a.key_block = 8;
+  });
+  add("exp_ulps=739 rescale_ulps=1 key_block=8", [](Arithmetic& a) {
+    a.exp_ulps = 739;
+    a.rescale_ulps = 1;
+    a.key_block = 8;
+  });
   for (double ulps : {20.0, 739.0}) {
     const std::string text = std::to_string(static_cast<int>(ulps));
     add("exp_ulps=" + text, [&](Arithmetic& a) { a.exp_ulps = ulps; });

@@ -78,9 +78,11 @@ class SumSteps {
   }
   Number cut(Number x, Number largest, int push, bool result, const SumRounding& step) const {
     if (x == 0 || !std::isfinite(x) || !std::isfinite(largest)) return x;
-    Number y =
-        steps_.on_grid(x, std::fabs(largest), sum_.bits > 0 ? sum_.bits : bits_of_type(), step, sum_.directed, push);
-    if (result && step.u_result > 0) {
+    const int bits = sum_.bits > 0 ? sum_.bits : bits_of_type();
+    const bool ends = result && step.u_result > 0;  // in a format of fewer bits, and of the same exponents
+    const SumRounding first{step.u, 0, ends ? 0 : step.eta, kInfinity};
+    Number y = steps_.on_grid(x, std::fabs(largest), bits, first, sum_.directed, push);
+    if (ends) {
       y = steps_.on_grid(y, std::fabs(y), bits_of_type(), {step.u_result, 0, step.eta}, sum_.directed, push);
     }
     return std::isfinite(to_nearest(y, type_)) ? y : to_nearest(y, type_);

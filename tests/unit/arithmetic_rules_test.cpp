@@ -38,6 +38,12 @@ TEST(ArithmeticRules, EachRuleIsNamed) {
       {{.score_sum = {.format = SumFormat::exact, .width = 4}},
        "score_sum: an exact sum has no promote, width, bits or directed"},
       {{.score_roundings = 17}, "score_roundings is 17, and not from 0 to 16"},
+      {{.weight_operand = OperandFormat::int8, .weight_factor = 127}, "sound"},
+      {{.key_operand = OperandFormat::int8}, "key_operand is int8: integers are for weight_operand alone"},
+      {{.weight_operand = OperandFormat::e4m3, .weight_factor = 0.5}, "weight_factor is 0.5, and not from 1 to 65536"},
+      {{.weight_factor = 256}, "weight_factor without weight_operand: it is for weights that are rounded"},
+      {{.exp_absolute = 0.5}, "exp_absolute is 0.5, and not from 0 to a half"},
+      {{.rescale_ulps = kInfinity}, "rescale_ulps is inf: it must be finite"},
       {{.output_roundings = -1}, "output_roundings is -1, and not from 0 to 16"},
       {{.key_block = 16, .no_maximum = true},
        "no_maximum with key_block, lazy_threshold or parts: without a maximum nothing is rescaled or merged"}};

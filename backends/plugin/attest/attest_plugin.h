@@ -362,7 +362,16 @@ enum {
   ATTEST_DIVISION_OPENCL = 2,
   ATTEST_DIVISION_OPENCL_RECIPROCAL = 3
 };
-enum { ATTEST_OPERAND_EXACT = 0, ATTEST_OPERAND_TF32 = 1, ATTEST_OPERAND_BF16 = 2, ATTEST_OPERAND_F16 = 3 };
+enum {
+  ATTEST_OPERAND_EXACT = 0,
+  ATTEST_OPERAND_TF32 = 1,
+  ATTEST_OPERAND_BF16 = 2,
+  ATTEST_OPERAND_F16 = 3,
+  ATTEST_OPERAND_E4M3 = 4,
+  ATTEST_OPERAND_E5M2 = 5,
+  ATTEST_OPERAND_INT8 = 6,
+  ATTEST_OPERAND_U8 = 7
+};
 enum { ATTEST_SUM_ACCUMULATOR = 0, ATTEST_SUM_F32 = 1, ATTEST_SUM_BF16 = 2, ATTEST_SUM_F16 = 3, ATTEST_SUM_EXACT = 4 };
 
 /* How terms are added. It never grows. Before: one by one in the accumulator's type. */
@@ -404,6 +413,10 @@ typedef struct attest_arithmetic {
   int32_t value_operand, weight_operand; /* likewise v and the weights on their way into P*V */
   attest_sum score_sum, value_sum, weight_sum; /* how Q*K, P*V and the weights of a row are added */
   int32_t score_roundings, output_roundings;   /* products behind Q*K and P*V, by scales of their operands */
+  double weight_factor;                        /* multiplies weights before they become weight_operand; before: 1 */
+  double exp_absolute;                         /* error of a weight besides exp_ulps */
+  double rescale_ulps;  /* of exp where it rescales what was summed; before: -1, as exp and exp_absolute */
+  int32_t exp_argument; /* ATTEST_OPERAND_...: what the argument of exp is rounded to */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

@@ -259,6 +259,10 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->weight_sum = sum_from(a.weight_sum);
   to->score_roundings = a.score_roundings;
   to->output_roundings = a.output_roundings;
+  to->weight_factor = a.weight_factor;
+  to->exp_absolute = a.exp_absolute;
+  to->rescale_ulps = a.rescale_ulps;
+  to->exp_argument = static_cast<std::int32_t>(a.exp_argument);
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

@@ -17,7 +17,8 @@
                                            kept_weights, delta_from_weights, stored_score_gradients,                  \
                                            stored_head_gradients, varying_order, query_operand, key_operand,          \
                                            value_operand, weight_operand, score_sum, value_sum, weight_sum,           \
-                                           score_roundings, output_roundings))
+                                           score_roundings, output_roundings, weight_factor, exp_absolute, exp_argument,   \
+                                           rescale_ulps))
 // clang-format on
 
 namespace attest {

@@ -45,6 +45,19 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
                                     std::pair("weight_sum", a.weight_sum)}) {
     if (const auto fault = fault_of(sum)) return fmt::format("{}{}", member, *fault);
   }
+  for (const auto& [member, format] :
+       {std::pair("query_operand", a.query_operand), std::pair("key_operand", a.key_operand),
+        std::pair("value_operand", a.value_operand), std::pair("exp_argument", a.exp_argument)}) {
+    if (format == OperandFormat::int8 || format == OperandFormat::u8)
+      return fmt::format("{} is {}: integers are for weight_operand alone", member, name_of(format));
+  }
+  if (!(a.weight_factor >= 1 && a.weight_factor <= 0x1p16))
+    return fmt::format("weight_factor is {}, and not from 1 to 65536", a.weight_factor);
+  if (a.weight_factor != 1 && a.weight_operand == OperandFormat::exact)
+    return "weight_factor without weight_operand: it is for weights that are rounded";
+  if (!(a.exp_absolute >= 0 && a.exp_absolute < 0.5))
+    return fmt::format("exp_absolute is {}, and not from 0 to a half", a.exp_absolute);
+  if (!std::isfinite(a.rescale_ulps)) return fmt::format("rescale_ulps is {}: it must be finite", a.rescale_ulps);
   for (const auto& [member, count] :
        {std::pair("score_roundings", a.score_roundings), std::pair("output_roundings", a.output_roundings)}) {
     if (count < 0 || count > 16) return fmt::format("{} is {}, and not from 0 to 16", member, count);

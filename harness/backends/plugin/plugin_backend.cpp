@@ -149,6 +149,8 @@ void set_defaults(attest_arithmetic& a, const Call& call) {
   a.exp_ulps = plain.exp_ulps;
   a.log_ulps = plain.log_ulps;
   a.tanh_ulps = plain.tanh_ulps;
+  a.weight_factor = plain.weight_factor;
+  a.rescale_ulps = plain.rescale_ulps;
   a.score_sum.width = a.value_sum.width = a.weight_sum.width = 1;
 }
 
@@ -189,6 +191,10 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.weight_sum = sum_from("weight_sum", from.weight_sum);
   a.score_roundings = from.score_roundings;
   a.output_roundings = from.output_roundings;
+  a.weight_factor = from.weight_factor;
+  a.exp_absolute = from.exp_absolute;
+  a.exp_argument = enumerator<OperandFormat>("exp_argument", from.exp_argument);
+  a.rescale_ulps = from.rescale_ulps;
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

@@ -47,6 +47,18 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   shift_roundings = a.fused_log2e ? 2 : a.no_maximum ? 0 : 1;
   blocks = blocks_of(a, p.key_length);
   if (p.sinks) blocks = std::max(blocks, 1.0);  // the sink enters like a block of its own
+  narrows_weights = attest::narrows_weights(a);
+  log_factor = std::log(a.weight_factor);
+  const FormatRounding argument = rounding_of(a.exp_argument, a.flush_to_zero);
+  u_argument = argument.u;
+  eta_argument = argument.eta;
+  const double e_rescale = a.rescale_ulps < 0 ? e_exp : 2 * u * a.rescale_ulps;
+  of_rescaling = blocks * (e_rescale + u + eta_argument);
+  exp_absolute = a.exp_absolute;
+  // What rescales is off by as much, and multiplies weights of up to exp(T).
+  if (a.rescale_ulps < 0 && exp_absolute > 0) {
+    exp_absolute *= (1 + blocks * std::exp(a.lazy_threshold)) * std::pow(1 + exp_absolute, blocks);
+  }
   scale_roundings = attest::scale_roundings(a) + (p.has_head_scales() ? 1 : 0) + (p.has_query_scales() ? 1 : 0);
   const double of_scales = scale_roundings;
   if (p.softcap) {

@@ -28,11 +28,16 @@ struct BoundConstants {
   bool rounds_scores = false;                                      ///< those of Q*K are rounded, or prepared
   double largest_weight = kInfinity;                               ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
-  bool own_sums = false;                                           ///< how products or weights are added is stated
-  double largest_score_sum = kInfinity;   ///< beyond it a sum of |q_t * k_jt| may become an infinity
-  double lost_score_sum = 0;              ///< what underflows in it
-  double largest_value_sum = 0;           ///< likewise of |p_j * v_jc|
-  double largest_weight_sum = kInfinity;  ///< likewise of weights
+  bool narrows_weights = false;             ///< they are held in 8 bits, or multiplied by a factor
+  double log_factor = 0;                    ///< the factor's logarithm
+  double u_argument = 0, eta_argument = 0;  ///< of what enters exp, besides shift_roundings
+  double of_rescaling = 0;                  ///< relative, of what passes all rescalings: r_B
+  double exp_absolute = 0;                  ///< of a weight, with what rescalings add to it
+  bool own_sums = false;                    ///< how products or weights are added is stated
+  double largest_score_sum = kInfinity;     ///< beyond it a sum of |q_t * k_jt| may become an infinity
+  double lost_score_sum = 0;                ///< what underflows in it
+  double largest_value_sum = 0;             ///< likewise of |p_j * v_jc|
+  double largest_weight_sum = kInfinity;    ///< likewise of weights
   double key_dim = 0, key_length = 0;
   double of_product = 0;      ///< relative, of a scaled product of q and k
   double of_operands = 0;     ///< relative, of a product of q and k that were rounded

@@ -60,6 +60,7 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
 bool RowDeviation::claims(const Arithmetic& a) const {
   const Call& p = head_.call();
   if (p.prepares_operands() || p.scales != Scales::none || p.unscaled_cap) return false;  // no model of these yet
+  if (narrows_weights(a) || approximates_exp(a)) return false;  // weights that are close to each other round alike
   if (sums_otherwise(a)) return false;  // nor of these: roundings to zero have one sign, aligned terms share a unit
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
   // An operand may have a factor of the scale when it is rounded.
