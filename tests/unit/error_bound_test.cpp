@@ -279,6 +279,7 @@ TEST(ErrorBound, SumsCountByTheirStepsAndWindows) {
   near(of_scores({.format = SumFormat::f16, .directed = true}), 64 * 64 * 2 * u / (1 - 64 * 2 * u));
   near(of_scores({.width = 16, .bits = 13, .directed = true}), 64 * (64 + 2 * 4) * 0x1p-13);
   EXPECT_LT(of_scores({.format = SumFormat::exact}), 0);
+  near(of_scores({.promote = 1}), 64 * 0x1p-24);  // one product, and 64 sums of windows
   const auto of_values = [&](const Sum& sum, const std::string& more = "") {
     Arithmetic a = plain_f32();
     a.value_sum = sum;

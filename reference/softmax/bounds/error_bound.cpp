@@ -64,7 +64,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
         std::max(std::fabs(score) + score_error, std::fabs(row.lse) + errors.reference_point) + log_part * c.e_log;
     const double below_lse = (row.lse - score) + score_error + errors.reference_point;
     const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
-    const double of_base = conversions * (largest_lse + 2 * log_part);
+    double of_base = conversions * (largest_lse + 2 * log_part);
+    if (c.log_factor > 0) of_base += (c.e_log / c.u + 4) * c.log_factor + 2 * std::fabs(row.max);
     return c.e_log * log_part + c.u * (largest_lse + c.shift_roundings * below_lse + of_base) + c.parts * c.e_exp;
   };
   // The product of a maximum and log2(e) is rounded: within a row all have that error in common, but a rescaling takes
@@ -437,6 +438,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const bool weights_overflow =
       (c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? c.largest_weight * n : c.half_range)) ||
       (c.narrows_weights && !a.no_maximum && !(c.lag * (1 + c.e_exp + c.exp_absolute) <= c.largest_weight));
+  // How exp merges results of parts isn't stated by an absolute error or an argument of its own.
+  if (c.parts > 0 && (c.exp_absolute > 0 || c.u_argument > 0)) return proves_nothing();
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
   bound_maximum_and_sum(row, weights, n, sum, c, bound);
