@@ -298,6 +298,10 @@ TEST(ErrorBound, SumsCountByTheirStepsAndWindows) {
   near(weights.lse - plain.lse, -std::log1p(-64 * u / (1 - 64 * u)));
   near(weights.output[0], 64 * u / (1 - 64 * u));
   near(weights.weights[0], 64 * u / (1 - 64 * u) / 64);
+  a.value_sum = a.weight_sum;  // the sum by which it is divided is off by as much again
+  const double of_sum = 64 * u / (1 - 64 * u);
+  EXPECT_GE(bound_of(line, a).output[0], 2 * of_sum + of_sum * of_sum);
+  a.value_sum = {};
   // Under a maximum that lags by 4 nats, 700 weights of up to 54 pass half of the range.
   a.key_block = 16;
   EXPECT_LT(first_bound("seq=1x700 dim=1 fill=constant(1)", a), kInfinity);
