@@ -150,13 +150,10 @@ constexpr Untruth kLeftOut[] = {
     {"value_sum bits", R"({"value_sum":{"bits":13,"width":32,"directed":true}})", R"({"value_sum":{"bits":0}})"},
     {"weight_operand e4m3", R"({"weight_operand":"e4m3","weight_factor":256})",
      R"({"weight_operand":"f16","weight_factor":1})"},
-    {"weight_factor", R"({"weight_operand":"e4m3"})", R"({"weight_factor":448})"},
-    {"weight_operand int8", R"({"weight_operand":"int8","weight_factor":127})",
-     R"({"weight_operand":"u8","weight_factor":255})"},
     {"sum_of_stored int8", R"({"weight_operand":"int8","weight_factor":127,"sum_of_stored":true})",
      R"({"sum_of_stored":false})"},
     {"exp_absolute", R"({"exp_absolute":0.001})", R"({"exp_absolute":0.0001})"},
-    {"exp_argument", R"({"exp_argument":"bf16"})", R"({"exp_argument":"f16"})"},
+    {"exp_argument", R"({"exp_argument":"bf16"})", R"({"exp_argument":"exact"})"},
     {"weight_sum f16", R"({"weight_sum":{"format":"f16"}})", R"({"weight_sum":{"format":"accumulator"}})"},
 };
 
