@@ -105,7 +105,7 @@ std::vector<ProbedStatement> ask_all(const ProbeTarget& target, bool until_one =
   }
   const Answers plain = ask(target.backend, target.probe("seq=4x8 dim=4").problem());
   // Probes read single roundings off operands that are chosen to the last bit: rounded operands hide or feign them.
-  if (!plain.refusal && rounds_operands(plain.arithmetic)) return findings;
+  if (!plain.refusal && states_products(plain.arithmetic)) return findings;
   const bool cut = !plain.refusal && plain.arithmetic.parts > 0;
   for (const ArithmeticProbe& probe : kProbes) {
     if (cut && probe.across_keys) continue;

@@ -79,16 +79,25 @@ using Stated = std::vector<std::pair<std::string, nb::object>>;
 Arithmetic arithmetic_from(const Stated& stated, const Call& call) {
   Json fields = plain_arithmetic(call);
   for (const auto& [field, value] : stated) {
-    if (!fields.contains(field)) {
+    // A member of a member by a dot: value_sum.promote.
+    const std::size_t dot = field.find('.');
+    const std::string of = field.substr(0, dot), own = dot == std::string::npos ? "" : field.substr(dot + 1);
+    const bool known = fields.contains(of) && (own.empty() || (fields[of].is_object() && fields[of].contains(own)));
+    if (!known) {
       std::vector<std::string> names;
-      for (const auto& [name, value_of_it] : fields.items()) names.push_back(name);
+      for (const auto& [name, value_of_it] : fields.items()) {
+        if (!value_of_it.is_object()) names.push_back(name);
+        if (!value_of_it.is_object()) continue;
+        for (const auto& [part, value_of_part] : value_of_it.items()) names.push_back(name + "." + part);
+      }
       throw UserError("arithmetic: there is no \"" + printable_line(field) +
                       "\"; nearest: " + nearest_name(field, names));
     }
     const Json given = json_of(field, value);
-    const bool alike = fields[field].is_number() ? given.is_number() : fields[field].type() == given.type();
+    Json& wanted = own.empty() ? fields[of] : fields[of][own];
+    const bool alike = wanted.is_number() ? given.is_number() : wanted.type() == given.type();
     if (!alike) throw UserError("arithmetic: " + field + " is " + given.dump() + ", of another type than wanted");
-    fields[field] = given;
+    wanted = given;
   }
   Arithmetic arithmetic;
   try {

@@ -18,6 +18,13 @@ std::string text_of(DType type) { return std::string(name_of(type)); }
 std::string text_of(ScalePlacement place) { return std::string(name_of(place)); }
 std::string text_of(Division division) { return std::string(name_of(division)); }
 std::string text_of(OperandFormat format) { return std::string(name_of(format)); }
+std::string text_of(const Sum& sum) {
+  std::string text(name_of(sum.format));
+  if (sum.promote > 0) text += fmt::format(", promote {}", sum.promote);
+  if (sum.width > 1) text += fmt::format(", width {}", sum.width);
+  if (sum.bits > 0) text += fmt::format(", bits {}", sum.bits);
+  return text + (sum.directed ? ", directed" : "");
+}
 std::string text_of(double number) { return fmt::format("{:g}", number); }
 std::string text_of(int number) { return std::to_string(number); }
 std::string text_of(std::int64_t number) { return std::to_string(number); }
@@ -55,6 +62,15 @@ void each_member(const Visit& visit) {
   visit("key_operand", &Arithmetic::key_operand);
   visit("value_operand", &Arithmetic::value_operand);
   visit("weight_operand", &Arithmetic::weight_operand);
+  visit("score_sum", &Arithmetic::score_sum);
+  visit("value_sum", &Arithmetic::value_sum);
+  visit("weight_sum", &Arithmetic::weight_sum);
+  visit("score_roundings", &Arithmetic::score_roundings);
+  visit("output_roundings", &Arithmetic::output_roundings);
+  visit("weight_factor", &Arithmetic::weight_factor);
+  visit("exp_absolute", &Arithmetic::exp_absolute);
+  visit("exp_argument", &Arithmetic::exp_argument);
+  visit("rescale_ulps", &Arithmetic::rescale_ulps);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.
@@ -177,7 +193,7 @@ std::vector<Restatement> restatements(const Arithmetic& a) {
 }
 
 bool fault_in(const Arithmetic& a) {
-  const bool weights_stored = narrower(a.stored_weights, a.accumulator);
+  const bool weights_stored = narrower(a.stored_weights, a.accumulator) || a.weight_operand != OperandFormat::exact;
   return (a.sum_of_stored && (!weights_stored || a.normalised_before_storage)) || (a.base2 && a.fused_log2e) ||
          (a.scale == ScalePlacement::folded_log2e && !a.base2) ||
          (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0));
@@ -206,7 +222,7 @@ Kind kind_of(const StatedField& field) {
   if (field.value == "true" || field.value == "false") return Kind::flag;
   if (field.key == "scale") return Kind::scale;
   if (field.key == "division") return Kind::division;
-  if (field.key.ends_with("_operand")) return Kind::operand;
+  if (field.key.ends_with("_operand") || field.key == "exp_argument") return Kind::operand;
   return value_named<DType>(field.value) ? Kind::type : Kind::number;
 }
 

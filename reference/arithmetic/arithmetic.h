@@ -34,9 +34,35 @@ enum class OperandFormat : std::uint8_t {
   tf32,   ///< 10 bits of fraction and float's exponents
   bf16,
   f16,
+  e4m3,  ///< up to 448, as OCP has it
+  e5m2,
+  int8,  ///< integers up to 127; of weights alone, as u8
+  u8,    ///< and up to 255
 };
 template <>
-inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16");
+inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16", "e4m3", "e5m2", "int8", "u8");
+
+/// The format in which a sum is kept while its terms are added.
+enum class SumFormat : std::uint8_t {
+  accumulator,
+  f32,
+  bf16,
+  f16,
+  exact,  ///< integers that never leave their range: nothing is rounded
+};
+template <>
+inline constexpr auto kNames<SumFormat> = name_table("accumulator", "f32", "bf16", "f16", "exact");
+
+/// How products are added, where that isn't one by one in the accumulator's type.
+struct Sum {
+  SumFormat format = SumFormat::accumulator;
+  std::int64_t promote = 0;  ///< terms after which the sum goes into the accumulator, and starts anew; 0: never
+  int width = 1;             ///< terms that are aligned to the largest of them and added at once, with what was there
+  int bits = 0;              ///< of the fraction, that are kept of aligned terms and of their sum; 0: the format's
+  bool directed = false;     ///< roundings cut towards zero
+
+  bool operator==(const Sum&) const = default;
+};
 
 /// Magnitudes of a decay's logarithms, summed for one feature over a chunk of tokens, up to which a kernel may divide
 /// keys by the decay: Arithmetic::state_chunk.
@@ -88,6 +114,17 @@ struct Rounding {
   OperandFormat key_operand = OperandFormat::exact;
   OperandFormat value_operand = OperandFormat::exact;
   OperandFormat weight_operand = OperandFormat::exact;  ///< where stored_weights doesn't already round them
+
+  // Likewise: how the products of Q*K, those of P*V and the weights of a row are added.
+  Sum score_sum, value_sum, weight_sum;
+  int score_roundings = 0;   ///< products behind Q*K by factors that aren't 1, as scales of its operands are
+  int output_roundings = 0;  ///< likewise behind P*V
+  double weight_factor = 1;  ///< by which weights are multiplied before they become weight_operand
+  // Likewise: exp where it is approximated. It takes an argument in a narrow format, its result may be off by a number
+  // besides exp_ulps, and another one may rescale what was summed under an older maximum.
+  double exp_absolute = 0;
+  OperandFormat exp_argument = OperandFormat::exact;
+  double rescale_ulps = -1;  ///< below 0: as exp, with exp_absolute
 
   bool operator==(const Rounding&) const = default;
 };

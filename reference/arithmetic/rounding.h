@@ -37,22 +37,53 @@ constexpr FormatRounding rounding_of(OperandFormat format, bool flush_to_zero) {
     case OperandFormat::tf32: return {0x1p-11, flush_to_zero ? kSmallestNormal : 0x1p-137, 0x1p128 - 0x1p117};
     case OperandFormat::bf16: return {0x1p-8, flush_to_zero ? kSmallestNormal : 0x1p-134, 0x1p128 - 0x1p120};
     case OperandFormat::f16: return {0x1p-11, 0x1p-25, 65504};
+    case OperandFormat::e4m3: return {0x1p-4, 0x1p-10, 448};
+    case OperandFormat::e5m2: return {0x1p-3, 0x1p-17, 57344};
+    case OperandFormat::int8: return {0, 0.5, 127};
+    case OperandFormat::u8: return {0, 0.5, 255};
   }
   return {};
 }
 
-/// Of the weights in P*V: by the type that holds them, or on their way into the product.
+/// Whether weights are held in 8 bits, or multiplied by a factor for that: what they lose isn't small beside them.
+constexpr bool narrows_weights(const Rounding& a) {
+  return a.weight_operand > OperandFormat::f16 || a.weight_factor != 1;
+}
+
+/// Of the weights in P*V: by the type that holds them, or on their way into the product. Those that a factor multiplies
+/// lose that much less. One that rounds to the largest number of a format with u is as far off as u says.
 constexpr FormatRounding rounding_of_weights(const Rounding& a) {
+  if (narrows_weights(a)) {
+    const FormatRounding own = rounding_of(a.weight_operand, a.flush_to_zero);
+    return {own.u, own.eta / a.weight_factor, own.largest * (1 + (own.u > 0 ? 0x1p-6 : 0x1p-10)) / a.weight_factor};
+  }
   if (a.weight_operand != OperandFormat::exact) return rounding_of(a.weight_operand, a.flush_to_zero);
   if (!narrower(a.stored_weights, a.accumulator)) return {};
   return {unit_roundoff(a.stored_weights), underflow_unit(a.stored_weights, a.flush_to_zero),
           largest_held(a.stored_weights)};
 }
 
-/// Whether an operand of a product is rounded on its way: bounds of gradients and of linear attention say nothing then.
+/// Whether an operand of a product is rounded on its way.
 constexpr bool rounds_operands(const Rounding& a) {
   return a.query_operand != OperandFormat::exact || a.key_operand != OperandFormat::exact ||
          a.value_operand != OperandFormat::exact || a.weight_operand != OperandFormat::exact;
+}
+
+/// Whether products are added otherwise than one by one in the accumulator's type.
+constexpr bool sums_otherwise(const Rounding& a) {
+  return a.score_sum != Sum() || a.value_sum != Sum() || a.weight_sum != Sum();
+}
+
+/// Whether exp is stated by more than exp_ulps.
+constexpr bool approximates_exp(const Rounding& a) {
+  return a.exp_absolute > 0 || a.exp_argument != OperandFormat::exact || a.rescale_ulps >= 0;
+}
+
+/// Whether anything is said of softmax attention in its forward pass alone: bounds of gradients and of linear attention
+/// say nothing then.
+constexpr bool states_products(const Rounding& a) {
+  return rounds_operands(a) || sums_otherwise(a) || a.score_roundings > 0 || a.output_roundings > 0 ||
+         approximates_exp(a);
 }
 
 /// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.
@@ -61,13 +92,13 @@ inline constexpr double kEvaluation = 1 + 0x1p-38;
 /// Roundings of the scale on its way into a score, each relative to the score. In base 2 a score that did not get
 /// log2(e) with its scale is multiplied by it: a rounded factor and a product.
 constexpr double scale_roundings(const Arithmetic& a) {
-  const double to_base2 = a.base2 ? 2 : 0;
+  const double to_base2 = a.base2 ? 2 : 0, own = a.score_roundings;
   switch (a.scale) {
-    case ScalePlacement::score: return 2 + to_base2;
-    case ScalePlacement::folded_log2e: return 4;
-    case ScalePlacement::split_root: return 5 + to_base2;
+    case ScalePlacement::score: return 2 + to_base2 + own;
+    case ScalePlacement::folded_log2e: return 4 + own;
+    case ScalePlacement::split_root: return 5 + to_base2 + own;
   }
-  return 5 + to_base2;
+  return 5 + to_base2 + own;
 }
 
 /// Units of roundoff that dividing by the row sum may cost.

@@ -30,7 +30,7 @@ LinearState::LinearState(const Call& p, const Inputs& inputs, std::int64_t b, st
   const std::vector<double> of_elements(keys * columns), of_columns(columns);
   errors_.assign(arithmetics.size(), {of_elements, of_columns, of_elements, of_columns, false, {}});
   for (std::size_t a = 0; a < errors_.size(); ++a) {
-    errors_[a].unbounded = rounds_operands(arithmetics_[a]);  // they are said of other products
+    errors_[a].unbounded = states_products(arithmetics_[a]);  // they are said of other products
     if (arithmetics_[a].state_chunk == 0) continue;
     errors_[a].unbounded = errors_[a].unbounded || p.has_beta();
     errors_[a].chunk.emplace(keys, columns);

@@ -9,6 +9,21 @@ namespace {
 
 const std::vector<DType> kNarrow = {DType::f32, DType::f16, DType::bf16};
 
+Sum random_sum(Random& random) {
+  Sum sum;
+  sum.format = random.pick(values_of<SumFormat>());
+  if (sum.format == SumFormat::exact) sum.format = SumFormat::accumulator;  // of integers alone
+  if (random.below(2) == 0) sum.promote = random.pick(std::vector<std::int64_t>{1, 4, 32, 128});
+  if (random.below(2) == 0) sum.width = random.pick(std::vector<int>{2, 4, 16, 32});
+  if (random.below(2) == 0) sum.bits = random.pick(std::vector<int>{8, 13, 23, 25});
+  sum.directed = random.below(2) == 0;
+  return sum;
+}
+
+const std::vector<OperandFormat> kFloating = {OperandFormat::tf32, OperandFormat::bf16, OperandFormat::f16,
+                                              OperandFormat::e4m3, OperandFormat::e5m2};
+const std::vector<double> kFactors = {1, 100, 256, 448};
+
 }  // namespace
 
 Arithmetic plain_arithmetic(DType dtype) {
@@ -53,8 +68,22 @@ Emulated random_declaration(Random& random, DType dtype) {
   for (const auto operand : {&Arithmetic::query_operand, &Arithmetic::key_operand, &Arithmetic::value_operand,
                              &Arithmetic::weight_operand}) {
     const bool stored = operand == &Arithmetic::weight_operand && narrower(a.stored_weights, a.accumulator);
-    if (!stored && one_in(8)) a.*operand = random.pick(values_of<OperandFormat>());
+    const bool any = operand == &Arithmetic::weight_operand;
+    if (stored || !one_in(8)) continue;
+    a.*operand = any ? random.pick(values_of<OperandFormat>()) : random.pick(kFloating);
   }
+  if (a.weight_operand != OperandFormat::exact && one_in(2)) a.weight_factor = random.pick(kFactors);
+  if (a.weight_operand == OperandFormat::int8) a.weight_factor = 127;
+  if (a.weight_operand == OperandFormat::u8) a.weight_factor = 255;
+  a.sum_of_stored |= a.weight_operand > OperandFormat::f16 && !a.normalised_before_storage && one_in(2);
+  if (one_in(8)) a.exp_absolute = random.pick(std::vector<double>{1e-6, 1e-4, 1e-2});
+  if (one_in(8)) a.exp_argument = random.pick(kFloating);
+  if (one_in(8)) a.rescale_ulps = random.pick(std::vector<double>{0.5, 2, 300});
+  for (const auto sum : {&Arithmetic::score_sum, &Arithmetic::value_sum, &Arithmetic::weight_sum}) {
+    if (one_in(8)) a.*sum = random_sum(random);
+  }
+  if (one_in(8)) a.score_roundings = 1 + static_cast<int>(random.below(3));
+  if (one_in(8)) a.output_roundings = 1 + static_cast<int>(random.below(2));
   e.does = e.says = a;
   e.behaviour = random.pick(values_of<Behaviour>());
   e.seed = random.below(std::size_t{1} << 40);
@@ -105,6 +134,61 @@ std::vector<Statement> every_statement(DType dtype) {
     add("every operand " + name,
         [&](Arithmetic& a) { a.query_operand = a.key_operand = a.value_operand = a.weight_operand = format; });
   }
+  add("score_sum=f16", [](Arithmetic& a) { a.score_sum.format = SumFormat::f16; });
+  add("value_sum=f16", [](Arithmetic& a) { a.value_sum.format = SumFormat::f16; });
+  add("weight_sum=f16", [](Arithmetic& a) { a.weight_sum.format = SumFormat::f16; });
+  const auto add_sums = [&](const std::string& name, const Sum& sum) {
+    add("every sum " + name, [&](Arithmetic& a) {
+      a.key_block = 16;
+      a.score_sum = a.value_sum = a.weight_sum = sum;
+    });
+  };
+  add_sums("bf16", {.format = SumFormat::bf16});
+  add_sums("f16 promote 4", {.format = SumFormat::f16, .promote = 4});
+  add_sums("13 bits, width 4, promote 8, directed", {.promote = 8, .width = 4, .bits = 13, .directed = true});
+  add_sums("25 bits, width 16, directed", {.width = 16, .bits = 25, .directed = true});
+  add("score_roundings=3", [](Arithmetic& a) { a.score_roundings = 3; });
+  add("output_roundings=2", [](Arithmetic& a) { a.output_roundings = 2; });
+  struct Narrow {
+    OperandFormat format;
+    double factor;
+  };
+  for (const auto& [format, factor] : {Narrow{OperandFormat::e4m3, 256}, Narrow{OperandFormat::e5m2, 1},
+                                       Narrow{OperandFormat::int8, 127}, Narrow{OperandFormat::u8, 255}}) {
+    const std::string name = "weight_operand=" + std::string(name_of(format));
+    const auto narrow = [&](Arithmetic& a) {
+      a.weight_operand = format;
+      a.weight_factor = factor;
+    };
+    add(name, narrow);
+    add(name + " sum_of_stored", [&](Arithmetic& a) {
+      narrow(a);
+      a.sum_of_stored = true;
+    });
+    add(name + " normalised_before_storage", [&](Arithmetic& a) {
+      narrow(a);
+      a.normalised_before_storage = true;
+    });
+    add(name + " key_block=8", [&](Arithmetic& a) {
+      narrow(a);
+      a.key_block = 8;
+    });
+  }
+  add("exp_absolute", [](Arithmetic& a) { a.exp_absolute = 1e-3; });
+  add("exp_absolute key_block=8", [](Arithmetic& a) {
+    a.exp_absolute = 1e-3;
+    a.key_block = 8;
+  });
+  add("exp_argument=f16", [](Arithmetic& a) { a.exp_argument = OperandFormat::f16; });
+  add("exp_argument=bf16 key_block=8", [](Arithmetic& a) {
+    a.exp_argument = OperandFormat::bf16;
+    a.key_block = 8;
+  });
+  add("exp_ulps=739 rescale_ulps=1 key_block=8", [](Arithmetic& a) {
+    a.exp_ulps = 739;
+    a.rescale_ulps = 1;
+    a.key_block = 8;
+  });
   for (double ulps : {20.0, 739.0}) {
     const std::string text = std::to_string(static_cast<int>(ulps));
     add("exp_ulps=" + text, [&](Arithmetic& a) { a.exp_ulps = ulps; });

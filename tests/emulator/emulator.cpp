@@ -8,6 +8,7 @@
 #include "reference/softmax/attention.h"
 #include "tests/emulator/gradients.h"
 #include "tests/emulator/scores.h"
+#include "tests/emulator/sum_steps.h"
 
 namespace attest::emulator {
 namespace {
@@ -63,16 +64,37 @@ class EmulatorPlan : public Plan {
   };
 
   /// exp(score - max), by whichever function is declared.
-  Number exp_below(Number score, Number max, int push, Steps& steps) const {
+  Number exp_below(Number score, Number max, int push, Steps& steps, bool rescales = false) const {
     if (a_.no_maximum) max = 0;
-    if (!a_.fused_log2e) return steps.exp(a_.no_maximum ? score : steps.round(score - max, push), push);
+    return exp_less(score, max, push, steps, rescales);
+  }
+  Number exp_less(Number score, Number less, int push, Steps& steps, bool rescales) const {
+    if (!a_.fused_log2e) return steps.exp(less == 0 ? score : steps.round(score - less, push), push, rescales);
     const Number log2e = steps.nearest(std::numbers::log2e_v<Number>);
-    return steps.exp2(steps.round(std::fma(score, log2e, -steps.round(max * log2e)), push), push);
+    return steps.exp2(steps.round(std::fma(score, log2e, -steps.round(less * log2e)), push), push, rescales);
+  }
+
+  /// Weights for P*V are multiplied by their factor, or get it from a maximum that is lowered by its logarithm.
+  bool lowers_maximum() const { return a_.weight_factor != 1 && !a_.normalised_before_storage && e_.seed % 2 == 1; }
+  Number lowered(Number max, const Steps& steps) const {
+    const Number factor = a_.weight_factor, log = a_.base2 ? std::log2(factor) : std::log(factor);
+    return steps.round((a_.no_maximum ? 0 : max) - steps.round(log));
+  }
+  Number multiplied(Number weight, int push, const Steps& steps) const {
+    if (a_.weight_factor == 1 || lowers_maximum()) return weight;
+    return steps.round(weight * static_cast<Number>(a_.weight_factor), push);
+  }
+  /// Of the weights in the row's sum.
+  Number factor_in_sum() const {
+    const bool there = lowers_maximum() || (a_.sum_of_stored && !a_.normalised_before_storage);
+    return there ? static_cast<Number>(a_.weight_factor) : 1;
   }
 
   /// Under a maximum of -inf nothing has been seen but scores that overflowed.
   Number weight_of(const Key& key, Number max, Steps& steps) const {
-    return max == kHidden && !a_.no_maximum ? 0 : exp_below(key.score, max, key.push, steps);
+    if (max == kHidden && !a_.no_maximum) return 0;
+    if (lowers_maximum()) return exp_less(key.score, lowered(max, steps), key.push, steps, false);
+    return exp_below(key.score, max, key.push, steps);
   }
 
   /// Whether more of key j raises the output that the adversary wants large.
@@ -101,6 +123,7 @@ class EmulatorPlan : public Plan {
     }
     const int sum_push = exact_.output[column] < 0 ? 1 : -1;
     Number max = sink, sum = !has_sink ? 0 : a_.no_maximum ? exp_below(sink, 0, 1, steps) : 1;
+    sum = steps.round(sum * factor_in_sum());
     sums_.assign(columns, 0);
     const std::vector<Range> blocks = blocks_of_keys();
     std::vector<State> states;
@@ -119,7 +142,7 @@ class EmulatorPlan : public Plan {
       if (walk_ == Walk::tree) states.push_back({max, sum, sums_});
     }
     if (walk_ == Walk::tree) {
-      if (has_sink) states.push_back({sink, 1, std::vector<Number>(columns)});
+      if (has_sink) states.push_back({sink, factor_in_sum(), std::vector<Number>(columns)});
       State all = merged(states, 0, states.size(), sum_push, steps);
       max = all.max, sum = all.sum, sums_ = std::move(all.values);
     }
@@ -129,11 +152,25 @@ class EmulatorPlan : public Plan {
       }
       add_values(head, 0, keys_.size(), steps, true);
     }
+    const Number divisor = a_.normalised_before_storage
+                               ? static_cast<Number>(a_.weight_factor)
+                               : steps.round(sum * (static_cast<Number>(a_.weight_factor) / factor_in_sum()));
     for (std::size_t c = 0; c < columns; ++c) {
-      const Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], sum, 1, true);
+      const bool ends = a_.output_roundings == 0;
+      Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], divisor, 1, ends);
+      if (a_.normalised_before_storage && divisor != 1)
+        o = ends ? steps.nearest(o / divisor) : steps.round(o / divisor);
+      for (int n = 1; n <= a_.output_roundings; ++n) {
+        o = n < a_.output_roundings ? steps.round(o * kOperandScale) : steps.nearest(o * kOperandScale);
+      }
       out[c] = static_cast<double>(o);
     }
-    const Number logarithm = steps.log(sum, 1);
+    Number logarithm = steps.log(sum, 1);
+    if (lowers_maximum()) {
+      results_.lse[row] = natural(logarithm + lowered(max, steps), steps, scores);
+      return;
+    }
+    if (factor_in_sum() != 1) logarithm = steps.round(logarithm + lowered(0, steps));
     results_.lse[row] = natural(a_.no_maximum ? logarithm : max + logarithm, steps, scores);
   }
 
@@ -166,10 +203,11 @@ class EmulatorPlan : public Plan {
     if (std::isnan(a.max) || !(b.max <= a.max)) std::swap(a, b);
     // Under no maximum nothing is rescaled, but what is no number stays none.
     // As where blocks follow each other, nothing is rescaled when the maximum stays.
-    const Number shrink = b.max == a.max || b.max == kHidden ? 1 : exp_below(b.max, a.max, 1, steps);
-    a.sum = steps.round(a.sum + steps.round(b.sum * shrink, push), push);
+    const Number shrink = b.max == a.max || b.max == kHidden ? 1 : exp_below(b.max, a.max, 1, steps, true);
+    const SumSteps of_weights(a_, a_.weight_sum, steps), of_values(a_, a_.value_sum, steps);
+    a.sum = of_weights.joined(a.sum + of_weights.rescaled(b.sum * shrink, push), push);
     for (std::size_t c = 0; c < a.values.size(); ++c) {
-      a.values[c] = steps.round(a.values[c] + steps.round(b.values[c] * shrink));
+      a.values[c] = of_values.joined(a.values[c] + of_values.rescaled(b.values[c] * shrink, 1), 1);
     }
     return a;
   }
@@ -185,41 +223,51 @@ class EmulatorPlan : public Plan {
     if (max == kHidden) {
       max = highest;
     } else if (!(highest <= max + lag)) {
-      const Number shrink = exp_below(max, highest, 1, steps);
-      sum = steps.round(sum * shrink, sum_push);
-      for (Number& o : sums_) o = steps.round(o * shrink);
+      const Number shrink = exp_below(max, highest, 1, steps, true);
+      const SumSteps of_weights(a_, a_.weight_sum, steps), of_values(a_, a_.value_sum, steps);
+      sum = of_weights.rescaled(sum * shrink, sum_push);
+      for (Number& o : sums_) o = of_values.rescaled(o * shrink, 1);
       max = highest;
     }
   }
 
+  Number stored(const Key& key, const Steps& steps) const {
+    return steps.weight(multiplied(key.weight, key.push, steps), key.push);
+  }
+
   Number add_weights(std::size_t first, std::size_t last, Number sum, int push, Steps& steps) {
     terms_.clear();
+    const SumSteps of_weights(a_, a_.weight_sum, steps);
     for (std::size_t n = first; n < last; ++n) {
       const Key& key = keys_[n];
-      terms_.push_back(a_.sum_of_stored ? steps.weight(key.weight, key.push) : key.weight);
+      const Number weight = a_.sum_of_stored ? stored(key, steps) : key.weight;
+      terms_.push_back(of_weights.term(weight, push));
     }
-    const Number added = steps.sum(terms_, push);
-    return sum == 0 ? added : steps.round(sum + added, push);
+    const Number added = of_weights.sum(terms_, push);
+    return sum == 0 ? added : of_weights.joined(sum + added, push);
   }
 
   void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
     const bool is_scaled = p_.v_scale || (p_.latent && p_.k_scale);
     for (std::size_t n = first; n < last; ++n) {
       Key& key = keys_[n];
-      key.weight = steps.weight(key.weight, key.push);
+      key.weight = stored(key, steps);
       if (!exact_.factors.empty()) {
         key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
       }
     }
+    const SumSteps of_values(a_, a_.value_sum, steps);
+    const Number unscaled = std::pow(kOperandScale, a_.output_roundings);
+    end = end && a_.output_roundings == 0;
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
         const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c], is_scaled);
         const Number v = steps.operand(read, a_.value_operand, 1);
-        terms_.push_back(steps.round(keys_[n].weight * v));
+        terms_.push_back(of_values.product(keys_[n].weight * (v / unscaled), 1));
       }
-      const Number added = steps.sum(terms_, 1, end);
-      sums_[c] = end || sums_[c] == 0 ? added : steps.round(sums_[c] + added);
+      const Number added = of_values.sum(terms_, 1, end);
+      sums_[c] = end || sums_[c] == 0 ? added : of_values.joined(sums_[c] + added, 1);
     }
   }
 
@@ -270,8 +318,13 @@ class EmulatorPlan : public Plan {
     const std::vector<Number> weights = weights_of(biased, exact_.sink, max, a_.weights_from_lse, steps);
     for (std::size_t j = 0; j < biased.size(); ++j) {
       const bool is_stored = exact_.seen[j] && a_.normalised_before_storage && !a_.weights_from_lse;
-      put(results_.weights, j, is_stored ? steps.stored(weights[j], a_.stored_weights, 1) : weights[j]);
+      put(results_.weights, j, is_stored ? stored_stage(weights[j], steps) : weights[j]);
     }
+  }
+
+  Number stored_stage(Number weight, const Steps& steps) const {
+    if (a_.weight_factor == 1) return steps.stored(weight, a_.stored_weights, 1);
+    return steps.nearest(steps.weight(multiplied(weight, 1, steps), 1) / static_cast<Number>(a_.weight_factor));
   }
 
   /// Weights of biased scores, with a maximum and a sum of their own; 0 where hidden.
@@ -283,7 +336,9 @@ class EmulatorPlan : public Plan {
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (exact_.seen[j]) terms_.push_back(weights[j] = exp_below(biased[j], max, 1, steps));
     }
-    const Number sum = steps.sum(terms_, 1), logarithm = steps.log(sum, 1);
+    const SumSteps of_weights(a_, a_.weight_sum, steps);
+    for (Number& weight : terms_) weight = of_weights.term(weight, 1);
+    const Number sum = of_weights.sum(terms_, 1), logarithm = steps.log(sum, 1);
     const Number lse = steps.round(a_.no_maximum ? logarithm : max + logarithm);
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (!exact_.seen[j]) continue;

@@ -9,8 +9,12 @@
 
 #include "reference/softmax/attention.h"
 #include "tests/emulator/steps.h"
+#include "tests/emulator/sum_steps.h"
 
 namespace attest::emulator {
+
+/// What a scale of an operand is, where it is multiplied in behind the products: no number of any type.
+inline constexpr Number kOperandScale = 0.99L;
 
 inline constexpr Number kHidden = -std::numeric_limits<Number>::infinity();
 
@@ -19,7 +23,12 @@ class Scores {
  public:
   /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one.
   Scores(const Call& call, const Arithmetic& a, Steps& steps)
-      : p_(call), a_(a), steps_(steps), where_(static_cast<Where>(steps.word() % 3)), log2e_(steps.round(kLog2e)) {
+      : p_(call),
+        a_(a),
+        steps_(steps),
+        where_(static_cast<Where>(steps.word() % 3)),
+        log2e_(steps.round(kLog2e)),
+        sum_(a, a.score_sum, steps) {
     const Number scale = p_.scale_value();
     factor_ = folds() ? steps_.round(steps_.round(scale) * log2e_) : steps_.round(scale);
     root_ = steps_.round(std::sqrt(std::fabs(scale)));
@@ -45,6 +54,7 @@ class Scores {
   /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
   Stages score(const double* key, const Head::Bias& bias, int push) {
     terms_.clear();
+    const Number unscaled = std::pow(kOperandScale, a_.score_roundings);
     for (std::size_t t = 0; t < query_.size(); ++t) {
       Number k = steps_.input(key[t], p_.k_scale.has_value(), query_[t] < 0 ? -push : push);
       if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
@@ -52,9 +62,10 @@ class Scores {
         k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
       }
       k = steps_.operand(k, a_.key_operand, query_[t] < 0 ? -push : push);
-      terms_.push_back(steps_.round(query_[t] * k, push));
+      terms_.push_back(sum_.product(query_[t] * (k / unscaled), push));
     }
-    Number s = steps_.sum(terms_, push);
+    Number s = sum_.sum(terms_, push);
+    for (int n = 0; n < a_.score_roundings; ++n) s = steps_.round(s * kOperandScale, push);
     s = store(s, 3, push);
     if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
     s = store(s, 2, push);
@@ -124,6 +135,7 @@ class Scores {
   Steps& steps_;
   Where where_;
   Number log2e_, factor_, root_, cap_ = 1;
+  SumSteps sum_;
   std::vector<Number> query_, terms_;
 };
 

@@ -17,6 +17,7 @@
 
 #include "reference/arithmetic/arithmetic.h"
 #include "reference/arithmetic/rounding.h"
+#include "reference/arithmetic/sums.h"
 #include "reference/base/half.h"
 
 namespace attest::emulator {
@@ -33,6 +34,15 @@ inline Number to_nearest(Number x, DType type) {
   return type == DType::f16 ? f16_to_float(to_f16(exact)) : bf16_to_float(to_bf16(exact));
 }
 
+/// x to nearest among numbers with so many bits of fraction that are multiples of 2^lowest, up to the largest.
+inline Number in_eight_bits(Number x, int bits, int lowest, Number largest) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int unit = std::max(exponent - 1 - bits, lowest);
+  return std::clamp(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit), -largest, largest);
+}
+
 /// x to nearest in a format of operands.
 inline Number to_nearest(Number x, OperandFormat format) {
   switch (format) {
@@ -40,6 +50,10 @@ inline Number to_nearest(Number x, OperandFormat format) {
     case OperandFormat::bf16: return to_nearest(x, DType::bf16);
     case OperandFormat::f16: return to_nearest(x, DType::f16);
     case OperandFormat::tf32: break;
+    case OperandFormat::e4m3: return in_eight_bits(x, 3, -9, 448);
+    case OperandFormat::e5m2: return in_eight_bits(x, 2, -16, 57344);
+    case OperandFormat::int8: return std::clamp(std::nearbyint(x), Number{-127}, Number{127});
+    case OperandFormat::u8: return std::clamp(std::nearbyint(x), Number{0}, Number{255});
   }
   if (x == 0 || !std::isfinite(x)) return x;
   int exponent = 0;
@@ -74,7 +88,8 @@ class Steps {
   Number operand(Number x, OperandFormat format, int push) const {
     if (format == OperandFormat::exact) return x;
     const Number y = pushed_operand(x, format, push);
-    return a_.flush_to_zero && format != OperandFormat::f16 && std::fabs(y) < 0x1p-126L ? 0 : y;
+    const bool flushes = format == OperandFormat::tf32 || format == OperandFormat::bf16;
+    return a_.flush_to_zero && flushes && std::fabs(y) < 0x1p-126L ? 0 : y;
   }
   /// The weights in P*V.
   Number weight(Number x, int push) const {
@@ -87,17 +102,20 @@ class Steps {
   /// The same of a code times its scale, which is a step of its own where there are scales.
   Number input(double x, bool is_scaled, int push = 1) const { return is_scaled ? round(x, push) : flushed(x); }
 
-  Number exp(Number x, int push) {
+  /// `rescales`: what was summed under an older maximum.
+  Number exp(Number x, int push, bool rescales = false) {
+    x = operand(x, a_.exp_argument, push);
     if (clamped_exp_) x = std::max(x, lowest_argument());
     // Nearly every exp(0) is 1, but that is not declared.
     if (x == 0 && (seed_ % 2 == 0 || behaviour_ == Behaviour::adversary)) return 1;
-    return off(x, a_.base2 ? std::exp2(x) : std::exp(x), a_.exp_ulps, push);
+    return approximated(x, a_.base2 ? std::exp2(x) : std::exp(x), push, rescales);
   }
   /// The same of an argument in units of log 2.
-  Number exp2(Number x, int push) {
+  Number exp2(Number x, int push, bool rescales = false) {
+    x = operand(x, a_.exp_argument, push);
     if (clamped_exp_) x = std::max(x, lowest_argument() * (a_.base2 ? 1 : std::numbers::log2e_v<Number>));
     if (x == 0 && (seed_ % 2 == 0 || behaviour_ == Behaviour::adversary)) return 1;
-    return off(x, std::exp2(x), a_.exp_ulps, push);
+    return approximated(x, std::exp2(x), push, rescales);
   }
   Number log(Number x, int push) { return off(x, a_.base2 ? std::log2(x) : std::log(x), a_.log_ulps, push); }
   Number tanh(Number x, int push) { return off(x, std::tanh(x), a_.tanh_ulps, push); }
@@ -117,13 +135,33 @@ class Steps {
   /// The terms' sum in an order of its own: as they come, shuffled, or in pairs.
   Number sum(std::vector<Number>& terms, int push, bool last = false) {
     if (terms.empty()) return 0;
-    if (behaviour_ == Behaviour::random && order_ > 0) shuffle(terms);
+    reorder(terms);
     if (behaviour_ == Behaviour::random && order_ == 2) return in_pairs(terms.data(), terms.size());
     Number total = terms[0];
     for (std::size_t n = 1; n < terms.size(); ++n) {
       total = last && n + 1 == terms.size() ? total + terms[n] : round(total + terms[n], push);
     }
     return last ? nearest(total) : total;
+  }
+  void reorder(std::vector<Number>& terms) {
+    if (behaviour_ == Behaviour::random && order_ > 0) shuffle(terms);
+  }
+
+  /// x on the grid that so many bits of fraction give numbers of the size of `largest`: to nearest or cut, or as far as
+  /// it may go.
+  Number on_grid(Number x, Number largest, int bits, const SumRounding& step, bool directed, int push) const {
+    int exponent = 0;
+    std::frexp(largest, &exponent);
+    const Number eta = static_cast<Number>(step.eta);
+    const Number unit = std::max(std::ldexp(Number{1}, exponent - 1 - bits), directed ? eta : 2 * eta);
+    const Number reach = std::max(static_cast<Number>(step.u) * largest, eta);
+    if (behaviour_ == Behaviour::limit) return x + push * reach;
+    const Number whole = x / unit, down = std::floor(whole) * unit, up = std::ceil(whole) * unit;
+    if (behaviour_ == Behaviour::adversary) {
+      const Number there = direction_of(x) > 0 ? up : down;
+      if (std::fabs(there - x) <= reach) return there;
+    }
+    return directed ? std::trunc(whole) * unit : std::nearbyint(whole) * unit;
   }
   void choose_order() { order_ = static_cast<int>(word() % 3); }
 
@@ -159,10 +197,10 @@ class Steps {
     if (!adversarial() || y == x || !std::isfinite(y)) return y;
     if (behaviour_ == Behaviour::adversary) push = direction_of(x);
     const FormatRounding of_format = rounding_of(format, false);
-    const Number smallest = format == OperandFormat::f16 ? 0x1p-14L : 0x1p-126L;
-    const Number reach =
-        std::fabs(x) < smallest ? static_cast<Number>(of_format.eta) : static_cast<Number>(of_format.u) * std::fabs(x);
+    const Number of_u = static_cast<Number>(of_format.u) * std::fabs(x), eta = static_cast<Number>(of_format.eta);
+    const Number reach = std::max(of_u, eta);
     const Number moved = x + static_cast<Number>(push) * reach;
+    if (moved * x < 0) return 0;  // nothing changes its sign
     if (behaviour_ == Behaviour::limit) return std::isfinite(to_nearest(moved, format)) ? moved : y;
     return y;
   }
@@ -184,6 +222,18 @@ class Steps {
     const Number relative = 2 * u_ * static_cast<Number>(ulps);
     if (behaviour_ == Behaviour::limit && std::fabs(y) >= smallest_) return off_by(y, relative, push, x);
     return nearest(off_by(y, std::max(relative - u_, 0.0L), push, x));
+  }
+  /// y, an exponential of x, off by all that is stated of it, and never negative.
+  Number approximated(Number x, Number y, int push, bool rescales) const {
+    if (y == 0 && x < 0 && std::isinf(x)) return 0;
+    const bool own = rescales && a_.rescale_ulps >= 0;
+    const Number z = off(x, y, own ? a_.rescale_ulps : a_.exp_ulps, push);
+    if (own || a_.exp_absolute == 0 || !std::isfinite(z)) return z;
+    const Number way = behaviour_ == Behaviour::random      ? unit_of(x + 1)
+                       : behaviour_ == Behaviour::adversary ? direction_of(x)
+                                                            : push;
+    const Number moved = std::max(z + way * static_cast<Number>(a_.exp_absolute) * (1 - 2 * u_), Number{0});
+    return behaviour_ == Behaviour::limit ? moved : nearest(moved);
   }
   /// Of a machine that rounds a number always the same way: up, down, or as the number has it.
   int direction_of(Number x) const {

@@ -38,7 +38,16 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
                           .query_operand = OperandFormat::tf32,
                           .key_operand = OperandFormat::bf16,
                           .value_operand = OperandFormat::f16,
-                          .weight_operand = OperandFormat::tf32};
+                          .weight_operand = OperandFormat::tf32,
+                          .score_sum = {.format = SumFormat::f16, .promote = 32},
+                          .value_sum = {.width = 16, .bits = 13},
+                          .weight_sum = {.directed = true},
+                          .score_roundings = 3,
+                          .output_roundings = 2,
+                          .weight_factor = 256,
+                          .exp_absolute = 1e-3,
+                          .exp_argument = OperandFormat::f16,
+                          .rescale_ulps = 1};
   const Arithmetic sent{rounding, {{TensorId::lse, {.log_ulps = 6}}, {TensorId::present_state, {}}}};
   const Arithmetic usual;
   // All of them by name: with a field more this doesn't compile. A field that stays behind arrives as its default.
@@ -46,7 +55,8 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
                lazy_threshold, normalised_before_storage, stored_scores, score_stores, sum_of_stored, flush_to_zero,
                state_chunk, parts, stored_parts, fused_log2e, no_maximum, weights_from_lse, kept_weights,
                delta_from_weights, stored_score_gradients, stored_head_gradients, varying_order, query_operand,
-               key_operand, value_operand, weight_operand] = rounding;
+               key_operand, value_operand, weight_operand, score_sum, value_sum, weight_sum, score_roundings,
+               output_roundings, weight_factor, exp_absolute, exp_argument, rescale_ulps] = rounding;
   EXPECT_TRUE(
       accumulator != usual.accumulator && stored_weights != usual.stored_weights && exp_ulps != usual.exp_ulps &&
       log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps && base2 != usual.base2 && scale != usual.scale &&
@@ -59,7 +69,10 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
       delta_from_weights != usual.delta_from_weights && stored_score_gradients != usual.stored_score_gradients &&
       stored_head_gradients != usual.stored_head_gradients && varying_order != usual.varying_order &&
       query_operand != usual.query_operand && key_operand != usual.key_operand &&
-      value_operand != usual.value_operand && weight_operand != usual.weight_operand);
+      value_operand != usual.value_operand && weight_operand != usual.weight_operand && score_sum != usual.score_sum &&
+      value_sum != usual.value_sum && weight_sum != usual.weight_sum && score_roundings != usual.score_roundings &&
+      output_roundings != usual.output_roundings && weight_factor != usual.weight_factor &&
+      exp_absolute != usual.exp_absolute && exp_argument != usual.exp_argument && rescale_ulps != usual.rescale_ulps);
   const Json message = sent;
   EXPECT_EQ(message.at("division"), "opencl_division");
   EXPECT_EQ(Json::parse(message.dump()).get<Arithmetic>(), sent);

@@ -141,6 +141,20 @@ constexpr Untruth kLeftOut[] = {
     {"value_operand tf32", R"({"value_operand":"tf32"})", R"({"value_operand":"exact"})"},
     {"weight_operand tf32", R"({"weight_operand":"tf32"})", R"({"weight_operand":"exact"})"},
     {"value_operand bf16", R"({"value_operand":"bf16"})", R"({"value_operand":"tf32"})"},
+    {"score_sum f16", R"({"score_sum":{"format":"f16"}})", R"({"score_sum":{"format":"accumulator"}})"},
+    {"score_sum bf16", R"({"score_sum":{"format":"bf16"}})", R"({"score_sum":{"format":"f16"}})"},
+    {"score_sum aligned", R"({"score_sum":{"bits":13,"width":32,"directed":true}})",
+     R"({"score_sum":{"bits":0,"width":1,"directed":false}})"},
+    {"value_sum f16", R"({"value_sum":{"format":"f16"}})", R"({"value_sum":{"format":"accumulator"}})"},
+    {"value_sum promoted", R"({"value_sum":{"format":"f16"}})", R"({"value_sum":{"format":"f16","promote":1}})"},
+    {"value_sum bits", R"({"value_sum":{"bits":13,"width":32,"directed":true}})", R"({"value_sum":{"bits":0}})"},
+    {"weight_operand e4m3", R"({"weight_operand":"e4m3","weight_factor":256})",
+     R"({"weight_operand":"f16","weight_factor":1})"},
+    {"sum_of_stored int8", R"({"weight_operand":"int8","weight_factor":127,"sum_of_stored":true})",
+     R"({"sum_of_stored":false})"},
+    {"exp_absolute", R"({"exp_absolute":0.001})", R"({"exp_absolute":0.0001})"},
+    {"exp_argument", R"({"exp_argument":"bf16"})", R"({"exp_argument":"exact"})"},
+    {"weight_sum f16", R"({"weight_sum":{"format":"f16"}})", R"({"weight_sum":{"format":"accumulator"}})"},
 };
 
 TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {

@@ -273,6 +273,139 @@ TEST(ErrorBound, OperandsBeyondTheirFormatProveNothing) {
   EXPECT_LT(bound_of(of_values, a).lse, kInfinity);
 }
 
+TEST(ErrorBound, SumsCountByTheirStepsAndWindows) {
+  // One query of 1 and keys of 1: each score is d, whatever is added. With equal scores the output is the mean of V.
+  const std::string line = "seq=1x64 dim=64 scale=1 fill=constant(1) out=o,lse";
+  const RowBound plain = bound_of(line, plain_f32());
+  const double u = 0x1p-11;
+  const auto of_scores = [&](const Sum& sum) {
+    Arithmetic a = plain_f32();
+    a.score_sum = sum;
+    return bound_of(line, a).lse - plain.lse;
+  };
+  const auto near = [](double found, double wanted) {
+    EXPECT_GE(found, 0.98 * wanted);
+    EXPECT_LT(found, 1.06 * wanted);
+  };
+  near(of_scores({.format = SumFormat::f16}), 64 * 64 * u);
+  near(of_scores({.format = SumFormat::f16, .promote = 8}), 64 * 8 * u);
+  near(of_scores({.format = SumFormat::f16, .directed = true}), 64 * 64 * 2 * u / (1 - 64 * 2 * u));
+  near(of_scores({.width = 16, .bits = 13, .directed = true}), 64 * (64 + 2 * 4) * 0x1p-13);
+  EXPECT_LT(of_scores({.format = SumFormat::exact}), 0);
+  near(of_scores({.promote = 1}), 64 * 0x1p-24);  // one product, and 64 sums of windows
+  const auto of_values = [&](const Sum& sum, const std::string& more = "") {
+    Arithmetic a = plain_f32();
+    a.value_sum = sum;
+    const RowBound bound = bound_of(line + more, a);
+    EXPECT_EQ(bound.lse, plain.lse);
+    return bound.output[0];
+  };
+  near(of_values({.format = SumFormat::f16}), 64 * u / (1 - 64 * u));
+  near(of_values({.format = SumFormat::f16, .promote = 8}), 8 * u);
+  EXPECT_EQ(of_values({.format = SumFormat::f16}, " v.fill=constant(600)"), kInfinity);  // 64 * 600 > 65504 / 2
+  // Products of 2^-27 are 0 in f16, each of them, however the sum is promoted.
+  EXPECT_GE(of_values({.format = SumFormat::f16, .promote = 8}, " v.fill=constant(7.450580596923828e-09)"), 0x1p-27);
+  Arithmetic a = plain_f32();
+  a.weight_sum = {.format = SumFormat::f16};
+  const RowBound weights = bound_of(line + ",weights", a);
+  near(weights.lse - plain.lse, -std::log1p(-64 * u / (1 - 64 * u)));
+  near(weights.output[0], 64 * u / (1 - 64 * u));
+  near(weights.weights[0], 64 * u / (1 - 64 * u) / 64);
+  a.value_sum = a.weight_sum;  // the sum by which it is divided is off by as much again
+  const double of_sum = 64 * u / (1 - 64 * u);
+  EXPECT_GE(bound_of(line, a).output[0], 2 * of_sum + of_sum * of_sum);
+  a.value_sum = {};
+  // Under a maximum that lags by 4 nats, 700 weights of up to 54 pass half of the range.
+  a.key_block = 16;
+  EXPECT_LT(first_bound("seq=1x700 dim=1 fill=constant(1)", a), kInfinity);
+  a.lazy_threshold = 4;
+  EXPECT_EQ(first_bound("seq=1x700 dim=1 fill=constant(1)", a), kInfinity);
+  Arithmetic of_products = plain_f32();
+  of_products.score_sum.format = SumFormat::f16;
+  const std::string large = "seq=1x2 dim=1 scale=0.001 k.fill=constant(200) q.fill=constant(";
+  EXPECT_LT(bound_of(large + "160) out=o,lse", of_products).lse, kInfinity);
+  EXPECT_EQ(bound_of(large + "170) out=o,lse", of_products).lse, kInfinity);  // 170 * 200 > 65504 / 2
+}
+
+TEST(ErrorBound, WeightsOfEightBitsLoseMoreThanTheirRoundoff) {
+  // Four equal scores and one value of 1 among zeros: l is 4, the output a quarter.
+  Computed c("seq=1x4 dim=1 q.fill=constant(0) out=o,lse");
+  for (std::int64_t j = 0; j < 4; ++j) c.inputs.at(TensorId::v).set(0, 0, j, 0, j == 0);
+  const auto bound = [&](const Arithmetic& a) { return first_row(c, {a, DType::f32}).second; };
+  const RowBound plain = bound(plain_f32());
+  Arithmetic a = plain_f32();
+  a.weight_operand = OperandFormat::e4m3;
+  a.weight_factor = 256;
+  const double of_e4m3 = 0x1p-4 / 4 + 0x1p-18 / 4;  // u_P of the value's share, and what a weight may underflow by
+  EXPECT_GE(bound(a).output[0], of_e4m3);
+  EXPECT_LT(bound(a).output[0], 1.01 * of_e4m3);
+  EXPECT_LT(bound(a).lse, plain.lse + 0x1p-18);  // the sum is of weights as they were
+  a.weight_operand = OperandFormat::int8;
+  a.weight_factor = 127;
+  const double lost = 0.5 / 127;
+  EXPECT_GE(bound(a).output[0], lost / 4);
+  EXPECT_LT(bound(a).output[0], 1.01 * lost / 4);
+  a.sum_of_stored = true;  // then each of the four weights is off, in the sum, too
+  EXPECT_GE(bound(a).lse, -std::log1p(-lost));
+  EXPECT_LT(bound(a).lse, 1.01 * -std::log1p(-lost));
+  const double of_centre = (lost / 4 * 0.75 + 3 * lost / 4 * 0.25) / (1 - lost);
+  EXPECT_GE(bound(a).output[0], of_centre);
+  EXPECT_LT(bound(a).output[0], 1.01 * of_centre);
+  a.sum_of_stored = false;
+  a.normalised_before_storage = true;  // a quarter loses as much as 1 does
+  EXPECT_GE(bound(a).output[0], lost);
+  EXPECT_LT(bound(a).output[0], 1.01 * lost);
+  a = plain_f32();
+  a.weight_operand = OperandFormat::e4m3;
+  a.weight_factor = 500;  // a weight of 1 isn't held
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+}
+
+TEST(ErrorBound, ApproximatedExponentialsCountBesideTheirUlps) {
+  // Four equal scores: l is 4, and W what one weight is off by.
+  const std::string line = "seq=1x4 dim=1 q.fill=constant(0) out=o,lse";
+  const RowBound plain = bound_of(line, plain_f32());
+  Arithmetic a = plain_f32();
+  a.exp_absolute = 0x1p-10;
+  const auto near = [](double found, double wanted) {
+    EXPECT_GE(found, wanted);
+    EXPECT_LT(found, 1.01 * wanted);
+  };
+  near(bound_of(line, a).lse - plain.lse, -std::log1p(-0x1p-10));
+  a.key_block = 1;  // four rescalings
+  near(bound_of(line, a).lse, -std::log1p(-0x1p-10 * 5));
+  a.rescale_ulps = 1;
+  near(bound_of(line, a).lse, -std::log1p(-0x1p-10));
+  a = plain_f32();
+  a.key_block = 1;
+  a.exp_ulps = 0x1p14;
+  const double online = bound_of(line, a).lse;
+  near(online, 5 * 0x1p-9);
+  a.rescale_ulps = 1;
+  near(bound_of(line, a).lse, 0x1p-9);
+  // Scores 16 apart, the argument of the lower one is rounded to bf16.
+  const std::string apart = "seq=1x2 dim=1 scale=1 q.fill=constant(1) mask=add:11QK:normal out=o,lse";
+  a = plain_f32();
+  const RowBound exact = bound_of(apart, a);
+  a.exp_argument = OperandFormat::bf16;
+  const Row row = Computed(apart).row(0);
+  const double below = row.max - std::min(row.biased[0], row.biased[1]);
+  const double share = std::min(row.weights[0], row.weights[1]);
+  near(bound_of(apart, a).lse - exact.lse, share * 0x1p-8 * below);
+}
+
+TEST(ErrorBound, ScalesBehindTheProductsAreRoundings) {
+  const std::string line = "seq=1 dim=1 scale=1 q.fill=constant(3) k.fill=constant(4) v.fill=constant(3) out=o,lse";
+  const RowBound plain = bound_of(line, plain_f32());
+  Arithmetic a = plain_f32();
+  a.score_roundings = 8;
+  EXPECT_GE(bound_of(line, a).lse - plain.lse, 12 * 8 * 0x1p-24);
+  a = plain_f32();
+  a.output_roundings = 2;
+  EXPECT_GE(bound_of(line, a).output[0] - plain.output[0], 3 * 2 * 0x1p-24);
+  EXPECT_EQ(bound_of(line, a).lse, plain.lse);
+}
+
 TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
   // Outputs are convex combinations: with one value for all keys only rounding of the sum is left.
   EXPECT_LT(first_bound("seq=8x64 dim=64 v.fill=constant(1) fill=spread(300)", plain_f32()), 3e-5);

@@ -48,6 +48,7 @@ TEST(PluginHeader, HasEveryEnumeration) {
   expect_values("ATTEST_", values_of<Layout>(), same);
   expect_values("ATTEST_SCALE_", values_of<ScalePlacement>(), same);
   expect_values("ATTEST_OPERAND_", values_of<OperandFormat>(), same);
+  expect_values("ATTEST_SUM_", values_of<SumFormat>(), same);
   expect_values("ATTEST_DIVISION_", values_of<Division>(), same);
   expect_values("ATTEST_OUT_", values_of<Output>(), [](int value) { return 1 << value; });
 }

@@ -370,7 +370,26 @@ enum {
   ATTEST_DIVISION_OPENCL = 2,
   ATTEST_DIVISION_OPENCL_RECIPROCAL = 3
 };
-enum { ATTEST_OPERAND_EXACT = 0, ATTEST_OPERAND_TF32 = 1, ATTEST_OPERAND_BF16 = 2, ATTEST_OPERAND_F16 = 3 };
+enum {
+  ATTEST_OPERAND_EXACT = 0,
+  ATTEST_OPERAND_TF32 = 1,
+  ATTEST_OPERAND_BF16 = 2,
+  ATTEST_OPERAND_F16 = 3,
+  ATTEST_OPERAND_E4M3 = 4,
+  ATTEST_OPERAND_E5M2 = 5,
+  ATTEST_OPERAND_INT8 = 6,
+  ATTEST_OPERAND_U8 = 7
+};
+enum { ATTEST_SUM_ACCUMULATOR = 0, ATTEST_SUM_F32 = 1, ATTEST_SUM_BF16 = 2, ATTEST_SUM_F16 = 3, ATTEST_SUM_EXACT = 4 };
+
+/* How terms are added. It never grows. Before: one by one in the accumulator's type. */
+typedef struct attest_sum {
+  int64_t promote;  /* terms after which the sum goes into the accumulator, and starts anew; 0: never */
+  int32_t format;   /* ATTEST_SUM_...: in which it is kept until then */
+  int32_t width;    /* terms that are aligned to the largest of them and added at once; before: 1 */
+  int32_t bits;     /* of the fraction, that are kept of aligned terms and of their sum; 0: the format's */
+  int32_t directed; /* roundings cut towards zero */
+} attest_sum;
 
 /* How results are rounded; the error bound is derived from it (reference/arithmetic/arithmetic.h and ERROR_BOUNDS.md
  * say more). The host fills in what plain loops in the accumulator's type do; write what differs. */
@@ -400,6 +419,12 @@ typedef struct attest_arithmetic {
   int32_t varying_order;                 /* sums go in an order that changes, as by atomics: no bits are promised */
   int32_t query_operand, key_operand;    /* ATTEST_OPERAND_...: what q and k are rounded to on their way into Q*K */
   int32_t value_operand, weight_operand; /* likewise v and the weights on their way into P*V */
+  attest_sum score_sum, value_sum, weight_sum; /* how Q*K, P*V and the weights of a row are added */
+  int32_t score_roundings, output_roundings;   /* products behind Q*K and P*V, by scales of their operands */
+  double weight_factor;                        /* multiplies weights before they become weight_operand; before: 1 */
+  double exp_absolute;                         /* error of a weight besides exp_ulps */
+  double rescale_ulps;  /* of exp where it rescales what was summed; before: -1, as exp and exp_absolute */
+  int32_t exp_argument; /* ATTEST_OPERAND_...: what the argument of exp is rounded to */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

@@ -226,6 +226,10 @@ inline int refuse(void* instance, const attest_call* call, attest_text* reason) 
   });
 }
 
+inline attest_sum sum_from(const Sum& sum) {
+  return {sum.promote, static_cast<std::int32_t>(sum.format), sum.width, sum.bits, sum.directed};
+}
+
 inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->accumulator = static_cast<std::int32_t>(a.accumulator);
   to->stored_weights = static_cast<std::int32_t>(a.stored_weights);
@@ -257,6 +261,15 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->key_operand = static_cast<std::int32_t>(a.key_operand);
   to->value_operand = static_cast<std::int32_t>(a.value_operand);
   to->weight_operand = static_cast<std::int32_t>(a.weight_operand);
+  to->score_sum = sum_from(a.score_sum);
+  to->value_sum = sum_from(a.value_sum);
+  to->weight_sum = sum_from(a.weight_sum);
+  to->score_roundings = a.score_roundings;
+  to->output_roundings = a.output_roundings;
+  to->weight_factor = a.weight_factor;
+  to->exp_absolute = a.exp_absolute;
+  to->rescale_ulps = a.rescale_ulps;
+  to->exp_argument = static_cast<std::int32_t>(a.exp_argument);
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

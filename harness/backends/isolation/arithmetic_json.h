@@ -15,11 +15,15 @@
                                            stored_scores, score_stores, sum_of_stored, flush_to_zero, state_chunk,    \
                                            parts, stored_parts, fused_log2e, no_maximum, weights_from_lse,            \
                                            kept_weights, delta_from_weights, stored_score_gradients,                  \
-                                           stored_head_gradients, varying_order, query_operand, key_operand,         \
-                                           value_operand, weight_operand))
+                                           stored_head_gradients, varying_order, query_operand, key_operand,          \
+                                           value_operand, weight_operand, score_sum, value_sum, weight_sum,           \
+                                           score_roundings, output_roundings, weight_factor, exp_absolute, exp_argument,   \
+                                           rescale_ulps))
 // clang-format on
 
 namespace attest {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sum, format, promote, width, bits, directed)
 
 /// The key under which results stand that are rounded otherwise, each by its name with all fields.
 inline constexpr const char* kOfResults = "of_results";

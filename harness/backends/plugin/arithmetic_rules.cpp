@@ -8,6 +8,19 @@
 #include "reference/arithmetic/rounding.h"
 
 namespace attest {
+namespace {
+
+/// What is wrong with how terms are added.
+std::optional<std::string> fault_of(const Sum& sum) {
+  if (sum.promote < 0) return fmt::format(".promote is {}: it must not be negative", sum.promote);
+  if (sum.width < 1 || sum.width > 1024) return fmt::format(".width is {}, and not from 1 to 1024", sum.width);
+  if (sum.bits < 0 || sum.bits > 52) return fmt::format(".bits is {}, and not from 0 to 52", sum.bits);
+  if (sum.format == SumFormat::exact && sum != Sum{.format = SumFormat::exact})
+    return ": an exact sum has no promote, width, bits or directed";
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<std::string> fault_of(const Arithmetic& a) {
   for (const DType stored :
@@ -28,6 +41,27 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   if (a.scale == ScalePlacement::folded_log2e && !a.base2) return "scale is folded_log2e without base2";
   if (a.weight_operand != OperandFormat::exact && narrower(a.stored_weights, a.accumulator))
     return "weight_operand with stored_weights: weights are rounded once on their way into P*V";
+  for (const auto& [member, sum] : {std::pair("score_sum", a.score_sum), std::pair("value_sum", a.value_sum),
+                                    std::pair("weight_sum", a.weight_sum)}) {
+    if (const auto fault = fault_of(sum)) return fmt::format("{}{}", member, *fault);
+  }
+  for (const auto& [member, format] :
+       {std::pair("query_operand", a.query_operand), std::pair("key_operand", a.key_operand),
+        std::pair("value_operand", a.value_operand), std::pair("exp_argument", a.exp_argument)}) {
+    if (format == OperandFormat::int8 || format == OperandFormat::u8)
+      return fmt::format("{} is {}: integers are for weight_operand alone", member, name_of(format));
+  }
+  if (!(a.weight_factor >= 1 && a.weight_factor <= 0x1p16))
+    return fmt::format("weight_factor is {}, and not from 1 to 65536", a.weight_factor);
+  if (a.weight_factor != 1 && a.weight_operand == OperandFormat::exact)
+    return "weight_factor without weight_operand: it is for weights that are rounded";
+  if (!(a.exp_absolute >= 0 && a.exp_absolute < 0.5))
+    return fmt::format("exp_absolute is {}, and not from 0 to a half", a.exp_absolute);
+  if (!std::isfinite(a.rescale_ulps)) return fmt::format("rescale_ulps is {}: it must be finite", a.rescale_ulps);
+  for (const auto& [member, count] :
+       {std::pair("score_roundings", a.score_roundings), std::pair("output_roundings", a.output_roundings)}) {
+    if (count < 0 || count > 16) return fmt::format("{} is {}, and not from 0 to 16", member, count);
+  }
   if (a.parts < 0) return fmt::format("parts is {}: it must not be negative", a.parts);
   if (a.fused_log2e && a.base2) return "fused_log2e with base2: it takes scores in base e";
   if (a.no_maximum && (a.key_block > 0 || a.lazy_threshold > 0 || a.parts > 0))

@@ -135,6 +135,11 @@ bool flag(const char* member, std::int32_t value) {
   return value == 1;
 }
 
+Sum sum_from(const std::string& member, const attest_sum& from) {
+  return {enumerator<SumFormat>((member + ".format").c_str(), from.format), from.promote, from.width, from.bits,
+          flag((member + ".directed").c_str(), from.directed)};
+}
+
 void set_defaults(attest_arithmetic& a, const Call& call) {
   const Arithmetic plain;
   a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts =
@@ -144,6 +149,9 @@ void set_defaults(attest_arithmetic& a, const Call& call) {
   a.exp_ulps = plain.exp_ulps;
   a.log_ulps = plain.log_ulps;
   a.tanh_ulps = plain.tanh_ulps;
+  a.weight_factor = plain.weight_factor;
+  a.rescale_ulps = plain.rescale_ulps;
+  a.score_sum.width = a.value_sum.width = a.weight_sum.width = 1;
 }
 
 Arithmetic checked(const attest_arithmetic& from) {
@@ -178,6 +186,15 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.key_operand = enumerator<OperandFormat>("key_operand", from.key_operand);
   a.value_operand = enumerator<OperandFormat>("value_operand", from.value_operand);
   a.weight_operand = enumerator<OperandFormat>("weight_operand", from.weight_operand);
+  a.score_sum = sum_from("score_sum", from.score_sum);
+  a.value_sum = sum_from("value_sum", from.value_sum);
+  a.weight_sum = sum_from("weight_sum", from.weight_sum);
+  a.score_roundings = from.score_roundings;
+  a.output_roundings = from.output_roundings;
+  a.weight_factor = from.weight_factor;
+  a.exp_absolute = from.exp_absolute;
+  a.exp_argument = enumerator<OperandFormat>("exp_argument", from.exp_argument);
+  a.rescale_ulps = from.rescale_ulps;
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

@@ -47,6 +47,18 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   shift_roundings = a.fused_log2e ? 2 : a.no_maximum ? 0 : 1;
   blocks = blocks_of(a, p.key_length);
   if (p.sinks) blocks = std::max(blocks, 1.0);  // the sink enters like a block of its own
+  narrows_weights = attest::narrows_weights(a);
+  log_factor = std::log(a.weight_factor);
+  const FormatRounding argument = rounding_of(a.exp_argument, a.flush_to_zero);
+  u_argument = argument.u;
+  eta_argument = argument.eta;
+  const double e_rescale = a.rescale_ulps < 0 ? e_exp : 2 * u * a.rescale_ulps;
+  of_rescaling = blocks * (e_rescale + u + eta_argument);
+  exp_absolute = a.exp_absolute;
+  // What rescales is off by as much, and multiplies weights of up to exp(T).
+  if (a.rescale_ulps < 0 && exp_absolute > 0) {
+    exp_absolute *= (1 + blocks * std::exp(a.lazy_threshold)) * std::pow(1 + exp_absolute, blocks);
+  }
   scale_roundings = attest::scale_roundings(a) + (p.has_head_scales() ? 1 : 0) + (p.has_query_scales() ? 1 : 0);
   const double of_scales = scale_roundings;
   if (p.softcap) {
@@ -65,10 +77,22 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   largest_part = parts_stored ? largest_held(a.stored_parts) : kInfinity;
   key_dim = static_cast<double>(p.key_dim);
   const double scale = std::fabs(p.scale_value());
-  // Each scale is multiplied into an operand, a sum or another scale: one rounding of each product.
+  // Each scale of codes is multiplied into an operand, a sum or another scale: one rounding of each product.
   scales_codes = p.has_stored_scales();
   value_roundings = p.v_scale || (p.latent && p.k_scale) ? 1 : 0;
-  of_product = gamma(key_dim + scale_roundings + (p.q_scale ? 1 : 0) + (p.k_scale ? 1 : 0));
+  const double all_scale_roundings = scale_roundings + (p.q_scale ? 1 : 0) + (p.k_scale ? 1 : 0);
+  key_length = static_cast<double>(p.key_length);
+  of_product = gamma(key_dim + all_scale_roundings);
+  own_sums = sums_otherwise(a);
+  if (a.score_sum != Sum()) {
+    const SumCost of_scores = cost_of(a.score_sum, a, key_dim, key_dim, 0);
+    of_product = both(of_scores.relative, gamma(all_scale_roundings));
+    lost_score_sum = of_scores.lost;
+    rounds_scores = true;
+  }
+  largest_score_sum = rounding_of(a.score_sum, a).largest / 2;
+  largest_value_sum = std::min(half_range, rounding_of(a.value_sum, a).largest / 2);
+  largest_weight_sum = rounding_of(a.weight_sum, a).largest / 2;
   // A subnormal scale is rounded to a multiple of eta, or flushed.
   smallest_normal = underflow_unit(a.accumulator, false) / (2 * u);
   if (scale > 0 && scale < smallest_normal) of_scale = eta / scale;

@@ -6,6 +6,7 @@
 
 #include "reference/arithmetic/producer.h"
 #include "reference/arithmetic/rounding.h"
+#include "reference/arithmetic/sums.h"
 #include "reference/call/call.h"
 #include "reference/softmax/attention.h"
 
@@ -28,7 +29,17 @@ struct BoundConstants {
   bool rounds_scores = false;                                      ///< those of Q*K are rounded, or prepared
   double largest_weight = kInfinity;                               ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
-  double key_dim = 0;
+  bool narrows_weights = false;             ///< they are held in 8 bits, or multiplied by a factor
+  double log_factor = 0;                    ///< the factor's logarithm
+  double u_argument = 0, eta_argument = 0;  ///< of what enters exp, besides shift_roundings
+  double of_rescaling = 0;                  ///< relative, of what passes all rescalings: r_B
+  double exp_absolute = 0;                  ///< of a weight, with what rescalings add to it
+  bool own_sums = false;                    ///< how products or weights are added is stated
+  double largest_score_sum = kInfinity;     ///< beyond it a sum of |q_t * k_jt| may become an infinity
+  double lost_score_sum = 0;                ///< what underflows in it
+  double largest_value_sum = 0;             ///< likewise of |p_j * v_jc|
+  double largest_weight_sum = kInfinity;    ///< likewise of weights
+  double key_dim = 0, key_length = 0;
   double of_product = 0;      ///< relative, of a scaled product of q and k
   double of_operands = 0;     ///< relative, of a product of q and k that were rounded
   double of_scale = 0;        ///< relative, of the scale where it is subnormal
@@ -47,8 +58,20 @@ struct BoundConstants {
   bool holds(const ScaleRange& scales, const ScoreScale& scale = {}) const;
   bool hold_codes(const Row& row) const { return holds(row.code_scales, row.scale); }
   double gamma(double k) const { return k * u / (1 - k * u); }
+  /// How the n products of P*V and the n weights of a row are added. `roundings`: more of the accumulator.
+  SumCost of_values(double n, double roundings = 0) const {
+    return added(arithmetic.value_sum, n, n + blocks + roundings, roundings);
+  }
+  SumCost of_weights(double n) const { return added(arithmetic.weight_sum, n, n + blocks + 2 * parts, 2 * parts); }
   /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.
   static double both(double a, double b) { return a + b + a * b; }
+
+ private:
+  SumCost added(const Sum& sum, double n, double plain, double roundings) const {
+    if (sum == Sum()) return {gamma(plain), 0};
+    const SumCost cost = cost_of(sum, arithmetic, n, key_length + (has_sinks ? 1 : 0), blocks + parts);
+    return {both(cost.relative, gamma(roundings)), cost.lost};
+  }
 };
 
 }  // namespace attest

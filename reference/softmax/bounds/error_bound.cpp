@@ -48,8 +48,13 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
   if (a.no_maximum) errors.reference_point = 0;
 
   const double from_sum = a.sum_of_stored ? c.u_weights / (1 - c.u_weights) : 0;
-  const double of_shift = c.shift_roundings * c.u;
-  const double per_key = c.e_exp + c.blocks * (c.e_exp + c.u) + 2 * of_shift * a.lazy_threshold + from_sum;
+  const double of_shift = c.shift_roundings * c.u + c.u_argument;
+  const double per_key = c.e_exp + c.of_rescaling + 2 * of_shift * a.lazy_threshold + from_sum + c.eta_argument;
+  // What a weight is off by besides its relative error, as a share of the row's exact sum: exp's own, and what storing
+  // it loses where stored weights are added.
+  const double frame = std::exp(errors.reference_point + c.of_rescaling) / (a.no_maximum ? std::exp(row.lse) : row.sum);
+  const double of_exp = c.exp_absolute > 0 ? c.exp_absolute * (1 + (a.sum_of_stored ? c.u_weights : 0)) * frame : 0;
+  const double of_storage = c.narrows_weights && a.sum_of_stored ? c.eta_weights * frame : 0;
   // The logsumexp of a key's part lies between the key's score and the row's logsumexp, whichever part it is. It is
   // rounded, after a logarithm, and taken out of an exponential; each part passes one exponential for each part.
   const double log_part = std::log(static_cast<double>(row.visible_count) + 1) + a.lazy_threshold;
@@ -59,7 +64,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
         std::max(std::fabs(score) + score_error, std::fabs(row.lse) + errors.reference_point) + log_part * c.e_log;
     const double below_lse = (row.lse - score) + score_error + errors.reference_point;
     const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
-    const double of_base = conversions * (largest_lse + 2 * log_part);
+    double of_base = conversions * (largest_lse + 2 * log_part);
+    if (c.log_factor > 0) of_base += (c.e_log / c.u + 4) * c.log_factor + 2 * std::fabs(row.max);
     return c.e_log * log_part + c.u * (largest_lse + c.shift_roundings * below_lse + of_base) + c.parts * c.e_exp;
   };
   // The product of a maximum and log2(e) is rounded: within a row all have that error in common, but a rescaling takes
@@ -76,8 +82,12 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
       return 0.0;  // further below than there are numbers: the weight is 0 whatever the rounding
     // Summed in this order: below_max may be the largest double there is.
     const double shift = a.no_maximum ? std::fabs(score) : below_max;
-    const double exponent = score_error + of_shift * shift + of_shift * (score_error + errors.reference_point) +
-                            per_key + in_merge(score, score_error) + in_frames(score, score_error);
+    double exponent = score_error + of_shift * shift + of_shift * (score_error + errors.reference_point) + per_key +
+                      in_merge(score, score_error) + in_frames(score, score_error);
+    // The maximum from which the factor's logarithm is taken is rounded anew in each block.
+    if (c.log_factor > 0) {
+      exponent += c.u * (1 + std::fabs(score) + below_max + 2 * c.log_factor) + c.u_argument * c.log_factor;
+    }
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
     return sums.ratio * (exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share);
@@ -85,10 +95,11 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
     t[j] = weight_error(row.biased[j], sums.shares[j], t[j]);
+    if (of_exp + of_storage > 0 && row.biased[j] != -kInfinity) t[j] += of_exp + of_storage;
     errors.sum += t[j];
   }
   if (has_sink) {
-    errors.of_sink = weight_error(row.sink, sums.share_of_sink, sink_error);
+    errors.of_sink = weight_error(row.sink, sums.share_of_sink, sink_error) + of_exp;
     errors.sum += errors.of_sink;
   }
   return errors;
@@ -168,26 +179,53 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
     // Weights are taken under a maximum whose product with log2(e) was rounded: by this many nats.
     const double frame = c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.reference_point) : 0;
     // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
-    return {row.sum * std::exp(-frame), c.lag * std::exp(frame), c.lag > 1 ? c.eta * n * c.lag / row.sum : 0,
-            !(frame <= 1)};
+    const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame),
+                 in_sum = c.of_weights(n).lost / size;
+    const double factor = c.arithmetic.weight_factor;
+    return {size, most * factor, (c.lag > 1 ? c.eta * n * c.lag / row.sum : 0) + in_sum,
+            !(frame <= 1) || !(n * most * factor <= c.largest_weight_sum) || !(in_sum <= 0x1p-2)};
   }
-  const double size = std::exp(row.lse), heaviest = std::exp(weights.highest) * (1 + c.e_exp);
+  const double size = std::exp(row.lse);
+  const double heaviest = std::exp(weights.highest) * (1 + c.e_exp) * c.arithmetic.weight_factor;
   const double lightest = std::exp(weights.surest);
-  const double lost = (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest;
-  const bool too_large = !(heaviest * n <= c.half_range / 4) || !(heaviest <= c.largest_weight);
+  const double lost =
+      (c.eta + (c.arithmetic.sum_of_stored ? c.eta_weights : 0)) * n / lightest + c.of_weights(n).lost / lightest;
+  const bool too_large = !(heaviest * n <= std::min(c.half_range / 4, c.largest_weight_sum)) ||
+                         !(heaviest <= c.largest_weight * c.arithmetic.weight_factor);
   // A reciprocal of less may be an infinity.
   const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
   return {size, heaviest, lost, too_large || too_small};
 }
 
+/// The least that a sum by which outputs are divided can be, where that must be known to the last: the largest weight
+/// is near 1, and so is the sum under a maximum.
+double least_sum(const Row& row, const WeightErrors& weights, const ComputedSum& sum, const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
+  if (a.normalised_before_storage) return 1;
+  if (!c.narrows_weights && c.exp_absolute == 0) return sum.size;
+  const double of_all = c.parts > 0 ? 0 : sum.size * std::exp(-weights.reference_point) * (1 - weights.sum);
+  if (a.no_maximum) return of_all;
+  // A maximum whose product with log2(e) was rounded, or from which a factor's logarithm was taken, isn't its own.
+  double of_shift = 0;
+  if (c.log_factor > 0) {
+    of_shift = c.u * (1 + std::fabs(row.max) + weights.of_maximum + 2 * c.log_factor) + c.u_argument * c.log_factor;
+  }
+  const double largest = sum.size / row.sum - c.e_exp - c.exp_absolute - c.eta_argument - of_shift;
+  const double stored = a.sum_of_stored ? largest * (1 - c.u_weights) - c.eta_weights : largest;
+  return std::max(std::exp(-c.of_rescaling) * stored, of_all);
+}
+
 /// Of the logarithm of the sum under the computed maximum, as far as it is not that maximum's error.
 double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum& sum, const BoundConstants& c) {
   // What the sum may lose to underflow where it adds stored weights.
-  const double lost = (c.arithmetic.sum_of_stored ? n * c.eta_weights / sum.size : 0) + sum.lost;
+  const bool in_weights = c.narrows_weights || !c.arithmetic.sum_of_stored;  // or nowhere
+  const double lost = (in_weights ? 0 : n * c.eta_weights / sum.size) + sum.lost;
   const double from_sum = weights.sum + lost < 1 ? -std::log1p(-weights.sum - lost) : kInfinity;
   const double relative = lost * std::exp(std::min(weights.largest_exponent, 700.0));
-  const double from_largest = relative < 1 ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
-  return std::min(from_sum, from_largest) - std::log1p(-c.gamma(n + c.blocks + 2 * c.parts));
+  const bool largest_is_all = c.exp_absolute == 0 && !(c.narrows_weights && c.arithmetic.sum_of_stored);
+  const double from_largest =
+      relative < 1 && largest_is_all ? weights.largest_exponent - std::log1p(-relative) : kInfinity;
+  return std::min(from_sum, from_largest) - std::log1p(-std::min(1.0, c.of_weights(n).relative));
 }
 
 /// Of the accumulator's logsumexp, before it is stored.
@@ -200,6 +238,8 @@ double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const
   const double shift = error_of_log_sum(weights, n, sum, c);
   double bound = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
                  (1 + 4 * c.u);
+  // The factor's logarithm is taken out of lse, or of the maximum.
+  if (c.log_factor > 0) bound += (c.e_log + 4 * c.u) * c.log_factor + 2 * c.u * std::fabs(row.max);
   // The maximum is brought into units of log 2, and back.
   const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
   if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
@@ -219,6 +259,12 @@ void bound_maximum_and_sum(const Row& row, const WeightErrors& weights, double n
   const double frame = a.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.of_maximum) : 0;
   const double of_log = error_of_log_sum(weights, n, sum, c) + weights.of_maximum + frame +
                         steps * (c.e_exp + c.u * (1 + moved + weights.of_maximum)) + conversions * c.u * moved;
+  // A factor that brings the sum under this maximum is an exponential of which nothing else is known.
+  if (approximates_exp(a) || c.log_factor > 0) {
+    if (c.log_factor > 0) bound.max += 3 * c.u * (largest + c.log_factor);
+    bound.sum = kInfinity;
+    return;
+  }
   const double error = of_log < 700 ? row.sum * std::expm1(of_log) + c.eta * (n + steps) : kInfinity;
   bound.sum = c.storing_sum.bound(row.sum, error);
 }
@@ -230,13 +276,16 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
   const auto n = static_cast<double>(row.visible_count) + (c.has_sinks ? 1 : 0);
   for (auto* list : {&bound.raw, &bound.capped, &bound.biased, &bound.weights}) list->resize(keys);
   const double product_relative = c.both(c.gamma(n + c.blocks + c.division_roundings), c.u_weights);
-  const double division_relative = c.gamma(n + c.blocks) + c.division_roundings * c.u;
+  const bool own_sum = c.arithmetic.weight_sum != Sum();
+  const double division_relative = own_sum ? c.both(c.of_weights(n).relative, c.gamma(c.division_roundings))
+                                           : c.gamma(n + c.blocks) + c.division_roundings * c.u;
   const ComputedSum sum = weights ? computed_sum(row, *weights, n, c) : ComputedSum{1, 1, 0, false};
   // As for the output: a rescaling that underflows loses eta of weights up to exp(T), a sum of stored weights what they
   // lost in storage.
   const double shrunk = c.lag > 1 ? c.eta * (c.lag - 1) / sum.size : 0;
   const double underflow = (c.eta * (2 + n + c.blocks) + c.eta_weights) / std::min(1.0, sum.size) + shrunk;
-  const bool adds_stored = c.arithmetic.sum_of_stored && !c.arithmetic.no_maximum;  // else it is in sum.lost
+  // Else it is in sum.lost, or in the weights' own errors.
+  const bool adds_stored = c.arithmetic.sum_of_stored && !c.arithmetic.no_maximum && !c.narrows_weights;
   const double in_sum = adds_stored ? n * c.eta_weights / sum.size : 0;
   const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
   for (std::size_t j = 0; j < keys; ++j) {
@@ -273,7 +322,9 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     const double product = product_relative * (total < 1 ? std::min((ratio * w + off) / (1 - total), 1.0) : 1);
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
-    bound.weights[j] = c.storing_weights.bound(w, second_order * (centred + product + division + underflow));
+    double error = second_order * (centred + product + division + underflow);
+    if (own_sum) error *= 1 + division_relative;
+    bound.weights[j] = division_relative < kInfinity ? c.storing_weights.bound(w, error) : kInfinity;
   }
 }
 
@@ -306,11 +357,11 @@ double weight_from_lse(const Row& row, double ratio, std::size_t j, double score
   const double below = row.lse - row.biased[j];
   if (below == kInfinity) return c.eta;  // exp(-inf) is 0
   const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
-  const double exponent =
-      score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
+  double exponent = score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
+  if (c.u_argument > 0) exponent += c.u_argument * (below + score_error + lse_error) + c.eta_argument;
   const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
                                   : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
-  return ratio * off * (1 + 8 * c.u) + c.eta;
+  return ratio * off * (1 + 8 * c.u) + c.eta + c.arithmetic.exp_absolute;
 }
 
 void bound_row(const Head& head, const Row& row, std::int64_t i, const Producer& producer, RowBound& bound,
@@ -337,12 +388,19 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log + of_frame) * (1 + std::fabs(row.sink));
       const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
       if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
+      if (approximates_exp(a) || c.log_factor > 0) {
+        const double of_weight = c.exp_absolute + c.eta_argument + c.of_rescaling + (c.u + c.u_argument) * c.log_factor;
+        bound.lse += of_weight < 0.25 ? 2 * of_weight : kInfinity;
+        bound.lse += (c.e_log + 4 * c.u) * c.log_factor + 3 * c.u * std::fabs(row.sink);
+        if (a.no_maximum) bound.lse += 2 * c.u_argument * (1 + std::fabs(row.sink));
+      }
       if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.sink), bound.lse);
       const double size = std::fabs(row.sink), in_base = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
       bound.max = c.storing_max.bound(size, in_base * c.u * size);
       const double of_exp = (1 + c.blocks + 2 * c.parts) * (c.e_exp + c.u) + of_frame * (1 + size);
       const double of_sum = a.no_maximum ? std::expm1(2 * (of_exp + c.u * (1 + size))) : std::expm1(of_exp);
-      bound.sum = bound.lse == kInfinity ? kInfinity : c.storing_sum.bound(1, of_sum);
+      const bool unknown = bound.lse == kInfinity || approximates_exp(a) || c.log_factor > 0;
+      bound.sum = unknown ? kInfinity : c.storing_sum.bound(1, of_sum);
     }
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     return;
@@ -380,16 +438,20 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const ComputedSum sum = computed_sum(row, weights, n, c);
   // Weights beyond 1 are those of a maximum that lags; a sum of such as are stored overflows with them.
   const bool weights_overflow =
-      c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? c.largest_weight * n : c.half_range);
+      (c.lag > 1 && c.lag * (1 + c.e_exp) * n > (c.u_weights > 0 ? c.largest_weight * n : c.half_range)) ||
+      (c.narrows_weights && !a.no_maximum && !(c.lag * (1 + c.e_exp + c.exp_absolute) <= c.largest_weight));
+  // How exp merges results of parts isn't stated by an absolute error or an argument of its own.
+  if (c.parts > 0 && (c.exp_absolute > 0 || c.u_argument > 0)) return proves_nothing();
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
   bound.lse = bound_of_lse(row, weights, n, sum, c);
   bound_maximum_and_sum(row, weights, n, sum, c, bound);
   if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, &weights, bound);
   if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.lse), bound.lse);
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
-  const double lambda = a.normalised_before_storage ? 1 : sum.size;
+  const double lambda = least_sum(row, weights, sum, c);
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
-  const double after_product = a.normalised_before_storage ? 0 : c.division_roundings;
+  const double after_product =
+      (a.normalised_before_storage ? 0 : c.division_roundings) + a.output_roundings + (c.log_factor > 0 ? 1 : 0);
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
   // What one that shrinks may lose more than once, of the values that it weighs.
@@ -403,8 +465,8 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // A part's result is divided, weighed, added, and shrunk with what was added before.
   const double in_merge = c.parts > 0 ? 2 * c.parts + 1 + c.division_roundings : 0;
   const double of_operands = c.both(u_weights, c.value.u);
-  const double product_relative =
-      c.both(c.gamma(n + c.blocks + in_product + in_merge + c.value_roundings), c.both(of_operands, c.u_parts));
+  const SumCost of_products = c.of_values(n, in_product + in_merge + c.value_roundings);
+  const double product_relative = c.both(of_products.relative, c.both(of_operands, c.u_parts));
   // Weights may have the scale of their key's value, sums that of a head's, or values their own.
   const ScaleRange& scales = head.value_scales();
   const bool value_overflows =
@@ -416,15 +478,19 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   // Each value may lose eta; weights add up to 1, after whatever rounding, and each may lose its own.
   const double of_values = c.value.eta * scales.ratio() * largest_factor * (1 + product_relative) *
                            (1 + (c.eta + c.eta_weights) * n / lambda);
-  const double division_relative = c.gamma(n + c.blocks + 2 * c.parts) + after_product * c.u + in_two_passes;
-  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4);
+  const double division_relative = c.of_weights(n).relative + after_product * c.u + in_two_passes;
+  const double second_order = 1 + 2 * c.gamma(n + c.blocks + c.key_dim + 4 + a.output_roundings);
+  const bool sums_prove_nothing = !(product_relative + division_relative < kInfinity) || !(lambda > 0);
+  // What weights of 8 bits lose is no small thing beside them; where stored ones are added, they have it themselves.
+  const double of_narrow = a.sum_of_stored ? 0 : (1 + c.both(of_products.relative, c.u_parts)) * c.eta_weights / lambda;
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
       const WeightRange range{-c.largest_score * (1 + c.u / 2),
                               4 * std::max(c.eta, c.eta_weights) * c.lag * scales.ratio() / std::min(1.0, sum.size),
                               weights.of_weight, a.key_block, c.parts > 0};
-      const bool by_class = !value_overflows && decides_output(head, row, column, c.half_range / scales.ratio(), range);
+      const bool by_class =
+          !value_overflows && decides_output(head, row, column, c.largest_value_sum / scales.ratio(), range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
@@ -437,21 +503,27 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     const double weighted = convex_only ? of_row.largest[column]
                                         : std::min(sums.weighted[column] / (1 - weights.sum), of_row.largest[column]);
     const double products = product_relative * weighted;
-    const double division = division_relative * magnitude;
+    double division = division_relative * magnitude;
     const double in_sum = a.sum_of_stored ? n * magnitude : 0;
-    double underflow = c.eta * of_row.absolute[column] / sum.size +
-                       c.eta_weights * (of_row.absolute[column] + in_sum) / lambda + c.eta * (n + c.blocks) / lambda;
+    const double of_storage = c.narrows_weights ? of_narrow * of_row.absolute[column]
+                                                : c.eta_weights * (of_row.absolute[column] + in_sum) / lambda;
+    double underflow = c.eta * of_row.absolute[column] / sum.size + of_storage + c.eta * (n + c.blocks) / lambda;
     underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
     underflow *= scales.ratio();
     if (c.value.u > 0) underflow = underflow * (1 + c.value.u) + of_values;
+    if (c.own_sums) {
+      underflow = (underflow + of_products.lost * scales.ratio() / lambda) * (1 + product_relative);
+      division += division_relative * (centred + products + underflow);
+    }
     const double before = second_order * (centred + products + division + underflow);
     const bool may_overflow =
-        !(n * of_row.largest[column] * sum.most * scales.ratio() <= c.half_range) || weights_overflow;
+        !(n * of_row.largest[column] * sum.most * scales.ratio() <= c.largest_value_sum) || weights_overflow;
     const bool part_may_overflow =
         c.parts > 0 && !(of_row.largest[column] * scales.ratio() <= c.largest_part * (1 - 0x1p-10));
-    const bool unbounded = value_overflows || may_overflow || part_may_overflow || (two_passes(a) && convex_only);
+    const bool unbounded =
+        value_overflows || may_overflow || part_may_overflow || sums_prove_nothing || (two_passes(a) && convex_only);
     bound.output[column] = unbounded ? kInfinity : c.storing.bound(magnitude, before);
     if (static_cast<std::int64_t>(column) == terms_column) {
       bound.terms = {weights.largest_score,

@@ -61,6 +61,8 @@ bool RowDeviation::claims(const Arithmetic& a) const {
   const Call& p = head_.call();
   if (p.prepares_operands() || p.scales != Scales::none || p.unscaled_cap) return false;  // no model of these yet
   if (p.has_stored_scales()) return false;  // equal codes round alike, and a scale's rounding is common to many
+  if (narrows_weights(a) || approximates_exp(a)) return false;  // weights that are close to each other round alike
+  if (sums_otherwise(a)) return false;  // nor of these: roundings to zero have one sign, aligned terms share a unit
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
   // An operand may have a factor of the scale when it is rounded.
   const double factor = std::max(1.0, std::fabs(head_.call().scale_value())) * (a.base2 ? 1.5 : 1);
@@ -189,7 +191,7 @@ double RowDeviation::column_variance(std::size_t n, const Terms& terms, const Ar
   }
   if (a.fused_log2e) variance += square(of_log2e);  // its rounded factor
   return variance + rescaling_variance(pulls, pulled, a) + scale_roundings(a) * square(of_scale) + shared_[n] +
-         (division_roundings(a.division) + 1) * o * o;
+         (division_roundings(a.division) + 1 + a.output_roundings) * o * o;
 }
 
 /// What rounded operands add to sigma^2, but for the roundings of keys, which are in their scores. All keys share a

@@ -230,8 +230,8 @@ void bound_row_gradient(const Head& head, const Row& row, std::int64_t i, const 
   const auto known = [](double error) { return std::isnan(error) ? kInfinity : error; };
   for (auto* list : {&errors.weights, &errors.scores, &errors.raw}) std::ranges::transform(*list, list->begin(), known);
   errors.sink = known(errors.sink);
-  if (!rounds_operands(c.arithmetic)) return;
-  // What becomes of the operands of the five products of a backward pass isn't stated.
+  if (!states_products(c.arithmetic)) return;
+  // How operands enter the five products of a backward pass, and how those are added, isn't stated.
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (row.seen[j]) errors.weights[j] = errors.scores[j] = errors.raw[j] = kInfinity;
   }

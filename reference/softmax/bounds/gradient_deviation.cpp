@@ -77,7 +77,7 @@ RowGradientDeviation::RowGradientDeviation(const Head& head, const Row& row, std
 
 bool RowGradientDeviation::claims(const Arithmetic& a) const {
   const Call& p = head_.call();
-  if (p.runs_forward() || pairs_.empty() || same_products_ || rounds_operands(a)) return false;
+  if (p.runs_forward() || pairs_.empty() || same_products_ || states_products(a)) return false;
   const auto all = static_cast<std::size_t>(row_.visible_count);
   if ((a.kept_weights || a.delta_from_weights) && pairs_.size() != all) return false;
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;

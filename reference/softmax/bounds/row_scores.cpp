@@ -30,6 +30,8 @@ class RowScores {
  private:
   /// What rounding q and k on their way into the product adds to a score; infinite where they may overflow.
   double of_operands(std::size_t j) const;
+  /// What underflows in a sum of products of its own; infinite where that may overflow.
+  double of_sum(std::size_t j) const;
   /// What normalising and rotating them adds; infinite where that may overflow.
   double of_preparation(std::size_t j) const;
   /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
@@ -52,7 +54,10 @@ ScoreErrors RowScores::of(std::size_t j) const {
   // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
   const double sizes = (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j))) * ratio_;
   double error = c_.of_product * row_.abs_products[j];
-  if (c_.rounds_scores) error += (1 + c_.of_product) * (of_operands(j) + (1 + c_.of_operands) * of_preparation(j));
+  if (c_.rounds_scores) {
+    if (!(c_.of_product < kInfinity)) return {kInfinity, kInfinity, kInfinity};
+    error += (1 + c_.of_product) * (of_operands(j) + (1 + c_.of_operands) * of_preparation(j) + of_sum(j));
+  }
   // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
   if (!(error > hides_loss_ * sizes)) error += row_.scale.larger * (c_.eta * sizes);
   errors.raw = stored(error, std::fabs(row_.raw[j]));
@@ -94,6 +99,18 @@ double RowScores::of_operands(std::size_t j) const {
                       (1 + c_.key.u) * of_key * (c_.query.eta + c_.query.u * c_.eta) +
                       c_.key_dim * (c_.query.eta + c_.eta) * (c_.key.eta + c_.eta);
   return c_.of_operands * row_.abs_products[j] + row_.scale.larger * lost * ratio_;
+}
+
+double RowScores::of_sum(std::size_t j) const {
+  if (c_.arithmetic.score_sum == Sum()) return 0;
+  const double lost = row_.scale.larger * c_.lost_score_sum * ratio_;  // codes may be scaled behind the sum
+  if (c_.largest_score_sum == kInfinity) return lost;
+  // Its terms may have a factor of the scale, in units of log 2, and what rounding their operands makes them larger by.
+  const double exact =
+      row_.scale.value != 0 ? row_.abs_products[j] / std::fabs(row_.scale.value) : row_.largest_product;
+  const double factor = row_.scale.larger * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * ratio_;
+  if (!(exact * factor + of_operands(j) / row_.scale.least * factor <= c_.largest_score_sum)) return kInfinity;
+  return lost;
 }
 
 double RowScores::of_preparation(std::size_t j) const {
