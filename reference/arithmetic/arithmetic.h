@@ -116,7 +116,7 @@ struct Rounding {
   OperandFormat weight_operand = OperandFormat::exact;  ///< where stored_weights doesn't already round them
 
   // Likewise: how the products of Q*K, those of P*V and the weights of a row are added.
-  Sum score_sum, value_sum, weight_sum;
+  Sum score_sum{}, value_sum{}, weight_sum{};
   int score_roundings = 0;   ///< products behind Q*K by factors that aren't 1, as scales of its operands are
   int output_roundings = 0;  ///< likewise behind P*V
   double weight_factor = 1;  ///< by which weights are multiplied before they become weight_operand

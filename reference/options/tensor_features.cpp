@@ -559,7 +559,8 @@ std::vector<Feature> narrow_cache_features() {
       },
       [](Call& p, std::size_t which, std::uint64_t) {
         if (!p.has_scores() && !p.has_state()) p.op = Op::attention;
-        if (p.layout == Layout::qkv) p.layout = Layout::bhld;
+        // What is packed into one tensor has one type.
+        if (p.layout == Layout::qkv) p.tensor(TensorId::q).dtype = types[which];
         p.append = false;
         if (p.has_scores()) std::erase(p.outputs, Output::present);
         if (p.outputs.empty()) p.outputs = default_outputs(p.pass);

@@ -153,12 +153,12 @@ std::vector<Statement> every_statement(DType dtype) {
     OperandFormat format;
     double factor;
   };
-  for (const auto& [format, factor] : {Narrow{OperandFormat::e4m3, 256}, Narrow{OperandFormat::e5m2, 1},
-                                       Narrow{OperandFormat::int8, 127}, Narrow{OperandFormat::u8, 255}}) {
-    const std::string name = "weight_operand=" + std::string(name_of(format));
+  for (const Narrow& one : {Narrow{OperandFormat::e4m3, 256}, Narrow{OperandFormat::e5m2, 1},
+                            Narrow{OperandFormat::int8, 127}, Narrow{OperandFormat::u8, 255}}) {
+    const std::string name = "weight_operand=" + std::string(name_of(one.format));
     const auto narrow = [&](Arithmetic& a) {
-      a.weight_operand = format;
-      a.weight_factor = factor;
+      a.weight_operand = one.format;
+      a.weight_factor = one.factor;
     };
     add(name, narrow);
     add(name + " sum_of_stored", [&](Arithmetic& a) {
