@@ -16,7 +16,9 @@ for environment in "$@"; do
   lock=$here/environments/$environment.lock
   [ -f "$lock" ] || { echo "install.sh: no environment $environment; there are: $(cd "$here/environments" && ls -- *.lock | tr '\n' ' ')" >&2; exit 2; }
   [ -x "$folder/$environment/bin/python" ] || python3 -m venv "$folder/$environment"
-  "$folder/$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock"
+  # llama-cpp-python is compiled: without what reads images.
+  CMAKE_ARGS=${CMAKE_ARGS:--DLLAVA_BUILD=OFF} "$folder/$environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --no-deps -r "$lock"
   "$folder/$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$folder"/wheel/attest_attention-*.whl
   echo "$environment: $folder/$environment"
 done

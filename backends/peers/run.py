@@ -80,7 +80,7 @@ def gradients_alone(line: str, saved: bool) -> str:
     """A line of gradients without what no library that differentiates has: types of single tensors, stages of the
     scores, and a logsumexp that derivatives pass through. Peers that take `saved` results give gradients alone; the
     others run forward first."""
-    gone = ["raw", "capped", "biased", "weights", "present_?[kv]?", "lse", "dlse"]
+    gone = ["raw", "capped", "biased", "weights", "present(_.*)?", "lse", "dlse"]
     gone += ["o"] if saved else ["saved_.*"]
     words = []
     for word in line.split():

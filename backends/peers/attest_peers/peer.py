@@ -53,12 +53,13 @@ class Peer(Refusing):
         segments: Any = None, mask: Any = None, bias: Any = None, blocks: Any = None, block_size: Any = None,
         softcap: Any = None, alibi_slopes: Any = None, sinks: Any = None, past_k: Any = None, past_v: Any = None,
         outputs: Any = ("o",), do: Any = None, dlse: Any = None, pass_: str = "forward",
-        saved_o: Any = None, saved_lse: Any = None,
+        saved_o: Any = None, saved_lse: Any = None, output_types: Any = None, k_scale: Any = None, k_scales: Any = None,
+        v_scale: Any = None, v_scales: Any = None,
     ) -> Any:  # fmt: skip
         request = Request(
             q.shape[0], q.shape[1], q.shape[2], k.shape[2] + (0 if past_k is None else past_k.shape[2]), scale, causal,
             align, window, prefix, key_lengths, query_lengths, segments, mask, bias, blocks, block_size, softcap,
-            alibi_slopes, sinks, past_k, past_v, outputs, saved_o, saved_lse,
+            alibi_slopes, sinks, past_k, past_v, outputs, saved_o, saved_lse, k_scales, v_scales,
         )  # fmt: skip
         found = self.compute(q, k, v, request) if do is None else self.compute_gradients(q, k, v, request, do, dlse)
         if isinstance(found, dict):

@@ -38,6 +38,8 @@ class Request:
     outputs: tuple[str, ...] = ("o",)
     saved_o: Any = None  # of an earlier forward pass, where the call is of gradients alone
     saved_lse: Any = None
+    k_scales: Any = None  # B,Hkv,S,blocks: a number for each run of columns of k, whose codes it multiplies
+    v_scales: Any = None
 
     @property
     def past(self) -> int:
