@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <filesystem>
 
 #include "harness/base/machine.h"
@@ -19,6 +20,7 @@ int run_beside(const std::string& name, const std::vector<std::string>& argument
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // what is ignored stays so in a program that takes this one's place
   execv(path.c_str(), pointers.data());
   throw UserError(name + " is not beside attest: it is built with the tests (-DATTEST_TESTS=ON), not installed");
 }

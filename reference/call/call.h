@@ -139,7 +139,8 @@ inline constexpr auto kNames<Output> = name_table("o", "lse", "weights", "raw", 
 
 /// What an operator has. Options, tensors and results belong to the operators that have one of these.
 struct OperatorTraits {
-  bool tokens = true;                ///< queries, keys and values: with them a scale and gradients
+  bool tokens = true;                ///< queries, keys and values: with them a scale
+  bool gradients = false;            ///< of what has tokens
   bool scores = false;               ///< of each query and key: with them masks, cached keys and stages
   bool state = false;                ///< of each key head, which tokens write one by one
   bool decay = false, beta = false;  ///< inputs of the state's rule
@@ -152,11 +153,11 @@ using OperatorTrait = bool OperatorTraits::*;
 
 /// A row for each Op.
 inline constexpr OperatorTraits kOperatorTraits[] = {
-    {.scores = true, .lse = true},
-    {.state = true},
-    {.state = true, .decay = true},
-    {.state = true, .beta = true},
-    {.state = true, .decay = true, .beta = true},
+    {.gradients = true, .scores = true, .lse = true},
+    {.gradients = true, .state = true},
+    {.gradients = true, .state = true, .decay = true},
+    {.gradients = true, .state = true, .beta = true},
+    {.gradients = true, .state = true, .decay = true, .beta = true},
     {.tokens = false, .parts = true, .lse = true, .since = 7},
 };
 static_assert(std::size(kOperatorTraits) == kNames<Op>.size());

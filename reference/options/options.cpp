@@ -9,9 +9,10 @@
 namespace attest {
 namespace {
 
-constexpr OperatorTrait kTokens = &OperatorTraits::tokens, kScores = &OperatorTraits::scores,
-                        kState = &OperatorTraits::state, kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta,
-                        kParts = &OperatorTraits::parts, kLse = &OperatorTraits::lse;
+constexpr OperatorTrait kTokens = &OperatorTraits::tokens, kGradients = &OperatorTraits::gradients,
+                        kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
+                        kDecay = &OperatorTraits::decay, kBeta = &OperatorTraits::beta, kParts = &OperatorTraits::parts,
+                        kLse = &OperatorTraits::lse;
 
 bool any_number(double) { return true; }
 
@@ -597,7 +598,7 @@ std::vector<Option> make_table() {
   using Names2 = std::array<std::string_view, 2>;
   std::vector<Option> rows = {
     name_option("op", &Call::op, kNames<Op>, "operator").grown([](const Call& p) { return traits_of(p.op).since; }).values(alternatives<Op>(), "softmax attention, a rule of linear attention, or the merge of partial results").kept(),
-    pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kTokens),
+    pass().version(5).grown(gradients_since).values(alternatives<Pass>(), "results, gradients from saved results, or both").tried({"backward", "both"}).often(16).cut(pass_features()).only(kGradients),
     name_option("dtype", &Call::dtype, kWideNames, "type").values(alternatives_of(kWideNames), "storage of q, k, v and out, and of what has no type of its own").grown([](const Call& p) { return format_of(p.dtype).since; }).tried(types_but_f32()).often(2).files(InFiles::shown),
     integer_option("batch", &Call::batch, 0, "a batch size").version(0).values("B", "sequences").files(InFiles::shown).kept().covers(batch_covered).cut(batch_features()),
     sizes("heads", &Call::query_heads, &Call::key_heads, '/', 0, "a head count H or Hq/Hkv", false).values("H or Hq/Hkv", "Hkv divides Hq").covers(heads_covered).cut(head_features()),

@@ -179,7 +179,8 @@ for how in "" --isolate; do
   grep -qF "\"case\":\"heads=2 seq=8x12 dim=4 $all\"" "$work/new.jsonl" || fail "the line is not printed as it was given"
 done
 for wrong in "seq=4 dim=4 temperature=-1" "heads=2 seq=4 dim=4 hidden_first=1" "op=linear seq=4 dim=4 gate" "seq=4 dim=4 gate=1" "seq=4 dim=4 temprature=1" \
-  "op=linear seq=4 dim=4 out=o,received" "batch=2 seq=4 dim=4 lengths=3,4 layout=thd out=received" "op=average seq=4 dim=4 causal" "op=average seq=4 dim=4 out=o,lse"; do
+  "op=linear seq=4 dim=4 out=o,received" "batch=2 seq=4 dim=4 lengths=3,4 layout=thd out=received" "op=average seq=4 dim=4 causal" "op=average seq=4 dim=4 out=o,lse" \
+  "op=average seq=4 dim=4 pass=backward"; do
   status=0
   $attest check --backend example "$wrong" >/dev/null 2>&1 || status=$?
   [ "$status" = 2 ] || fail "$wrong: exit code $status, not 2"

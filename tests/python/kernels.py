@@ -172,7 +172,7 @@ def write_new(cache, new, options, table, page_size, query_starts):
 
 def behind_each(past, new, counts):
     """B, Hkv, P + new, D: the first counts[b] cached rows of each batch, its new ones, and zeros."""
-    rows = np.zeros((*new.shape[:2], past.shape[2] + new.shape[2], new.shape[3]), np.result_type(past, new))
+    rows = np.zeros((*new.shape[:2], past.shape[2] + new.shape[2], new.shape[3]))
     for b, count in enumerate(counts):
         rows[b, :, :count] = past[b, :, :count]
         rows[b, :, count : count + new.shape[2]] = new[b]
@@ -216,10 +216,16 @@ def attention(
         options["key_lengths"] = ends if key_lengths is None else np.minimum(ends, key_lengths)
         k, v = (behind_each(*pair, past_lengths) for pair in ((past_k, k), (past_v, v)))
     elif past_k is not None:
-        k, v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
+        k, v = (np.concatenate([past.astype(np.float64), new], 2) for past, new in ((past_k, k), (past_v, v)))
     with np.errstate(all="ignore"):
-        if op is not None:
-            found = recurrence.attention(q, k, v, op=op, scale=scale, decay=decay, beta=beta, state=state)
+        recurrent = {"op": op, "scale": scale, "decay": decay, "beta": beta, "state": state}
+        if op is not None and query_starts is not None:
+            rows = [(0, rows_of(query_starts, key_lengths, b)) for b in range(len(query_starts) - 1)]
+            found = recurrence.of_sequences(q, k, v, rows, **recurrent)
+        elif op is not None and key_lengths is not None:
+            found = recurrence.of_sequences(q, k, v, [(b, slice(n)) for b, n in enumerate(key_lengths)], **recurrent)
+        elif op is not None:
+            found = recurrence.attention(q, k, v, **recurrent)
         elif query_starts is not None:
             found = packed_attention(q, k, v, query_starts, key_starts, options)
         else:

@@ -22,6 +22,19 @@ def attention(q, k, v, *, op, scale, decay, beta, state):
     return {"o": o, "present_state": memory}
 
 
+def of_sequences(q, k, v, places, *, decay, beta, state, **options):
+    """The same of sequences that end early or lie one after another, each with a state of its own: `places` has the
+    batch and the slice of tokens of each. Rows of no sequence are 0."""
+    o = np.zeros((*q.shape[:3], v.shape[3]))
+    states = np.zeros((len(places), k.shape[1], k.shape[3], v.shape[3]))
+    for n, (batch, tokens) in enumerate(places):
+        inputs = [None if t is None else t[batch : batch + 1, :, tokens] for t in (q, k, v, decay, beta)]
+        before = None if state is None else state[n : n + 1]
+        found = attention(*inputs[:3], decay=inputs[3], beta=inputs[4], state=before, **options)
+        o[batch, :, tokens], states[n] = found["o"][0], found["present_state"][0]
+    return {"o": o, "present_state": states}
+
+
 def gradients(q, k, v, *, op, scale, decay, beta, state, do, dpresent):
     """Of the sum of do * o and dpresent * present_state, in float64: from the last token to the first."""
     group = q.shape[1] // max(k.shape[1], 1)
