@@ -35,6 +35,20 @@ bool fits_table(const FileTensor& tensor, const Call& call, const std::vector<st
          tensor.size() == tensor.shape[axes - 1] * tensor.shape[axes - 2];
 }
 
+const FileTensor& needed(const TensorFile& file, const std::string& where, TensorId id) {
+  const auto found = file.tensors.find(std::string(name_of(id)));
+  if (found != file.tensors.end()) return found->second;
+  throw UserError(fmt::format("{}: tensor \"{}\" is missing; the options need it", where, name_of(id)));
+}
+
+[[noreturn]] void refuse(const FileTensor& tensor, const std::string& where, TensorId id,
+                         const std::vector<std::int64_t>& wanted, const char* type) {
+  FileTensor shape;
+  shape.shape = wanted;
+  throw UserError(fmt::format("{}: {} {} of {}: {} of {} is wanted", where, name_of(id), tensor.shape_text(),
+                              tensor.dtype, shape.shape_text(), type));
+}
+
 /// An element that a kernel would read beyond the tables with, or make no number of.
 void check_element(double value, const Call& call, TensorId id, const std::string& where, std::int64_t at) {
   const std::string name(name_of(id));
@@ -50,22 +64,15 @@ void check_element(double value, const Call& call, TensorId id, const std::strin
 
 void read_operand_tensor(const TensorFile& file, const std::string& where, const Call& call, TensorId id,
                          CaseInputs& inputs) {
-  const std::string name(name_of(id));
-  const auto found = file.tensors.find(name);
-  if (found == file.tensors.end()) throw UserError(where + ": tensor \"" + name + "\" is missing; the options need it");
-  const FileTensor& tensor = found->second;
+  const FileTensor& tensor = needed(file, where, id);
   TensorStorage& storage = inputs.add(call, id);
   const TensorPlace& place = storage.place();
   const Index4& n = place.shape;
   std::vector<std::int64_t> wanted(n.begin(), n.end());
   if (is_packed(call, id)) wanted = {place.starts.back(), n[1], n[3]};
   const bool typed = is_position(id) ? tensor.dtype == "I32" || tensor.dtype == "I64" : tensor.is_numeric();
-  if (!typed || !(is_table(id) ? fits_table(tensor, call, wanted) : fits(tensor, wanted))) {
-    FileTensor shape;
-    shape.shape = wanted;
-    throw UserError(fmt::format("{}: {} {} of {}: {} of {} is wanted", where, name, tensor.shape_text(), tensor.dtype,
-                                shape.shape_text(), is_position(id) ? "I32 or I64" : "a floating type"));
-  }
+  if (!typed || !(is_table(id) ? fits_table(tensor, call, wanted) : fits(tensor, wanted)))
+    refuse(tensor, where, id, wanted, is_position(id) ? "I32 or I64" : "a floating type");
   each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     if (l >= place.rows(b) || (is_table(id) && l >= tensor.shape[tensor.shape.size() - 2])) return;
     const std::int64_t row =
@@ -80,20 +87,12 @@ void read_code_scales(const TensorFile& file, const std::string& where, const Ca
                       std::optional<std::int64_t> pages, CaseInputs& inputs) {
   for (const TensorId id : {TensorId::q_scales, TensorId::k_scales, TensorId::v_scales}) {
     if (!has_tensor(call, id)) continue;
-    const std::string name(name_of(id));
-    const auto found = file.tensors.find(name);
-    if (found == file.tensors.end())
-      throw UserError(where + ": tensor \"" + name + "\" is missing; the options need it");
-    const FileTensor& tensor = found->second;
+    const FileTensor& tensor = needed(file, where, id);
     TensorStorage& storage = inputs.add(call, id);
     const Index4 n = stored_shape(call, id);
     const bool in_pages = pages && id != TensorId::q_scales && !broadcast_axes(call, id)[2];
-    FileTensor wanted;
-    wanted.shape = {in_pages ? *pages : n[0], n[1], n[2], n[3]};
-    if (!tensor.is_numeric() || tensor.shape != wanted.shape) {
-      throw UserError(fmt::format("{}: {} {} of {}: {} of a floating type is wanted", where, name, tensor.shape_text(),
-                                  tensor.dtype, wanted.shape_text()));
-    }
+    const std::vector<std::int64_t> wanted = {in_pages ? *pages : n[0], n[1], n[2], n[3]};
+    if (!tensor.is_numeric() || tensor.shape != wanted) refuse(tensor, where, id, wanted, "a floating type");
     for (std::int64_t at = 0; at < tensor.size(); ++at) check_element(tensor.at(at), call, id, where, at);
     const auto read = [&](std::int64_t from, std::int64_t to) {
       each_index({1, n[1], n[2], n[3]}, [&](std::int64_t, std::int64_t h, std::int64_t l, std::int64_t d) {

@@ -36,10 +36,8 @@ std::size_t TensorStorage::bytes() const {
 
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
   // 8-bit storage saturates, as those who write caches do.
-  if (is_storage(dtype_) && !is_wide(dtype_) && std::isfinite(value)) {
-    const double lowest = dtype_ == DType::i8 ? -128 : -largest_of(dtype_);
-    value = std::clamp(value, lowest, largest_of(dtype_));
-  }
+  if (is_storage(dtype_) && !is_wide(dtype_) && std::isfinite(value))
+    value = std::clamp(value, lowest_of(dtype_), largest_of(dtype_));
   if (is_floating(dtype_) && std::isfinite(value) &&
       std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
     overflowed_ = value;

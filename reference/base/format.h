@@ -140,17 +140,18 @@ constexpr int smallest_exponent(DType type) { return 1 - exponent_bias(type); }
 namespace detail {
 
 struct Limits {
-  double unit_roundoff = 1, smallest_normal = 1, smallest_subnormal = 1, largest = 1;
+  double unit_roundoff = 1, smallest_normal = 1, smallest_subnormal = 1, largest = 1, lowest = -1;
 };
 inline constexpr auto kLimits = first_rows<kFormats.size()>([](const Format& f) {
   if (f.exponent_bits == 0) {
     const double largest = f.type == DType::boolean ? 1.0 : power_of_two(f.bits - 1) - 1;
-    return Limits{1, 1, 1, largest};
+    return Limits{1, 1, 1, largest, f.type == DType::boolean ? 0 : -largest - 1};
   }
   const int top = largest_exponent(f.type), bottom = smallest_exponent(f.type);
   const double unit = power_of_two(-f.mantissa_bits - 1);
   const double last = f.top == TopCodes::one_nan ? 4 * unit : 2 * unit;  // how far the largest significand is from 2
-  return Limits{unit, power_of_two(bottom), power_of_two(bottom - f.mantissa_bits), power_of_two(top) * (2 - last)};
+  const double largest = power_of_two(top) * (2 - last);
+  return Limits{unit, power_of_two(bottom), power_of_two(bottom - f.mantissa_bits), largest, -largest};
 });
 constexpr const Limits& limits_of(DType type) { return kLimits[row_of(type)]; }
 
@@ -162,6 +163,8 @@ constexpr double smallest_normal(DType type) { return detail::limits_of(type).sm
 constexpr double smallest_subnormal(DType type) { return detail::limits_of(type).smallest_subnormal; }
 /// Largest finite number of a type.
 constexpr double largest_of(DType type) { return detail::limits_of(type).largest; }
+/// The finite number farthest below 0; integers have one more there.
+constexpr double lowest_of(DType type) { return detail::limits_of(type).lowest; }
 
 static_assert(largest_of(DType::f64) == std::numeric_limits<double>::max());
 static_assert(largest_of(DType::f32) == static_cast<double>(std::numeric_limits<float>::max()));

@@ -87,8 +87,7 @@ Index4 strides_of(const Call& p, TensorId id, const Index4& n) {
   const TensorSpec& spec = p.tensor(id);
   if (spec.strides) return *spec.strides;
   if (has_layout(id)) {
-    const bool is_part = id == TensorId::q_rope || id == TensorId::k_rope;
-    const Layout layout = (is_part ? p.tensor(laid_as(id)) : spec).layout.value_or(p.layout);
+    const Layout layout = (is_part(id) ? p.tensor(laid_as(id)) : spec).layout.value_or(p.layout);
     return strides_of(layout == Layout::thd && !is_packed(p, id) ? Layout::blhd : layout, id, n);
   }
   // Packed rows have their heads side by side.

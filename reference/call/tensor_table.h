@@ -96,6 +96,8 @@ constexpr bool is_of_gradients(TensorId id) {
 }
 /// Whether the output is the cache that a call appends to.
 constexpr bool is_cache(TensorId id) { return id == TensorId::cache_k || id == TensorId::cache_v; }
+/// Whether it holds columns of queries or keys that lie beside the others', and is laid out as these are.
+constexpr bool is_part(TensorId id) { return id == TensorId::q_rope || id == TensorId::k_rope; }
 /// Whether it belongs to calls whose lengths are data or that append to a cache.
 constexpr bool is_of_launch(TensorId id) {
   return (id >= TensorId::new_k && id <= TensorId::key_lengths) || is_cache(id);

@@ -5,9 +5,12 @@
 
 #include "reference/call/tensor_place.h"
 #include "reference/options/option_features.h"
+#include "reference/options/option_rows.h"
 
 namespace attest {
 namespace {
+
+using namespace option_rows;
 
 constexpr OperatorTrait kTokens = &OperatorTraits::tokens, kGradients = &OperatorTraits::gradients,
                         kScores = &OperatorTraits::scores, kState = &OperatorTraits::state,
@@ -23,39 +26,11 @@ std::string alternatives() {
       values_of<E>(), [](E value) { return std::string(name_of(value)); }, "|");
 }
 
-using TypeNames = std::span<const std::string_view>;
-
-/// "f64|f32|f16|bf16"
-std::string alternatives_of(TypeNames names) {
-  return joined(
-      names, [](std::string_view name) { return std::string(name); }, "|");
-}
-
 std::vector<std::string> types_but_f32() {
   std::vector<std::string> names(kWideNames.begin(), kWideNames.end());
   std::erase(names, "f32");
   return names;
 }
-
-/// Those that a tensor may be stored in.
-TypeNames types_of(TensorId id) { return may_be_narrow(id) ? TypeNames(kStorageNames) : TypeNames(kWideNames); }
-/// The plainest first.
-std::vector<std::string> types_to_try(TensorId id) {
-  const TypeNames all = types_of(id);
-  std::vector<std::string> names(all.begin(), all.end());
-  std::erase(names, "f32");
-  names.insert(names.begin(), "f32");
-  return names;
-}
-
-Option composite(std::string key, std::string how, std::string few_words) {
-  Option option;
-  option.key = std::move(key);
-  option.values(std::move(how), std::move(few_words));
-  return option;
-}
-
-// -- sizes
 
 /// Two sizes with one key: always printed, or where they are not 1.
 Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*second, char separator, std::int64_t min,
@@ -75,165 +50,6 @@ Option sizes(std::string key, std::int64_t Call::*first, std::int64_t Call::*sec
   };
   return option;
 }
-
-// -- visibility
-
-Option align() {
-  Option option =
-      name_option("align", &Call::align, std::array<std::string_view, 2>{"top-left", "bottom-right"}, "alignment");
-  // Where the diagonal matters and the lengths differ it is said, whichever it is.
-  option.print = [](const Call& p) -> std::optional<std::string> {
-    const bool required = p.query_length != p.key_length && p.uses_diagonal() && p.past == 0;
-    if (p.align == Align::top_left && !required) return std::nullopt;
-    return std::string(name_of(p.align));
-  };
-  return option;
-}
-
-Option window() {
-  Option option = composite("window", "left:right", "keys beside the diagonal, each 0 or more, or inf; W shows W + 1");
-  option.parse = [](Call& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() != 2) v.fail("window=left:right is wanted, each a number or inf");
-    p.window_left = parse_window_side(parts[0]);
-    p.window_right = parse_window_side(parts[1]);
-  };
-  option.print = [](const Call& p) -> std::optional<std::string> {
-    if (p.window_left == Call::kUnbounded && p.window_right == Call::kUnbounded) return std::nullopt;
-    return window_side_text(p.window_left) + ":" + window_side_text(p.window_right);
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.window_left = from.window_left;
-    to.window_right = from.window_right;
-  };
-  return option;
-}
-
-Option lengths(std::string key, std::optional<LengthSpec> Call::*member, const std::string& what,
-               std::string few_words) {
-  Option option = composite(std::move(key), "k,... or q:q,.../k:k,...", std::move(few_words));
-  option.parse = [=](Call& p, const OptionText& v) { p.*member = parse_lengths(v, what); };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    if (!(p.*member)) return std::nullopt;
-    return lengths_text(*(p.*member));
-  };
-  option.copy = [=](Call& to, const Call& from) { to.*member = from.*member; };
-  return option.covers([key = option.key, member](const Call& p) {
-    std::vector<std::string> names = {key};
-    if (!(p.*member)->query.empty()) names.push_back(key + " of queries");
-    return names;
-  });
-}
-
-Option mask() {
-  Option option = composite("mask", "bool:BHQK:fill or add:BHQK:fill", "letters kept, or 1 for a broadcast axis");
-  option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() != 2 && parts.size() != 3)
-      v.fail("mask=kind:axes:fill is wanted, as bool:BHQK:random(0.5) or add:1H1K:normal");
-    MaskSpec mask;
-    mask.additive = parse_name(parts[0], std::array<std::string_view, 2>{"bool", "add"}, "kind of mask") == 1;
-    mask.kept = parse_mask_axes(parts[1]);
-    p.data.mask_fill = parts.size() == 2
-                           ? Fill{mask.additive ? "normal" : "all", {}}
-                           : parse_fill(parts[2], mask.additive ? additive_mask_fills() : boolean_mask_fills());
-    p.call.mask = mask;
-  };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    const std::optional<MaskSpec>& mask = p.call.mask;
-    if (!mask) return std::nullopt;
-    return (mask->additive ? "add:" : "bool:") + mask_axes_text(mask->kept) +
-           (p.data ? ":" + fill_text(p.data->mask_fill) : "");
-  };
-  option.copy = [](Problem& to, const Problem& from) {
-    to.call.mask = from.call.mask;
-    to.data.mask_fill = from.data.mask_fill;
-  };
-  return option;
-}
-
-Option blocks() {
-  Option option = composite("blocks", "RxC:fill", "block-sparse visibility");
-  option.parse = [](Problem& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() > 2) v.fail("blocks=RxC:fill is wanted, as blocks=64x128:random(0.5)");
-    BlockSpec blocks;
-    std::tie(blocks.rows, blocks.columns) = parse_pair(parts[0], 'x', 1, "a block size RxC");
-    p.data.block_fill = parts.size() == 1 ? Fill{"all", {}} : parse_fill(parts[1], block_fills());
-    p.call.blocks = blocks;
-  };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    const std::optional<BlockSpec>& blocks = p.call.blocks;
-    if (!blocks) return std::nullopt;
-    return integer_text(blocks->rows) + "x" + integer_text(blocks->columns) +
-           (p.data ? ":" + fill_text(p.data->block_fill) : "");
-  };
-  option.copy = [](Problem& to, const Problem& from) {
-    to.call.blocks = from.call.blocks;
-    to.data.block_fill = from.data.block_fill;
-  };
-  return option;
-}
-
-Option select() {
-  Option option = composite("select", "n[xB][:shared][:fill]", "keys, or blocks of B, by number: n for each query");
-  option.parse = [](Problem& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    SelectSpec select;
-    const std::vector<OptionText> sizes = parts[0].split('x');
-    if (sizes.size() > 2) v.fail("select=n or select=nxB is wanted, as select=16x64");
-    select.count = parse_integer(sizes[0], 1, "a count of keys");
-    if (sizes.size() == 2) select.block = parse_integer(sizes[1], 1, "keys of a block");
-    std::size_t next = 1;
-    if (next < parts.size() && parts[next].text == "shared") {
-      select.shared = true;
-      ++next;
-    }
-    p.data.select_fill = next < parts.size() ? parse_fill(parts[next++], select_fills()) : Fill{"distinct", {}};
-    if (next < parts.size()) v.fail("select=n:shared:fill is wanted, as select=16:shared:random(0.1)");
-    p.call.select = select;
-  };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    const std::optional<SelectSpec>& select = p.call.select;
-    if (!select) return std::nullopt;
-    const bool is_plain = !p.data || p.data->select_fill == Fill{"distinct", {}};
-    return integer_text(select->count) + (select->block > 1 ? "x" + integer_text(select->block) : "") +
-           (select->shared ? ":shared" : "") + (is_plain ? "" : ":" + fill_text(p.data->select_fill));
-  };
-  option.copy = [](Problem& to, const Problem& from) {
-    to.call.select = from.call.select;
-    to.data.select_fill = from.data.select_fill;
-  };
-  return option;
-}
-
-/// "token", "block:32"
-Option scales_of(TensorId tensor, std::optional<ScaleSpec> Call::*member) {
-  const std::string name(name_of(tensor));
-  Option option = composite(name + ".scale", "tensor|head|token|block:n",
-                            "an element of " + name + " is its code of 8 bits times the scale of its share");
-  option.parse = [=](Call& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    ScaleSpec spec{parse_enum<ScaleShare>(parts[0], "share of a scale"), 0};
-    const bool in_blocks = spec.share == ScaleShare::block;
-    if (parts.size() != (in_blocks ? 2u : 1u)) v.fail("tensor, head, token or block:n is wanted, as block:32");
-    if (in_blocks) spec.block = parse_integer(parts[1], 1, "elements of a block");
-    p.*member = spec;
-  };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    const std::optional<ScaleSpec>& spec = p.*member;
-    if (!spec) return std::nullopt;
-    return std::string(name_of(spec->share)) +
-           (spec->share == ScaleShare::block ? ":" + integer_text(spec->block) : "");
-  };
-  option.copy = [=](Call& to, const Call& from) { to.*member = from.*member; };
-  return option.covers([=](const Call& p) {
-    return std::vector<std::string>{name + ".scale=" + std::string(name_of((p.*member)->share))};
-  });
-}
-
-// -- results and storage
 
 Option out() {
   Option option =
@@ -272,136 +88,6 @@ Option pass() {
   return option;
 }
 
-/// An option of one tensor: "q.strides".
-template <class T>
-Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std::string how, std::string few_words) {
-  Option option = composite(std::string(name_of(tensor)) + suffix, std::move(how), std::move(few_words));
-  option.files(InFiles::unsaid);
-  option.copy = [=](Call& to, const Call& from) { to.tensor(tensor).*member = from.tensor(tensor).*member; };
-  return option;
-}
-
-Option type_of_tensor(TensorId tensor) {
-  const bool is_mask = tensor == TensorId::mask;
-  Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, alternatives_of(types_of(tensor)),
-                            is_mask ? "of an additive mask; the call's type otherwise" : "of this tensor alone");
-  option.parse = [=](Call& p, const OptionText& v) {
-    p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, types_of(tensor), "type"));
-  };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    const auto& type = p.tensor(tensor).dtype;
-    if (!type || (is_mask && !p.mask)) return std::nullopt;
-    return std::string(name_of(*type));
-  };
-  option.grown([=](const Call& p) { return format_of(type_of(p, tensor)).since; });
-  if (!is_mask) option.files(is_output(tensor) ? InFiles::said : InFiles::shown);
-  return option;
-}
-
-Option layout_of(TensorId tensor) {
-  Option option = of_tensor(tensor, ".layout", &TensorSpec::layout, "bhld|blhd|bld|qkv|kv", "of this tensor alone");
-  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).layout = parse_enum<Layout>(v, "layout"); };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    const auto& layout = p.tensor(tensor).layout;
-    if (!layout) return std::nullopt;
-    return std::string(name_of(*layout));
-  };
-  return option;
-}
-
-Option strides_of(TensorId tensor) {
-  const bool unique = has_place_for_each(tensor);
-  Option option = of_tensor(tensor, ".strides", &TensorSpec::strides, "b,h,l,d",
-                            unique ? "in elements" : "in elements, 0 for a broadcast axis");
-  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).strides = parse_strides(v, !unique); };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    const auto& strides = p.tensor(tensor).strides;
-    if (!strides) return std::nullopt;
-    return joined(*strides, integer_text);
-  };
-  return option;
-}
-
-Option offset_of(TensorId tensor) {
-  Option option = of_tensor(tensor, ".offset", &TensorSpec::offset, "n", "elements before the first");
-  option.parse = [=](Call& p, const OptionText& v) { p.tensor(tensor).offset = parse_integer(v, 0, "an offset"); };
-  option.print = [=](const Call& p) -> std::optional<std::string> {
-    if (p.tensor(tensor).offset == 0) return std::nullopt;
-    return integer_text(p.tensor(tensor).offset);
-  };
-  return option;
-}
-
-// -- test data
-
-Option data_option(std::string key, std::string how, std::string few_words) {
-  Option option = composite(std::move(key), std::move(how), std::move(few_words));
-  option.files(InFiles::shown).kept();
-  return option;
-}
-
-Option fill() {
-  Option option = data_option("fill", "name or name(x)", "what stands in q, k and v, or in the parts of a merge");
-  option.parse = [](Problem& p, const OptionText& v) { p.data.fill = parse_fill(v, tensor_fills()); };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    if (!p.data || p.data->fill == Fill{}) return std::nullopt;
-    return fill_text(p.data->fill);
-  };
-  option.copy = [](Problem& to, const Problem& from) { to.data.fill = from.data.fill; };
-  return option.covers([](const Problem& p) { return std::vector<std::string>{"fill=" + p.data.fill.name}; });
-}
-
-Option fill_of(TensorId tensor) {
-  Option option = data_option(std::string(name_of(tensor)) + ".fill", "name or name(x)", "of this tensor alone");
-  option.files(InFiles::unsaid);
-  option.parse = [=](Problem& p, const OptionText& v) { p.data.own_fill(tensor) = parse_fill(v, tensor_fills()); };
-  option.print = [=](const ProblemView& p) -> std::optional<std::string> {
-    if (!p.data) return std::nullopt;
-    const auto& own = p.data->own_fill(tensor);
-    if (!own) return std::nullopt;
-    return fill_text(*own);
-  };
-  option.copy = [=](Problem& to, const Problem& from) { to.data.own_fill(tensor) = from.data.own_fill(tensor); };
-  return option;
-}
-
-/// Of an input of linear attention.
-Option fill_of_input(std::string key, std::optional<Fill> TestData::*fill) {
-  Option option = composite(std::move(key), "uniform|wide", "of this input alone; wide: by magnitude");
-  option.files(InFiles::unsaid);
-  option.parse = [=](Problem& p, const OptionText& v) {
-    p.data.*fill = parse_fill(v, input_fills());
-    if (p.data.*fill == Fill{"uniform", {}}) (p.data.*fill).reset();
-  };
-  option.print = [=](const ProblemView& p) -> std::optional<std::string> {
-    if (!p.data || !(p.data->*fill)) return std::nullopt;
-    return fill_text(*(p.data->*fill));
-  };
-  option.copy = [=](Problem& to, const Problem& from) { to.data.*fill = from.data.*fill; };
-  return option.tried({"wide"}).often(3);
-}
-
-Option poison() {
-  static constexpr std::array<std::string_view, 8> kinds = {"hidden:k",  "hidden:v",   "hidden:kv", "visible:k",
-                                                            "visible:v", "visible:kv", "hidden:do", "empty:o"};
-  Option option =
-      data_option("poison", "hidden:kv|visible:k|hidden:do|empty:o|...",
-                  "NaN in keys or values that no query, or one, sees, in do of rows that see nothing, or in "
-                  "empty parts of a merge");
-  option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) {
-    p.data.poison = std::string(kinds[parse_name(v, kinds, "poison")]);
-  };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    if (!p.data || p.data->poison.empty()) return std::nullopt;
-    return p.data->poison;
-  };
-  option.copy = [](Problem& to, const Problem& from) { to.data.poison = from.data.poison; };
-  option.kind = OptionKind::name;
-  option.droppable = true;
-  return option.tried({"hidden:k", "hidden:v", "hidden:kv", "visible:k", "visible:v", "empty:o"}).only(kLse);
-}
-
 /// How many results are merged, and the share of them that saw nothing.
 Option parts() {
   Option option =
@@ -423,173 +109,6 @@ Option parts() {
     to.call.parts = from.call.parts;
     to.data.empty_parts = from.data.empty_parts;
   };
-  return option;
-}
-
-bool is_positive(double x) { return x > 0; }
-
-/// A cap of the scaled scores, or of <q,k>.
-Option softcap() {
-  Option option =
-      number_option("softcap", &Call::softcap, is_positive, "softcap must be above 0; leave it out to switch it off");
-  option.values("c or c:unscaled", "scores become c * tanh(score / c); with `:unscaled`, before they are scaled");
-  option.parse = [number = option.parse](Problem& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() > 2) v.fail("softcap=c or softcap=c:unscaled is wanted");
-    if (parts.size() == 2 && parts[1].text != "unscaled")
-      parts[1].fail(quoted(parts[1].text) + " is not unscaled, which may follow the cap");
-    number(p, parts[0]);
-    p.call.unscaled_cap = parts.size() == 2;
-  };
-  option.print = [number = option.print](const Call& p) {
-    std::optional<std::string> text = number(p);
-    if (text && p.unscaled_cap) *text += ":unscaled";
-    return text;
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.softcap = from.softcap;
-    to.unscaled_cap = from.unscaled_cap;
-  };
-  return option;
-}
-
-Option rope() {
-  Option option = composite("rope", "halves|interleaved or style:R",
-                            "q and k are rotated: features r and r + R/2, or 2r and 2r + 1; R of all, the first ones");
-  option.parse = [](Call& p, const OptionText& v) {
-    static constexpr std::array<std::string_view, 2> styles = {"halves", "interleaved"};
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() > 2) v.fail("rope=style:R is wanted, as rope=halves:64");
-    p.rope = parse_name(parts[0], styles, "style of rope") == 0 ? Rope::halves : Rope::interleaved;
-    p.rope_dims = parts.size() == 2 ? parse_integer(parts[1], 2, "a count of features") : 0;
-    if (p.rope_dims % 2 != 0) parts[1].fail("features are rotated in pairs; an even number is wanted");
-  };
-  option.print = [](const Call& p) -> std::optional<std::string> {
-    if (p.rope == Rope::none) return std::nullopt;
-    return std::string(name_of(p.rope)) + (p.rope_dims > 0 ? ":" + integer_text(p.rope_dims) : "");
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.rope = from.rope;
-    to.rope_dims = from.rope_dims;
-  };
-  return option.covers([](const Call& p) { return std::vector{"rope=" + std::string(name_of(p.rope))}; });
-}
-
-/// Of the angles in the tables, which are data.
-Option rope_base() {
-  Option option = composite("rope.base", "x", "angles are position * x^(-2r/R); 10000 otherwise");
-  option.files(InFiles::unsaid);
-  option.parse = [](Problem& p, const OptionText& v) {
-    const double base = parse_number(v, "rope.base");
-    if (!(base >= 1 && base <= 1e12)) v.fail("rope.base must lie in [1, 1e12]");
-    p.data.rope_base = base;
-  };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    if (!p.data || p.data->rope_base == TestData{}.rope_base) return std::nullopt;
-    return print_number(p.data->rope_base);
-  };
-  option.copy = [](Problem& to, const Problem& from) { to.data.rope_base = from.data.rope_base; };
-  return option;
-}
-
-/// The smallest eps that no accumulator takes for 0.
-constexpr double kLeastEps = 1e-20;
-
-Option norm() {
-  Option option = composite("norm", "eps or eps:after",
-                            "rows of q and k become x / sqrt(mean(x^2) + eps) * weights, before rope or after it");
-  option.parse = [](Call& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() > 2) v.fail("norm=eps or norm=eps:after is wanted");
-    if (parts.size() == 2 && parts[1].text != "after")
-      parts[1].fail(quoted(parts[1].text) + " is not after, which may follow eps");
-    const double eps = parse_number(parts[0], "norm");
-    if (!(eps >= kLeastEps && eps <= 1)) parts[0].fail("eps of norm must lie in [1e-20, 1]");
-    p.norm = eps;
-    p.norm_after_rope = parts.size() == 2;
-  };
-  option.print = [](const Call& p) -> std::optional<std::string> {
-    if (!p.norm) return std::nullopt;
-    return print_number(*p.norm) + (p.norm_after_rope ? ":after" : "");
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.norm = from.norm;
-    to.norm_after_rope = from.norm_after_rope;
-  };
-  return option.covers(
-      [](const Call& p) { return std::vector<std::string>{p.norm_after_rope ? "norm=after" : "norm"}; });
-}
-
-/// Alone as the kernels have it that know no other eps.
-Option l2norm() {
-  Option option = number_option(
-      "l2norm", &Call::l2norm, [](double eps) { return eps >= kLeastEps && eps <= 1; },
-      "eps of l2norm must lie in [1e-20, 1]");
-  option.values("eps", "rows of q and k become x / sqrt(sum(x^2) + eps); alone 1e-06");
-  option.stands_alone = true;
-  option.parse = [number = option.parse](Problem& p, const OptionText& v) {
-    if (v.text.empty())
-      p.call.l2norm = 1e-6;
-    else
-      number(p, v);
-  };
-  return option;
-}
-
-Option prefix() {
-  Option option =
-      integer_option("prefix", &Call::prefix, 0, "a count of keys")
-          .values("N or N:causal", "keys that every query sees; with `:causal`, those right of it are hidden still");
-  option.parse = [count = option.parse](Problem& p, const OptionText& v) {
-    const std::vector<OptionText> parts = v.split(':');
-    if (parts.size() > 2) v.fail("prefix=N or prefix=N:causal is wanted");
-    if (parts.size() == 2 && parts[1].text != "causal")
-      parts[1].fail(quoted(parts[1].text) + " is not causal, which may follow the count");
-    count(p, parts[0]);
-    p.call.prefix_causal = parts.size() == 2;
-  };
-  option.print = [count = option.print](const Call& p) {
-    std::optional<std::string> text = count(p);
-    if (text && p.prefix_causal) *text += ":causal";
-    return text;
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.prefix = from.prefix;
-    to.prefix_causal = from.prefix_causal;
-  };
-  return option;
-}
-
-/// One count for all batches, or one for each. Equal counts are one.
-Option past() {
-  Option option = integer_option("past", &Call::past, 0, "a count of cached keys");
-  option.parse = [](Call& p, const OptionText& v) {
-    std::vector<std::int64_t> counts;
-    for (const OptionText& part : v.split(',')) counts.push_back(parse_integer(part, 0, "a count of cached keys"));
-    p.past = *std::ranges::max_element(counts);
-    p.past_lengths.clear();
-    if (*std::ranges::min_element(counts) != p.past) p.past_lengths = std::move(counts);
-  };
-  option.print = [](const Call& p) -> std::optional<std::string> {
-    if (p.past == 0) return std::nullopt;
-    return p.past_lengths.empty() ? integer_text(p.past) : joined(p.past_lengths, integer_text);
-  };
-  option.copy = [](Call& to, const Call& from) {
-    to.past = from.past;
-    to.past_lengths = from.past_lengths;
-  };
-  return option;
-}
-
-Option seed() {
-  Option option = data_option("seed", "n", "of the data and of dropout, 64 bits");
-  option.parse = [](Problem& p, const OptionText& v) { p.data.seed = parse_seed(v); };
-  option.print = [](const ProblemView& p) -> std::optional<std::string> {
-    const std::uint64_t seed = p.data ? p.data->seed : p.call.dropout_seed;
-    if (seed == 0) return std::nullopt;
-    return std::to_string(seed);
-  };
-  option.copy = [](Problem& to, const Problem& from) { to.set_seed(from.data.seed); };
   return option;
 }
 
@@ -657,17 +176,16 @@ std::vector<Option> make_table() {
   for (TensorId id : values_of<TensorId>()) {
     if (id != TensorId::keep && std::ranges::find(placed, id) == placed.end()) others.push_back(id);
   }
-  const auto is_of_operands = [](TensorId id) { return is_scales(id) || (id >= TensorId::cos && id <= TensorId::k_rope); };
-  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) || is_of_operands(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
-  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
+  const auto came_with_operands = [](TensorId id) { return is_scales(id) || (id >= TensorId::cos && id <= TensorId::k_rope); };
+  const auto since = [&](TensorId id, int version) { return row_of(id).of == kParts ? 7 : is_of_launch(id) || came_with_operands(id) ? 9 : !is_of_gradients(id) ? version : row_of(id).of == kTokens || row_of(id).of == kScores ? 5 : 6; };
+  const auto rarely = [&](TensorId id) { return id == TensorId::past_lengths || is_of_launch(id) || came_with_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kScores || row_of(id).of == kLse ? 16 : 3; };
   for (TensorId id : others) {
-    const bool is_part = id == TensorId::q_rope || id == TensorId::k_rope;  // laid out as what they are parts of
-    if (has_layout(id) && !is_part) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
+    if (has_layout(id) && !is_part(id)) rows.push_back(layout_of(id).version(since(id, 5)).tried({"blhd", "bld"}).often(4).cut(layout_features(id)).only(row_of(id).of));
   }
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) || is_of_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) || came_with_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

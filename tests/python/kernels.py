@@ -111,7 +111,7 @@ def dense_attention(
 
 def one_sequence(options, b, queries, keys):
     """Options of sequence b of several that lie one after another, `queries` and `keys` long."""
-    one = dict(options, key_lengths=None, query_lengths=None, past=np.broadcast_to(options["past"], (b + 1,))[b])
+    one = dict(options, key_lengths=None, query_lengths=None, past=np.resize(options["past"], b + 1)[b])
     for name in ("mask", "bias", "keep"):
         if one[name] is not None:
             one[name] = one[name][b : b + 1, :, :queries, :keys]

@@ -23,6 +23,9 @@ TEST(Format, NumbersOfTheLanguageHaveTheSameLimits) {
   EXPECT_EQ(smallest_normal(DType::f32), static_cast<double>(std::numeric_limits<float>::min()));
   EXPECT_EQ(smallest_subnormal(DType::f64), std::numeric_limits<double>::denorm_min());
   EXPECT_EQ(smallest_subnormal(DType::f32), static_cast<double>(std::numeric_limits<float>::denorm_min()));
+  EXPECT_EQ(lowest_of(DType::i8), -128) << "one below the largest's negative";
+  EXPECT_EQ(lowest_of(DType::e4m3), -448);
+  EXPECT_EQ(lowest_of(DType::f32), std::numeric_limits<float>::lowest());
 }
 
 TEST(Format, EveryCodeOf16BitsIsReadAsByItsOwnCode) {
