@@ -35,6 +35,12 @@ template <class Real>
 HWY_INLINE VectorOf<float> LoadWide(const hwy::float16_t* from) {
   return LoadHalf<Real>(from);
 }
+template <class Real>
+HWY_INLINE VectorOf<float> LoadWide(const std::int8_t* from) {
+  const hn::Rebind<std::int8_t, TagOf<float>> codes;
+  const hn::RebindToSigned<TagOf<float>> wide;
+  return hn::ConvertTo(TagOf<float>(), hn::PromoteTo(wide, hn::LoadU(codes, from)));
+}
 
 /// The last `n` < lanes numbers of a row, zeros behind them. Nothing beyond is read: it may not be there.
 template <class Real, class Stored>
@@ -117,18 +123,21 @@ HWY_INLINE void AddValues(const Tile<Real>& tile, std::int64_t j) {
   const TagOf<Real> tag;
   constexpr std::int64_t kStep = kLanes<Real>;
   const std::int64_t dim = tile.value_dim, whole = dim / kStep * kStep;
+  constexpr bool kLineToVector = sizeof(Stored) == sizeof(Real);  // else a line of memory is read in several
   const Stored* values[K];
   const Stored* next[K];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int k = 0; k < K; ++k) {
     values[k] = static_cast<const Stored*>(tile.value_rows[j + k]);
     next[k] = static_cast<const Stored*>(tile.value_rows[j + k + kTileKeys]);
+    for (std::int64_t c = 0; c < dim && !kLineToVector; c += 64 / static_cast<std::int64_t>(sizeof(Stored)))
+      FetchNext(next[k] + c, tile.from_memory);
   }
   const auto add = [&](std::int64_t c, const auto& load) HWY_ATTR {
     VectorOf<Real> rows[K];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < K; ++k) {
-      FetchNext(next[k] + c, tile.from_memory);
+      if constexpr (kLineToVector) FetchNext(next[k] + c, tile.from_memory);
       rows[k] = load(values[k] + c);
     }
 #pragma GCC unroll 8
@@ -136,7 +145,7 @@ HWY_INLINE void AddValues(const Tile<Real>& tile, std::int64_t j) {
       Real* out = tile.out + r * tile.out_stride + c;
       const Real* weights = tile.weights + r * kTileKeys + j;
       auto sum = hn::LoadU(tag, out);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int k = 0; k < K; ++k) sum = hn::MulAdd(hn::Set(tag, weights[k]), rows[k], sum);
       hn::StoreU(sum, tag, out);
     }
@@ -148,7 +157,7 @@ HWY_INLINE void AddValues(const Tile<Real>& tile, std::int64_t j) {
 
 template <int R, class Stored, class Real>
 void AddRows(const Tile<Real>& tile) {
-  constexpr int kAtOnce = 4;
+  constexpr int kAtOnce = ATTEST_SIMD_VECTORS == 4 && sizeof(Stored) < 4 ? 8 : 4;
   std::int64_t j = 0;
   for (; j + kAtOnce <= tile.keys; j += kAtOnce) AddValues<R, kAtOnce, Stored>(tile, j);
   for (; j < tile.keys; ++j) AddValues<R, 1, Stored>(tile, j);
@@ -167,6 +176,7 @@ HWY_INLINE void WithTypes(const Tile<Real>& tile, const Step& step) {
   };
   if constexpr (sizeof(Real) == 4) {
     if (tile.stored == DType::bf16) return with_rows(hwy::bfloat16_t());
+    if (tile.stored == DType::i8) return with_rows(std::int8_t());
 #if ATTEST_SIMD_WIDENS_F16
     if (tile.stored == DType::f16) return with_rows(hwy::float16_t());
 #endif

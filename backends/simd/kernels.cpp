@@ -11,6 +11,8 @@
 #include <limits>
 #include <numeric>
 
+#include "backends/simd/few_keys-inl.h"
+#include "backends/simd/few_pairs-inl.h"
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/gradients-inl.h"
 #include "backends/simd/kernels.h"
@@ -73,6 +75,11 @@ void Widen(const void* from, DType type, std::int64_t n, Real factor, Real* to) 
 #endif
     }
     for (; j < n; ++j) to[j] = factor * (type == DType::bf16 ? bf16_to_float(halves[j]) : f16_to_float(halves[j]));
+  } else if (type == DType::i8) {
+    const auto* codes = static_cast<const std::int8_t*>(from);
+    std::int64_t j = 0;
+    if constexpr (sizeof(Real) == 4) j = WidenVectors<std::int8_t>(from, n, factor, to);
+    for (; j < n; ++j) to[j] = factor * static_cast<Real>(codes[j]);
   } else {
     const auto* numbers = static_cast<const Real*>(from);
     for (std::int64_t j = WidenVectors<Real>(from, n, factor, to); j < n; ++j) to[j] = factor * numbers[j];
@@ -104,11 +111,61 @@ bool PackValues(const Real* from, std::int64_t stride, std::int64_t keys, std::i
   return hn::AllTrue(bits, hn::Eq(odd, hn::Zero(bits)));
 }
 
+#if ATTEST_SIMD_TAKES_PAIRS
+bool PackValuePairs(const std::uint16_t* from, std::int64_t stride, std::int64_t keys, std::int64_t dim, Pair* to) {
+  const TagOf<Pair> tag;
+  constexpr std::int64_t kStep = kLanes<float>, kRowsAhead = 8, kLine = 32;
+  const auto exponents = hn::Set(tag, 0x7f807f80u);
+  const hn::Repartition<std::uint16_t, TagOf<Pair>> halves;
+  auto odd = hn::Zero(halves);
+  const std::int64_t columns = (dim + kStep - 1) / kStep * kStep, pairs = pairs_of(keys);
+  const auto load = [&](std::int64_t key, std::int64_t column) HWY_ATTR {
+    const hn::Rebind<std::uint16_t, TagOf<Pair>> narrow;
+    if (key >= keys) return hn::Zero(tag);
+    const std::uint16_t* at = from + key * stride + column;
+    if (column + kStep <= dim) return hn::PromoteTo(tag, hn::LoadU(narrow, at));
+    std::uint16_t rest[kStep] = {};
+    std::copy(at, at + (dim - column), rest);
+    return hn::PromoteTo(tag, hn::LoadU(narrow, rest));
+  };
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    const std::uint16_t* ahead = from + (2 * pair + kRowsAhead) * stride;
+    for (std::int64_t c = 0; c < dim; c += kLine) {
+      hwy::Prefetch(ahead + c);
+      hwy::Prefetch(ahead + stride + c);
+    }
+    for (std::int64_t column = 0; column < columns; column += kWidth<float>) {
+      const std::int64_t width = std::min(kWidth<float>, columns - column);
+      Pair* panel = to + column * pairs + pair * width;
+      for (std::int64_t c = 0; c < width; c += kStep) {
+        const auto both = hn::Or(load(2 * pair, column + c), hn::ShiftLeft<16>(load(2 * pair + 1, column + c)));
+        hn::StoreU(both, tag, panel + c);
+        const auto found = hn::Eq(hn::BitCast(halves, hn::And(both, exponents)), hn::BitCast(halves, exponents));
+        odd = hn::Or(odd, hn::VecFromMask(halves, found));
+      }
+    }
+  }
+  return hn::AllTrue(halves, hn::Eq(odd, hn::Zero(halves)));
+}
+#endif
+
 template <class Real>
 bool Reads(DType stored) {
   if (sizeof(Real) == 8) return stored == DType::f64;
-  return stored == DType::f32 || stored == DType::bf16 || (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+  return stored == DType::f32 || stored == DType::bf16 || stored == DType::i8 ||
+         (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
 }
+
+template <class Real>
+constexpr void (*kScoresOfFew)(const Tile<Real>&) = ScoresOfFew<Real>;
+template <class Real>
+constexpr void (*kAccumulateFew)(const Tile<Real>&) = AccumulateFew<Real>;
+#if ATTEST_SIMD_TAKES_PAIRS
+template <>
+constexpr void (*kScoresOfFew<float>)(const Tile<float>&) = ScoresOfFewNarrow;
+template <>
+constexpr void (*kAccumulateFew<float>)(const Tile<float>&) = AccumulateFewNarrow;
+#endif
 
 template <class Real>
 const Kernels<Real>& KernelsHere() {
@@ -117,13 +174,15 @@ const Kernels<Real>& KernelsHere() {
                                             .width = kWidth<Real>,
                                             .rows_step = std::gcd(kRows, kFewerRows),
                                             .pack_values = PackValues<Real>,
+                                            .takes_pairs = false,
+                                            .pack_value_pairs = nullptr,
                                             .scores = Scores<Real>,
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
                                             .reads = Reads<Real>,
-                                            .scores_of_few = ScoresOfFew<Real>,
-                                            .accumulate_few = AccumulateFew<Real>,
+                                            .scores_of_few = kScoresOfFew<Real>,
+                                            .accumulate_few = kAccumulateFew<Real>,
                                             .widen = Widen<Real>,
                                             .multiply_add = MultiplyAdd<Real>,
                                             .multiply_add_turned = MultiplyAddTurned<Real>,
@@ -137,6 +196,21 @@ const Kernels<Real>& KernelsHere() {
 const Kernels<float>& KernelsF32() { return KernelsHere<float>(); }
 const Kernels<double>& KernelsF64() { return KernelsHere<double>(); }
 
+/// The same functions, which take pairs of bf16 as well.
+const Kernels<float>& KernelsOfPairs() {
+#if ATTEST_SIMD_TAKES_PAIRS
+  static const Kernels<float> kernels = [] {
+    Kernels<float> all = KernelsF32();
+    all.takes_pairs = true;
+    all.pack_value_pairs = PackValuePairs;
+    return all;
+  }();
+  return kernels;
+#else
+  return KernelsF32();
+#endif
+}
+
 }  // namespace attest::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -146,6 +220,7 @@ namespace {
 
 HWY_EXPORT(KernelsF32);
 HWY_EXPORT(KernelsF64);
+HWY_EXPORT(KernelsOfPairs);
 
 std::string name_of_target(std::int64_t bit) {
   if (bit == HWY_AVX3) return "avx512";
@@ -154,13 +229,25 @@ std::string name_of_target(std::int64_t bit) {
   return name;
 }
 
+/// Of bf16: Highway 1.0.3 doesn't ask for them.
+bool has_products_of_pairs(std::int64_t bit) {
+#if HWY_ARCH_X86_64
+  return bit == HWY_AVX3 && __builtin_cpu_supports("avx512bf16");
+#else
+  static_cast<void>(bit);
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::vector<Target> targets() {
   std::vector<Target> found;
   // In Highway's masks a lower bit is a better instruction set.
   for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
-    found.push_back({name_of_target(rest & -rest), rest & -rest});
+    const std::int64_t bit = rest & -rest;
+    if (has_products_of_pairs(bit)) found.push_back({name_of_target(bit) + "_bf16", bit, true});
+    found.push_back({name_of_target(bit), bit});
   }
   return found;
 }
@@ -172,7 +259,7 @@ std::string highway_version() {
 template <>
 const Kernels<float>& kernels_of(const Target& target) {
   hwy::GetChosenTarget().Update(target.bit);
-  return HWY_DYNAMIC_DISPATCH(KernelsF32)();
+  return target.pairs ? HWY_DYNAMIC_DISPATCH(KernelsOfPairs)() : HWY_DYNAMIC_DISPATCH(KernelsF32)();
 }
 
 template <>

@@ -23,6 +23,24 @@ inline constexpr std::int64_t kLeastRows = 4;
 /// Nats by which a row's maximum may lag behind its scores: weights then reach e^kLag, and rescaling becomes rare.
 inline constexpr double kLag = 5.5;
 
+/// Two bf16 that lie side by side in memory: the first of them in the lower half.
+using Pair = std::uint32_t;
+constexpr std::int64_t pairs_of(std::int64_t numbers) { return (numbers + 1) / 2; }
+
+/// Query rows of pairs begin at multiples of it: whole vectors of any target.
+inline constexpr std::int64_t kPairsOfVector = 16;
+
+/// A tile's operands as pairs of bf16, whose products are summed two at a time; missing numbers are 0. A pair is two
+/// features of a query or key, or one column of two values.
+struct PairTile {
+  std::int64_t query_stride = 0;
+  const Pair* queries = nullptr;  ///< rows x query_stride, not scaled
+  const Pair* keys = nullptr;     ///< as Tile::keys_packed: pair of features, then key
+  const Pair* values = nullptr;   ///< as Tile::values: pair of keys, then column
+  Pair* weights = nullptr;        ///< rows x kTileKeys / 2: Tile::weights, rounded
+  float scale = 1;                ///< of the scores
+};
+
 /// A block of query rows against a tile of at most kTileKeys keys. Rows are padded to a multiple of Kernels::rows_step,
 /// and to kLeastRows; few ones to a power of two.
 template <class Real>
@@ -36,7 +54,7 @@ struct Tile {
   /// Or both where they lie, for few rows: kTileKeys rows, and as many that come next, which are fetched meanwhile.
   const void* const* key_rows = nullptr;
   const void* const* value_rows = nullptr;
-  DType stored = DType::f32;  ///< of those rows: Real's, or 16 bits for float
+  DType stored = DType::f32;  ///< of those rows: Real's; for float also 16 bits, or codes of i8 without their scales
   bool from_memory = false;   ///< they are more than caches of the second level hold
   Real* weights = nullptr;    ///< rows x kTileKeys: scores, then exp(score - maximum)
   Real* out = nullptr;        ///< rows x out_stride, the columns padded to whole vectors
@@ -46,6 +64,7 @@ struct Tile {
   /// A row: keys [first, last) of the tile are seen, none as [0, 0). Unset where all are seen, or the plan hides.
   const std::int64_t* first = nullptr;
   const std::int64_t* last = nullptr;
+  const PairTile* pairs = nullptr;  ///< instead of queries, keys_packed and values, for kernels that take them
 };
 
 /// Tokens of linear attention that enter the state together.
@@ -91,6 +110,11 @@ struct Kernels {
   /// `keys` rows of `dim` values, `stride` apart, into panels as Tile::values has them, whose missing columns become 0.
   /// False when a value is NaN or infinite.
   bool (*pack_values)(const Real* from, std::int64_t stride, std::int64_t keys, std::int64_t dim, Real* to);
+  /// Whether a Tile may have pairs: the processor adds products of bf16 two at a time.
+  bool takes_pairs;
+  /// Rows of bf16, `stride` numbers apart, into panels as Tile::values has them. False as for pack_values.
+  bool (*pack_value_pairs)(const std::uint16_t* from, std::int64_t stride, std::int64_t keys, std::int64_t dim,
+                           Pair* to);
   /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]), which are set; weights, whose maximum follows the
   /// scores; O += P * V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
   void (*scores)(const Tile<Real>&);
@@ -101,7 +125,7 @@ struct Kernels {
   bool (*reads)(DType stored);
   void (*scores_of_few)(const Tile<Real>&);
   void (*accumulate_few)(const Tile<Real>&);
-  /// n numbers of a 16-bit or the same storage type that lie side by side, times a factor.
+  /// n numbers of f16, bf16, i8 or the same type that lie side by side, times a factor.
   void (*widen)(const void* from, DType type, std::int64_t n, Real factor, Real* to);
   void (*multiply_add)(const Product<Real>&);
   void (*multiply_add_turned)(const Product<Real>&);  ///< left holds `depth` rows, and its transpose is multiplied
@@ -119,8 +143,9 @@ inline constexpr double kExpUlps = 2, kTanhUlps = 3;
 
 /// An instruction set that was compiled and that this processor has, the best one first.
 struct Target {
-  std::string name;  ///< avx512, avx2, sse4; elsewhere as Highway calls it, in lower case
+  std::string name;  ///< avx512_bf16, avx512, avx2, sse4; elsewhere as Highway calls it, in lower case
   std::int64_t bit;
+  bool pairs = false;  ///< with products of pairs of bf16
 };
 std::vector<Target> targets();
 

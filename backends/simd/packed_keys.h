@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "backends/simd/code_scales.h"
 #include "backends/simd/kernels.h"
 #include "backends/support/aligned.h"
 #include "backends/support/host_results.h"
@@ -26,7 +28,7 @@ template <class Real>
 void widen_row(const Kernels<Real>& kernels, const ConstTensor& t, std::int64_t b, std::int64_t h, std::int64_t l,
                Real* to, Real factor = 1) {
   constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
-  const bool narrow = t.dtype == DType::f16 || t.dtype == DType::bf16;
+  const bool narrow = t.dtype == DType::f16 || t.dtype == DType::bf16 || t.dtype == DType::i8;
   if ((t.dtype == kSame || narrow) && t.strides[3] == 1) {
     const auto* bytes =
         static_cast<const char*>(t.data) + t.offset(b, h, l, 0) * static_cast<std::int64_t>(size_of(t.dtype));
@@ -41,15 +43,16 @@ template <class Real>
 class PackedKeys {
  public:
   /// At most `capacity` keys, a multiple of kTileKeys.
-  PackedKeys(const Kernels<Real>& kernels, std::int64_t capacity, std::int64_t key_dim, std::int64_t value_dim)
+  PackedKeys(const Kernels<Real>& kernels, std::int64_t capacity, const Call& call)
       : kernels_(kernels),
-        key_dim_(key_dim),
-        value_dim_(value_dim),
-        columns_(padded(value_dim, kernels.lanes)),
-        keys_(static_cast<std::size_t>(capacity * key_dim)),
+        key_dim_(call.key_dim),
+        value_dim_(call.value_dim),
+        columns_(padded(call.value_dim, kernels.lanes)),
+        scales_(call),
+        keys_(static_cast<std::size_t>(capacity * key_dim_)),
         values_(static_cast<std::size_t>(capacity * columns_)),
-        rows_(static_cast<std::size_t>(capacity * std::max(key_dim, value_dim))),
-        zeros_(static_cast<std::size_t>(value_dim)) {
+        rows_(static_cast<std::size_t>(capacity * std::max(key_dim_, value_dim_))),
+        zeros_(static_cast<std::size_t>(value_dim_)) {
     suspects_.reserve(static_cast<std::size_t>(capacity));
   }
 
@@ -96,21 +99,37 @@ class PackedKeys {
   void point_at(const Inputs& inputs, const KeyChunk& chunk) {
     suspects_.clear();
     const DType type = inputs.k().dtype;
-    bool readable = kernels_.reads(type);
+    bool readable = kernels_.reads(type) && scales_.of_rows();
     for (const ConstTensor* t : {&inputs.k(), &inputs.v(), &inputs.past_k(), &inputs.past_v()})
       readable = readable && (!t->data || (t->dtype == type && has_whole_rows(*t)));
     stored_ = readable ? type : kSame;
-    for (std::int64_t j = 0; j < chunk.count; ++j) point_at_key(inputs, chunk, j, readable);
-    for (std::int64_t j = chunk.count; j < 2 * kTileKeys; ++j) {
-      const auto at = static_cast<std::size_t>(j);
-      if (readable && chunk.first + j < chunk.end) {
-        point_at_key(inputs, chunk, j, true);
-      } else {
-        key_rows_[at] = key_rows_[0];
-        value_rows_[at] = value_rows_[0];
+    const std::int64_t there = readable ? std::min(2 * kTileKeys, chunk.end - chunk.first) : chunk.count;
+    const auto place = support::place_of_keys(inputs, chunk.b, chunk.first, there);
+    if (readable && place) {
+      point_at_rows(support::tensor_of(inputs, *place, Cache::keys), *place, chunk.group, there, key_rows_);
+      point_at_rows(support::tensor_of(inputs, *place, Cache::values), *place, chunk.group, there, value_rows_);
+    } else {
+      for (std::int64_t j = 0; j < there; ++j) point_at_key(inputs, chunk, j, readable);
+    }
+    scaled_ = readable && scales_.any();
+    if (scaled_) {
+      scales_.read(inputs, chunk.b, chunk.group, chunk.first, chunk.count, Cache::keys, key_scales_.data());
+      scales_.read(inputs, chunk.b, chunk.group, chunk.first, chunk.count, Cache::values, value_scales_.data());
+      for (std::int64_t j = 0; j < chunk.count; ++j) {
+        const auto at = static_cast<std::size_t>(j);
+        if (std::isfinite(value_scales_[at])) continue;
+        suspects_.push_back(j);
+        value_rows_[at] = zeros_.data();
+        value_scales_[at] = 1;
       }
     }
+    std::fill(key_rows_.begin() + there, key_rows_.end(), key_rows_[0]);
+    std::fill(value_rows_.begin() + there, value_rows_.end(), value_rows_[0]);
   }
+
+  /// What codes that were left where they lie are multiplied by: scores by those of keys, weights by those of values.
+  void scale_scores(const Tile<Real>& tile) const { scale(tile, key_scales_); }
+  void scale_weights(const Tile<Real>& tile) const { scale(tile, value_scales_); }
 
   /// Puts zeros in the place of values that are not finite. To be asked when a product with them was not.
   void find_suspects(const KeyChunk& chunk) {
@@ -136,6 +155,7 @@ class PackedKeys {
   /// Of the chunk, counted from its first key.
   const std::vector<std::int64_t>& suspects() const { return suspects_; }
   std::int64_t columns() const { return columns_; }
+  const CodeScales<Real>& scales() const { return scales_; }
   std::size_t bytes() const { return (keys_.size() + values_.size() + rows_.size()) * sizeof(Real); }
 
   static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -156,6 +176,7 @@ class PackedKeys {
       const support::KeyPlace at = support::find_key(inputs, chunk.b, chunk.first + j);
       widen_row(kernels_, support::tensor_of(inputs, at, which), at.batch, chunk.group, at.row,
                 rows_.data() + j * columns);
+      scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, at, which, rows_.data() + j * columns);
     }
     return {rows_.data(), columns};
   }
@@ -176,6 +197,15 @@ class PackedKeys {
       __builtin_prefetch(row + at);
   }
 
+  using RowPointers = std::array<const void*, 2 * kTileKeys>;
+
+  static void point_at_rows(const ConstTensor& t, const support::KeyPlace& place, std::int64_t h, std::int64_t count,
+                            RowPointers& rows) {
+    const char* row = row_at(t, place.batch, h, place.row);
+    const std::int64_t step = t.strides[2] * static_cast<std::int64_t>(size_of(t.dtype));
+    for (std::int64_t j = 0; j < count; ++j, row += step) rows[static_cast<std::size_t>(j)] = row;
+  }
+
   void point_at_key(const Inputs& inputs, const KeyChunk& chunk, std::int64_t j, bool readable) {
     const auto at = static_cast<std::size_t>(j);
     const support::KeyPlace place = support::find_key(inputs, chunk.b, chunk.first + j);
@@ -189,8 +219,20 @@ class PackedKeys {
     Real *key = keys_.data() + j * key_dim_, *value = values_.data() + j * value_dim_;
     support::read_row(k, place.batch, chunk.group, place.row, key);
     support::read_row(v, place.batch, chunk.group, place.row, value);
+    scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, place, Cache::keys, key);
+    scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, place, Cache::values, value);
     key_rows_[at] = key;
     value_rows_[at] = value;
+  }
+
+  using RowScales = std::array<Real, kTileKeys>;
+
+  void scale(const Tile<Real>& tile, const RowScales& scales) const {
+    if (!scaled_) return;
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      for (std::int64_t j = 0; j < tile.keys; ++j)
+        tile.weights[r * kTileKeys + j] *= scales[static_cast<std::size_t>(j)];
+    }
   }
 
   /// Of a row of values.
@@ -215,8 +257,11 @@ class PackedKeys {
 
   const Kernels<Real>& kernels_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
+  CodeScales<Real> scales_;
+  bool scaled_ = false;  ///< rows are codes that have scales
   support::Aligned<Real> keys_, values_, rows_, zeros_;
-  std::array<const void*, 2 * kTileKeys> key_rows_{}, value_rows_{};
+  RowPointers key_rows_{}, value_rows_{};
+  RowScales key_scales_{}, value_scales_{};
   DType stored_ = kSame;
   std::vector<std::int64_t> suspects_;
 };

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "backends/backend.h"
@@ -32,6 +33,7 @@ class SimdPlan : public Plan {
   SimdPlan(const Call& call, const Kernels<Real>& kernels, int threads)
       : call_(call),
         kernels_(kernels),
+        pairs_(kernels.takes_pairs && is_of_pairs(call)),
         block_(kBlockRows / kernels.rows * kernels.rows),
         results_(call),
         options_(call_, inputs_),
@@ -43,17 +45,22 @@ class SimdPlan : public Plan {
       if (task.parts > 1) partial_rows_ = std::max(partial_rows_, task.partial + task.rows);
       if (task.part == 0 && task.parts > 1) split_.push_back(task);
     }
-    chunk_ = kCacheBytes / static_cast<std::int64_t>(sizeof(Real)) / (call.key_dim + call.value_dim);
+    chunk_ = kCacheBytes / (pairs_ ? 2 : static_cast<std::int64_t>(sizeof(Real))) / (call.key_dim + call.value_dim);
     chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
     partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
     for (std::int64_t n = 0; n < threads_.workers(); ++n)
-      workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_));
+      workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_, pairs_));
     if (call.wants_gradients()) gradients_.emplace(call_, inputs_, results_, threads, SimdGradients<Real>(kernels));
   }
 
-  void upload(const Inputs& inputs) override { inputs_ = inputs; }
+  void upload(const Inputs& inputs) override { uploaded_ = inputs_ = inputs; }
 
   void run() override {
+    // Gradients read their operands in their own way.
+    if (call_.has_stored_scales() && call_.wants_gradients()) {
+      inputs_ = prepared_.of(call_, uploaded_);
+      inputs_.remove(TensorId::q_scales);
+    }
     threads_.each(std::ssize(tasks_), [this](std::int64_t task, std::size_t worker) {
       attend(tasks_[static_cast<std::size_t>(task)], *workers_[worker]);
     });
@@ -65,7 +72,8 @@ class SimdPlan : public Plan {
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
   std::size_t workspace_bytes() const override {
-    std::size_t bytes = partials_.size() * sizeof(Real) + (gradients_ ? gradients_->workspace_bytes() : 0);
+    std::size_t bytes =
+        partials_.size() * sizeof(Real) + prepared_.bytes() + (gradients_ ? gradients_->workspace_bytes() : 0);
     for (const auto& worker : workers_) bytes += worker->bytes();
     return bytes;
   }
@@ -125,8 +133,32 @@ class SimdPlan : public Plan {
 
   void load(const Task& task, const KeyChunk& chunk, Worker& worker) const {
     if (is_few(task)) return worker.packed.point_at(inputs_, chunk);
-    worker.packed.load_keys(inputs_, chunk);
-    worker.packed.load_values(inputs_, chunk);
+    if (pairs_) {
+      worker.pairs->packed.load_keys(inputs_, chunk);
+      worker.pairs->packed.load_values(inputs_, chunk);
+    } else {
+      worker.packed.load_keys(inputs_, chunk);
+      worker.packed.load_values(inputs_, chunk);
+    }
+  }
+
+  /// The loaded chunk's keys from `key` on, into a tile.
+  void aim(const Task& task, std::int64_t row, std::int64_t key, Tile<Real>& tile, Worker& worker) const {
+    if constexpr (std::is_same_v<Real, float>) {
+      if (pairs_) {
+        PairTile& pairs = worker.pairs->tile;
+        pairs.queries = worker.pairs->queries.data() + row * pairs.query_stride;
+        if (!is_few(task)) return worker.pairs->packed.aim(tile, pairs, key);
+        worker.packed.aim(tile, key);
+        if (tile.stored == DType::bf16) tile.pairs = &pairs;  // else they were copied
+        return;
+      }
+    }
+    worker.packed.aim(tile, key);
+  }
+
+  const std::vector<std::int64_t>& suspects(const Task& task, const Worker& worker) const {
+    return pairs_ && !is_few(task) ? worker.pairs->packed.suspects() : worker.packed.suspects();
   }
 
   /// Queries, scaled; the state of their rows; what they see.
@@ -140,11 +172,18 @@ class SimdPlan : public Plan {
     std::fill_n(worker.sum.begin(), padded * kernels_.lanes, Real{0});
     std::fill_n(worker.maximum.begin(), padded, std::numeric_limits<Real>::lowest());
     std::fill(worker.queries.begin() + task.rows * dim, worker.queries.begin() + padded * dim, Real{0});
+    if (pairs_) {
+      support::Aligned<Pair>& pairs = worker.pairs->queries;
+      const std::int64_t stride = worker.pairs->tile.query_stride;
+      std::fill(pairs.begin() + task.rows * stride, pairs.begin() + padded * stride, Pair{0});
+    }
     const std::int64_t stored = call_.stored_queries(task.b);
     TaskRow at = row_of(call_, task, 0);
     for (std::int64_t r = 0; r < task.rows; ++r, ++at.i) {
       if (at.i == stored) at = {at.h + 1, 0};
-      widen_row(kernels_, inputs_.q(), task.b, at.h, at.i, worker.queries.data() + r * dim, scale);
+      if (pairs_)
+        copy_row(inputs_.q(), task.b, at.h, at.i, worker.pairs->queries.data() + r * worker.pairs->tile.query_stride);
+      if (!pairs_ || is_few(task)) load_query(task.b, at, scale, worker.queries.data() + r * dim);
       const Real sink = options_.sink(at.h);
       // A sink is a key without a value: it starts the maximum and the sum.
       if (task.part == 0 && sink != -std::numeric_limits<Real>::infinity()) {
@@ -161,6 +200,14 @@ class SimdPlan : public Plan {
       block.all = block.all.within(seen.band.first, seen.band.last);
       block.intervals = block.intervals && seen.prefix.empty();
     }
+  }
+
+  void load_query(std::int64_t b, const TaskRow& at, Real scale, Real* to) const {
+    if (!inputs_.has(TensorId::q_scales)) return widen_row(kernels_, inputs_.q(), b, at.h, at.i, to, scale);
+    const std::int64_t dim = call_.key_dim;
+    widen_row(kernels_, inputs_.q(), b, at.h, at.i, to);
+    support::PreparedRows<Real>::dequantise(inputs_.at(TensorId::q_scales), *call_.q_scale, {b, at.h, at.i}, dim, to);
+    for (std::int64_t d = 0; d < dim; ++d) to[d] *= scale;
   }
 
   /// False when the call's blocks hide every pair of the tile.
@@ -192,17 +239,22 @@ class SimdPlan : public Plan {
     return tile;
   }
 
+  void scores(const Task& task, const Tile<Real>& tile, const Worker& worker) const {
+    (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
+    if (is_few(task)) worker.packed.scale_scores(tile);
+  }
+
   /// Rows of the block that begins at `row` against keys [key, key + keys) of the chunk.
   void attend_tile(const Task& task, std::int64_t row, const KeyChunk& chunk, std::int64_t key, std::int64_t keys,
                    Worker& worker) const {
     const BlockKeys& seen = worker.blocks[static_cast<std::size_t>(row / block_)];
     Tile<Real> tile = tile_of(task, row, keys, worker);
-    worker.packed.aim(tile, key);
+    aim(task, row, key, tile, worker);
     const std::int64_t first = chunk.first + key, rows = std::min(block_, task.rows - row);
     const bool plain = options_.none() && seen.intervals;
     const bool whole = seen.all.first <= first && seen.all.last >= first + keys && keys % kernels_.lanes == 0;
     if (plain && !whole) set_intervals(row, rows, first, tile, worker);
-    (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
+    scores(task, tile, worker);
     if (!plain)
       change_scores(task, row, first, tile, worker);
     else if (!whole)
@@ -210,11 +262,13 @@ class SimdPlan : public Plan {
     kernels_.softmax(tile);
     for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
       options_.drop(score_row(task, row + r, first, keys, worker), tile.weights + r * kTileKeys);
-    if (is_few(task))
+    if (is_few(task)) {
+      worker.packed.scale_weights(tile);
       accumulate_few(chunk, tile, worker);
-    else
+    } else {
       kernels_.accumulate(tile);
-    for (std::int64_t suspect : worker.packed.suspects()) {
+    }
+    for (std::int64_t suspect : suspects(task, worker)) {
       if (suspect >= key && suspect < key + keys) add_suspect(task, row, rows, chunk, suspect, key, worker);
     }
   }
@@ -272,6 +326,7 @@ class SimdPlan : public Plan {
     const support::KeyPlace place = support::find_key(inputs_, task.b, key);
     support::read_row(support::tensor_of(inputs_, place, Cache::values), place.batch, task.group, place.row,
                       worker.value.data());
+    worker.packed.scales().apply(inputs_, task.b, task.group, key, place, Cache::values, worker.value.data());
     for (std::int64_t r = 0; r < rows; ++r) {
       const TaskRow at = row_of(call_, task, row + r);
       if (!options_.visibility().sees(task.b, at.h, at.i, worker.seen[static_cast<std::size_t>(row + r)], key))
@@ -344,8 +399,8 @@ class SimdPlan : public Plan {
       for (std::int64_t row = 0; row < task.rows; row += block_) {
         for (std::int64_t key = 0; key < chunk.count; key += kTileKeys) {
           Tile<Real> tile = tile_of(task, row, std::min(kTileKeys, chunk.count - key), worker);
-          worker.packed.aim(tile, key);
-          (is_few(task) ? kernels_.scores_of_few : kernels_.scores)(tile);
+          aim(task, row, key, tile, worker);
+          scores(task, tile, worker);
           for (std::int64_t r = 0; r < std::min(block_, task.rows - row); ++r) {
             const support::ScoreRow at = score_row(task, row + r, chunk.first + key, tile.keys, worker);
             support::each_stage(at, worker.seen[static_cast<std::size_t>(row + r)], options_, kernels_.tanh_row,
@@ -364,9 +419,11 @@ class SimdPlan : public Plan {
 
   const Call call_;
   const Kernels<Real>& kernels_;
+  const bool pairs_;  ///< operands are pairs of bf16
   std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
   const bool from_memory_ = bytes_of_keys(call_) >= kMemoryBytes;
-  Inputs inputs_{};
+  Inputs inputs_{}, uploaded_{};
+  support::PreparedRows<Real> prepared_;
   support::HostResults<Real> results_;
   const support::ScoreOptions<Real> options_;
   const std::vector<Task> tasks_;

@@ -1,5 +1,6 @@
 // simd: a fused attention written for vectors with Highway. One source gives kernels for AVX-512, AVX2 and SSE4 (NEON
-// elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best.
+// elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best. Where the processor
+// multiplies bf16 (avx512_bf16), calls in bf16 use that.
 #include <cstdlib>
 
 #include "backends/backend.h"
@@ -35,9 +36,19 @@ class SimdBackend : public Backend {
     return {"simd", "Highway " + simd::highway_version() + " (" + target_.name + ")",
             "CPU, " + std::to_string(threads_) + " thread(s)"};
   }
-  int contract() const override { return 5; }
+  int contract() const override { return 9; }
 
-  std::optional<Refusal> refuse(const Call&) const override { return std::nullopt; }
+  std::optional<Refusal> refuse(const Call& call) const override {
+    if (!call.has_scores()) return refuse_linear(call);
+    if (call.wants(Output::max) || call.wants(Output::sum)) return Refusal{"the maximum and sum of a row aren't kept"};
+    if (call.dynamic || call.append) return Refusal{"lengths are fixed, and a cache is only read"};
+    if (call.latent) return Refusal{"values that lie in their keys aren't read"};
+    if (call.prepares_operands() || call.scales != Scales::none)
+      return Refusal{"queries and keys are taken as they are"};
+    if (call.unscaled_cap) return Refusal{"the cap applies to scaled scores alone"};
+    if (call.select) return Refusal{"no lists of keys"};
+    return std::nullopt;
+  }
 
   Conventions conventions() const override {
     Conventions stated;
@@ -54,6 +65,7 @@ class SimdBackend : public Backend {
     a.division = Division::reciprocal;
     a.key_block = simd::kTileKeys;
     a.lazy_threshold = simd::kLag;
+    if (f32_.takes_pairs && simd::is_of_pairs(call)) a.stored_weights = DType::bf16;
     a.flush_to_zero = true;  // exp gives 0 where the result would be subnormal
     if (call.has_state() && !call.has_beta()) a.state_chunk = simd::kStateChunk;
     return a;
@@ -64,6 +76,14 @@ class SimdBackend : public Backend {
   }
 
  private:
+  static std::optional<Refusal> refuse_linear(const Call& call) {
+    if (!call.has_state()) return Refusal{"no merges of partial results"};
+    if (call.wants_gradients()) return Refusal{"no gradients of linear attention"};
+    if (call.lengths || call.qk_heads || call.l2norm)
+      return Refusal{"linear attention over whole sequences, with own heads of q and k that aren't normalised"};
+    return std::nullopt;
+  }
+
   template <class Real>
   std::unique_ptr<Plan> plan(const Call& call, const simd::Kernels<Real>& kernels) const {
     if (call.has_scores()) return std::make_unique<simd::SimdPlan<Real>>(call, kernels, threads_);

@@ -13,76 +13,55 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "backends/simd/exp-inl.h"
 #include "backends/simd/kernels.h"
+#include "backends/simd/operands-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
 
-// 16 sums in 32 registers, or 12 in 16. Rows that are no multiple of 6 come in some groups of 4, not with padding:
-// 8 sums still keep both units for multiply-adds busy.
-#undef ATTEST_SIMD_VECTORS
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-#define ATTEST_SIMD_VECTORS 4
-inline constexpr int kRows = 4, kVectors = 4;
-#else
-#define ATTEST_SIMD_VECTORS 2
-inline constexpr int kRows = 6, kVectors = 2;
-#endif
-inline constexpr int kFewerRows = static_cast<int>(kLeastRows);
-
-// Without instructions for it Highway takes infinities and NaN in f16 for numbers.
-#undef ATTEST_SIMD_WIDENS_F16
-#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
-#define ATTEST_SIMD_WIDENS_F16 1
-#else
-#define ATTEST_SIMD_WIDENS_F16 0
-#endif
-
-template <class Real>
-using TagOf = hn::ScalableTag<Real>;
-template <class Real>
-using VectorOf = hn::Vec<TagOf<Real>>;
-template <class Real>
-inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(TagOf<Real>()));
-template <class Real>
-inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
 /// A register tile.
 template <class Real, int R, int N>
 struct Sums {
   VectorOf<Real> at[R][N];
 };
 
-/// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads. Clang
-/// doesn't, and takes no class for a register.
-template <class V>
-HWY_INLINE void Pin(V& vector) {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC_ACTUAL
-  asm("" : "+v"(vector.raw));
-#else
-  static_cast<void>(vector);
-#endif
+#if ATTEST_SIMD_TAKES_PAIRS
+/// The weights that Accumulate reads.
+HWY_INLINE void RoundWeights(const Tile<float>& tile) {
+  const TagOf<float> tag;
+  constexpr std::int64_t kStep = 2 * kLanes<float>;
+  const std::int64_t keys = (tile.keys + kLanes<float> - 1) / kLanes<float> * kLanes<float>;
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const float* from = tile.weights + row * kTileKeys;
+    for (std::int64_t key = 0; key < keys; key += kStep) {
+      const auto second = key + kLanes<float> < keys ? hn::LoadU(tag, from + key + kLanes<float>) : hn::Zero(tag);
+      const auto pairs = RoundToPairs(hn::LoadU(tag, from + key), second);
+      hn::StoreU(hn::BitCast(TagOf<Pair>(), pairs), TagOf<Pair>(), tile.pairs->weights + (row * kTileKeys + key) / 2);
+    }
+  }
 }
+#endif
 
 /// sums += A * B: R rows of A, a_stride apart (or columns, where it is turned), and `depth` rows of B with N vectors
 /// each, b_stride apart.
-template <int R, int N, bool kTurned = false, class Real>
-HWY_INLINE void Multiply(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
+template <int R, int N, bool kTurned = false, class Number, class Real = typename Operand<Number>::Real>
+HWY_INLINE void Multiply(const Number* HWY_RESTRICT a, std::int64_t a_stride, const Number* HWY_RESTRICT b,
                          std::int64_t b_stride, std::int64_t depth, Sums<Real, R, N>& sums) {
-  const TagOf<Real> tag;
-  const auto step = [&](std::int64_t t, const Real* row) HWY_ATTR {
+  const auto step = [&](std::int64_t t, const Number* row) HWY_ATTR {
     VectorOf<Real> right[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
-      right[n] = hn::LoadU(tag, row + n * kLanes<Real>);
+      right[n] = Operand<Number>::Load(row + n * kLanes<Real>);
       Pin(right[n]);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto left = hn::Set(tag, kTurned ? a[t * a_stride + r] : a[r * a_stride + t]);
+      const auto left = Operand<Number>::Broadcast(kTurned ? a[t * a_stride + r] : a[r * a_stride + t]);
 #pragma GCC unroll 4
-      for (int n = 0; n < N; ++n) sums.at[r][n] = hn::MulAdd(left, right[n], sums.at[r][n]);
+      for (int n = 0; n < N; ++n) Operand<Number>::MulAdd(left, right[n], sums.at[r][n]);
     }
   };
   constexpr std::int64_t kUnrolled = 4;
@@ -129,8 +108,8 @@ HWY_INLINE void EachGroup(std::int64_t rows, const Function& function) {
 }
 
 /// out += A * B, as Multiply has them; out's rows lie out_stride apart.
-template <int R, int N, bool kTurned = false, class Real>
-HWY_INLINE void AddProduct(const Real* HWY_RESTRICT a, std::int64_t a_stride, const Real* HWY_RESTRICT b,
+template <int R, int N, bool kTurned = false, class Number, class Real = typename Operand<Number>::Real>
+HWY_INLINE void AddProduct(const Number* HWY_RESTRICT a, std::int64_t a_stride, const Number* HWY_RESTRICT b,
                            std::int64_t b_stride, std::int64_t depth, Real* out, std::int64_t out_stride) {
   const TagOf<Real> tag;
   Sums<Real, R, N> sums;
@@ -162,8 +141,9 @@ HWY_INLINE void WithVectors(std::int64_t vectors, const Function& function) {
 }
 
 /// A function of its own: with the softmax behind it GCC 12 runs out of registers.
-template <int R, int N, class Real>
-HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t key) {
+template <int R, int N, class Number, class Real>
+HWY_NOINLINE void ScoreGroup(const Number* queries, std::int64_t query_stride, const Number* keys, std::int64_t depth,
+                             Real scale, Real* to) {
   const TagOf<Real> tag;
   Sums<Real, R, N> scores;
 #pragma GCC unroll 16
@@ -171,47 +151,82 @@ HWY_NOINLINE void ScoreGroup(const Tile<Real>& tile, std::int64_t row, std::int6
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) scores.at[r][n] = hn::Zero(tag);
   }
-  Multiply(tile.queries + row * tile.key_dim, tile.key_dim, tile.keys_packed + key * tile.key_dim, kWidth<Real>,
-           tile.key_dim, scores);
-  Real* to = tile.weights + row * kTileKeys + key;
+  Multiply(queries, query_stride, keys, kWidth<Real>, depth, scores);
+  const auto by = hn::Set(tag, scale);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) hn::StoreU(scores.at[r][n], tag, to + r * kTileKeys + n * kLanes<Real>);
+    for (int n = 0; n < N; ++n) {
+      // Only queries of reals were scaled already.
+      const auto score = std::is_same_v<Number, Real> ? scores.at[r][n] : hn::Mul(scores.at[r][n], by);
+      hn::StoreU(score, tag, to + r * kTileKeys + n * kLanes<Real>);
+    }
   }
 }
 
 /// Every group of rows against every panel of the tile's keys, as far as it sees them.
-template <class Real>
-void Scores(const Tile<Real>& tile) {
+template <class Number, class Real>
+HWY_INLINE void ScoresOf(const Tile<Real>& tile, const Number* queries, std::int64_t query_stride, const Number* keys,
+                         std::int64_t depth, Real scale) {
   for (std::int64_t key = 0; key < tile.keys; key += kWidth<Real>) {
     EachGroup(tile.rows, [&]<int R>(std::int64_t row) {
-      const std::int64_t keys = std::min(KeysOfGroup<R>(tile, row) - key, kWidth<Real>);
-      if (keys <= 0) return;
-      WithVectors((keys + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() { ScoreGroup<R, N>(tile, row, key); });
+      const std::int64_t seen = std::min(KeysOfGroup<R>(tile, row) - key, kWidth<Real>);
+      if (seen <= 0) return;
+      WithVectors((seen + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() {
+        ScoreGroup<R, N>(queries + row * query_stride, query_stride, keys + key * depth, depth, scale,
+                         tile.weights + row * kTileKeys + key);
+      });
     });
   }
 }
 
-template <int R, int N, class Real>
-HWY_NOINLINE void AccumulateGroup(const Tile<Real>& tile, std::int64_t row, std::int64_t column, const Real* values,
-                                  std::int64_t values_stride) {
-  const std::int64_t keys = KeysOfGroup<R>(tile, row);
-  if (keys <= 0) return;
-  AddProduct<R, N>(tile.weights + row * kTileKeys, kTileKeys, values, values_stride, keys,
-                   tile.out + row * tile.out_stride + column, tile.out_stride);
+template <class Real>
+void Scores(const Tile<Real>& tile) {
+#if ATTEST_SIMD_TAKES_PAIRS
+  if constexpr (sizeof(Real) == 4) {
+    if (const PairTile* pairs = tile.pairs)
+      return ScoresOf(tile, pairs->queries, pairs->query_stride, pairs->keys, pairs_of(tile.key_dim), pairs->scale);
+  }
+#endif
+  ScoresOf(tile, tile.queries, tile.key_dim, tile.keys_packed, tile.key_dim, Real{1});
+}
+
+template <int R, int N, class Number, class Real>
+HWY_NOINLINE void AccumulateGroup(const Number* weights, std::int64_t weights_stride, const Number* values,
+                                  std::int64_t values_stride, std::int64_t depth, Real* out, std::int64_t out_stride) {
+  AddProduct<R, N>(weights, weights_stride, values, values_stride, depth, out, out_stride);
+}
+
+/// `kStep` keys to a number.
+template <int kStep, class Number, class Real>
+HWY_INLINE void AccumulateOf(const Tile<Real>& tile, const Number* weights, const Number* values) {
+  constexpr std::int64_t kStride = kTileKeys / kStep;
+  for (std::int64_t column = 0; column < tile.out_stride; column += kWidth<Real>) {
+    const std::int64_t width = std::min(kWidth<Real>, tile.out_stride - column);
+    const Number* panel = values + column * ((tile.values_loaded + kStep - 1) / kStep) + tile.value_key / kStep * width;
+    EachGroup(tile.rows, [&]<int R>(std::int64_t row) {
+      const std::int64_t keys = KeysOfGroup<R>(tile, row);
+      if (keys <= 0) return;
+      WithVectors(width / kLanes<Real>, [&]<int N>() {
+        AccumulateGroup<R, N>(weights + row * kStride, kStride, panel, width, (keys + kStep - 1) / kStep,
+                              tile.out + row * tile.out_stride + column, tile.out_stride);
+      });
+    });
+  }
 }
 
 /// O += P * V.
 template <class Real>
 void Accumulate(const Tile<Real>& tile) {
-  for (std::int64_t column = 0; column < tile.out_stride; column += kWidth<Real>) {
-    const std::int64_t width = std::min(kWidth<Real>, tile.out_stride - column);
-    const Real* values = tile.values + column * tile.values_loaded + tile.value_key * width;
-    EachGroup(tile.rows, [&]<int R>(std::int64_t row) {
-      WithVectors(width / kLanes<Real>, [&]<int N>() { AccumulateGroup<R, N>(tile, row, column, values, width); });
-    });
+#if ATTEST_SIMD_TAKES_PAIRS
+  if constexpr (sizeof(Real) == 4) {
+    if (const PairTile* pairs = tile.pairs) {
+      RoundWeights(tile);
+      return AccumulateOf<2>(tile, static_cast<const Pair*>(pairs->weights), pairs->values);
+    }
   }
+#endif
+  AccumulateOf<1>(tile, static_cast<const Real*>(tile.weights), tile.values);
 }
 
 /// Weights of one row from its scores, `vectors` of them; a constant unrolls the loops.

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "backends/simd/packed_keys.h"
+#include "backends/simd/packed_pairs.h"
 #include "backends/simd/tasks.h"
 #include "backends/support/aligned.h"
 
@@ -17,13 +20,33 @@ struct BlockKeys {
   bool intervals = true;   ///< each row sees one interval
 };
 
+/// What a thread needs besides where operands are pairs of bf16.
+struct PairWorker {
+  PairWorker(const Call& call, const Kernels<float>& kernels, std::int64_t rows, std::int64_t block, std::int64_t chunk)
+      : packed(kernels, chunk, call.key_dim, call.value_dim) {
+    tile.query_stride = PackedKeys<float>::padded(pairs_of(call.key_dim), kPairsOfVector);
+    tile.scale = static_cast<float>(call.scale_value());
+    queries.resize(static_cast<std::size_t>(rows * tile.query_stride));
+    weights.resize(static_cast<std::size_t>(block * kTileKeys / 2));
+    tile.weights = weights.data();
+  }
+
+  PackedPairs packed;
+  support::Aligned<Pair> queries, weights;
+  PairTile tile;  ///< of the tile at hand
+};
+
 /// Allocated once, for tasks of at most `rows` rows, tiles of `block` rows and chunks of `chunk` keys.
 template <class Real>
 struct Worker {
-  Worker(const Call& call, const Kernels<Real>& kernels, std::int64_t rows, std::int64_t block, std::int64_t chunk)
-      : packed(kernels, chunk, call.key_dim, call.value_dim) {
+  Worker(const Call& call, const Kernels<Real>& kernels, std::int64_t rows, std::int64_t block, std::int64_t chunk,
+         bool of_pairs)
+      : packed(kernels, of_pairs ? kTileKeys : chunk, call) {
     const auto padded = static_cast<std::size_t>(PackedKeys<Real>::padded(std::max(rows, kFewRows), kernels.rows));
     queries.resize(padded * static_cast<std::size_t>(call.key_dim));
+    if constexpr (std::is_same_v<Real, float>) {
+      if (of_pairs) pairs.emplace(call, kernels, static_cast<std::int64_t>(padded), block, chunk);
+    }
     out.resize(padded * static_cast<std::size_t>(packed.columns()));
     maximum.resize(padded);
     sum.resize(padded * static_cast<std::size_t>(kernels.lanes));
@@ -38,10 +61,14 @@ struct Worker {
   }
 
   std::size_t bytes() const {
-    return packed.bytes() + (queries.size() + out.size() + maximum.size() + sum.size() + weights.size()) * sizeof(Real);
+    const std::size_t own = (queries.size() + out.size() + maximum.size() + sum.size() + weights.size()) * sizeof(Real);
+    if (!pairs) return packed.bytes() + own;
+    return packed.bytes() + own + pairs->packed.bytes() +
+           (pairs->queries.size() + pairs->weights.size()) * sizeof(Pair);
   }
 
   PackedKeys<Real> packed;
+  std::optional<PairWorker> pairs;
   support::Aligned<Real> queries, out, maximum, sum, weights, value;
   support::Aligned<Real> before;  ///< O of few rows, before a tile
   std::vector<std::int64_t> first, last;

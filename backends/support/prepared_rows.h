@@ -46,6 +46,16 @@ class PreparedRows {
     prepare(call, inputs, TensorId::k_norm, position(inputs, TensorId::k_positions, b, j, j), row);
   }
 
+  /// Multiplies a row of codes by its scales, which lie at `at`: batch or page, head, and row.
+  static void dequantise(const ConstTensor& scales, const ScaleSpec& spec, const std::array<std::int64_t, 3>& at,
+                         std::int64_t columns, Real* row) {
+    const std::int64_t block = spec.share == ScaleShare::block ? spec.block : columns;
+    for (std::int64_t first = 0, n = 0; first < columns; first += block, ++n) {
+      const auto scale = static_cast<Real>(load(scales.data, scales.dtype, scales.offset(at[0], at[1], at[2], n)));
+      for (std::int64_t d = first; d < std::min(columns, first + block); ++d) row[d] *= scale;
+    }
+  }
+
   std::size_t bytes() const { return (queries_.size() + keys_.size() + values_.size()) * sizeof(Real); }
 
  private:
@@ -124,16 +134,6 @@ class PreparedRows {
   /// Of latent values, those of their keys.
   static const std::optional<ScaleSpec>& scales_of(const Call& call, Cache which) {
     return which == Cache::keys || call.latent ? call.k_scale : call.v_scale;
-  }
-
-  /// Multiplies a row of codes by its scales, which lie at `at`: batch or page, head, and row.
-  static void dequantise(const ConstTensor& scales, const ScaleSpec& spec, const std::array<std::int64_t, 3>& at,
-                         std::int64_t columns, Real* row) {
-    const std::int64_t block = spec.share == ScaleShare::block ? spec.block : columns;
-    for (std::int64_t first = 0, n = 0; first < columns; first += block, ++n) {
-      const auto scale = static_cast<Real>(load(scales.data, scales.dtype, scales.offset(at[0], at[1], at[2], n)));
-      for (std::int64_t d = first; d < std::min(columns, first + block); ++d) row[d] *= scale;
-    }
   }
 
   static ConstTensor view(const std::vector<Real>& rows, const Index4& shape) {

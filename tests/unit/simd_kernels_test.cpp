@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/simd/kernels.h"
+#include "reference/base/half.h"
 
 namespace attest::simd {
 namespace {
@@ -130,6 +131,103 @@ TEST(SimdKernels, ProductsOfATurnedMatrix) {
     SCOPED_TRACE(target.name);
     expect_turned_product(kernels_of<float>(target));
     expect_turned_product(kernels_of<double>(target));
+  }
+}
+
+std::vector<Pair> random_pairs(std::size_t count, unsigned start) {
+  std::vector<Pair> pairs;
+  const auto bf16_of = [](int number) { return to_bf16(number); };
+  for (unsigned n = 0; n < count; ++n) {
+    const int low = static_cast<int>((n * 7 + start) % 13) - 6, high = static_cast<int>((n * 5 + start) % 11) - 5;
+    pairs.push_back(static_cast<Pair>(bf16_of(low) | bf16_of(high) << 16));
+  }
+  return pairs;
+}
+float low_of(Pair pair) { return bf16_to_float(static_cast<std::uint16_t>(pair)); }
+float high_of(Pair pair) { return bf16_to_float(static_cast<std::uint16_t>(pair >> 16)); }
+
+/// Small integers: every product and sum is exact.
+void expect_products_of_pairs(const Kernels<float>& kernels, std::int64_t keys) {
+  constexpr std::int64_t kRows = 12, kDepth = 7;
+  const std::int64_t columns = 5 * kernels.lanes, pairs_of_keys = pairs_of(keys);
+  std::vector<Pair> queries = random_pairs(kRows * kPairsOfVector, 1), of_keys = random_pairs(kDepth * kTileKeys, 2);
+  const std::vector<Pair> values = random_pairs(static_cast<std::size_t>(pairs_of_keys * columns), 3);
+  std::vector<Pair> rounded(kRows * kTileKeys / 2);
+  std::vector<float> weights(kRows * kTileKeys), out(static_cast<std::size_t>(kRows * columns), 1);
+  PairTile pairs{kPairsOfVector, queries.data(), of_keys.data(), values.data(), rounded.data(), 2};
+  Tile<float> tile;
+  tile.rows = kRows;
+  tile.keys = tile.values_loaded = keys;
+  tile.key_dim = 2 * kDepth - 1;
+  tile.value_dim = tile.out_stride = columns;
+  tile.weights = weights.data();
+  tile.out = out.data();
+  tile.pairs = &pairs;
+  kernels.scores(tile);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      float sum = 0;
+      for (std::int64_t d = 0; d < kDepth; ++d) {
+        const Pair query = queries[static_cast<std::size_t>(r * kPairsOfVector + d)];
+        const Pair key = of_keys[static_cast<std::size_t>(d * kTileKeys + j)];
+        sum += low_of(query) * low_of(key) + high_of(query) * high_of(key);
+      }
+      ASSERT_EQ(weights[static_cast<std::size_t>(r * kTileKeys + j)], 2 * sum) << r << ", " << j;
+    }
+  }
+  // 1 + 2^-8 + 2^-16 rounds up, and 1 + 2^-8 to even: down.
+  const float numbers[] = {1 + 0x1p-8f + 0x1p-16f, 1 + 0x1p-8f, 3, 0};
+  const float nearest[] = {1 + 0x1p-7f, 1, 3, 0};
+  for (std::size_t n = 0; n < weights.size(); ++n)
+    weights[n] = static_cast<std::int64_t>(n) % kTileKeys < keys ? numbers[n % 4] : 0;
+  kernels.accumulate(tile);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      float sum = 1;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const std::int64_t column = c / kernels.width * kernels.width,
+                           width = std::min(kernels.width, columns - column);
+        const Pair value = values[static_cast<std::size_t>(column * pairs_of_keys + j / 2 * width + c - column)];
+        sum += nearest[j % 4] * (j % 2 == 0 ? low_of(value) : high_of(value));
+      }
+      ASSERT_EQ(out[static_cast<std::size_t>(r * columns + c)], sum) << r << ", " << c;
+    }
+  }
+}
+
+TEST(SimdKernels, ProductsOfPairs) {
+  for (const Target& target : targets()) {
+    const auto& kernels = kernels_of<float>(target);
+    EXPECT_EQ(kernels.takes_pairs, target.pairs) << target.name;
+    if (!target.pairs) continue;
+    for (const std::int64_t keys : {64, 63, 17, 1}) {
+      SCOPED_TRACE(keys);
+      expect_products_of_pairs(kernels, keys);
+    }
+  }
+}
+
+TEST(SimdKernels, PairsOfValuesAreFinite) {
+  for (const Target& target : targets()) {
+    if (!target.pairs) continue;
+    const auto& kernels = kernels_of<float>(target);
+    constexpr std::int64_t kKeys = 5, kDim = 67, kStride = 70;
+    std::vector<std::uint16_t> rows(kKeys * kStride, 0x7f80);  // what lies between rows doesn't count
+    for (std::int64_t j = 0; j < kKeys; ++j) {
+      for (std::int64_t c = 0; c < kDim; ++c)
+        rows[static_cast<std::size_t>(j * kStride + c)] = static_cast<std::uint16_t>(100 * j + c);
+    }
+    std::vector<Pair> packed(pairs_of(kKeys) * 2 * static_cast<std::size_t>(kernels.width), 1);
+    EXPECT_TRUE(kernels.pack_value_pairs(rows.data(), kStride, kKeys, kDim, packed.data()));
+    EXPECT_EQ(packed[0], 100u << 16);
+    EXPECT_EQ(packed[static_cast<std::size_t>(2 * kernels.width + 3)], 403u);  // nothing beside the last row
+    for (const unsigned odd : {0x7f80u, 0xff80u, 0x7fc1u}) {
+      for (const std::int64_t at : {std::int64_t{0}, 1 * kStride + 66, 4 * kStride + 31}) {
+        std::vector<std::uint16_t> some = rows;
+        some[static_cast<std::size_t>(at)] = static_cast<std::uint16_t>(odd);
+        EXPECT_FALSE(kernels.pack_value_pairs(some.data(), kStride, kKeys, kDim, packed.data())) << odd << ", " << at;
+      }
+    }
   }
 }
 

@@ -1,0 +1,106 @@
+// Vectors, and what products take from memory: numbers, or pairs of bf16. For one instruction set: included once for
+// each by kernels.cpp.
+#if defined(ATTEST_BACKENDS_SIMD_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEST_BACKENDS_SIMD_OPERANDS_INL_H_
+#undef ATTEST_BACKENDS_SIMD_OPERANDS_INL_H_
+#else
+#define ATTEST_BACKENDS_SIMD_OPERANDS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "backends/simd/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attest::simd::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// 16 sums in 32 registers, or 12 in 16. Rows that are no multiple of 6 come in some groups of 4, not with padding:
+// 8 sums still keep both units for multiply-adds busy.
+#undef ATTEST_SIMD_VECTORS
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+#define ATTEST_SIMD_VECTORS 4
+inline constexpr int kRows = 4, kVectors = 4;
+#else
+#define ATTEST_SIMD_VECTORS 2
+inline constexpr int kRows = 6, kVectors = 2;
+#endif
+inline constexpr int kFewerRows = static_cast<int>(kLeastRows);
+
+// Whether the processor may have products of bf16: functions for them are compiled, and called if it has.
+#undef ATTEST_SIMD_TAKES_PAIRS
+#if HWY_TARGET == HWY_AVX3 && HWY_ARCH_X86_64
+#define ATTEST_SIMD_TAKES_PAIRS 1
+#else
+#define ATTEST_SIMD_TAKES_PAIRS 0
+#endif
+
+// Without instructions for it Highway takes infinities and NaN in f16 for numbers.
+#undef ATTEST_SIMD_WIDENS_F16
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+#define ATTEST_SIMD_WIDENS_F16 1
+#else
+#define ATTEST_SIMD_WIDENS_F16 0
+#endif
+
+template <class Real>
+using TagOf = hn::ScalableTag<Real>;
+template <class Real>
+using VectorOf = hn::Vec<TagOf<Real>>;
+template <class Real>
+inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(TagOf<Real>()));
+template <class Real>
+inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
+/// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads. Clang
+/// doesn't, and takes no class for a register.
+template <class V>
+HWY_INLINE void Pin(V& vector) {
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC_ACTUAL
+  asm("" : "+v"(vector.raw));
+#else
+  static_cast<void>(vector);
+#endif
+}
+
+/// How products take numbers.
+template <class Number>
+struct Operand {
+  using Real = Number;
+  static HWY_INLINE VectorOf<Real> Load(const Real* from) { return hn::LoadU(TagOf<Real>(), from); }
+  static HWY_INLINE VectorOf<Real> Broadcast(Real number) { return hn::Set(TagOf<Real>(), number); }
+  static HWY_INLINE void MulAdd(VectorOf<Real> a, VectorOf<Real> b, VectorOf<Real>& sum) {
+    sum = hn::MulAdd(a, b, sum);
+  }
+};
+
+#if ATTEST_SIMD_TAKES_PAIRS
+// Highway 1.0.3 has no such instructions, and functions for a processor that has them could inline nothing that is
+// written for this target: hence assembler. Subnormals become 0 in both.
+template <>
+struct Operand<Pair> {
+  using Real = float;
+  static HWY_INLINE VectorOf<float> Load(const Pair* from) {
+    return hn::BitCast(TagOf<float>(), hn::LoadU(TagOf<Pair>(), from));
+  }
+  static HWY_INLINE VectorOf<float> Broadcast(Pair pair) {
+    return hn::BitCast(TagOf<float>(), hn::Set(TagOf<Pair>(), pair));
+  }
+  static HWY_INLINE void MulAdd(VectorOf<float> a, VectorOf<float> b, VectorOf<float>& sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  }
+};
+
+/// Numbers to bf16, to nearest.
+HWY_INLINE VectorOf<float> RoundToPairs(VectorOf<float> first, VectorOf<float> second) {
+  VectorOf<float> pairs;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs.raw) : "v"(first.raw), "v"(second.raw));
+  return pairs;
+}
+#endif
+
+}  // namespace attest::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
