@@ -170,6 +170,7 @@ static_assert(largest_of(DType::f64) == std::numeric_limits<double>::max());
 static_assert(largest_of(DType::f32) == static_cast<double>(std::numeric_limits<float>::max()));
 static_assert(largest_of(DType::f16) == 65504 && largest_of(DType::bf16) == 0x1.fep127);
 static_assert(largest_of(DType::e4m3) == 448 && largest_of(DType::e5m2) == 57344 && largest_of(DType::i8) == 127);
+static_assert(lowest_of(DType::e4m3) == -448 && lowest_of(DType::i8) == -128 && lowest_of(DType::boolean) == 0);
 static_assert(smallest_subnormal(DType::f64) == 0x1p-1074 && smallest_subnormal(DType::f16) == 0x1p-24);
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 """Storage in 8 bits: every code is the number that ml_dtypes and PyTorch read."""
 
 import json
+import pathlib
 import struct
 
 import numpy as np
@@ -70,6 +71,72 @@ def test_codes_are_those_of_torch(tmp_path, dtype):
     wanted = numbers[torch.from_numpy(finite)].reshape(1, 1, 1, -1)
     (found,) = attest.check(Values(lambda v: wanted.clone(), "torch"), name)
     assert found.passed, str(found)
+
+
+def golden_codes(dtype):
+    """Numbers and codes that the tests in C++ hold the program's own conversion against."""
+    held = (pathlib.Path(attest.__file__).parent / "data" / "golden" / "codes" / f"{dtype}.safetensors").read_bytes()
+    size = struct.unpack("<Q", held[:8])[0]
+    header, data = json.loads(held[8 : 8 + size]), held[8 + size :]
+
+    def tensor(name, kind):
+        first, last = header[name]["data_offsets"]
+        return np.frombuffer(data[first:last], kind)
+
+    return tensor("numbers", np.float32), tensor("codes", np.uint8)
+
+
+def is_nan(dtype, codes):
+    return {"e4m3": (codes & 0x7F) == 0x7F, "e5m2": (codes & 0x7F) > 0x7C, "i8": codes != codes}[dtype]
+
+
+def expect_codes(dtype, got):
+    numbers, codes = golden_codes(dtype)
+    assert len(numbers) > 3 * 240
+    wrong = np.where(is_nan(dtype, codes), ~is_nan(dtype, got), got != codes)
+    assert not wrong.any(), list(zip(numbers[wrong], codes[wrong], got[wrong]))[:10]
+
+
+@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
+def test_numbers_get_the_codes_of_ml_dtypes(dtype):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with np.errstate(all="ignore"):
+        expect_codes(dtype, golden_codes(dtype)[0].astype(getattr(ml_dtypes, NAMES[dtype])).view(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+def test_numbers_get_the_codes_of_torch(dtype):
+    torch = pytest.importorskip("torch")
+    numbers = torch.from_numpy(golden_codes(dtype)[0].copy())
+    if dtype == "i8":  # a cast truncates and wraps around; its quantiser does what is meant
+        finite = torch.nan_to_num(numbers, nan=0, posinf=1000, neginf=-1000).clamp(-1000, 1000)
+        codes = torch.quantize_per_tensor(finite, 1.0, 0, torch.qint8).int_repr()
+    else:
+        codes = numbers.to(getattr(torch, NAMES[dtype]))
+    expect_codes(dtype, codes.view(torch.uint8).numpy())
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+def test_numbers_get_the_codes_of_onnx(dtype):
+    """QuantizeLinear without saturation; integers saturate always."""
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    numbers = golden_codes(dtype)[0]
+    if dtype == "i8":  # the evaluator goes through integers of 32 bits
+        numbers = np.clip(np.nan_to_num(numbers, nan=0), -(2.0**30), 2.0**30).astype(np.float32)
+    kind = {"e4m3": onnx.TensorProto.FLOAT8E4M3FN, "e5m2": onnx.TensorProto.FLOAT8E5M2, "i8": onnx.TensorProto.INT8}
+    zero = onnx.helper.make_tensor("zero", kind[dtype], [], [0])
+    attributes = {} if dtype == "i8" else {"saturate": 0}
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"], **attributes)], "codes",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, numbers.shape)],
+        [onnx.helper.make_tensor_value_info("y", kind[dtype], numbers.shape)],
+        [onnx.helper.make_tensor("scale", onnx.TensorProto.FLOAT, [], [1.0]), zero])  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 23)])
+    with np.errstate(all="ignore"):
+        (got,) = ReferenceEvaluator(model).run(None, {"x": numbers})
+    expect_codes(dtype, got.view(np.uint8))
 
 
 def test_a_format_is_refused_by_what_was_written_before(tmp_path):

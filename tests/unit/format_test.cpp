@@ -8,8 +8,10 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "harness/base/data_folder.h"
 #include "harness/cases/safetensors.h"
 #include "reference/base/view.h"
 
@@ -114,6 +116,30 @@ TEST(Format, NumbersOf8BitsAreRoundedToTheNearest) {
   EXPECT_EQ(stored(1e9, DType::i8), 127);
   EXPECT_EQ(stored(-kInfinity, DType::i8), -128);
   EXPECT_EQ(stored(kNaN, DType::i8), 0);
+}
+
+/// The files have each number, each midpoint and what lies beside them (tests/golden/make_codes.py).
+TEST(Format, CodesOf8BitsAreThoseOfOthers) {
+  for (const DType type : {DType::e4m3, DType::e5m2, DType::i8}) {
+    const std::string name(format_of(type).name);
+    const TensorFile file = read_safetensors(data_folder("golden") / "codes" / (name + ".safetensors"));
+    const FileTensor &numbers = file.tensors.at("numbers"), &codes = file.tensors.at("codes");
+    ASSERT_GT(numbers.size(), 3 * 240);
+    ASSERT_EQ(static_cast<std::size_t>(numbers.size()), codes.bytes.size());
+    std::set<std::uint8_t> seen;
+    for (std::int64_t n = 0; n < numbers.size(); ++n) {
+      const auto code = static_cast<std::uint8_t>(codes.bytes[static_cast<std::size_t>(n)]);
+      std::uint8_t own = 0;
+      store(&own, type, 0, numbers.at(n));
+      if (!std::isnan(load(&code, type, 0)))
+        EXPECT_EQ(own, code) << name << " of " << numbers.at(n);
+      else
+        EXPECT_TRUE(std::isnan(load(&own, type, 0))) << name << " of " << numbers.at(n);
+      seen.insert(code);
+    }
+    // All codes but further NaNs.
+    EXPECT_GE(seen.size(), type == DType::i8 ? 256U : type == DType::e4m3 ? 255U : 251U) << name;
+  }
 }
 
 TEST(Format, NamesAreUniqueAndFilesKnowThem) {

@@ -45,6 +45,11 @@ TEST(TensorStorage, OfEightBitsSaturates) {
   EXPECT_EQ(stored(DType::e4m3, -1000), -448);
   EXPECT_EQ(stored(DType::i8, 1000), 127);
   EXPECT_EQ(stored(DType::i8, -128), -128) << "each of its codes";
+  EXPECT_EQ(stored(DType::i8, -1000), -128);
+  EXPECT_EQ(stored(DType::e5m2, 1e30), 57344);
+  // What is no finite number is converted as a cast converts it.
+  EXPECT_EQ(stored(DType::e5m2, kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(stored(DType::e4m3, kInfinity)) && std::isnan(stored(DType::e4m3, kNaN)));
 }
 
 TEST(TensorStorage, ViewsOutliveAMove) {

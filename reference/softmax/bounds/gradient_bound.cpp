@@ -110,7 +110,9 @@ class RowGradientBound {
   void bound_key(std::size_t j, RowGradientErrors& errors, TermsOf wanted) const {
     const bool stored = !c_.arithmetic.kept_weights;
     const double p = ratio_ * row_.weights[j], off = weight_errors_[j];
-    if (scores_overflow_) {
+    // Of a saved lse that is too small exp overflows, whose product with 0 is NaN.
+    const bool weight_overflows = !(p + off <= c_.half_range);
+    if (scores_overflow_ || (weight_overflows && !special_.scores)) {
       errors.weights[j] = kInfinity;
     } else if (special_.scores) {
       // Whether dropout multiplies NaN by 0 or leaves it out is nobody's promise.
@@ -121,6 +123,10 @@ class RowGradientBound {
     if (special_.scores || special_.products || overflows_) {
       errors.scores[j] = overflows_ ? kInfinity : undefined(g_.scores[j]);
       errors.raw[j] = overflows_ ? kInfinity : undefined(g_.raw[j]);
+      return;
+    }
+    if (weight_overflows) {
+      errors.scores[j] = errors.raw[j] = kInfinity;
       return;
     }
     // dP - D + dlse, its terms added in any order and each perhaps multiplied by P first.
@@ -154,6 +160,7 @@ class RowGradientBound {
     if (special_.scores || special_.products || overflows_) return overflows_ ? kInfinity : undefined(g_.sink);
     const double weight = row_.visible_count == 0 ? 1 : std::exp(row_.sink - row_.lse);
     const double of_weight = sink_weight_error(row_, weight, ratio_, forward_.lse, c_);
+    if (!(ratio_ * weight + of_weight <= c_.half_range)) return kInfinity;
     const double size = std::fabs(loss_.lse - g_.mean), of_terms = std::fabs(loss_.lse) + std::fabs(g_.mean);
     const double of_delta = row_.visible_count == 0 ? 0 : delta_error_;
     const double error =
@@ -180,6 +187,7 @@ class RowGradientBound {
         factor(j) * (c_.gamma(dv + dropout) * magnitude + c_.eta * (1 + dv + sum_of_loss_ + sum_of_value));
     const double of_weight = weight_error(row_, forward_, ratio_, j, scores_[j].biased, c_);
     const double heaviest = ratio_ * row_.weights[j] + of_weight, size = std::fabs(g_.products[j]);
+    if (c_.arithmetic.delta_from_weights && !(heaviest <= c_.half_range)) overflows_ = true;
     of_weights_ += of_weight * size + heaviest * off + c_.gamma(n + c_.blocks + 1) * heaviest * (size + off) + c_.eta;
     product_errors_[j] = off;
     weight_errors_[j] = of_weight;
