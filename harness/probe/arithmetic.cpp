@@ -49,6 +49,23 @@ constexpr ArithmeticProbe kProbes[] = {
     {"varying_order", varying_order, false},
 };
 
+/// What is asked instead where states_products: each sees through the others by their bounds.
+constexpr ArithmeticProbe kProductProbes[] = {
+    {"query_operand", query_operand, false},
+    {"key_operand", key_operand, false},
+    {"value_operand", value_operand, false},
+    {"weight_operand", weight_operand, false},
+    {"weight_factor", weight_factor, false},
+    {"score_sum", score_sum, false},
+    {"value_sum", value_sum, false},
+    {"weight_sum", weight_sum, false},
+    {"score_roundings", score_roundings, false},
+    {"output_roundings", output_roundings, false},
+    {"exp_absolute", exp_absolute, false},
+    {"exp_argument", exp_argument, false},
+    {"rescale_ulps", rescale_ulps, false},
+};
+
 /// Whether the backend computes anything like attention in this type. Otherwise no statement is the cause.
 ProbeResult plain_case(const ProbeTarget& target) {
   Probe p = target.probe("seq=4x8 dim=4");
@@ -88,7 +105,8 @@ bool add(const char* name, const ProbeTarget& target, ProbeResult (*ask)(const P
   if (found) {
     statement.stated = found->stated;
     statement.observed = found->observed;
-    statement.holds = found->kind == Answer::Kind::holds;
+    statement.unseen = found->kind == Answer::Kind::unseen;
+    statement.holds = found->kind == Answer::Kind::holds || statement.unseen;
     statement.too_wide = found->kind == Answer::Kind::too_wide;
     if (!statement.holds) statement.shown = found->shown;
   }
@@ -105,7 +123,13 @@ std::vector<ProbedStatement> ask_all(const ProbeTarget& target, bool until_one =
   }
   const Answers plain = ask(target.backend, target.probe("seq=4x8 dim=4").problem());
   // Probes read single roundings off operands that are chosen to the last bit: rounded operands hide or feign them.
-  if (!plain.refusal && states_products(plain.arithmetic)) return findings;
+  if (!plain.refusal && states_products(plain.arithmetic)) {
+    for (const ArithmeticProbe& probe : kProductProbes) {
+      add(probe.name, target, probe.ask, findings);
+      if (until_one && !findings.empty() && !findings.back().holds) break;
+    }
+    return findings;
+  }
   const bool cut = !plain.refusal && plain.arithmetic.parts > 0;
   for (const ArithmeticProbe& probe : kProbes) {
     if (cut && probe.across_keys) continue;
@@ -306,6 +330,7 @@ std::vector<ProbedStatement> told_once(const std::vector<ProbedStatement>& findi
 
 std::string ProbedStatement::verdict() const {
   if (refused) return "refused";
+  if (unseen) return "cannot be seen by comparing outputs";
   const std::string where = shown.empty() ? "" : "; " + shown;
   if (too_wide) return "TOO WIDE: declares " + stated + ", shows " + observed + where;
   if (!holds) return "FALSE: observed " + observed + where;

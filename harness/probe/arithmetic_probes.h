@@ -18,7 +18,7 @@ namespace attest::probes {
 
 struct Answer {
   std::string stated, observed;
-  enum class Kind { holds, is_false, too_wide } kind;
+  enum class Kind { holds, is_false, too_wide, unseen } kind;
   std::string shown = {};  ///< the output that tells, and its call
 };
 using ProbeResult = std::optional<Answer>;
@@ -95,5 +95,19 @@ ProbeResult key_block(const ProbeTarget&);
 ProbeResult lazy_threshold(const ProbeTarget&);
 ProbeResult flush_to_zero(const ProbeTarget&);
 ProbeResult state_chunk(const ProbeTarget&);
+
+ProbeResult query_operand(const ProbeTarget&);
+ProbeResult key_operand(const ProbeTarget&);
+ProbeResult value_operand(const ProbeTarget&);
+ProbeResult weight_operand(const ProbeTarget&);
+ProbeResult weight_factor(const ProbeTarget&);
+ProbeResult score_sum(const ProbeTarget&);
+ProbeResult value_sum(const ProbeTarget&);
+ProbeResult weight_sum(const ProbeTarget&);
+ProbeResult score_roundings(const ProbeTarget&);
+ProbeResult output_roundings(const ProbeTarget&);
+ProbeResult exp_absolute(const ProbeTarget&);
+ProbeResult exp_argument(const ProbeTarget&);
+ProbeResult rescale_ulps(const ProbeTarget&);
 
 }  // namespace attest::probes

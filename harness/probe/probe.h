@@ -20,8 +20,10 @@ struct ProbedStatement {
   std::optional<DType> dtype = {};  ///< of an arithmetic: the storage type in which it was probed
   bool broken_off = false;          ///< other probes see through it and were left out
   std::string_view probe = {};      ///< of an arithmetic: which probe found it, a name without type and sizes
+  bool unseen = false;              ///< answers are the same with it and without it; it holds
 
-  /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ..." or "refused".
+  /// "holds", "holds: observed ...", "FALSE: observed ...", "TOO WIDE: declares ..., shows ...", "refused" or
+  /// "cannot be seen by comparing outputs".
   std::string verdict() const;
 };
 

@@ -39,6 +39,7 @@ class Probe {
         outputs_(problem_) {}
 
   const Problem& problem() const { return problem_; }
+  const CaseInputs& inputs() const { return inputs_; }
 
   /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
   void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.call.key_dim, value); }

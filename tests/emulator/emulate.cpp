@@ -1,13 +1,14 @@
 // emulate COUNT SEED [PROBE_EVERY]: the emulator on COUNT random lines, each with an arithmetic of its own that is
-// declared as it is; the declaration of every so many-th line is probed, too (default 5; 0: none). Prints every
-// accusation (by a bound, by the second tier, by a probe) and at last how many there were. Exit code 1 when there was
-// one, 2 for a wrong request.
+// declared as it is, a fourth of them with scales of codes and a sum that is stated; the declaration of every so
+// many-th line is probed, too (default 5; 0: none). Prints every accusation (by a bound, by the second tier, by a
+// probe) and at last how many there were. Exit code 1 when there was one, 2 for a wrong request.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 
 #include "harness/cases/case.h"
 #include "harness/cases/random_case.h"
+#include "reference/arithmetic/rounding.h"
 #include "reference/options/case_line.h"
 #include "tests/emulator/accusations.h"
 #include "tests/emulator/declarations.h"
@@ -26,16 +27,19 @@ int main(int argc, char** argv) {
   for (long n = 0; n < count;) {
     const Problem problem = random_softmax_case(random);
     if (random_case_cost(problem) > kLineCost) continue;
-    const Emulated emulated = random_declaration(random, problem.call.dtype);
+    const bool of_scales = n % 4 == 3;  // with a sum that is stated
+    if (of_scales && !problem.call.has_stored_scales()) continue;
+    Emulated emulated = random_declaration(random, problem.call.dtype);
+    while (of_scales && !sums_otherwise(emulated.does)) emulated = random_declaration(random, problem.call.dtype);
     const bool probe = probe_every > 0 && n % probe_every == 0;
     const Accusations found = accuse(emulated, print_case(problem), probe);
-    statuses[std::string(name_of(emulated.behaviour)) + " " + found.status] += 1;
+    statuses[std::string(name_of(emulated.behaviour)) + " " + found.status + (of_scales ? ", scales" : "")] += 1;
     probed += probe;
     for (const std::string& accusation : found.list) std::printf("%s\n", accusation.c_str());
     accusations += static_cast<long>(found.list.size());
     ++n;
   }
-  for (const auto& [status, lines] : statuses) std::printf("%-24s %ld\n", status.c_str(), lines);
+  for (const auto& [status, lines] : statuses) std::printf("%-30s %ld\n", status.c_str(), lines);
   std::printf("%ld lines, %ld declarations probed, %ld accusations\n", count, probed, accusations);
   return accusations > 0;
 }

@@ -6,6 +6,7 @@
 #include "backends/support/host_results.h"
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "reference/softmax/attention.h"
+#include "tests/emulator/codes.h"
 #include "tests/emulator/gradients.h"
 #include "tests/emulator/scores.h"
 #include "tests/emulator/sum_steps.h"
@@ -113,18 +114,19 @@ class EmulatorPlan : public Plan {
     if (exact_.visible_count == 0) return;
 
     const std::size_t column = static_cast<std::size_t>(i) % columns;
-    scores.set_query(head.query_row(i));
+    scores.set_query(head, i);
     keys_.clear();
     for (std::size_t j = 0; j < exact_.seen.size(); ++j) {
       if (!exact_.seen[j]) continue;
       const auto key = static_cast<std::int64_t>(j);
       const int push = push_of(head, j, column);
-      keys_.push_back({j, push, scores.score(head.key_row(key), head.bias(i, key), push).biased, 0});
+      keys_.push_back({j, push, scores.score(head, key, head.bias(i, key), push).biased, 0});
     }
     const int sum_push = exact_.output[column] < 0 ? 1 : -1;
     Number max = sink, sum = !has_sink ? 0 : a_.no_maximum ? exp_below(sink, 0, 1, steps) : 1;
     sum = steps.round(sum * factor_in_sum());
     sums_.assign(columns, 0);
+    set_value_scales(head);
     const std::vector<Range> blocks = blocks_of_keys();
     std::vector<State> states;
     for (const auto& [first, last] : blocks) {
@@ -156,13 +158,15 @@ class EmulatorPlan : public Plan {
                                ? static_cast<Number>(a_.weight_factor)
                                : steps.round(sum * (static_cast<Number>(a_.weight_factor) / factor_in_sum()));
     for (std::size_t c = 0; c < columns; ++c) {
-      const bool ends = a_.output_roundings == 0;
+      const bool ends = ends_with_division();
       Number o = a_.normalised_before_storage ? sums_[c] : steps.divide(sums_[c], divisor, 1, ends);
       if (a_.normalised_before_storage && divisor != 1)
         o = ends ? steps.nearest(o / divisor) : steps.round(o / divisor);
       for (int n = 1; n <= a_.output_roundings; ++n) {
-        o = n < a_.output_roundings ? steps.round(o * kOperandScale) : steps.nearest(o * kOperandScale);
+        o = n < a_.output_roundings || value_scale_ != 1 ? steps.round(o * kOperandScale)
+                                                         : steps.nearest(o * kOperandScale);
       }
+      if (value_scale_ != 1) o = steps.nearest(o * value_scale_);
       out[c] = static_cast<double>(o);
     }
     Number logarithm = steps.log(sum, 1);
@@ -232,8 +236,37 @@ class EmulatorPlan : public Plan {
   }
 
   Number stored(const Key& key, const Steps& steps) const {
-    return steps.weight(multiplied(key.weight, key.push, steps), key.push);
+    Number weight = multiplied(key.weight, key.push, steps);
+    if (value_scales_ == ValueScales::of_weights) weight = steps.round(weight * scale_of_value(key), key.push);
+    return steps.weight(weight, key.push);
   }
+
+  /// Where the scales of values that are codes go: into the values, into weights before or after they are stored, or
+  /// behind the sum if they all have one.
+  enum class ValueScales { of_values, of_weights, of_stored_weights, of_sum };
+  void set_value_scales(const Head& head) {
+    value_scale_ = 1;
+    value_scales_ = ValueScales::of_values;
+    if (!has_row_scale(p_.v_scale) || keys_.empty()) return;
+    scales_of_values_.assign(exact_.seen.size(), 1);
+    for (const Key& key : keys_)
+      scales_of_values_[key.j] = coded_key(head, Cache::values, static_cast<std::int64_t>(key.j), true).scale;
+    value_scales_ = static_cast<ValueScales>(e_.seed / 11 % 4);
+    // A sum of stored weights is one of weights alone.
+    if (value_scales_ == ValueScales::of_weights && a_.sum_of_stored) value_scales_ = ValueScales::of_stored_weights;
+    if (value_scales_ != ValueScales::of_sum) return;
+    const Number first = scales_of_values_[keys_.front().j];
+    const bool differ =
+        std::any_of(keys_.begin(), keys_.end(), [&](const Key& key) { return scales_of_values_[key.j] != first; });
+    if (differ) {
+      value_scales_ = ValueScales::of_stored_weights;
+    } else {
+      value_scale_ = first;
+    }
+  }
+  Number scale_of_value(const Key& key) const { return scales_of_values_[key.j]; }
+  /// Whether nothing is multiplied in behind the division, or behind the sum where weights are divided.
+  bool ends_with_division() const { return a_.output_roundings == 0 && value_scale_ == 1; }
 
   Number add_weights(std::size_t first, std::size_t last, Number sum, int push, Steps& steps) {
     terms_.clear();
@@ -248,21 +281,27 @@ class EmulatorPlan : public Plan {
   }
 
   void add_values(const Head& head, std::size_t first, std::size_t last, Steps& steps, bool end) {
-    const bool is_scaled = p_.v_scale || (p_.latent && p_.k_scale);
+    const bool behind = value_scales_ != ValueScales::of_values;
+    const bool is_scaled = (p_.v_scale && !behind) || (p_.latent && p_.k_scale);
+    std::vector<CodedRow> values;
     for (std::size_t n = first; n < last; ++n) {
       Key& key = keys_[n];
+      values.push_back(coded_key(head, Cache::values, static_cast<std::int64_t>(key.j), behind));
       key.weight = stored(key, steps);
+      if (value_scales_ == ValueScales::of_stored_weights) {
+        key.weight = steps.round(key.weight * scale_of_value(key), key.push);
+      }
       if (!exact_.factors.empty()) {
         key.weight = exact_.factors[key.j] == 0 ? 0 : steps.round(key.weight * steps.round(exact_.factors[key.j]));
       }
     }
     const SumSteps of_values(a_, a_.value_sum, steps);
     const Number unscaled = std::pow(kOperandScale, a_.output_roundings);
-    end = end && a_.output_roundings == 0;
+    end = end && ends_with_division();
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
-        const Number read = steps.input(head.value_row(static_cast<std::int64_t>(keys_[n].j))[c], is_scaled);
+        const Number read = steps.input(values[n - first].numbers[c], is_scaled);
         const Number v = steps.operand(read, a_.value_operand, 1);
         terms_.push_back(of_values.product(keys_[n].weight * (v / unscaled), 1));
       }
@@ -299,7 +338,7 @@ class EmulatorPlan : public Plan {
   }
 
   void write_stage_row(const Head& head, std::int64_t i, std::size_t row, Steps& steps, Scores& scores) {
-    scores.set_query(head.query_row(i));
+    scores.set_query(head, i);
     std::vector<Number> biased(exact_.seen.size(), kHidden);
     Number max = exact_.sink;
     const auto put = [&](std::vector<double>& stage, std::size_t j, Number x) {
@@ -307,7 +346,7 @@ class EmulatorPlan : public Plan {
     };
     for (std::size_t j = 0; j < biased.size(); ++j) {
       const auto key = static_cast<std::int64_t>(j);
-      const Scores::Stages s = scores.score(head.key_row(key), exact_.seen[j] ? head.bias(i, key) : Head::Bias{}, 1);
+      const Scores::Stages s = scores.score(head, key, exact_.seen[j] ? head.bias(i, key) : Head::Bias{}, 1);
       put(results_.raw, j, s.raw);
       put(results_.capped, j, s.capped);
       if (exact_.seen[j]) biased[j] = s.biased;
@@ -352,7 +391,7 @@ class EmulatorPlan : public Plan {
     GradientWeights row;
     row.keys.assign(exact_.seen.size(), 0);
     row.slopes.assign(exact_.seen.size(), 1);
-    scores.set_query(head.query_row(i));
+    scores.set_query(head, i);
     std::vector<Number> biased(exact_.seen.size(), kHidden);
     const bool has_sink = exact_.sink != -kInfinity;
     const Number sink = has_sink ? scores.sink(exact_.sink) : kHidden;
@@ -360,7 +399,7 @@ class EmulatorPlan : public Plan {
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (!exact_.seen[j]) continue;
       const auto key = static_cast<std::int64_t>(j);
-      const Scores::Stages stages = scores.score(head.key_row(key), head.bias(i, key), 1);
+      const Scores::Stages stages = scores.score(head, key, head.bias(i, key), 1);
       biased[j] = stages.biased;
       row.slopes[j] = scores.slope(stages.capped);
       if (!(biased[j] <= max)) max = biased[j];
@@ -385,6 +424,9 @@ class EmulatorPlan : public Plan {
   std::vector<Key> keys_;
   std::vector<Number> sums_, terms_;
   Walk walk_ = Walk::forwards;
+  ValueScales value_scales_ = ValueScales::of_values;
+  std::vector<Number> scales_of_values_;
+  Number value_scale_ = 1;  ///< multiplied in at last
   support::HostResults<double> results_;
 };
 
@@ -392,6 +434,9 @@ class EmulatorPlan : public Plan {
 
 std::optional<Refusal> EmulatorBackend::refuse(const Call& call) const {
   if (narrower(emulated_.does.accumulator, accumulator_of(call.dtype))) return Refusal{"sums in f32 alone"};
+  if (call.prepares_operands() || call.scales != Scales::none || call.unscaled_cap || call.dynamic || call.append)
+    return Refusal{"operands and launches of servers"};
+  if (call.wants(Output::max) || call.wants(Output::sum)) return Refusal{"maxima and sums"};
   return refuse_other_operators(call);
 }
 

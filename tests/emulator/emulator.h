@@ -24,7 +24,7 @@ class EmulatorBackend : public Backend {
   explicit EmulatorBackend(const Emulated& emulated) : emulated_(emulated) {}
 
   Identity identity() const override { return {"emulator", "rounds as declared", "CPU, 1 thread"}; }
-  int contract() const override { return 5; }
+  int contract() const override { return 9; }
   /// Other operators, and types that its accumulator can't hold.
   std::optional<Refusal> refuse(const Call& call) const override;
   Arithmetic arithmetic(const Call&) const override { return emulated_.says; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reference/softmax/attention.h"
+#include "tests/emulator/codes.h"
 #include "tests/emulator/steps.h"
 #include "tests/emulator/sum_steps.h"
 
@@ -21,12 +22,15 @@ inline constexpr Number kHidden = -std::numeric_limits<Number>::infinity();
 /// The steps from query and key to the score that enters exp.
 class Scores {
  public:
-  /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one.
+  /// Where the scale and log2(e) go is the plan's choice, as far as the declaration leaves one, and whether scales of
+  /// codes are multiplied into an operand or behind the sum.
   Scores(const Call& call, const Arithmetic& a, Steps& steps)
       : p_(call),
         a_(a),
         steps_(steps),
-        where_(static_cast<Where>(steps.word() % 3)),
+        choice_(steps.word()),
+        where_(static_cast<Where>(choice_ % 3)),
+        scales_behind_(choice_ / 3 % 2 == 1),
         log2e_(steps.round(kLog2e)),
         sum_(a, a.score_sum, steps) {
     const Number scale = p_.scale_value();
@@ -35,10 +39,12 @@ class Scores {
     if (p_.softcap) cap_ = steps_.round(*p_.softcap);
   }
 
-  void set_query(const std::vector<double>& q) {
+  void set_query(const Head& head, std::int64_t i) {
     query_.clear();
-    for (double x : q) {
-      const Number read = steps_.input(x, p_.q_scale.has_value(), x < 0 ? -1 : 1);
+    const CodedRow row = coded_query(head, i, scales_behind_);
+    query_scale_ = row.scale;
+    for (double x : row.numbers) {
+      const Number read = steps_.input(x, p_.q_scale && row.scale == 1, x < 0 ? -1 : 1);
       if (a_.scale == ScalePlacement::split_root) {
         query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
       } else {
@@ -52,11 +58,12 @@ class Scores {
     Number raw, capped, biased;  ///< in units of log 2 in base 2
   };
   /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
-  Stages score(const double* key, const Head::Bias& bias, int push) {
+  Stages score(const Head& head, std::int64_t j, const Head::Bias& bias, int push) {
     terms_.clear();
+    const CodedRow key = coded_key(head, Cache::keys, j, scales_behind_);
     const Number unscaled = std::pow(kOperandScale, a_.score_roundings);
     for (std::size_t t = 0; t < query_.size(); ++t) {
-      Number k = steps_.input(key[t], p_.k_scale.has_value(), query_[t] < 0 ? -push : push);
+      Number k = steps_.input(key.numbers[t], p_.k_scale && key.scale == 1, query_[t] < 0 ? -push : push);
       if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
       if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
         k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
@@ -67,6 +74,12 @@ class Scores {
     Number s = sum_.sum(terms_, push);
     for (int n = 0; n < a_.score_roundings; ++n) s = steps_.round(s * kOperandScale, push);
     s = store(s, 3, push);
+    if (choice_ / 6 % 2 == 1 && query_scale_ != 1 && key.scale != 1) {
+      s = steps_.round(s * steps_.round(query_scale_ * key.scale), push);
+    } else {
+      if (query_scale_ != 1) s = steps_.round(s * query_scale_, push);
+      if (key.scale != 1) s = steps_.round(s * key.scale, push);
+    }
     if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
     s = store(s, 2, push);
     Stages stages{};
@@ -133,7 +146,10 @@ class Scores {
   const Call& p_;
   const Arithmetic a_;
   Steps& steps_;
+  const std::uint64_t choice_;
   Where where_;
+  bool scales_behind_;
+  Number query_scale_ = 1;
   Number log2e_, factor_, root_, cap_ = 1;
   SumSteps sum_;
   std::vector<Number> query_, terms_;

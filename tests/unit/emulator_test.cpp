@@ -28,6 +28,8 @@ const char* const kLines[] = {
     "seq=8x64 dim=4 fill=denormal",
     "seq=7x3 dim=15 scale=2.5 fill=denormal k.fill=infinite(0.5) out=o,lse,weights,biased",
     "seq=16x24 dim=8 softcap=1 mask=add:11QK:normal out=o,raw,capped,biased,weights",
+    "seq=12x40 dim=16 q.dtype=i8 k.dtype=i8 v.dtype=i8 q.scale=token k.scale=tensor v.scale=token out=o,lse",
+    "seq=12x40 dim=16 k.dtype=e4m3 v.dtype=i8 k.scale=token v.scale=tensor out=o,lse",
     "pass=both heads=2/1 seq=6x12 dim=4 softcap=2.5 mask=add:11QK:normal sinks=1,0.5 dlse out=o,dq,dk,dv,dmask,dsinks",
     "pass=backward seq=6x16 dim=4 scale=0.3 dropout=0.3 fill=cancel dlse",
 };

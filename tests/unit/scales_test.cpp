@@ -219,6 +219,58 @@ TEST(ScaleBound, HoldsAndIsReached) {
   EXPECT_GE(share, 0.65) << "more than the bound of one scale less";
 }
 
+/// A kernel may add codes in a sum of its own and scale what comes out.
+Arithmetic sums_in_f16() {
+  Arithmetic a;
+  a.score_sum = a.value_sum = {.format = SumFormat::f16};
+  return a;
+}
+
+TEST(ScaleBound, OfASumOfCodesGrowsByTheScaleBehindIt) {
+  const Problem p = parse_case("seq=1x1 dim=4 k.dtype=i8 k.scale=tensor scale=1 out=raw");
+  CaseInputs made = make_inputs(p);
+  set_all(made, TensorId::q, [](auto...) { return 0x1p-30; });
+  set_all(made, TensorId::k, [](auto...) { return 1; });
+  made.at(TensorId::k_scales).set(0, 0, 0, 0, 256);
+  const Expectation scores = expect(p, made.views(), {{sums_in_f16(), {}}}, 1, kInfinity);
+  // 4 * 2^-30 is 0 in f16, and so is 256 times that.
+  EXPECT_GE(scores.bounds.front().of(TensorId::raw)[0], 0x1p-20);
+  EXPECT_LT(scores.bounds.front().of(TensorId::raw)[0], 0x1p-10);
+
+  const Problem of_values = parse_case("seq=1x2 dim=1 v.dtype=i8 v.scale=tensor scale=1");
+  CaseInputs light = make_inputs(of_values);
+  light.at(TensorId::q).set(0, 0, 0, 0, 1);
+  set_all(light, TensorId::k, [](auto, auto, auto l, auto) { return l == 0 ? 17.5 : 0; });
+  set_all(light, TensorId::v, [](auto, auto, auto l, auto) { return l == 0 ? 0 : 1; });
+  light.at(TensorId::v_scales).set(0, 0, 0, 0, 64);
+  const Expectation outputs = expect(of_values, light.views(), {{sums_in_f16(), {}}}, 1, kInfinity);
+  // exp(-17.5) is less than half the smallest number of f16.
+  EXPECT_GE(outputs.bounds.front().of(TensorId::out)[0], 64 * std::exp(-17.5));
+  EXPECT_LT(outputs.bounds.front().of(TensorId::out)[0], 0x1p-10);
+}
+
+TEST(ScaleBound, OfASumOfCodesProvesNothingWhereTheyLeaveItsRange) {
+  const Problem p = parse_case("seq=1x1 dim=1 k.dtype=i8 k.scale=tensor scale=1 out=raw");
+  const auto of_score = [&](double q) {
+    CaseInputs made = make_inputs(p);
+    made.at(TensorId::q).set(0, 0, 0, 0, q);
+    made.at(TensorId::k).set(0, 0, 0, 0, 127);
+    made.at(TensorId::k_scales).set(0, 0, 0, 0, 0x1p-10);
+    return expect(p, made.views(), {{sums_in_f16(), {}}}, 1, kInfinity).bounds.front().of(TensorId::raw)[0];
+  };
+  EXPECT_LT(of_score(100), 1);
+  EXPECT_EQ(of_score(600), kInfinity) << "600 * 127 is no number of f16, whatever a scale makes of it";
+  const auto of_output = [](const std::string& keys) {
+    const Problem of_values = parse_case("seq=1x" + keys + " dim=1 v.dtype=i8 v.scale=tensor k.fill=constant(0)");
+    CaseInputs made = make_inputs(of_values);
+    set_all(made, TensorId::v, [](auto...) { return 127; });
+    made.at(TensorId::v_scales).set(0, 0, 0, 0, 0x1p-10);
+    return expect(of_values, made.views(), {{sums_in_f16(), {}}}, 1, kInfinity).bounds.front().of(TensorId::out)[0];
+  };
+  EXPECT_LT(of_output("100"), 1);
+  EXPECT_EQ(of_output("600"), kInfinity);
+}
+
 FileWriter codes(const std::string& options) {
   FileWriter file;
   file.add_bytes("q", "I8", {1, 2, 2, 3}, std::vector<std::int8_t>(12, 1));
