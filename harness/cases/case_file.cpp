@@ -15,9 +15,9 @@ namespace {
 
 /// The tensors that are no results.
 std::set<std::string> names_of_inputs(const Problem& problem) {
-  // What says where sequences end, and equal counts of cached keys, are no tensors of the call.
-  std::set<std::string> names = {"cu_seqlens_q", "cu_seqlens_k", "seqused_k", "past_lengths"};
-  for (const TensorId id : inputs_of(problem)) names.emplace(name_of(id));
+  // What says where sequences end, equal counts of cached keys and what dropout keeps are no inputs of every such call.
+  std::set<std::string> names = {"cu_seqlens_q", "cu_seqlens_k", "seqused_k", "past_lengths", "keep"};
+  for (const TensorId id : inputs_of(problem)) names.emplace(row_of(id).name);
   return names;
 }
 
