@@ -4,29 +4,44 @@
 # results right.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+attest=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # Without optimisation: the simulator does not know every instruction of optimised code. Each plan once: it keeps what it
 # knows of memory by thread, and ends with a crash when another thread writes to a buffer.
-simulated() { # name, backend, oclgrind option...
-  local name=$1 backend=$2
-  shift 2
+XDG_CACHE_HOME=$work oclgrind "$attest" list backends | grep -q "Oclgrind Simulator" || { echo "no simulator"; exit 1; }
+simulated() { # name, backend, file of cases, oclgrind option...
+  local name=$1 backend=$2 cases=$3
+  shift 3
   XDG_CACHE_HOME=$work oclgrind --build-options -cl-opt-disable --data-races "$@" --max-errors 10 --log "$work/log" \
-    "$attest" check --suite-file "$here/branches.cases" --backend "$backend" --no-shrink --once \
+    "$attest" check --suite-file "$cases" --backend "$backend" --no-shrink --once \
     >"$work/out" || { cat "$work/out"; exit 1; }
-  grep -q "Oclgrind Simulator" "$work/out" || { echo "not run in the simulator"; exit 1; }
   if [ -s "$work/log" ]; then
     echo "oclgrind on $name:"
     cat "$work/log"
     exit 1
   fi
-  tail -n 1 "$work/out"
 }
 
-attest=$1
-ATTEST_OPENCL_KERNEL=cpu simulated "the cpu kernel" opencl --uninitialized
-ATTEST_OPENCL_KERNEL=gpu simulated "the gpu kernel" opencl --uninitialized
+# Gradients keep numbers in buffers that only kernels write to. The simulator takes such a buffer for as long as the one
+# that was released before it, and what lies behind that for unwritten: each of these lines has a process of its own.
+forward=$work/forward.cases
+grep -v '^pass=both' "$here/branches.cases" >"$forward"
+mapfile -t gradients < <(grep '^pass=both' "$here/branches.cases")
+((${#gradients[@]} > 0))
+for kernel in cpu gpu; do
+  export ATTEST_OPENCL_KERNEL=$kernel
+  simulated "the $kernel kernel" opencl "$forward" --uninitialized
+  tail -n 1 "$work/out"
+  for line in "${gradients[@]}"; do
+    echo "$line" >"$work/line.cases"
+    simulated "the $kernel kernel, $line" opencl "$work/line.cases" --uninitialized
+  done
+  echo "${#gradients[@]} lines of gradients alone"
+done
+unset ATTEST_OPENCL_KERNEL
 # clblast fills buffers on the device, and the simulator takes all but the first element of a fill for unwritten: values
 # that nothing wrote can't be asked for here.
-simulated "clblast" clblast
+simulated "clblast" clblast "$here/branches.cases"
+tail -n 1 "$work/out"
