@@ -40,6 +40,7 @@ void add_bench(CLI::App& app, Invocation& invocation);
 void add_check(CLI::App& app, Invocation& invocation);
 void add_compare(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
+void add_export(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_new_backend(CLI::App& app, Invocation& invocation);
@@ -51,6 +52,7 @@ void add_report(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
 void add_tune(CLI::App& app, Invocation& invocation);
+void add_verify(CLI::App& app, Invocation& invocation);
 void add_worker(CLI::App& app, Invocation& invocation);
 
 /// What every command that runs backends takes.

@@ -50,6 +50,7 @@ enum class Cause : std::uint8_t {
   younger_than_contract,
   younger_than_header,
   no_plugin_member,
+  no_answer,
   other
 };
 
@@ -66,7 +67,7 @@ inline constexpr auto kNames<Cause> = name_table(
     "right in a fresh worker only", "wrong among the steps of several plans", "wrong beside a plan in another thread",
     "not right every time", "threw", "crashed", "lost its device", "out of memory", "took too long", "interrupted",
     "refused without a reason", "younger than its contract", "younger than its attest_plugin.h",
-    "not in the plug-in interface", "other");
+    "not in the plug-in interface", "no answer that can be compared", "other");
 
 /// A cause and what it is about. Failures with the same of both are grouped.
 struct FailureCause {

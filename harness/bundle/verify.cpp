@@ -1,0 +1,106 @@
+#include "harness/bundle/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/base/text.h"
+#include "harness/base/user_error.h"
+#include "harness/comparison/compare.h"
+
+namespace attest {
+namespace {
+
+/// The last axes of a shape of up to four; the first ones have index 0.
+Index4 index_in(const std::vector<std::int64_t>& shape, std::int64_t element) {
+  Index4 index{};
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    index[4 - (shape.size() - axis)] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
+
+const FileTensor& tensor_of(const TensorFile& file, const std::string& name, const std::filesystem::path& path) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) throw UserError(path.string() + ": tensor \"" + name + "\" is missing");
+  return found->second;
+}
+
+/// Types whose values a result may have been converted to: those that hold all of its own.
+bool may_hold(const std::string& type, const std::string& given) {
+  return given == type || given == "F64" || (given == "F32" && type != "F64");
+}
+
+/// The result, if the file has it as the bundle says; else UserError.
+const FileTensor& answer_of(const TensorFile& file, const BundleResult& result, const std::filesystem::path& path) {
+  const FileTensor& answer = tensor_of(file, result.name, path);
+  const FileTensor wanted{result.dtype, result.shape, {}};
+  if (answer.shape != result.shape) {
+    throw UserError(fmt::format("{}: {} has shape {}; {} is wanted", path.string(), result.name, answer.shape_text(),
+                                wanted.shape_text()));
+  }
+  if (!may_hold(result.dtype, answer.dtype)) {
+    throw UserError(fmt::format("{}: {} is {}; {} or a wider type is wanted", path.string(), result.name, answer.dtype,
+                                result.dtype));
+  }
+  return answer;
+}
+
+void compare(const TensorFile& truth, const std::filesystem::path& truth_path, const BundleResult& result,
+             const FileTensor& answer, Comparison& comparison) {
+  const FileTensor& expected = tensor_of(truth, "expected." + result.name, truth_path);
+  const FileTensor& bound = tensor_of(truth, "bound." + result.name, truth_path);
+  if (expected.shape != result.shape || bound.shape != result.shape || expected.dtype != "F64" || bound.dtype != "F64")
+    throw UserError(truth_path.string() + ": " + result.name + " is not as " + kBundleList + " says");
+  const std::size_t place = comparison.result(result.name);
+  for (std::int64_t n = 0; n < expected.size(); ++n) {
+    // An element that nothing is expected of.
+    if (std::isnan(expected.at(n)) && bound.at(n) == kInfinity) continue;
+    comparison.element(place, index_in(result.shape, n), answer.at(n), expected.at(n), bound.at(n));
+  }
+}
+
+void fail(Verdict& verdict, Cause cause, const std::string& reason) {
+  verdict.status = Status::fail;
+  verdict.cause = {cause};
+  verdict.reason = reason;
+}
+
+}  // namespace
+
+Verdict verify(const std::filesystem::path& folder, const BundleCase& one, const std::filesystem::path& answers) {
+  Verdict verdict;
+  verdict.suite = one.suite;
+  verdict.case_line = one.line;
+  verdict.number = static_cast<std::int64_t>(one.number);
+  const std::filesystem::path truth_path = folder / one.file, path = answers / one.file;
+  const TensorFile truth = read_safetensors(truth_path);
+  if (!std::filesystem::exists(path)) {
+    fail(verdict, Cause::no_answer, "there is no " + one.file);
+    return verdict;
+  }
+  Comparison comparison;
+  try {
+    const TensorFile given = read_safetensors(path);
+    for (const BundleResult& result : one.results)
+      compare(truth, truth_path, result, answer_of(given, result, path), comparison);
+  } catch (const UserError& error) {
+    fail(verdict, Cause::no_answer, error.what());
+    return verdict;
+  }
+  verdict.worst = comparison.worst();
+  verdict.bias = comparison.biases();
+  if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
+  verdict.status = comparison.inconclusive() ? Status::inconclusive : Status::pass;
+  if (comparison.failed()) {
+    verdict.status = Status::fail;
+    verdict.cause = comparison.cause();
+    verdict.reason = comparison.describe();
+  } else if (verdict.status == Status::inconclusive) {
+    verdict.reason = "the bounds are as large as the values in nearly all elements: nothing is proved";
+  }
+  return verdict;
+}
+
+}  // namespace attest
