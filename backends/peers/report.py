@@ -111,12 +111,12 @@ def verdicts_of(peer: str, suite: str) -> list[Verdict]:
 
 
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
-    """What passed, what failed by kind, and what is inconclusive. The rest of a suite is refused."""
+    """What passed or proves little, what failed by kind, what is inconclusive. The rest of a suite is refused."""
     verdicts = verdicts_of(peer, suite)
     if not verdicts:
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
-    text = f"{count['pass']} pass" + kinds_of(peer, suite, findings)
+    text = f"{count['pass']} pass" + f", {count['weak']} weak" * bool(count["weak"]) + kinds_of(peer, suite, findings)
     return text + f", {count['inconclusive']} inconclusive" * bool(count["inconclusive"])
 
 

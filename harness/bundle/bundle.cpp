@@ -62,6 +62,7 @@ BundleCase case_from_json(const OrderedJson& json, const std::string& place) {
   for (const OrderedJson& result : fields.list("results")) {
     const JsonFields of(result, fields.place_in("results", number++));
     BundleResult read{of.text("name"), of.text("dtype"), {}};
+    if (!find_file_type(read.dtype)) of.fail("\"dtype\" is no type of a tensor");
     for (const std::size_t extent : of.counts("shape")) read.shape.push_back(static_cast<std::int64_t>(extent));
     one.results.push_back(std::move(read));
   }

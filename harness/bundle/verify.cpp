@@ -53,7 +53,7 @@ void compare(const TensorFile& truth, const std::filesystem::path& truth_path, c
   const FileTensor& bound = tensor_of(truth, "bound." + result.name, truth_path);
   if (expected.shape != result.shape || bound.shape != result.shape || expected.dtype != "F64" || bound.dtype != "F64")
     throw UserError(truth_path.string() + ": " + result.name + " is not as " + kBundleList + " says");
-  const std::size_t place = comparison.result(result.name);
+  const std::size_t place = comparison.result(result.name, find_file_type(result.dtype)->stored.value_or(DType::f64));
   for (std::int64_t n = 0; n < expected.size(); ++n) {
     // An element that nothing is expected of.
     if (std::isnan(expected.at(n)) && bound.at(n) == kInfinity) continue;
@@ -91,6 +91,7 @@ Verdict verify(const std::filesystem::path& folder, const BundleCase& one, const
   }
   verdict.worst = comparison.worst();
   verdict.bias = comparison.biases();
+  verdict.accuracy = comparison.accuracies();
   if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
   verdict.status = comparison.inconclusive() ? Status::inconclusive : Status::pass;
   if (comparison.failed()) {
@@ -99,6 +100,9 @@ Verdict verify(const std::filesystem::path& folder, const BundleCase& one, const
     verdict.reason = comparison.describe();
   } else if (verdict.status == Status::inconclusive) {
     verdict.reason = "the bounds are as large as the values in nearly all elements: nothing is proved";
+  } else if (std::string little = little_proved(verdict.accuracy); !little.empty()) {
+    verdict.status = Status::weak;
+    verdict.reason = std::move(little);
   }
   return verdict;
 }

@@ -33,16 +33,29 @@ std::string Comparison::describe() const {
                      worst_->bound);
 }
 
-std::size_t Comparison::result(std::string_view output) {
-  const auto known = std::find_if(sums_.begin(), sums_.end(), [&](const auto& one) { return one.first == output; });
-  const auto number = static_cast<std::size_t>(known - sums_.begin());
-  if (known == sums_.end()) sums_.emplace_back(output, ErrorSums());
+bool Comparison::inconclusive() const {
+  std::int64_t unproven = 0;
+  for (const Result& one : results_) unproven += one.accuracy.unproven();
+  return compared_ > 0 && static_cast<double>(unproven) >= 0.95 * static_cast<double>(compared_);
+}
+
+std::size_t Comparison::result(std::string_view output, DType type) {
+  const auto known =
+      std::find_if(results_.begin(), results_.end(), [&](const Result& one) { return one.output == output; });
+  const auto number = static_cast<std::size_t>(known - results_.begin());
+  if (known == results_.end()) results_.push_back({std::string(output), ErrorSums(), AccuracyCounter(type)});
   return number;
 }
 
 std::vector<SignedBias> Comparison::biases() const {
   std::vector<SignedBias> list;
-  for (const auto& [name, sums] : sums_) list.push_back(sums.bias(name));
+  for (const Result& one : results_) list.push_back(one.sums.bias(one.output));
+  return list;
+}
+
+std::vector<Accuracy> Comparison::accuracies() const {
+  std::vector<Accuracy> list;
+  for (const Result& one : results_) list.push_back(one.accuracy.accuracy(one.output));
   return list;
 }
 

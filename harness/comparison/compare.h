@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "harness/comparison/accuracy.h"
 #include "harness/comparison/cause.h"
 #include "harness/comparison/expectation.h"
 #include "harness/comparison/guarded_outputs.h"
@@ -42,16 +42,17 @@ inline double error_in_bounds(double got, double expected, double bound) {
 /// The summary of the elements that were compared so far.
 class Comparison {
  public:
-  /// The number of a result among those compared so far; one of another name is added.
-  std::size_t result(std::string_view output);
+  /// The number of a result among those compared so far; one of another name is added, in which errors have the units
+  /// of this type.
+  std::size_t result(std::string_view output, DType type = DType::f64);
   /// One element of a result; it fails unless error_in_bounds is at most 1.
   void element(std::size_t result, const Index4& index, double got, double expected, double bound) {
     ++compared_;
-    auto& [output, sums] = sums_[result];
+    auto& [output, sums, accuracy] = results_[result];
     sums.add(got, expected);
+    accuracy.add(got, expected, bound);
     const double measured = error_in_bounds(got, expected, bound);
     if (!(measured <= 1)) count_failure(got, expected);
-    if (bound == kInfinity || (std::isfinite(expected) && bound > 0 && !(bound < std::fabs(expected)))) ++vacuous_;
     if (worst_ && !(measured > worst_ratio_)) return;
     worst_ratio_ = measured;
     worst_ = WorstElement{output, index, got, expected, bound};
@@ -62,14 +63,13 @@ class Comparison {
 
   bool failed() const { return failures_ > 0; }
   /// Nearly all elements had a bound that is infinite or as large as the value, and so proved nothing.
-  bool inconclusive() const {
-    return compared_ > 0 && static_cast<double>(vacuous_) >= 0.95 * static_cast<double>(compared_);
-  }
+  bool inconclusive() const;
   double error_over_bound() const { return worst_ratio_; }
   const std::optional<WorstElement>& worst() const { return worst_; }
   std::int64_t compared() const { return compared_; }
   /// Of each result, in the order in which they came.
   std::vector<SignedBias> biases() const;
+  std::vector<Accuracy> accuracies() const;
   /// "3 of 64 elements are wrong; the worst: o[0,0,3,2] = 0.5, expected 0.25 +- 1e-7".
   std::string describe() const;
   /// The cause of the failure, with the output's name.
@@ -81,10 +81,15 @@ class Comparison {
     if (std::isfinite(expected) && !std::isfinite(got)) ++not_finite_;
   }
 
-  std::int64_t compared_ = 0, failures_ = 0, vacuous_ = 0, not_finite_ = 0;
+  std::int64_t compared_ = 0, failures_ = 0, not_finite_ = 0;
   double worst_ratio_ = 0;
   std::optional<WorstElement> worst_;
-  std::vector<std::pair<std::string, ErrorSums>> sums_;
+  struct Result {
+    std::string output;
+    ErrorSums sums;
+    AccuracyCounter accuracy;
+  };
+  std::vector<Result> results_;
 };
 
 /// The tensors that the call asks for: o, which every call writes, only where it does.
@@ -147,7 +152,7 @@ Comparison compare_outputs(const Call& call, const Expectation& expectation, con
   each_result(call, expectation, bounds, outputs,
               [&](const TensorRow& output, const Index4& index, double got, double expected, double bound) {
                 auto& result = results[static_cast<std::size_t>(output.id)];
-                if (!result) result = comparison.result(output.name);
+                if (!result) result = comparison.result(output.name, type_of(call, output.id));
                 comparison.element(*result, index, got, expected_of(output.id, index[3], expected), bound);
               });
   return comparison;

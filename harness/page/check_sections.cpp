@@ -192,7 +192,7 @@ SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks) {
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
       const bool beside = v.status == Status::refused || v.status == Status::inconclusive ||
-                          v.status == Status::suspect || v.status == Status::convention;
+                          v.status == Status::suspect || v.status == Status::convention || v.status == Status::weak;
       if (!beside) continue;
       const std::string why = v.waiver.empty() ? v.reason : v.reason + " Waived: " + v.waiver;
       Aside& aside = asides[{std::string(name_of(v.status)), why}];

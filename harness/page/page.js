@@ -18,7 +18,7 @@
     {name: "error/bound", key: BOUND},
     {name: "run s", key: SECONDS}
   ];
-  var marks = {pass: "✓", fail: "✗", crashed: "✗", timeout: "✗", suspect: "!", refused: "–", inconclusive: "?"};
+  var marks = {pass: "✓", fail: "✗", crashed: "✗", timeout: "✗", suspect: "!", refused: "–", inconclusive: "?", weak: "≈"};
   var state = {words: [], backend: "", status: "", column: 4, down: true, page: 0};
   var order = data.rows.map(function (_, n) { return n; });
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "harness/base/text.h"
-#include "harness/comparison/ulps.h"
+#include "harness/comparison/accuracy.h"
 #include "harness/page/sections.h"
 #include "harness/page/speed_charts.h"
 #include "harness/page/timings.h"
@@ -18,7 +18,7 @@ constexpr double kRatioConfidence = 0.95;
 constexpr std::size_t kMostSampleCharts = 40;
 
 std::string ulps(const Timing& t) {
-  return t.median_ulps && t.largest_ulps ? text_of(UlpErrors{*t.median_ulps, *t.largest_ulps}) : "\u2013";
+  return t.median_ulps && t.largest_ulps ? text_of(Spread{*t.median_ulps, 0, *t.largest_ulps}) : "\u2013";
 }
 
 std::string fraction(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "\u2013"; }

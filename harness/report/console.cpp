@@ -159,6 +159,8 @@ class ConsoleReport : public Report {
     for (const std::string& name : tally_.refusers())
       say("\n{} refused most of it: {} asks only what it does\n", shown(name), shown(fuzz_command(name)));
     print_groups("inconclusive, their bounds too wide to prove anything", tally_.inconclusive(), most_per_group_);
+    print_groups("weak, within bounds most of which are as large as the values", tally_.weak(),
+                 verbose() ? most_per_group_ : 0);
     print_groups("convention, not as attest does it and as the backend states", tally_.convention(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
     print_failures();

@@ -11,6 +11,7 @@ void Counts::add(const Verdict& v) {
     case Status::refused: ++refused; break;
     case Status::inconclusive: ++inconclusive; break;
     case Status::convention: ++convention; break;
+    case Status::weak: ++weak; break;
     case Status::suspect:
       ++suspect;
       waived += !is_failure(v);

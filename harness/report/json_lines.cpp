@@ -72,6 +72,7 @@ class JsonLinesReport : public Report {
                            {"crashed", counts.crashed},
                            {"timeout", counts.timeout},
                            {"convention", counts.convention},
+                           {"weak", counts.weak},
                            {"seconds", seconds}};
     if (ending_.interrupted) summary["interrupted"] = true;
     if (ending_.taken_over > 0) summary["taken_over"] = ending_.taken_over;

@@ -36,7 +36,7 @@ class JunitReport : public Report {
     test.append_attribute("name") = printable(v.case_line).c_str();
     test.append_attribute("time") = fmt::format("{:.6f}", seconds).c_str();
     if (v.status == Status::pass) return;
-    if (v.status == Status::convention) {  // a test that passed, and why it did
+    if (is_right(v)) {  // a test that passed, and why it did
       test.append_child("system-out").text().set(printable(v.reason).c_str());
       return;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/base/statistics.h"
 #include "harness/verdict/known_mistakes.h"
 
 namespace attest {
@@ -32,6 +33,7 @@ std::string counts_in_words(const Counts& counts) {
   tell(counts.timeout, "timeout");
   std::string words = fmt::format("{} pass, ", counts.pass);
   if (counts.convention > 0) words += fmt::format("{} convention, ", counts.convention);
+  if (counts.weak > 0) words += fmt::format("{} weak, ", counts.weak);
   words += fmt::format("{} fail", counts.failures());
   if (!kinds.empty()) words += " (" + kinds + ")";
   words += fmt::format(", {} refused, {} inconclusive", counts.refused, counts.inconclusive);
@@ -50,6 +52,7 @@ std::string shortened(const std::string& text, std::size_t longest) {
 }
 
 std::string why_nothing_is_proved(const Counts& counts) {
+  if (counts.weak > 0) return "what ran proves little";
   if (counts.inconclusive > 0) return "what ran is inconclusive";
   if (counts.waived > 0) return "what ran is suspect and waived";
   return counts.refused > 0 ? "every backend refused everything" : "no case ran";
@@ -62,8 +65,14 @@ void RunTally::add(const Verdict& v) {
   counts_.add(v);
   Line& line = lines_[v.backend];
   line.counts.add(v);
-  if (v.status == Status::pass && v.error_over_bound && v.backend != "reference") {
-    ratios_[{v.suite, v.backend, std::string(name_of(v.dtype))}].push_back(*v.error_over_bound);
+  const bool within = v.status == Status::pass || v.status == Status::weak;
+  if (within && v.error_over_bound && v.backend != "reference") {
+    Distribution& all = distributions_[{v.suite, v.backend, std::string(name_of(v.dtype))}];
+    all.error_over_bound.push_back(*v.error_over_bound);
+    if (const auto ulps = ulps_of_output(v.accuracy)) {
+      all.median_ulps.push_back(ulps->median);
+      all.largest_ulps = std::max(all.largest_ulps, ulps->largest);
+    }
   }
   if (v.bitwise) {
     count_fact(v, "in every run", v.bitwise->runs);
@@ -80,6 +89,7 @@ void RunTally::add(const Verdict& v) {
     line.worst_case = v.case_line;
   }
   if (v.status == Status::convention) convention_[v.backend + ": " + v.reason].push_back(v.case_line);
+  if (v.status == Status::weak) weak_[v.backend].push_back(v.case_line);
   if (v.status == Status::refused) refused_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::inconclusive) inconclusive_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::suspect) waived_[v.backend + ": " + v.waiver].push_back(v.case_line);
@@ -137,7 +147,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   std::vector<std::string> wrong, right;
   for (const auto& [name, line] : lines_) {
     if (line.counts.failures() > 0) wrong.push_back(name);
-    if (line.counts.failures() > 0 || line.counts.passed() == 0) continue;
+    if (line.counts.failures() > 0 || line.counts.proves_little()) continue;
     const std::size_t asked = line.counts.passed() + line.counts.skipped();
     right.push_back(!ran_little(line.counts) ? name
                                              : fmt::format("{} in the {} of {} cases that it does", name,
@@ -156,7 +166,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
     answer.severity = Severity::doubtful;
     answer.word = "interrupted";
     answer.rest = "nothing wrong until then";
-  } else if (counts_.passed() == 0) {
+  } else if (counts_.proves_little()) {
     answer.severity = Severity::doubtful;
     answer.word = "nothing proved";
     answer.rest = why_nothing_is_proved(counts_);
@@ -183,6 +193,8 @@ Table RunTally::backends(std::size_t longest) const {
                                         {"refused", true, 8},   {"inconclusive", true}, {"error/bound", true, 12},
                                         {"largest at"}};
   if (waived) columns.insert(columns.begin() + 5, {"waived", true});
+  const bool weak = counts_.weak > 0;
+  if (weak) columns.insert(columns.begin() + 2, {"weak", true, 6});
   const bool convention = counts_.convention > 0;
   if (convention) columns.insert(columns.begin() + 2, {"convention", true});
   Table table(std::move(columns));
@@ -196,6 +208,7 @@ Table RunTally::backends(std::size_t longest) const {
                                       line.worst ? fmt::format("{:.3g}", *line.worst) : "",
                                       shortened(line.worst_case, longest)};
     if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));
+    if (weak) cells.insert(cells.begin() + 2, std::to_string(c.weak));
     if (convention) cells.insert(cells.begin() + 2, std::to_string(c.convention));
     table.add(std::move(cells));
   }
@@ -203,17 +216,24 @@ Table RunTally::backends(std::size_t longest) const {
 }
 
 Table RunTally::distributions() const {
-  Table table(
-      {{"error/bound in"}, {"backend"}, {"type"}, {"cases", true}, {"median", true}, {"99%", true}, {"largest", true}});
-  for (const auto& [key, unsorted] : ratios_) {
+  Table table({{"error/bound in"},
+               {"backend"},
+               {"type"},
+               {"cases", true},
+               {"median", true},
+               {"99%", true},
+               {"largest", true},
+               {"ulps of o (largest)", true}});
+  for (const auto& [key, all] : distributions_) {
     const auto& [suite, backend, type] = key;
-    if (suite.empty() || unsorted.size() < kWorthDistribution) continue;
-    std::vector<double> list = unsorted;
+    if (suite.empty() || all.error_over_bound.size() < kWorthDistribution) continue;
+    std::vector<double> list = all.error_over_bound;
     std::sort(list.begin(), list.end());
     const auto at = [&](double q) {
       return fmt::format("{:.2g}", list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))]);
     };
-    table.add({suite, backend, type, std::to_string(list.size()), at(0.5), at(0.99), at(1)});
+    table.add({suite, backend, type, std::to_string(list.size()), at(0.5), at(0.99), at(1),
+               all.median_ulps.empty() ? "-" : text_of(Spread{median(all.median_ulps), 0, all.largest_ulps})});
   }
   return table;
 }

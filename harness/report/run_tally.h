@@ -19,6 +19,7 @@ namespace attest {
 inline constexpr const char* kColumnsOfCheck =
     R"(  pass         every element within its bound
   convention   not as attest does it, and as the backend states (shown where there are any)
+  weak         within its bounds, but most bounds of a result are as large as the values (shown where there are any)
   fail         an element is wrong, or suspect without a waiver; crashes and time-outs, too
   refused      the backend says that it doesn't do this, and why
   inconclusive   bounds too wide to prove anything: neither right nor wrong
@@ -55,7 +56,8 @@ class RunTally {
   std::vector<std::string> refusers() const;
   /// A row for each backend; a column more where something is waived. Cases longer than `longest` are cut.
   Table backends(std::size_t longest = std::string::npos) const;
-  /// Medians and tails of the largest error/bound of each passing case, over suites with enough cases for them to say
+  /// Medians and tails of the largest error/bound of each case within its bounds, and errors of o in units in the last
+  /// place, over suites with enough cases for them to say
   /// something.
   Table distributions() const;
   /// Bits that came out again, and the first case where they didn't, cut as above; without rows where nobody asked.
@@ -71,6 +73,8 @@ class RunTally {
   std::vector<std::string> likenesses() const;
   void add_right_if(const RightIfTold& told) { right_if_.push_back(told); }
   const std::vector<RightIfTold>& right_if() const { return right_if_; }
+  /// Within bounds most of which are as wide as the values, by backend.
+  std::vector<CaseGroup> weak() const { return groups(weak_); }
   /// Right by what their backends state.
   std::vector<CaseGroup> convention() const { return groups(convention_); }
   std::vector<CaseGroup> refused() const { return groups(refused_); }
@@ -99,11 +103,15 @@ class RunTally {
   std::optional<double> worst_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::vector<Verdict>> failures_, small_;
-  Groups refused_, inconclusive_, waived_, convention_;
+  Groups refused_, inconclusive_, waived_, convention_, weak_;
   std::vector<RightIfTold> right_if_;
   std::map<std::pair<std::string, std::string>, Fact> facts_;  ///< by backend and question
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>>
-      ratios_;  ///< by suite, backend, type
+  /// Of the cases of a suite, backend and type that are within their bounds.
+  struct Distribution {
+    std::vector<double> error_over_bound, median_ulps;
+    double largest_ulps = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Distribution> distributions_;
 };
 
 }  // namespace attest

@@ -66,6 +66,22 @@ void each_field(MaybeConst<ErrorMap> auto& map, auto& field) {
   field("elements", map.elements);
 }
 
+void each_field(MaybeConst<Spread> auto& spread, auto& field) {
+  field("median", spread.median);
+  field("p99", spread.p99);
+  field("largest", spread.largest);
+}
+
+void each_field(MaybeConst<Accuracy> auto& accuracy, auto& field) {
+  field("output", accuracy.output);
+  field("compared", accuracy.compared);
+  field("unproven", accuracy.unproven);
+  field("elements", accuracy.elements);
+  field("ulps", accuracy.ulps);
+  field("relative", accuracy.relative);
+  field("normwise", accuracy.normwise);
+}
+
 void each_field(MaybeConst<Verdict> auto& verdict, auto& field) {
   field("suite", verdict.suite);
   field("case", verdict.case_line);
@@ -83,6 +99,7 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& field) {
   field("error_map", verdict.error_map, Absent::left_out);
   field("error_over_sigma", verdict.error_over_sigma, Absent::left_out);
   field("bias", verdict.bias, Absent::left_out);
+  field("accuracy", verdict.accuracy, Absent::left_out);
   field("waiver", verdict.waiver, Absent::left_out);
   field("rows_checked", verdict.rows_checked);
   field("rows", verdict.rows);
@@ -132,6 +149,14 @@ class Writer {
   static void write(OrderedJson& json, const std::vector<SignedBias>& list) {
     for (const SignedBias& one : list)
       write(json.emplace_back(), SignedBias{one.output, one.elements, rounded(one.up), rounded(one.outward)});
+  }
+  static void write(OrderedJson& json, const std::vector<Accuracy>& list) {
+    for (Accuracy one : list) {
+      for (Spread* spread : {&one.ulps, &one.relative})
+        *spread = {rounded(spread->median), rounded(spread->p99), rounded(spread->largest)};
+      one.normwise = rounded(one.normwise);
+      write(json.emplace_back(), one);
+    }
   }
   /// Three digits are enough for a picture; null where nothing was compared.
   static void write(OrderedJson& json, const std::vector<std::vector<double>>& cells) {

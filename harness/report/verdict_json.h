@@ -22,7 +22,7 @@ inline constexpr const char* kKeptKind = "kept";
 inline constexpr const char* kConditionsKey = "conditions";
 
 /// Version of the files that this program writes: 2 has `cause` and `error_map`. Keys are added, never altered.
-inline constexpr int kVerdictSchema = 2;
+inline constexpr int kVerdictSchema = 3;
 
 /// The text behind a key; "" where `json` is no object or has no text there.
 std::string text_of(const OrderedJson& json, const char* key);

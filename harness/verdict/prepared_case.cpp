@@ -172,6 +172,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     const Comparison& comparison = judgement.comparison;
     if (comparison.compared() > 0) verdict.error_over_bound = comparison.error_over_bound();
     verdict.bias = comparison.biases();
+    verdict.accuracy = comparison.accuracies();
     verdict.worst = comparison.worst();
     verdict.error_map = judgement.map;
     verdict.status = Status::pass;
@@ -192,6 +193,9 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
     } else if (comparison.inconclusive()) {
       verdict.status = Status::inconclusive;
       verdict.reason = "nearly every bound is infinite or as large as the value: this case proves nothing";
+    } else if (std::string little = little_proved(verdict.accuracy); !little.empty()) {
+      verdict.status = Status::weak;
+      verdict.reason = std::move(little);
     }
     if (keep_ && is_failure(verdict)) keep_(verdict, answers.arithmetic, kept);
     if (has_golden() && !is_failure(verdict) && judgement.convention.empty()) check_golden(backend, answers, verdict);

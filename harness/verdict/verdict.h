@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/comparison/accuracy.h"
 #include "harness/comparison/cause.h"
 #include "harness/comparison/error_map.h"
 #include "harness/comparison/signed_bias.h"
@@ -17,11 +18,12 @@
 namespace attest {
 
 /// `convention`: differs from attest's definition, but agrees with a convention that the backend states.
-enum class Status : std::uint8_t { pass, fail, refused, inconclusive, suspect, crashed, timeout, convention };
+/// `weak`: within its bounds, but most bounds of an output are as large as the values.
+enum class Status : std::uint8_t { pass, fail, refused, inconclusive, suspect, crashed, timeout, convention, weak };
 
 template <>
 inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "inconclusive", "suspect", "crashed",
-                                                  "timeout", "convention");
+                                                  "timeout", "convention", "weak");
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {
@@ -63,6 +65,7 @@ struct Verdict {
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
   std::vector<SignedBias> bias;            ///< of each result that was compared
+  std::vector<Accuracy> accuracy;          ///< of the same
   std::optional<WorstElement> worst;       ///< in units of the bound, or of the standard deviation
   std::optional<ErrorMap> error_map;       ///< where elements are wrong, beside the backend's own outputs
   std::int64_t rows_checked = 0, rows = 0;
@@ -77,7 +80,9 @@ inline bool is_failure(const Verdict& v) {
          (v.status == Status::suspect && v.waiver.empty());
 }
 
-/// Whether the result is right by attest's definition, or by the backend's stated conventions.
-inline bool is_right(const Verdict& v) { return v.status == Status::pass || v.status == Status::convention; }
+/// Whether the result is right by attest's definition, or by the backend's stated conventions. A weak one is, too.
+inline bool is_right(const Verdict& v) {
+  return v.status == Status::pass || v.status == Status::convention || v.status == Status::weak;
+}
 
 }  // namespace attest

@@ -10,7 +10,7 @@ refused=0 others=0
 kept=$(cksum "$tmp/v.jsonl")
 head -c 700 "$tmp/v.jsonl" >"$tmp/cut.jsonl"
 sed '$d' "$tmp/v.jsonl" >"$tmp/ended.jsonl"
-sed 's/"schema":2/"schema":3/' "$tmp/v.jsonl" >"$tmp/younger.jsonl"
+sed 's/"schema":3/"schema":4/' "$tmp/v.jsonl" >"$tmp/younger.jsonl"
 echo '{"some":"json"}' >"$tmp/foreign.json"
 while IFS= read -r line; do
   case $line in "" | "#"*) continue ;; esac

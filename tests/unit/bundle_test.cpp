@@ -83,6 +83,9 @@ TEST(Bundle, ListThatIsNoneIsOneLineOfComplaint) {
   std::string newer = text;
   newer.replace(newer.find("\"schema\":1"), 10, "\"schema\":9");
   EXPECT_NE(with(newer), "");
+  std::string untyped = text;
+  untyped.replace(untyped.find("\"F32\""), 5, "\"X32\"");
+  EXPECT_NE(with(untyped).find("no type of a tensor"), std::string::npos);
   std::string elsewhere = text;
   elsewhere.replace(elsewhere.find("00001."), 6, "../0001.");
   EXPECT_NE(with(elsewhere).find("no name of a file"), std::string::npos);

@@ -16,7 +16,7 @@ class Verdict:
 
     case: str  #: the case line, or a file's name
     backend: str
-    status: str  #: "pass", "convention", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
+    status: str  #: "pass", "convention", "weak", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
     reason: str = ""  #: one sentence; "" for a pass
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
@@ -32,8 +32,8 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Right, by attest or by the conventions that the implementation states."""
-        return self.status in ("pass", "convention")
+        """Right, by attest or by the conventions that the implementation states; "weak" proves little."""
+        return self.status in ("pass", "convention", "weak")
 
     @property
     def failed(self) -> bool:

@@ -59,7 +59,7 @@ std::string ratio_text(const BenchLine& line, const BenchLine* fastest) {
 }
 
 /// "0.42 (3.1)": the median and the largest error in units in the last place.
-std::string ulps_text(const std::optional<UlpErrors>& ulps) { return ulps ? text_of(*ulps) : "-"; }
+std::string ulps_text(const std::optional<Spread>& ulps) { return ulps ? text_of(*ulps) : "-"; }
 
 void print_speeds(const std::vector<const BenchLine*>& lines, std::FILE* out) {
   fmt::print(out, "  {:<10} {:>10} {:>8} {:>10} {:>7} {:>8} {:>6} {:>11} {:>15}  {:>6} {}\n", "backend", "run ms",

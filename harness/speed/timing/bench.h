@@ -10,7 +10,7 @@
 
 #include "backends/backend.h"
 #include "harness/cases/case.h"
-#include "harness/comparison/ulps.h"
+#include "harness/comparison/accuracy.h"
 #include "harness/speed/machine/known_devices.h"
 #include "harness/speed/machine/roof.h"
 #include "harness/speed/samples/sample_interval.h"
@@ -45,8 +45,8 @@ struct BenchLine {
   StepSamples steps;            ///< the other steps, and what the process did beside them
   double total_seconds = 0;     ///< medians of upload, run and download, added
   double gflops = 0, gbps = 0, roof_fraction = 0, error_over_bound = 0;
-  std::optional<UlpErrors> ulps;  ///< of o, in the check before the timing; nothing where no element can tell
-  bool roof_measured = true;      ///< whether the measured roof is the one of its device and type
+  std::optional<Spread> ulps;  ///< of o, in the check before the timing; nothing where no element can tell
+  bool roof_measured = true;   ///< whether the measured roof is the one of its device and type
   StatedDevice device = StatedDevice::host;
   std::string stated{};  ///< the device, as the backend names it
 

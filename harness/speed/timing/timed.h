@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/comparison/ulps.h"
+#include "harness/comparison/accuracy.h"
 #include "harness/speed/machine/machine_watch.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/samples/step_samples.h"
@@ -42,7 +42,7 @@ class Timed {
   /// Why there is no speed; empty as long as there is one.
   virtual const NoSpeedReason& wrong() const = 0;
   virtual double error_over_bound() const = 0;
-  virtual const std::optional<UlpErrors>& ulps() const = 0;
+  virtual const std::optional<Spread>& ulps() const = 0;
   virtual const StepSamples& steps() const = 0;
   virtual double calibration_spread() const = 0;
   /// That changing one set of inputs took, outside of what is timed.
@@ -67,7 +67,7 @@ class TimedHere : public Timed {
   const std::string& name() const override { return plan_.name(); }
   const NoSpeedReason& wrong() const override { return plan_.wrong(); }
   double error_over_bound() const override { return plan_.error_over_bound(); }
-  const std::optional<UlpErrors>& ulps() const override { return plan_.ulps(); }
+  const std::optional<Spread>& ulps() const override { return plan_.ulps(); }
   const StepSamples& steps() const override { return plan_.steps(); }
   double calibration_spread() const override { return watch_.calibration_spread(); }
   double change_seconds() const override { return shared_.changing().seconds_per_change(); }

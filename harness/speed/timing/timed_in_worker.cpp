@@ -68,7 +68,7 @@ void TimedInWorker::judge(const MachineLimits& limits) {
   if (!wrong_.empty()) return;
   const Json reply = ask({{"do", "time: judge"}, {"limits", limits}});
   if (reply.contains("steps")) steps_ = reply.at("steps").get<StepSamples>();
-  if (reply.contains("ulps")) ulps_ = reply.at("ulps").get<UlpErrors>();
+  if (reply.contains("ulps")) ulps_ = reply.at("ulps").get<Spread>();
   calibration_spread_ = reply.value("calibration_spread", 0.0);
   change_seconds_ = reply.value("change_seconds", 0.0);
   lowered_pools_ = reply.value("lowered_pools", std::vector<std::string>());

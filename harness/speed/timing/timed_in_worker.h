@@ -24,7 +24,7 @@ class TimedInWorker : public Timed {
   const std::string& name() const override { return name_; }
   const NoSpeedReason& wrong() const override { return wrong_; }
   double error_over_bound() const override { return error_over_bound_; }
-  const std::optional<UlpErrors>& ulps() const override { return ulps_; }
+  const std::optional<Spread>& ulps() const override { return ulps_; }
   const StepSamples& steps() const override { return steps_; }
   double calibration_spread() const override { return calibration_spread_; }
   double change_seconds() const override { return change_seconds_; }
@@ -47,7 +47,7 @@ class TimedInWorker : public Timed {
   NoSpeedReason wrong_;
   double error_over_bound_ = 0, calibration_spread_ = 0, change_seconds_ = 0;
   std::vector<std::string> lowered_pools_;
-  std::optional<UlpErrors> ulps_;
+  std::optional<Spread> ulps_;
   StepSamples steps_;
   std::optional<TimedFacts> facts_;
 };

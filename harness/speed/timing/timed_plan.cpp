@@ -43,6 +43,7 @@ constexpr double kSampleShare = 1.4;
 NoSpeed no_speed_of(Status status, const FailureCause& cause) {
   switch (status) {
     case Status::pass:
+    case Status::weak:
     case Status::convention: return NoSpeed::none;
     case Status::refused: return NoSpeed::refused;
     case Status::inconclusive: return NoSpeed::unproven;
@@ -111,8 +112,7 @@ void TimedPlan::check_as_written(const Inputs& inputs) {
   case_.outputs().reset();
   guarded([&] { plan_->download(case_.outputs().views()); });
   seen_.insert(fingerprint(case_.outputs()));
-  const Expectation& expectation = case_.as_written().expectation();
-  ulps_ = ulp_errors(case_.problem(), expectation, expectation.bounds_for(producer_), case_.outputs());
+  ulps_ = ulps_of_output(verdict.accuracy);
 }
 
 /// Whether another run's output is wrong at once and right a little later.

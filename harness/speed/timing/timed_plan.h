@@ -17,7 +17,7 @@
 #include <string>
 
 #include "backends/backend.h"
-#include "harness/comparison/ulps.h"
+#include "harness/comparison/accuracy.h"
 #include "harness/speed/samples/step_samples.h"
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/timed_case.h"
@@ -40,7 +40,7 @@ class TimedPlan {
   const NoSpeedReason& wrong() const { return wrong_; }
   double error_over_bound() const { return error_over_bound_; }
   /// Of the check before the timing, whose data are the case line's: the same in every benchmark.
-  const std::optional<UlpErrors>& ulps() const { return ulps_; }
+  const std::optional<Spread>& ulps() const { return ulps_; }
   const StepSamples& steps() const { return steps_; }
   /// What the device's own clock says of the runs of this sample; 0 where it has none.
   double device_seconds() const { return device_; }
@@ -104,7 +104,7 @@ class TimedPlan {
   std::unique_ptr<Plan> plan_;
   Producer producer_;
   double error_over_bound_ = 0;
-  std::optional<UlpErrors> ulps_;
+  std::optional<Spread> ulps_;
   StepSamples steps_;
   std::set<std::uint64_t> seen_;  ///< fingerprints of earlier results
   std::int64_t planned_ = 1, runs_ = 0, at_ = 0, sample_ = 0;

@@ -12,7 +12,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Disturbance, steal, others, load, megahertz, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TakenSample, seconds, cpu, device, disturbance, checked_in_full)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimedFacts, operations, sets, set_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NoSpeedReason, kind, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UlpErrors, median, largest, elements)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spread, median, p99, largest)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples::Cost, seconds, cpu, since)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples::Repeat, fresh, same)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSamples, prepare, first_run, memory_peak, workspace, upload, run, download, cold,
