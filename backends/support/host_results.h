@@ -20,7 +20,7 @@ namespace attest::support {
 /// `count` elements of a row, `stride` apart, whatever the storage type.
 template <class Real>
 void read_row(const void* data, DType dtype, std::int64_t at, std::int64_t stride, std::int64_t count, Real* to) {
-  with_elements(data, dtype, [&](const auto* from, const auto& number) {
+  with_elements(data, dtype, [&](auto from, const auto& number) {
     from += at;
     if (stride == 1) {
       for (std::int64_t d = 0; d < count; ++d) to[d] = static_cast<Real>(number(from[d]));

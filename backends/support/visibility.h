@@ -212,7 +212,7 @@ class Visibility {
       });
       return;
     }
-    with_elements(mask.data, mask.dtype, [&](const auto* bias, const auto& number) {
+    with_elements(mask.data, mask.dtype, [&](auto bias, const auto& number) {
       bias += at;
       with_step([&](auto step) {
         for (std::int64_t j = 0; j < n; ++j) {

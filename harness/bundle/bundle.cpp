@@ -26,7 +26,7 @@ double bytes_of(const Case& source) {
   double bytes = 0;
   for (const TensorId id : inputs_of(source.problem)) {
     const DType type = type_of(source.problem, id);
-    bytes += static_cast<double>(StoredOrder(source.problem, id).size()) * static_cast<double>(size_of(type));
+    bytes += static_cast<double>(bytes_of(type, static_cast<std::size_t>(StoredOrder(source.problem, id).size())));
   }
   for (const TensorId id : results_of(source.problem))
     bytes += static_cast<double>(StoredOrder(source.problem, id).size()) * 2 * sizeof(double);

@@ -49,12 +49,17 @@ std::size_t StoredOrder::at(std::int64_t b, std::int64_t h, std::int64_t l, std:
 FileTensor stored_tensor(const Call& call, TensorId id, const ConstTensor& view) {
   const StoredOrder order(call, id);
   FileTensor tensor{name_in_file(view.dtype), order.shape(), {}};
-  const std::size_t width = view.dtype == DType::boolean ? 1 : size_of(view.dtype);
-  tensor.bytes.resize(static_cast<std::size_t>(order.size()) * width);
+  tensor.bytes.resize(bytes_of(view.dtype, static_cast<std::size_t>(order.size())));
   const auto* from = static_cast<const std::byte*>(view.data);
   order.each([&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-    const auto element = static_cast<std::size_t>(view.offset(b, h, l, d));
-    std::copy_n(from + element * width, width, tensor.bytes.data() + order.at(b, h, l, d) * width);
+    const std::int64_t there = view.offset(b, h, l, d);
+    const std::size_t here = order.at(b, h, l, d);
+    if (is_packed_in_pairs(view.dtype)) {
+      store_half_byte(tensor.bytes.data(), static_cast<std::int64_t>(here), HalfBytes(from)[there]);
+    } else {
+      const std::size_t width = size_of(view.dtype);
+      std::copy_n(from + static_cast<std::size_t>(there) * width, width, tensor.bytes.data() + here * width);
+    }
   });
   return tensor;
 }

@@ -58,6 +58,7 @@ Extremes extremes_of(DType type) {
     case DType::f32: return {0x1p-140, 0x1p59};
     case DType::bf16: return {0x1p-130, 0x1p59};
     case DType::i8: return {1, 16};
+    case DType::i4: return {1, 2};
     default: break;
   }
   // Squares of f16's largest numbers fit into an accumulator of f32; those of wider exponents must.

@@ -53,6 +53,8 @@ void fill_padding(std::span<std::byte> bytes, DType dtype) {
     fill(bytes, dtype, kPaddingPattern);
   else if (dtype == DType::i8)
     std::ranges::fill(bytes, std::byte{0x80});  // the largest of them
+  else if (dtype == DType::i4)
+    std::ranges::fill(bytes, std::byte{0x88});  // two of them
   else
     std::ranges::fill(bytes, dtype == DType::boolean ? std::byte{1} : std::byte{0xff});
 }

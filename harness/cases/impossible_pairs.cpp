@@ -38,9 +38,9 @@ constexpr std::string_view
         "appended keys rotated|rope=*|rope of some "
         "features|rope.base|rope.positions=*|rope.cache=*|cos.*|sin.*|q_positions.*|k_positions.*|norm=after",
     kOperands = "norm=*|q_norm.*|k_norm.*|scales=*|head_scales.*|query_scales.*|softcap=unscaled",
-    kScales = "q.scale=*|q_scales.*|k.scale=*|k_scales.*|v.scale=*|v_scales.*",
+    kScales = "q.scale=*|q_scales.*|k.scale=*|k_scales.*|v.scale=*|v_scales.*|scales of keys=*",
     kLatentParts = "latent.parts=apart|q_rope.*|k_rope.*", kLatent = "latent|latent.parts=apart|q_rope.*|k_rope.*",
-    kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
+    kPairs = "stored keys=e2m1|stored keys=i4", kSelect = "selected=*|keys of a selected block=*|select*|indices.*",
     kMaskWithoutKeys =
         "mask axes=1111|mask axes=11Q1|mask axes=1H11|mask axes=1HQ1|"
         "mask axes=B111|mask axes=B1Q1|mask axes=BH11|mask axes=BHQ1";
@@ -70,6 +70,10 @@ constexpr Rule kRules[] = {
     {"stored keys=*", kMerge, "a merge has no keys"},
     {"stored keys=*", "present_k.*|present_v.*|cache_k.*|cache_v.*|append|appended keys rotated|new_k.*|new_v.*",
      "results have 16 bits or more"},
+    {kPairs,
+     "key dim=1|key dim=3|end of key dim=64n+1|end of key dim=64n-1|end of key dim=16n+1|end of key "
+     "dim=16n-1|k.strides=features apart|k.strides=transposed|k.offset=odd",
+     "each row of pairs begins with a byte, and is dense"},
     {kSelect, "pass=backward|pass=both", "gradients of selected keys are not defined"},
     {kSelect, kGradients, "gradients of selected keys are not defined"},
     {kRope, "pass=backward|pass=both", "gradients of rotated rows are not defined"},

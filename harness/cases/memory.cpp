@@ -16,10 +16,10 @@ namespace {
 constexpr double kAlwaysThere = 16 << 20;
 
 /// Of a tensor's storage those that are ever touched.
-double bytes_used(const TensorPlace& place, std::size_t element_size) {
+double bytes_used(const TensorPlace& place, DType type) {
   double sum = 0;
-  const std::size_t size = static_cast<std::size_t>(*place.elements) * element_size;
-  for (const ByteRange& range : used_ranges(place, element_size, size)) sum += static_cast<double>(range.size());
+  const std::size_t size = bytes_of(type, static_cast<std::size_t>(*place.elements));
+  for (const ByteRange& range : used_ranges(place, type, size)) sum += static_cast<double>(range.size());
   return sum;
 }
 
@@ -28,7 +28,7 @@ double bytes_used(const TensorPlace& place, std::size_t element_size) {
 double storage_bytes(const Call& p) {
   double bytes = 0;
   for (const TensorRow& row : tensor_rows()) {
-    if (has_tensor(p, row.id)) bytes += bytes_used(place_of(p, row.id), size_of(type_of(p, row.id)));
+    if (has_tensor(p, row.id)) bytes += bytes_used(place_of(p, row.id), type_of(p, row.id));
   }
   return bytes;
 }

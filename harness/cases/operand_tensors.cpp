@@ -116,7 +116,7 @@ FileTensor operand_tensor(const Inputs& inputs, const Call& call, TensorId id) {
   FileTensor tensor;
   tensor.dtype = is_position(id) ? "I32" : file_type_of(from.dtype);
   tensor.shape.assign(n.begin(), n.end());
-  tensor.bytes.resize(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3]) * size_of(from.dtype));
+  tensor.bytes.resize(bytes_of(from.dtype, static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3])));
   std::int64_t at = 0;
   each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     const bool is_stored =

@@ -43,6 +43,24 @@ void fit_lengths(std::vector<std::int64_t>& list, std::size_t batch, std::int64_
   for (std::int64_t& n : list) n = std::min(n, max);
 }
 
+/// Rows of codes of 4 bits have an even number of them, and begin with a byte.
+void fit_pairs(Call& p) {
+  for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::q_rope,
+                            TensorId::k_rope}) {
+    if (!has_tensor(p, id) || !is_packed_in_pairs(type_of(p, id))) continue;
+    const bool in_values = row_of(id).axes[3] == Axis::value_dim || (p.latent_apart && !is_part(id));
+    if (stored_shape(p, id)[3] % 2 != 0) ++(in_values ? p.value_dim : p.key_dim);
+    TensorSpec& spec = p.tensor(id);
+    spec.offset += spec.offset % 2;
+    if (!spec.strides) continue;
+    Index4& strides = *spec.strides;
+    const auto is_odd = [](std::int64_t stride) { return stride % 2 != 0; };
+    const bool far = std::any_of(strides.begin(), strides.end() - 1, is_odd) || strides[3] != 1;
+    for (std::size_t axis = 0; axis < 3 && far; ++axis) strides[axis] *= 2;
+    strides[3] = 1;
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> steps_towards(std::int64_t min, std::int64_t now) {
@@ -164,6 +182,7 @@ void fit_to_sizes(Problem& problem) {
   for (const TensorRow& row : tensor_rows()) {
     if (!has_tensor(p, row.id)) p.tensor(row.id) = {};
   }
+  fit_pairs(p);
   if (!p.blocks) problem.data.block_fill = {};
   if (!p.select) problem.data.select_fill = {"distinct", {}};
   if (!p.initial_state) problem.data.state_fill.reset();

@@ -1,11 +1,13 @@
 #include "harness/cases/other_data.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "reference/arithmetic/arithmetic.h"
+#include "reference/softmax/key_place.h"
 
 namespace attest {
 namespace {
@@ -43,9 +45,23 @@ void with_format(DType dtype, const Visit& visit) {
   }
 }
 
-/// Halves every number and, with `negate`, changes its sign; on the bits, since large cases have many. Infinities and
-/// NaN keep their kind, the smallest numbers their size.
+/// Of codes of 4 bits; what can't be halved without rounding keeps its size.
+void halve_pairs(TensorStorage& tensor, bool negate) {
+  std::array<std::uint8_t, 16> halves{};
+  for (std::uint8_t code = 0; code < 16; ++code) {
+    const double number = load(&code, tensor.dtype(), 0), half = as_stored(tensor.dtype(), number / 2);
+    const double size = half * 2 == number ? half : number;
+    store(&halves[code], tensor.dtype(), 0, negate ? -size : size);
+  }
+  each_element<std::uint8_t>(tensor.memory(), [&](std::uint8_t pair, std::size_t) {
+    return static_cast<std::uint8_t>(halves[pair & 0xf] | halves[pair >> 4] << 4);
+  });
+}
+
+/// Halves every number and, with `negate`, changes its sign if it has one; on the bits, since large cases have many.
+/// Infinities and NaN keep their kind, the smallest numbers their size.
 void halve(TensorStorage& tensor, bool negate) {
+  if (is_packed_in_pairs(tensor.dtype())) return halve_pairs(tensor, negate);
   if (tensor.dtype() == DType::i8) {
     each_element<std::int8_t>(tensor.memory(), [=](std::int8_t number, std::size_t) {
       const int half = number / 2 == 0 ? number : number / 2;
@@ -55,7 +71,8 @@ void halve(TensorStorage& tensor, bool negate) {
   }
   with_format(tensor.dtype(), [&](auto zero, auto exponent, auto unit) {
     using Bits = decltype(zero);
-    const auto sign = static_cast<Bits>(negate ? Bits{1} << (8 * sizeof(Bits) - 1) : 0);
+    const bool has_sign = lowest_of(tensor.dtype()) < 0;
+    const auto sign = static_cast<Bits>(negate && has_sign ? Bits{1} << (8 * sizeof(Bits) - 1) : 0);
     each_element<Bits>(tensor.memory(), [=](Bits bits, std::size_t) {
       const auto power = static_cast<Bits>(bits & exponent);
       if (power > unit && power != exponent) bits = static_cast<Bits>(bits - unit);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "harness/base/fingerprint.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr std::uint64_t kMaxHeaderBytes = 16u << 20;  ///< bytes; real headers have a few kilobytes
 constexpr std::size_t kMaxTensors = 4096, kMaxAxes = 8;
 constexpr std::size_t kMaxDepth = 3;          ///< header, tensor, shape
+constexpr const char* kPairs = "int4";        ///< in the metadata: tensors of U8 that hold them
 constexpr double kUncheckedBytes = 16 << 20;  ///< bytes for which memory is not asked
 
 /// "F64, F32, ..."
@@ -113,6 +115,7 @@ class Reader {
       get(data_start_ + entry.first, tensor.bytes.data(), tensor.bytes.size());
     }
     file.content = content_.text();
+    read_pairs(file);
     return file;
   }
 
@@ -175,6 +178,21 @@ class Reader {
     }
   }
 
+  /// Tensors of bytes that are pairs of int4, as the metadata say.
+  void read_pairs(TensorFile& file) const {
+    const auto list = file.metadata.find(kPairs);
+    if (list == file.metadata.end()) return;
+    std::istringstream names(list->second);
+    for (std::string name; std::getline(names, name, ',');) {
+      const auto found = file.tensors.find(name);
+      if (found == file.tensors.end() || found->second.dtype != "U8" || found->second.shape.empty())
+        fail("metadata " + std::string(kPairs) + ": \"" + name.substr(0, 64) + "\" is no tensor of U8");
+      found->second.dtype = format_of(DType::i4).safetensors;
+      found->second.shape.back() *= 2;
+    }
+    file.metadata.erase(list);
+  }
+
   static bool is_size(const nlohmann::json& value) { return value.is_number_unsigned(); }
 
   Entry read_entry(const std::string& key, const nlohmann::json& value) const {
@@ -188,15 +206,17 @@ class Reader {
     tensor.dtype = value["dtype"].get<std::string>();
     const FileType* type = find_file_type(tensor.dtype);
     if (!type) complain("type " + tensor.dtype.substr(0, 16) + " is not read; " + known_types() + " are");
-    std::uint64_t bytes = type->size;
+    std::uint64_t bits = type->bits;
     if (value["shape"].size() > kMaxAxes) complain("more than 8 axes");
     for (const auto& extent : value["shape"]) {
       if (!is_size(extent)) complain("the shape holds something that is not a size");
       const auto n = extent.get<std::uint64_t>();
       if (n > (std::uint64_t{1} << 40)) complain("an extent of " + std::to_string(n) + " is absurd");
       tensor.shape.push_back(static_cast<std::int64_t>(n));
-      if (__builtin_mul_overflow(bytes, n, &bytes)) complain("the size overflows");
+      if (__builtin_mul_overflow(bits, n, &bits)) complain("the size overflows");
     }
+    if (bits % 8 != 0) complain("an odd number of elements of 4 bits");
+    const std::uint64_t bytes = bits / 8;
     const auto& offsets = value["data_offsets"];
     if (offsets.size() != 2 || !is_size(offsets[0]) || !is_size(offsets[1])) complain("data_offsets are two sizes");
     const auto first = offsets[0].get<std::uint64_t>(), last = offsets[1].get<std::uint64_t>();
@@ -257,11 +277,16 @@ class Reader {
 std::span<const FileType> file_types() {
   static const std::vector<FileType> types = [] {
     std::vector<FileType> list;
-    for (const DType type : kStorageTypes) list.push_back({format_of(type).safetensors, size_of(type), type});
-    for (const DType type : {DType::boolean, DType::i32})
-      list.push_back({format_of(type).safetensors, size_of(type), std::nullopt});
-    for (const auto& [name, size] : {std::pair{"U8", 1}, std::pair{"I64", 8}})
-      list.push_back({name, static_cast<std::size_t>(size), std::nullopt});
+    for (const Format& format : kFormats) {
+      if (is_number(format.type))
+        list.push_back({format.safetensors, static_cast<std::size_t>(format.bits), format.type});
+    }
+    for (const Format& format : kFormats) {
+      if (!is_number(format.type))
+        list.push_back({format.safetensors, static_cast<std::size_t>(format.bits), std::nullopt});
+    }
+    for (const auto& [name, bits] : {std::pair{"U8", 8}, std::pair{"I64", 64}})
+      list.push_back({name, static_cast<std::size_t>(bits), std::nullopt});
     return list;
   }();
   return types;
@@ -293,7 +318,7 @@ std::optional<DType> FileTensor::stored_type() const {
 
 double FileTensor::at(std::int64_t n) const {
   if (const auto type = stored_type()) return load(bytes.data(), *type, n);
-  const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * find_file_type(dtype)->size;
+  const std::byte* from = bytes.data() + static_cast<std::size_t>(n) * find_file_type(dtype)->bytes();
   if (dtype == "I64") return static_cast<double>(read_as<std::int64_t>(from));
   if (dtype == "I32") return read_as<std::int32_t>(from);
   if (dtype == "I8") return read_as<std::int8_t>(from);
@@ -322,13 +347,19 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
 
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
   nlohmann::json header = nlohmann::json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  std::map<std::string, std::string> metadata = file.metadata;
   std::size_t end = 0;
   for (const auto& [name, tensor] : file.tensors) {
-    header[name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
+    nlohmann::json& entry = header[name];
+    entry = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
     end += tensor.bytes.size();
+    if (tensor.stored_type() != DType::i4) continue;
+    entry["dtype"] = "U8";
+    entry["shape"].back() = tensor.shape.back() / 2;
+    std::string& pairs = metadata[kPairs];
+    pairs += (pairs.empty() ? "" : ",") + name;
   }
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();

@@ -3,6 +3,9 @@
 // The file is not trusted: every length, offset, type and shape is checked against the file's size, and that against a
 // quota, before any tensor is read; the tensors must fill the file without overlaps, gaps and trailing bytes; every
 // complaint names the file and the tensor. Format: huggingface/safetensors, README "Format".
+//
+// It has no integers of 4 bits: they lie two to a byte in a U8 of half the width, and the metadata "int4" name such
+// tensors: "k,v".
 #pragma once
 
 #include <cstddef>
@@ -22,8 +25,10 @@ namespace attest {
 /// A type that a tensor of a file may have.
 struct FileType {
   std::string_view name;
-  std::size_t size;             ///< bytes of an element
-  std::optional<DType> stored;  ///< what it is in a case, for those that a case stores
+  std::size_t bits;             ///< of an element
+  std::optional<DType> stored;  ///< what it is in a case, for those that a case stores as numbers
+
+  std::size_t bytes() const { return bits / 8; }
 };
 /// Those of the table of formats, and whole numbers that files have besides.
 std::span<const FileType> file_types();
@@ -33,7 +38,7 @@ const FileType* find_file_type(std::string_view name);
 std::string file_type_of(DType type);
 
 struct FileTensor {
-  std::string dtype;  ///< as in the file: F32, F64, BOOL, ...
+  std::string dtype;  ///< as in the file: F32, F64, BOOL, ...; I4 of a U8 that the metadata say to hold int4
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 

@@ -44,6 +44,14 @@ Runs runs_of(std::vector<StridedAxis> axes, std::size_t element_size) {
   return runs;
 }
 
+/// The same tensor with pairs of elements as its elements.
+TensorPlace in_pairs(TensorPlace place) {
+  place.shape[3] = (place.shape[3] + 1) / 2;
+  for (std::size_t axis = 0; axis < 3; ++axis) place.strides[axis] /= 2;
+  place.offset /= 2;
+  return place;
+}
+
 /// Joins what overlaps or touches.
 std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
   std::sort(ranges.begin(), ranges.end(), [](ByteRange a, ByteRange b) { return a.first < b.first; });
@@ -60,9 +68,11 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
 
 }  // namespace
 
-std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element_size, std::size_t size) {
+std::vector<ByteRange> used_ranges(const TensorPlace& place, DType type, std::size_t size) {
   const std::vector<ByteRange> whole = {{0, size}};
   if (size <= kCompactBytes) return whole;
+  if (is_packed_in_pairs(type)) return used_ranges(in_pairs(place), DType::i8, size);
+  const std::size_t element_size = size_of(type);
   // Packed sequences each by themselves: they differ in rows.
   const bool packed = !place.starts.empty();
   std::vector<ByteRange> ranges;
@@ -94,7 +104,7 @@ std::vector<ByteRange> used_ranges(const ConstTensor& view) {
   place.shape = view.shape;
   place.strides = view.strides;
   if (view.starts) place.starts.assign(view.starts, view.starts + view.shape[0] + 1);
-  return used_ranges(place, size_of(view.dtype), span_bytes(view));
+  return used_ranges(place, view.dtype, span_bytes(view));
 }
 
 std::vector<ByteRange> used_ranges(const MutableTensor& view) {

@@ -26,7 +26,7 @@ inline constexpr std::size_t kCompactBytes = std::size_t{256} << 20;
 /// Of `size` bytes those that a tensor uses: all where they are at most kCompactBytes, or a good part of them is used;
 /// else its elements, each with a page and more on either side, ascending and apart. `place.offset` counts from the
 /// first byte.
-std::vector<ByteRange> used_ranges(const TensorPlace& place, std::size_t element_size, std::size_t size);
+std::vector<ByteRange> used_ranges(const TensorPlace& place, DType type, std::size_t size);
 
 /// The same of a view, counted from its `data`; nothing lies before that.
 std::vector<ByteRange> used_ranges(const ConstTensor& view);

@@ -11,20 +11,20 @@
 namespace attest {
 namespace {
 
-TensorBytes bytes_for(const TensorPlace& place, std::size_t element_size) {
-  const std::size_t size = static_cast<std::size_t>(*place.elements) * element_size;
-  return {size, used_ranges(place, element_size, size)};
+TensorBytes bytes_for(const TensorPlace& place, DType type) {
+  const std::size_t size = bytes_of(type, static_cast<std::size_t>(*place.elements));
+  return {size, used_ranges(place, type, size)};
 }
 
 }  // namespace
 
 TensorStorage::TensorStorage(TensorPlace place, DType dtype)
-    : place_(std::move(place)), bytes_(bytes_for(place_, size_of(dtype))), dtype_(dtype) {
+    : place_(std::move(place)), bytes_(bytes_for(place_, dtype)), dtype_(dtype) {
   for (const ByteRange& range : bytes_.used()) fill_padding(bytes_.part(range), dtype);
 }
 
 ConstTensor TensorStorage::view() const {
-  return {bytes_.data() + static_cast<std::size_t>(place_.offset) * size_of(dtype_), dtype_, place_.shape,
+  return {bytes_.data() + bytes_of(dtype_, static_cast<std::size_t>(place_.offset)), dtype_, place_.shape,
           place_.strides, place_.starts_data()};
 }
 
@@ -35,8 +35,8 @@ std::size_t TensorStorage::bytes() const {
 }
 
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
-  // 8-bit storage saturates, as those who write caches do.
-  if (is_storage(dtype_) && !is_wide(dtype_) && std::isfinite(value))
+  // Storage in 8 bits and less saturates, as those who write caches do.
+  if (is_number(dtype_) && !is_wide(dtype_) && std::isfinite(value))
     value = std::clamp(value, lowest_of(dtype_), largest_of(dtype_));
   if (is_floating(dtype_) && std::isfinite(value) &&
       std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))

@@ -15,7 +15,7 @@ GuardedOutputs::Tensor::Tensor(TensorId id_, DType dtype_, TensorPlace place_)
     : id(id_), name(row_of(id_).name), dtype(dtype_), place(std::move(place_)) {
   const std::size_t size = static_cast<std::size_t>(*place.elements + 2 * kGuard) * size_of(dtype);
   place.offset += kGuard;
-  bytes = TensorBytes(size, used_ranges(place, size_of(dtype), size));
+  bytes = TensorBytes(size, used_ranges(place, dtype, size));
   for (const ByteRange& range : bytes.used()) fill_pattern(bytes.part(range), dtype);
 }
 
@@ -26,7 +26,7 @@ MutableTensor GuardedOutputs::Tensor::view() {
 
 void GuardedOutputs::Tensor::read_row(std::int64_t b, std::int64_t h, std::int64_t l, std::span<double> values) const {
   std::int64_t at = place.element(b, h, l, 0);
-  with_elements(bytes.data(), dtype, [&](const auto* elements, const auto& to_number) {
+  with_elements(bytes.data(), dtype, [&](const auto& elements, const auto& to_number) {
     for (double& value : values) {
       value = static_cast<double>(to_number(elements[at]));
       at += place.strides[3];

@@ -12,10 +12,10 @@ namespace {
 
 using Code = nb::dlpack::dtype_code;
 
-/// The format of a type that NumPy has from the package ml_dtypes alone, by the format's name; else nullptr.
+/// The format of a type that NumPy has from the package ml_dtypes alone, where one of 4 bits has a byte; else nullptr.
 const Format* find_of_ml_dtypes(nb::dlpack::dtype type) {
   for (const Format& format : kFormats) {
-    const bool own = format.dlpack == DlpackCode::bfloat || format.dlpack > DlpackCode::boolean;
+    const bool own = format.dlpack == DlpackCode::bfloat || format.dlpack > DlpackCode::boolean || format.bits < 8;
     if (own && static_cast<std::uint8_t>(format.dlpack) == type.code && format.bits == type.bits) return &format;
   }
   return nullptr;
@@ -123,7 +123,35 @@ nb::object ArrayKind::of(const void* data, nb::dlpack::dtype type, std::span<con
   return library_ == Library::other ? convert_(array) : array;
 }
 
+namespace {
+
+/// Codes of 4 bits in a byte each, which NumPy owns.
+nb::object unpacked(const ConstTensor& view) {
+  const Index4 shape = extents_of(view);
+  auto* kept = new std::vector<std::uint8_t>();
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<std::uint8_t>*>(p); });
+  const HalfBytes codes(view.data);
+  each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    const std::uint8_t code = codes[element_at(view.strides, nullptr, b, h, l, d)];
+    const bool is_integer = view.dtype == DType::i4;
+    kept->push_back(is_integer ? static_cast<std::uint8_t>(HalfBytes::to_integer(code)) : code);
+  });
+  const std::vector<std::size_t> extents(shape.begin(), shape.end());
+  const nb::object bytes =
+      nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(kept->data(), extents.size(), extents.data(), owner));
+  return bytes.attr("view")(nb::module_::import_("ml_dtypes").attr(std::string(format_of(view.dtype).numpy).c_str()));
+}
+
+}  // namespace
+
 nb::object ArrayKind::of(const ConstTensor& view, bool writable) const {
+  if (is_packed_in_pairs(view.dtype)) {
+    if (library_ == Library::numpy) return unpacked(view);
+    Index4 shape = extents_of(view), strides = view.strides;
+    shape[3] = (shape[3] + 1) / 2;
+    for (std::size_t axis = 0; axis < 3; ++axis) strides[axis] /= 2;
+    return of(view.data, {static_cast<std::uint8_t>(Code::UInt), 8, 1}, shape, strides, writable);
+  }
   return of(view.data, type_of(view.dtype), extents_of(view), view.strides, writable);
 }
 

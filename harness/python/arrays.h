@@ -25,7 +25,8 @@ class ArrayKind {
   /// like are bool.
   nb::object of(const void* data, nb::dlpack::dtype type, std::span<const std::int64_t> shape,
                 std::span<const std::int64_t> strides, bool writable = false) const;
-  /// A packed view is 1, heads, rows, features.
+  /// A packed view is 1, heads, rows, features. Elements of 4 bits are a copy in ml_dtypes' types for NumPy, and pairs
+  /// of them in bytes for other libraries.
   nb::object of(const ConstTensor& view, bool writable = false) const;
 
  private:

@@ -29,7 +29,7 @@ nb::object numbers(std::vector<double> values, const std::vector<std::int64_t>& 
 
 /// A copy that outlives the case; types that NumPy lacks stand as float64, which holds them exactly.
 nb::object copied(const ArrayKind& arrays, const ConstTensor& view) {
-  if (view.dtype != DType::bf16 && (is_wide(view.dtype) || !is_floating(view.dtype)))
+  if (view.dtype != DType::bf16 && (is_wide(view.dtype) || !is_floating(view.dtype)) && !is_packed_in_pairs(view.dtype))
     return arrays.of(view).attr("copy")();
   std::vector<double> values;
   each_index(view.shape, [&](auto b, auto h, auto l, auto d) {

@@ -31,7 +31,7 @@ template <class Value>
 FileTensor filled(DType dtype, const Index4& shape, const Value& value) {
   FileTensor tensor{file_type_of(dtype), {shape.begin(), shape.end()}, {}};
   std::int64_t at = 0;
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.size()) * size_of(dtype));
+  tensor.bytes.resize(bytes_of(dtype, static_cast<std::size_t>(tensor.size())));
   each_index(shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
     store(tensor.bytes.data(), dtype, at++, value(b, h, l, d));
   });

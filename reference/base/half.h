@@ -1,8 +1,9 @@
-// Storage in 16 and 8 bits: IEEE binary16 (f16), the upper half of binary32 (bf16), and any other split of the bits
+// Storage in 16 bits and less: IEEE binary16 (f16), the upper half of binary32 (bf16), and any other split of the bits
 // that the table of formats has. Converted exactly on reading and rounded to nearest, ties to even, on writing. From
 // double in one step: rounding twice could miss a tie.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -58,15 +59,20 @@ constexpr std::uint16_t to_small_float(double value, int mantissa, int min_expon
 
 }  // namespace detail
 
-/// A number of a floating format of 16 or 8 bits, from its code, exactly.
+/// A number of a floating format of 16 bits or less, from its code, exactly.
 constexpr double decode(std::uint16_t code, DType type) {
   const Format& format = format_of(type);
   const int mantissa = format.mantissa_bits;
+  if (mantissa == 0) {  // of e8m0, a power of two or NaN
+    return code == 0xff ? std::bit_cast<double>(0x7ff8000000000000u)
+                        : std::bit_cast<double>(static_cast<std::uint64_t>(code + 1023 - exponent_bias(type)) << 52);
+  }
   const std::uint32_t size = code & ((1u << (format.bits - 1)) - 1);  // without the sign
   const std::uint32_t field = size & ((1u << mantissa) - 1), exponent = size >> mantissa;
   const std::uint64_t sign = static_cast<std::uint64_t>(code >> (format.bits - 1)) << 63;
   const bool is_top = exponent == (1u << format.exponent_bits) - 1;
-  const bool is_number = !is_top || (format.top == TopCodes::one_nan && field != (1u << mantissa) - 1);
+  const bool is_number =
+      !is_top || format.top == TopCodes::numbers || (format.top == TopCodes::one_nan && field != (1u << mantissa) - 1);
   if (!is_number)
     return std::bit_cast<double>(sign | 0x7ff0000000000000u | static_cast<std::uint64_t>(field) << (52 - mantissa));
   const double magnitude = exponent == 0 ? field * smallest_subnormal(type)
@@ -74,11 +80,22 @@ constexpr double decode(std::uint16_t code, DType type) {
                                                detail::power_of_two(static_cast<int>(exponent) - 1);
   return sign == 0 ? magnitude : -magnitude;
 }
+/// The power of two nearest to a positive number, of two the larger one; 0xff, NaN, of others and beyond the range.
+constexpr std::uint16_t encode_power(double value) {
+  if (!(value > 0) || value >= 0x1.8p127) return 0xff;
+  if (value <= 0x1p-127) return 0;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+  return static_cast<std::uint16_t>((bits >> 52) - 1023 + 127 + (bits >> 51 & 1));
+}
+
 /// The code of a number, rounded to nearest. What rounds beyond the range is infinite, or NaN where the format has no
-/// infinity; a writer that saturates clamps before.
+/// infinity; a writer that saturates clamps before. A format of numbers alone saturates, and NaN becomes 0 there.
 constexpr std::uint16_t encode(double value, DType type) {
   const Format& format = format_of(type);
   const int mantissa = format.mantissa_bits;
+  if (mantissa == 0) return encode_power(value);
+  if (format.top == TopCodes::numbers)
+    value = value != value ? 0 : std::clamp(value, lowest_of(type), largest_of(type));
   const auto top = static_cast<std::uint16_t>(((1u << format.exponent_bits) - 1) << mantissa);
   const auto all = static_cast<std::uint16_t>(top | ((1u << mantissa) - 1));
   const bool has_infinity = format.top == TopCodes::infinity_and_nan;
@@ -91,11 +108,10 @@ constexpr std::uint16_t encode(double value, DType type) {
 constexpr std::uint16_t to_f16(double value) { return detail::to_small_float(value, 10, -14, 0x7c00u); }
 constexpr std::uint16_t to_bf16(double value) { return detail::to_small_float(value, 7, -126, 0x7f80u); }
 
-/// The nearest integer of 8 bits, ties to even; of a NaN 0.
-constexpr std::int8_t to_i8(double value) {
+/// The nearest integer of 8 or 4 bits, ties to even; of a NaN 0.
+constexpr std::int8_t to_small_integer(double value, DType type) {
   if (value != value) return 0;
-  if (value >= 127) return 127;
-  if (value <= -128) return -128;
+  value = std::clamp(value, lowest_of(type), largest_of(type));
   constexpr double kShift = 0x1.8p52;  // adding it leaves no bits for fractions
   return static_cast<std::int8_t>((value + kShift) - kShift);
 }

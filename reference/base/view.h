@@ -2,6 +2,8 @@
 //
 // A view owns nothing. `data` points at the element with index (0, 0, 0, 0); strides count elements,
 // may be 0 on inputs (a broadcast axis) and never reach outside the buffer the view was made from.
+// Elements of 4 bits lie two to a byte, the one with the even number in its lower half: rows are dense, and every row
+// begins with a byte.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +70,36 @@ std::size_t span_bytes(const AnyView<Void>& view) {
     if (rows == 0) return 0;
     last += (rows - 1) * view.strides[axis];
   }
-  return static_cast<std::size_t>(last + 1) * size_of(view.dtype);
+  return bytes_of(view.dtype, static_cast<std::size_t>(last + 1));
+}
+
+/// Codes of 4 bits by number.
+class HalfBytes {
+ public:
+  explicit HalfBytes(const void* data) : bytes_(static_cast<const std::uint8_t*>(data)) {}
+  HalfBytes& operator+=(std::int64_t elements) {
+    first_ += elements;
+    return *this;
+  }
+  std::uint8_t operator[](std::int64_t at) const {
+    at += first_;
+    return static_cast<std::uint8_t>(bytes_[at / 2] >> (at % 2 * 4) & 0xf);
+  }
+  /// The number of a code of i4.
+  static constexpr std::int8_t to_integer(std::uint8_t code) {
+    return static_cast<std::int8_t>(code < 8 ? code : code - 16);
+  }
+
+ private:
+  const std::uint8_t* bytes_;
+  std::int64_t first_ = 0;
+};
+
+/// Writes one code of 4 bits.
+inline void store_half_byte(void* data, std::int64_t at, std::uint8_t code) {
+  std::uint8_t& byte = static_cast<std::uint8_t*>(data)[at / 2];
+  const auto shift = static_cast<int>(at % 2 * 4);
+  byte = static_cast<std::uint8_t>((byte & ~(0xf << shift)) | (code & 0xf) << shift);
 }
 
 /// Reads one element as a double, exactly.
@@ -79,6 +110,8 @@ inline double load(const void* data, DType type, std::int64_t at) {
     case DType::f16: return static_cast<double>(f16_to_float(static_cast<const std::uint16_t*>(data)[at]));
     case DType::bf16: return static_cast<double>(bf16_to_float(static_cast<const std::uint16_t*>(data)[at]));
     case DType::i8: return static_cast<double>(static_cast<const std::int8_t*>(data)[at]);
+    case DType::i4: return static_cast<double>(HalfBytes::to_integer(HalfBytes(data)[at]));
+    case DType::e2m1: return decode(HalfBytes(data)[at], type);
     case DType::boolean: return static_cast<double>(static_cast<const std::uint8_t*>(data)[at]);
     case DType::i32: return static_cast<double>(static_cast<const std::int32_t*>(data)[at]);
     default:
@@ -88,8 +121,8 @@ inline double load(const void* data, DType type, std::int64_t at) {
   }
 }
 
-/// use(elements, number): the elements of a tensor of numbers as they are stored, and a function that gives the number
-/// of one exactly, as a float or a double.
+/// use(elements, number): the elements of a tensor of numbers as they are stored, by a pointer or what has its += and
+/// [], and a function that gives the number of one exactly, as a float or a double.
 template <class Use>
 void with_elements(const void* data, DType type, const Use& use) {
   switch (type) {
@@ -99,6 +132,9 @@ void with_elements(const void* data, DType type, const Use& use) {
     case DType::bf16: return use(static_cast<const std::uint16_t*>(data), bf16_to_float);
     case DType::i8:
       return use(static_cast<const std::int8_t*>(data), [](std::int8_t x) { return static_cast<float>(x); });
+    case DType::i4:
+      return use(HalfBytes(data), [](std::uint8_t x) { return static_cast<float>(HalfBytes::to_integer(x)); });
+    case DType::e2m1: return use(HalfBytes(data), [](std::uint8_t x) { return decode(x, DType::e2m1); });
     default: break;
   }
   const auto decoded = [type](std::uint16_t code) { return decode(code, type); };
@@ -113,7 +149,9 @@ inline void store(void* data, DType type, std::int64_t at, double value) {
     case DType::f32: static_cast<float*>(data)[at] = static_cast<float>(value); break;
     case DType::f16: static_cast<std::uint16_t*>(data)[at] = to_f16(value); break;
     case DType::bf16: static_cast<std::uint16_t*>(data)[at] = to_bf16(value); break;
-    case DType::i8: static_cast<std::int8_t*>(data)[at] = to_i8(value); break;
+    case DType::i8: static_cast<std::int8_t*>(data)[at] = to_small_integer(value, type); break;
+    case DType::i4: store_half_byte(data, at, static_cast<std::uint8_t>(to_small_integer(value, type))); break;
+    case DType::e2m1: store_half_byte(data, at, static_cast<std::uint8_t>(encode(value, type))); break;
     case DType::boolean: static_cast<std::uint8_t*>(data)[at] = value != 0; break;
     case DType::i32: static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value); break;
     default:

@@ -200,7 +200,7 @@ struct SelectSpec {
   bool operator==(const SelectSpec&) const = default;
 };
 
-/// Scales of a tensor that is stored in 8 bits: an element stands for its code times its scale.
+/// Scales of a tensor that is stored in 8 or 4 bits: an element stands for its code times its scale.
 struct ScaleSpec {
   ScaleShare share = ScaleShare::tensor;
   std::int64_t block = 0;  ///< elements along the head dimension that have one scale; the last block may be shorter

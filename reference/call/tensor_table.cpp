@@ -159,7 +159,7 @@ DType type_of(const Call& c, TensorId id) { return c.tensor(id).dtype.value_or(d
 
 namespace {
 
-/// That of another tensor; what is computed has the call's where the other is stored in 8 bits.
+/// That of another tensor; what is computed has the call's where the other is stored in fewer bits.
 DType type_like(const Call& c, TensorId id, TensorId other) {
   const DType type = type_of(c, other);
   return is_output(id) && !is_copied(id) && !is_wide(type) ? c.dtype : type;
@@ -191,6 +191,11 @@ bool has_own_type(TensorId id) {
   if (is_copied(id)) return false;
   const TypeRule rule = row_of(id).type;
   return rule != TypeRule::f64 && rule != TypeRule::boolean && rule != TypeRule::i32;
+}
+
+bool may_have_type(TensorId id, DType type) {
+  if (is_scales(id)) return std::ranges::find(kScaleTypes, type) != kScaleTypes.end();
+  return is_wide(type) || (is_storage(type) && may_be_narrow(id));
 }
 
 bool has_mixed_types(const Call& c) {

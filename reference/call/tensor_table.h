@@ -102,7 +102,7 @@ constexpr bool is_part(TensorId id) { return id == TensorId::q_rope || id == Ten
 constexpr bool is_of_launch(TensorId id) {
   return (id >= TensorId::new_k && id <= TensorId::key_lengths) || is_cache(id);
 }
-/// Whether it holds scales of a tensor that is stored in 8 bits.
+/// Whether it holds scales of a tensor that is stored in 8 or 4 bits.
 constexpr bool is_scales(TensorId id) { return id >= TensorId::q_scales && id <= TensorId::v_scales; }
 /// Whether no two of its elements may share storage: results, saved ones too, and the numbers by which keys are found.
 constexpr bool has_place_for_each(TensorId id) {
@@ -118,11 +118,13 @@ DType type_of(const Call& call, TensorId id);
 DType default_type_of(const Call& call, TensorId id);
 /// Whether a call may say it: `k.dtype=f16`.
 bool has_own_type(TensorId id);
-/// Whether it may be stored in 8 bits: queries, keys and values, cached ones too.
+/// Whether it may be stored in 8 or 4 bits: queries, keys and values, cached ones too.
 constexpr bool may_be_narrow(TensorId id) {
   return id == TensorId::q || id == TensorId::k || id == TensorId::v || id == TensorId::past_k ||
          id == TensorId::past_v || id == TensorId::q_rope || id == TensorId::k_rope;
 }
+/// Whether a tensor may have this type of numbers.
+bool may_have_type(TensorId id, DType type);
 /// Whether any tensor but the mask has a type of its own.
 bool has_mixed_types(const Call& call);
 

@@ -209,8 +209,11 @@ std::optional<Fault> check_types(const Call& p) {
     const std::string key = std::string(name_of(id)) + ".dtype";
     if (!type) continue;
     if (id != TensorId::mask && !has_tensor(p, id)) return Fault{key, "there is no " + std::string(name_of(id))};
-    if (!is_wide(*type) && !may_be_narrow(id))
-      return Fault{key, "types of 8 bits are storage of q, k and v, and of cached keys and values"};
+    if (!may_have_type(id, *type)) {
+      return Fault{key, is_scales(id)
+                            ? "scales are stored in f64, f32, f16, bf16, e4m3 or e8m0"
+                            : "types of 8 and 4 bits are storage of q, k and v, and of cached keys and values"};
+    }
     if (id != TensorId::mask && !is_output(id) && size_of(*type) > size_of(accumulator)) {
       return Fault{key, "a call in " + std::string(name_of(p.dtype)) + " adds in " + std::string(name_of(accumulator)) +
                             ", which can't hold inputs in " + std::string(name_of(*type)) +
@@ -238,6 +241,20 @@ std::optional<Fault> check_types(const Call& p) {
   return std::nullopt;
 }
 
+/// Of elements that lie two to a byte: every row begins with a byte.
+std::optional<Fault> check_pairs(const TensorPlace& place, const std::string& name, bool has_strides) {
+  if (place.shape[3] % 2 != 0)
+    return Fault{"dim", "two elements of " + name + " lie in each byte; make its rows an even number of them long"};
+  if (place.offset % 2 != 0)
+    return Fault{name + ".offset", "two elements of " + name + " lie in each byte; say an even number"};
+  const bool is_dense = place.strides[3] == 1 && std::all_of(place.strides.begin(), place.strides.begin() + 3,
+                                                             [](std::int64_t stride) { return stride % 2 == 0; });
+  if (!is_dense)
+    return Fault{has_strides ? name + ".strides" : "layout",
+                 "two elements of " + name + " lie in each byte; rows are dense, and other strides are even"};
+  return std::nullopt;
+}
+
 std::optional<Fault> check_storage(const Call& p) {
   for (const TensorRow& row : tensor_rows()) {
     const TensorId id = row.id;
@@ -253,6 +270,9 @@ std::optional<Fault> check_storage(const Call& p) {
     if (!place.elements) {
       return Fault{spec.strides ? name + ".strides" : "seq",
                    "the size of " + name + " does not fit in 63 bits; make it smaller"};
+    }
+    if (is_packed_in_pairs(type_of(p, id))) {
+      if (auto fault = check_pairs(place, name, spec.strides.has_value())) return fault;
     }
     const bool is_written = p.append && (id == TensorId::k || id == TensorId::v);
     const bool unique = has_place_for_each(id) || is_written;

@@ -41,7 +41,7 @@ std::optional<Fault> find_latent_fault(const Call& p) {
   return std::nullopt;
 }
 
-/// Of scales of tensors that are stored in 8 bits.
+/// Of scales of tensors that are stored in 8 or 4 bits.
 std::optional<Fault> find_scale_fault(const Call& p) {
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v}) {
     const std::optional<ScaleSpec>& spec = p.scale_of(id);
@@ -58,8 +58,8 @@ std::optional<Fault> find_scale_fault(const Call& p) {
     const TensorId wide = is_wide(type_of(p, id)) ? id : past;
     if (wide == id || (id != TensorId::q && has_tensor(p, past) && is_wide(type_of(p, past)))) {
       return Fault{key, std::string(name_of(wide)) + " is stored in " + std::string(name_of(type_of(p, wide))) +
-                            ", and scales belong to 8 bits; say " + std::string(name_of(wide)) +
-                            ".dtype=e4m3, e5m2 or i8"};
+                            ", and scales belong to 8 or 4 bits; say " + std::string(name_of(wide)) +
+                            ".dtype=e4m3, e5m2, i8, e2m1 or i4"};
     }
     const bool by_rows = spec->share == ScaleShare::token || spec->share == ScaleShare::block;
     if (by_rows && p.packed_sequences() && !(p.page_size && id != TensorId::q))

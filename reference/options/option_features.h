@@ -56,6 +56,8 @@ std::vector<Feature> latent_features();
 std::vector<Feature> latent_parts_features();
 std::vector<Feature> select_features();
 std::vector<Feature> narrow_cache_features();
+/// Of the scales of keys.
+std::vector<Feature> scale_type_features();
 /// Of the scales of q, k or v.
 std::vector<Feature> scale_features(TensorId stored);
 std::vector<Feature> gap_features();

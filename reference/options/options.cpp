@@ -185,7 +185,7 @@ std::vector<Option> make_table() {
   for (TensorId id : others) rows.push_back(strides_of(id).version(since(id, 3)).often(rarely(id)).cut(placement_features(id, "strides")).only(row_of(id).of));
   for (TensorId id : others) rows.push_back(offset_of(id).version(since(id, 3)).tried({"1", "3"}).often(rarely(id)).cut(placement_features(id, "offset")).only(row_of(id).of));
   const auto has_type = [&](TensorId id) { return has_own_type(id) && id != TensorId::mask; };
-  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) || came_with_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : std::vector<Feature>()).only(row_of(id).of); };
+  const auto typed = [&](TensorId id) { return type_of_tensor(id).version(since(id, 4)).tried(types_to_try(id)).often(is_of_launch(id) || came_with_operands(id) ? 2 : is_of_gradients(id) ? 4 : row_of(id).of == kState ? 6 : 24).cut(type_features(id)).also_cut(id == TensorId::k ? narrow_cache_features() : id == TensorId::k_scales ? scale_type_features() : std::vector<Feature>()).only(row_of(id).of); };
   for (TensorId id : without_mask) rows.push_back(typed(id));
   for (TensorId id : others) {
     if (has_type(id)) rows.push_back(typed(id));

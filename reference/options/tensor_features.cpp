@@ -167,10 +167,10 @@ std::vector<Feature> type_features(TensorId tensor) {
         // Any but its own; an input is read into the accumulator, which must hold it.
         const DType own = type_of(p, tensor);
         std::vector<DType> others;
-        for (const DType type : kStorageTypes) {
-          if (!is_wide(type) && !may_be_narrow(tensor)) continue;
+        for (const Format& format : kFormats) {
+          const DType type = format.type;
           const bool fits = is_output(tensor) || size_of(type) <= size_of(accumulator_of(p.call.dtype));
-          if (type != own && fits) others.push_back(type);
+          if (type != own && fits && may_have_type(tensor, type)) others.push_back(type);
         }
         p.call.tensor(tensor).dtype = others[draw % others.size()];
         // What is packed into one tensor has one type.
@@ -185,9 +185,9 @@ std::vector<Feature> type_features(TensorId tensor) {
 }
 
 std::vector<Feature> narrow_cache_features() {
-  static constexpr std::array types = {DType::e4m3, DType::e5m2, DType::i8};
+  static constexpr std::array types = {DType::e4m3, DType::e5m2, DType::i8, DType::e2m1, DType::i4};
   return {named_feature(
-      "stored keys", {"e4m3", "e5m2", "i8"},
+      "stored keys", {"e4m3", "e5m2", "i8", "e2m1", "i4"},
       [](const Call& p) -> Index {
         if (!has_tensor(p, TensorId::k)) return std::nullopt;
         const auto* const found = std::ranges::find(types, type_of(p, TensorId::k));
@@ -203,8 +203,27 @@ std::vector<Feature> narrow_cache_features() {
         if (p.outputs.empty()) p.outputs = default_outputs(p.pass);
         p.tensor(TensorId::k).dtype = types[which];
         p.tensor(TensorId::past_k).dtype.reset();
-        if (has_tensor(p, TensorId::v)) p.tensor(TensorId::v).dtype = types[which];
+        // Pairs of codes make even rows.
+        const bool is_packed = p.layout == Layout::kv || p.layout == Layout::qkv;
+        const bool fits = is_packed || !is_packed_in_pairs(types[which]) || p.value_dim % 2 == 0;
+        if (has_tensor(p, TensorId::v)) p.tensor(TensorId::v).dtype = fits ? types[which] : DType::i8;
         if (has_tensor(p, TensorId::past_v)) p.tensor(TensorId::past_v).dtype.reset();
+      })};
+}
+
+std::vector<Feature> scale_type_features() {
+  static constexpr std::array types = {DType::f16, DType::bf16, DType::e4m3, DType::e8m0};
+  return {named_feature(
+      "scales of keys", {"f16", "bf16", "e4m3", "e8m0"},
+      [](const Call& p) -> Index {
+        if (!has_tensor(p, TensorId::k_scales)) return std::nullopt;
+        const auto* const found = std::ranges::find(types, type_of(p, TensorId::k_scales));
+        if (found == types.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - types.begin());
+      },
+      [](Problem& p, std::size_t which, std::uint64_t) {
+        give_tensor(p, TensorId::k_scales);
+        p.call.tensor(TensorId::k_scales).dtype = types[which];
       })};
 }
 

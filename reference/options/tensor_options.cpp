@@ -17,7 +17,10 @@ Option of_tensor(TensorId tensor, const char* suffix, T TensorSpec::*member, std
 }  // namespace
 
 /// Those that a tensor may be stored in.
-TypeNames types_of(TensorId id) { return may_be_narrow(id) ? TypeNames(kStorageNames) : TypeNames(kWideNames); }
+TypeNames types_of(TensorId id) {
+  if (is_scales(id)) return kScaleTypeNames;
+  return may_be_narrow(id) ? TypeNames(kStorageNames) : TypeNames(kWideNames);
+}
 
 /// The plainest first.
 std::vector<std::string> types_to_try(TensorId id) {
@@ -32,7 +35,7 @@ std::vector<std::string> types_to_try(TensorId id) {
 Option scales_of(TensorId tensor, std::optional<ScaleSpec> Call::*member) {
   const std::string name(name_of(tensor));
   Option option = composite(name + ".scale", "tensor|head|token|block:n",
-                            "an element of " + name + " is its code of 8 bits times the scale of its share");
+                            "an element of " + name + " is its code of 8 or 4 bits times the scale of its share");
   option.parse = [=](Call& p, const OptionText& v) {
     const std::vector<OptionText> parts = v.split(':');
     ScaleSpec spec{parse_enum<ScaleShare>(parts[0], "share of a scale"), 0};
@@ -58,7 +61,8 @@ Option type_of_tensor(TensorId tensor) {
   Option option = of_tensor(tensor, ".dtype", &TensorSpec::dtype, alternatives_of(types_of(tensor)),
                             is_mask ? "of an additive mask; the call's type otherwise" : "of this tensor alone");
   option.parse = [=](Call& p, const OptionText& v) {
-    p.tensor(tensor).dtype = static_cast<DType>(parse_name(v, types_of(tensor), "type"));
+    const std::size_t which = parse_name(v, types_of(tensor), "type");
+    p.tensor(tensor).dtype = is_scales(tensor) ? kScaleTypes[which] : kStorageTypes[which];
   };
   option.print = [=](const Call& p) -> std::optional<std::string> {
     const auto& type = p.tensor(tensor).dtype;

@@ -26,6 +26,11 @@ CaseInputs read_inputs(const Problem& problem, const TensorFile& file) {
     const std::size_t width = from.bytes.size() / static_cast<std::size_t>(std::max(order.size(), std::int64_t{1}));
     order.each([&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
       const auto at = static_cast<std::size_t>(to.place().element(b, h, l, d));
+      if (is_packed_in_pairs(to.dtype())) {
+        store_half_byte(to.memory().data(), to.place().element(b, h, l, d),
+                        HalfBytes(from.bytes.data())[static_cast<std::int64_t>(order.at(b, h, l, d))]);
+        return;
+      }
       std::memcpy(to.memory().data() + at * width, from.bytes.data() + order.at(b, h, l, d) * width, width);
     });
   }

@@ -14,10 +14,11 @@ for checker in check.c check.py; do
   ((lines <= 60)) || fail "$checker has $lines lines; 60 are promised"
 done
 
-# Beside smoke: pages, packed sequences, gradients, and a cache that the call writes to.
+# Beside smoke: pages, packed sequences, gradients, codes of 4 bits, and a cache that the call writes to.
 cases=("batch=2 heads=2 seq=3x11 dim=4 lengths=11,4 paged=4 causal align=bottom-right"
   "batch=3 heads=2 seq=6 dim=4 lengths=q:6,0,3/k:6,0,3 layout=thd gap=2 causal out=o,lse"
   "pass=both heads=4/2 seq=5x8 dim=4 causal align=bottom-right"
+  "heads=2 seq=3x9 dim=8 k.dtype=i4 v.dtype=e2m1 k.scale=block:4 v.scale=token k_scales.dtype=e8m0"
   "batch=2 heads=2 seq=2x9 dim=4 lengths=9,4 append causal align=bottom-right dtype=bf16" --suite smoke)
 
 # In two parts, the first of which is ended and begun again.

@@ -1,5 +1,6 @@
-// Mistakes of the scales of codes of 8 bits: forgotten, or those of another head, row, block or tensor.
+// Mistakes of the scales of codes: forgotten, those of another head, row, block or tensor, or read as another type.
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "tests/faulty/mistake.h"
@@ -21,16 +22,29 @@ void reverse_blocks(ChangedInputs& c, TensorId scales) {
   t.strides[3] = -t.strides[3];
 }
 
-/// Scales of keys as a dense copy: those of cached keys become 1.
-void forget_scales_of_cache(const Call& p, ChangedInputs& c) {
-  if (!c.inputs.has(TensorId::k_scales) || p.past == 0 || p.page_size) return;
+/// Scales of keys as a dense copy: of(the scale, b, j).
+template <class Of>
+void change_scales_of_keys(ChangedInputs& c, const Of& of) {
   const ConstTensor from = c.inputs.at(TensorId::k_scales);
   const Index4& n = from.shape;
   c.rows.clear();
   each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d) {
-    c.rows.push_back(j < p.past_length(b) ? 1 : load(from.data, from.dtype, from.offset(b, h, j, d)));
+    c.rows.push_back(of(load(from.data, from.dtype, from.offset(b, h, j, d)), b, j));
   });
   c.inputs.set(TensorId::k_scales, {c.rows.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+}
+
+void forget_scales_of_cache(const Call& p, ChangedInputs& c) {
+  if (!c.inputs.has(TensorId::k_scales) || p.past == 0 || p.page_size) return;
+  change_scales_of_keys(c,
+                        [&](double scale, std::int64_t b, std::int64_t j) { return j < p.past_length(b) ? 1 : scale; });
+}
+
+/// Of scales in e8m0.
+template <class Of>
+void change_powers(ChangedInputs& c, const Of& of) {
+  if (!c.inputs.has(TensorId::k_scales) || c.inputs.at(TensorId::k_scales).dtype != DType::e8m0) return;
+  change_scales_of_keys(c, [&](double scale, std::int64_t, std::int64_t) { return of(scale); });
 }
 
 // clang-format off
@@ -58,6 +72,10 @@ constexpr std::array kMistakes = {
             }},
     Mistake{"scales_of_blocks_reversed", "blocks of a row of values have the scales of each other (195)", nullptr,
             [](const Call&, ChangedInputs& c) { reverse_blocks(c, TensorId::v_scales); }},
+    Mistake{"e8m0_with_another_bias", "scales in e8m0 are read with a bias of 125 (198)", nullptr,
+            [](const Call&, ChangedInputs& c) { change_powers(c, [](double scale) { return 4 * scale; }); }},
+    Mistake{"e8m0_as_integers", "codes of scales in e8m0 are multiplied by as they are (199)", nullptr,
+            [](const Call&, ChangedInputs& c) { change_powers(c, [](double scale) { return std::log2(scale) + 127; }); }},
     Mistake{"scales_of_cache_one", "scales of cached keys are 1 (196)", nullptr, forget_scales_of_cache},
 };
 // clang-format on

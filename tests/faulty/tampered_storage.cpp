@@ -1,4 +1,4 @@
-// Mistakes of storage in 8 and 16 bits: bytes that are taken for those of another format.
+// Mistakes of storage in 16, 8 and 4 bits: bytes that are taken for those of another format.
 #include <array>
 
 #include "tests/faulty/mistake.h"
@@ -28,6 +28,18 @@ void change_values(ChangedInputs& c, DType format, const Change& change) {
   c.inputs.set(TensorId::v, {c.rows.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
 }
 
+/// Values of 4 bits are taken from the other half of their byte.
+void swap_pairs(ChangedInputs& c) {
+  const ConstTensor& v = c.inputs.v();
+  if (!is_packed_in_pairs(v.dtype) || v.starts) return;
+  const Index4 n = v.shape;
+  c.rows.clear();
+  each_index(n, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    c.rows.push_back(load(v.data, v.dtype, v.offset(b, h, l, 0) + (d ^ 1)));
+  });
+  c.inputs.set(TensorId::v, {c.rows.data(), DType::f64, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}});
+}
+
 // clang-format off
 constexpr std::array kMistakes = {
     Mistake{"e4m3_with_another_bias", "e4m3 is read with the bias of e4m3fnuz (181)", nullptr,
@@ -47,6 +59,14 @@ constexpr std::array kMistakes = {
             [](const Call&, ChangedInputs& c) {
               change_values(c, DType::i8, [](double x) { return x < 0 ? x + 256 : x; });
             }},
+    Mistake{"pairs_swapped", "codes of 4 bits are taken from the other half of their byte (200)", nullptr,
+            [](const Call&, ChangedInputs& c) { swap_pairs(c); }},
+    Mistake{"i4_less_7", "integers of 4 bits are read as their code less 7 (201)", nullptr,
+            [](const Call&, ChangedInputs& c) {
+              change_values(c, DType::i4, [](double x) { return (x < 0 ? x + 16 : x) - 7; });
+            }},
+    Mistake{"e2m1_as_i4", "e2m1 is read as integers of 4 bits", nullptr,
+            [](const Call&, ChangedInputs& c) { take_for(c, DType::e2m1, DType::i4); }},
 };
 // clang-format on
 

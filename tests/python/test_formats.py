@@ -1,4 +1,4 @@
-"""Storage in 8 bits: every code is the number that ml_dtypes and PyTorch read."""
+"""Storage in 8 and 4 bits: every code is the number that ml_dtypes and PyTorch read."""
 
 import json
 import pathlib
@@ -11,15 +11,18 @@ import attest
 
 CODES = np.arange(256, dtype=np.uint8)
 NAMES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "i8": "int8"}
-IN_FILES = {"e4m3": "F8_E4M3", "e5m2": "F8_E5M2", "i8": "I8"}
+PAIRS = {"e2m1": "float4_e2m1fn", "i4": "int4"}  # two to a byte, which NumPy gets in a byte each
+IN_FILES = {"e4m3": "F8_E4M3", "e5m2": "F8_E5M2", "i8": "I8", "e2m1": "F4", "i4": "U8"}
 
 
 def file_of_codes(path, dtype, codes):
     """One key whose value has these codes: the output is the value, whatever q and k are."""
-    one = struct.pack("<f", 1)
+    one, width = struct.pack("<f", 1), len(codes)
+    if dtype in PAIRS:
+        codes = codes[0::2] | codes[1::2] << 4
     tensors = {"q": ("F32", [1, 1], one), "k": ("F32", [1, 1], one),
-               "v": (IN_FILES[dtype], [1, len(codes)], codes.tobytes())}  # fmt: skip
-    header, data = {}, b""
+               "v": (IN_FILES[dtype], [1, len(codes) if dtype == "i4" else width], codes.tobytes())}  # fmt: skip
+    header, data = {"__metadata__": {"int4": "v"}} if dtype == "i4" else {}, b""
     for name, (kind, shape, held) in tensors.items():
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(held)]}
         data += held
@@ -40,26 +43,54 @@ class Values(attest.Backend):
         return lambda q, k, v, output_types=None: self.to_float32(v)
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("dtype", [*NAMES, *PAIRS])
 def test_codes_are_those_of_ml_dtypes(tmp_path, dtype):
-    numbers = CODES.view(getattr(pytest.importorskip("ml_dtypes"), NAMES[dtype], np.int8)).astype(np.float32)
+    name = {**NAMES, **PAIRS}[dtype]
+    codes = CODES[:16] if dtype in PAIRS else CODES
+    numbers = codes.view(getattr(pytest.importorskip("ml_dtypes"), name, np.int8)).astype(np.float32)
     finite = np.isfinite(numbers)
     seen = []
 
     def read(v):
+        assert v.dtype == name
         seen.append(v.astype(np.float32).ravel())
         return v.astype(np.float32)
 
-    (found,) = attest.check(Values(read), file_of_codes(tmp_path / "codes.safetensors", dtype, CODES[finite]))
+    (found,) = attest.check(Values(read), file_of_codes(tmp_path / "codes.safetensors", dtype, codes[finite]))
     assert found.passed, str(found)
     assert any(np.array_equal(got, numbers[finite]) for got in seen)
     # A millionth beside them is an error.
     (wrong,) = attest.check(Values(lambda v: v.astype(np.float32) * np.float32(1 + 2**-20)),
                             str(tmp_path / "codes.safetensors"), shrink=False)  # fmt: skip
     assert wrong.status == "fail"
-    everything = file_of_codes(tmp_path / "all.safetensors", dtype, CODES)
+    everything = file_of_codes(tmp_path / "all.safetensors", dtype, codes)
     (found,) = attest.check(Values(lambda v: v.astype(np.float32)), everything)
     assert found.status != "fail", str(found)
+
+
+@pytest.mark.parametrize("tensors", ["numpy", "torch"])
+def test_pairs_are_bytes_elsewhere_and_scales_are_powers(tensors):
+    """A tensor of values in i4 with scales in e8m0, multiplied by a callable."""
+    pytest.importorskip("torch" if tensors == "torch" else "ml_dtypes")
+
+    def values(q, k, v, v_scale=None, v_scales=None, output_types=None):
+        if tensors == "torch":
+            import torch
+
+            assert v.dtype == torch.uint8 and v.shape[-1] == 4
+            halves = torch.stack([v & 15, v >> 4], -1).reshape(1, 1, 1, 8).to(torch.int32)
+            return torch.where(halves > 7, halves - 16, halves) * v_scales.to(torch.float32)
+        return v.astype(np.float32) * v_scales.astype(np.float32)
+
+    class Scaled(attest.Backend):
+        contract = 9
+
+        def function(self):
+            return values
+
+    Scaled.tensors = tensors
+    (found,) = attest.check(Scaled(), "seq=1 dim=1/8 v.dtype=i4 v.scale=token v_scales.dtype=e8m0", shrink=False)
+    assert found.passed, str(found)
 
 
 @pytest.mark.parametrize("dtype", NAMES)

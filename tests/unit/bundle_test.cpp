@@ -46,6 +46,7 @@ TEST(Bundle, HoldsEveryElementOfItsInputsOnce) {
   expect_same_numbers("batch=3 heads=2 seq=6 dim=4 lengths=6,0,3 layout=thd gap=2 causal");
   expect_same_numbers("batch=2 seq=3x11 dim=4 lengths=11,4 paged=4 dtype=bf16");
   expect_same_numbers("heads=2 seq=4x8 dim=4 mask=bool:1HQK:random(0.5) sinks alibi align=top-left dtype=f64");
+  expect_same_numbers("heads=2 seq=3x5 dim=6 k.dtype=i4 v.dtype=e2m1 k.scale=head v.scale=token");
   expect_same_numbers("pass=both heads=2 seq=4x8 dim=4 dtype=f16");
 }
 

@@ -82,6 +82,52 @@ TEST(Format, EveryCodeOf8BitsIsItsNumber) {
   }
 }
 
+TEST(Format, CodesOf4BitsLieTwoToAByte) {
+  constexpr double kSizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (unsigned code = 0; code < 16; ++code) {
+    const double number = code < 8 ? kSizes[code] : -kSizes[code - 8];
+    for (const unsigned other : {0U, 5U, 15U}) {
+      // The element with the even number is the lower half.
+      const std::uint8_t first[] = {static_cast<std::uint8_t>(other << 4 | code)},
+                         second[] = {0x77, static_cast<std::uint8_t>(code << 4 | other)};
+      EXPECT_EQ(load(first, DType::e2m1, 0), number);
+      EXPECT_EQ(load(second, DType::e2m1, 3), number);
+      EXPECT_EQ(std::signbit(load(first, DType::e2m1, 0)), code >= 8);
+      EXPECT_EQ(load(second, DType::i4, 3), code < 8 ? static_cast<int>(code) : static_cast<int>(code) - 16);
+      // Writing one leaves its neighbour.
+      std::uint8_t written[] = {first[0]};
+      store(written, DType::e2m1, 0, 1.5);
+      EXPECT_EQ(written[0], other << 4 | 3);
+      store(written, DType::i4, 1, -2);
+      EXPECT_EQ(written[0], 0xe3);
+    }
+  }
+  EXPECT_EQ(bytes_of(DType::i4, 5), 3U);
+  EXPECT_EQ(bytes_of(DType::f16, 5), 10U);
+}
+
+TEST(Format, ElementsAreReadByTheWayAsByTheirOwnNumber) {
+  const std::uint8_t bytes[] = {0x21, 0x43, 0x65, 0xf7, 0xa9, 0xcb};
+  for (const Format& format : kFormats) {
+    if (!is_number(format.type) || format.bits > 8) continue;
+    with_elements(bytes, format.type, [&](auto elements, const auto& number) {
+      elements += 2;
+      for (std::int64_t n = 0; n < 3; ++n)
+        EXPECT_EQ(static_cast<double>(number(elements[n])), load(bytes, format.type, 2 + n)) << format.name;
+    });
+  }
+}
+
+TEST(Format, ScalesOf8BitsArePowersOfTwo) {
+  for (unsigned code = 0; code < 255; ++code) {
+    const auto byte = static_cast<std::uint8_t>(code);
+    EXPECT_EQ(load(&byte, DType::e8m0, 0), std::ldexp(1, static_cast<int>(code) - 127));
+  }
+  const std::uint8_t last = 255;
+  EXPECT_TRUE(std::isnan(load(&last, DType::e8m0, 0)));
+  EXPECT_FALSE(is_storage(DType::e8m0)) << "of queries, keys or values";
+}
+
 TEST(Format, NumbersOf8BitsAreRoundedToTheNearest) {
   const auto stored = [](double number, DType type) {
     std::uint8_t byte = 0;
@@ -119,26 +165,30 @@ TEST(Format, NumbersOf8BitsAreRoundedToTheNearest) {
 }
 
 /// The files have each number, each midpoint and what lies beside them (tests/golden/make_codes.py).
-TEST(Format, CodesOf8BitsAreThoseOfOthers) {
-  for (const DType type : {DType::e4m3, DType::e5m2, DType::i8}) {
+TEST(Format, CodesAreThoseOfOthers) {
+  for (const DType type : {DType::e4m3, DType::e5m2, DType::i8, DType::e8m0, DType::e2m1, DType::i4}) {
+    const int all = 1 << format_of(type).bits;
     const std::string name(format_of(type).name);
     const TensorFile file = read_safetensors(data_folder("golden") / "codes" / (name + ".safetensors"));
     const FileTensor &numbers = file.tensors.at("numbers"), &codes = file.tensors.at("codes");
-    ASSERT_GT(numbers.size(), 3 * 240);
+    ASSERT_GT(numbers.size(), 3 * (all - 16));
     ASSERT_EQ(static_cast<std::size_t>(numbers.size()), codes.bytes.size());
     std::set<std::uint8_t> seen;
     for (std::int64_t n = 0; n < numbers.size(); ++n) {
       const auto code = static_cast<std::uint8_t>(codes.bytes[static_cast<std::size_t>(n)]);
       std::uint8_t own = 0;
       store(&own, type, 0, numbers.at(n));
-      if (!std::isnan(load(&code, type, 0)))
+      if (std::isnan(numbers.at(n)) && format_of(type).top == TopCodes::numbers)
+        EXPECT_EQ(load(&own, type, 0), load(&code, type, 0)) << "zeros of either sign";
+      else if (!std::isnan(load(&code, type, 0)))
         EXPECT_EQ(own, code) << name << " of " << numbers.at(n);
       else
         EXPECT_TRUE(std::isnan(load(&own, type, 0))) << name << " of " << numbers.at(n);
       seen.insert(code);
     }
     // All codes but further NaNs.
-    EXPECT_GE(seen.size(), type == DType::i8 ? 256U : type == DType::e4m3 ? 255U : 251U) << name;
+    EXPECT_GE(seen.size() + (type == DType::e4m3 ? 1 : 0), type == DType::e5m2 ? 251U : static_cast<unsigned>(all))
+        << name;
   }
 }
 
@@ -149,8 +199,8 @@ TEST(Format, NamesAreUniqueAndFilesKnowThem) {
     EXPECT_TRUE(of_numpy.insert(format.numpy).second) << format.numpy;
     const FileType* in_files = find_file_type(format.safetensors);
     ASSERT_TRUE(in_files) << format.name;
-    EXPECT_EQ(in_files->size, size_of(format.type)) << format.name;
-    EXPECT_EQ(in_files->stored.has_value(), is_storage(format.type)) << format.name;
+    EXPECT_EQ(in_files->bits, static_cast<std::size_t>(format.bits)) << format.name;
+    EXPECT_EQ(in_files->stored.has_value(), is_number(format.type)) << format.name;
   }
 }
 

@@ -55,7 +55,7 @@ TEST(FileTypes, EveryTypeOfACaseHasOneInFilesOfItsSize) {
     const FileType* type = find_file_type(file_type_of(dtype));
     ASSERT_NE(type, nullptr) << name_of(dtype);
     EXPECT_EQ(type->stored, dtype);
-    EXPECT_EQ(type->size, size_of(dtype)) << name_of(dtype);
+    EXPECT_EQ(type->bytes(), size_of(dtype)) << name_of(dtype);
   }
   EXPECT_EQ(find_file_type("f32"), nullptr);
 }

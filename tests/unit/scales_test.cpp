@@ -1,5 +1,5 @@
-// Scales of queries, keys and values that are stored in 8 bits: which number belongs to which, what a bound says of
-// them, and what is refused.
+// Scales of queries, keys and values that are stored in 8 and 4 bits: which number belongs to which, what a bound says
+// of them, and what is refused.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -9,6 +9,7 @@
 
 #include "harness/cases/case_file.h"
 #include "harness/comparison/expectation.h"
+#include "reference/options/find_fault.h"
 #include "reference/softmax/key_place.h"
 #include "tests/unit/complaint.h"
 #include "tests/unit/file_writer.h"
@@ -127,6 +128,36 @@ TEST(StoredScales, ANaNMakesItsRowsNaN) {
   EXPECT_FALSE(std::isnan(expected.of(TensorId::out)[0])) << "of a query that doesn't see it";
   EXPECT_TRUE(std::isnan(expected.of(TensorId::out)[2]));
   EXPECT_EQ(expected.bounds.front().of(TensorId::out)[2], 0) << "and nothing else";
+}
+
+TEST(StoredScales, OfEachTypeAreReadExactly) {
+  for (const std::string type : {"f32", "f16", "bf16", "e4m3", "e8m0"}) {
+    const Problem p = parse_case("seq=1x2 dim=4 k.dtype=e2m1 k.scale=block:2 k_scales.dtype=" + type);
+    CaseInputs made = make_inputs(p);
+    set_all(made, TensorId::k, [](auto, auto, auto, auto d) { return d == 0 ? -6 : 1.5; });
+    set_all(made, TensorId::k_scales, [&](auto, auto, auto l, auto n) {
+      return type == "e8m0" ? std::exp2(3 * l - 5 * n)
+                            : 0.8125 + 0.125 * static_cast<double>(l) + 0.3125 * static_cast<double>(n);
+    });
+    const Inputs inputs = made.views();
+    const Head head(p, inputs, 0, 0);
+    const std::vector<double> wanted = type == "e8m0" ? std::vector<double>{-48, 12, 0.375, 0.375}
+                                                      : std::vector<double>{-5.625, 1.40625, 1.875, 1.875};
+    EXPECT_EQ(key(head, 1, 4), wanted) << type;
+  }
+}
+
+TEST(StoredScales, ANaNOfPowersMakesItsBlockNaN) {
+  const Problem p = parse_case("seq=1 dim=1/6 v.dtype=i4 v.scale=block:2 v_scales.dtype=e8m0");
+  CaseInputs made = make_inputs(p);
+  set_all(made, TensorId::v, [](auto...) { return 1; });
+  set_all(made, TensorId::v_scales, [](auto, auto, auto, auto n) { return std::exp2(n); });
+  made.at(TensorId::v_scales).memory().data()[1] = std::byte{0xff};
+  const Inputs inputs = made.views();
+  const std::vector<double> got = expect(p, inputs, {{Arithmetic{}, {}}}, 1).of(TensorId::out);
+  EXPECT_EQ(got[1], 1);
+  EXPECT_TRUE(std::isnan(got[2]) && std::isnan(got[3]));
+  EXPECT_EQ(got[4], 4);
 }
 
 /// Bounds of the raw scores of a call.
@@ -329,7 +360,7 @@ TEST(StoredScales, RefuseWhatHasNoMeaning) {
   };
   EXPECT_EQ(complaint_of("q.dtype=i8 k.dtype=i8 v.dtype=i8 q.scale=token k.scale=head v.scale=block:3"), "");
   EXPECT_EQ(complaint_of("k.scale=head"),
-            "k.scale: k is stored in f32, and scales belong to 8 bits; say k.dtype=e4m3, e5m2 or i8");
+            "k.scale: k is stored in f32, and scales belong to 8 or 4 bits; say k.dtype=e4m3, e5m2, i8, e2m1 or i4");
   EXPECT_NE(complaint_of("k.dtype=i8 past=2 past_k.dtype=f16 k.scale=head").find("past_k is stored in f16"),
             std::string::npos);
   for (const char* more : {"append", "out=present", "pass=backward out=dq", "rope=halves", "norm=1e-06"})
@@ -338,6 +369,13 @@ TEST(StoredScales, RefuseWhatHasNoMeaning) {
             std::string::npos);
   EXPECT_NE(complaint_of("k.dtype=i8 lengths=2 layout=thd k.scale=token").find("packed rows have no scales"),
             std::string::npos);
+  for (const char* line : {"k.dtype=i8 k.scale=token k_scales.dtype=e5m2", "k.dtype=e8m0"})
+    EXPECT_NE(complaint_of(line).find("is no type"), std::string::npos) << complaint_of(line);
+  Problem p = parse_case("seq=3 dim=4 k.dtype=i8 k.scale=token");
+  p.call.tensor(TensorId::k_scales).dtype = DType::e5m2;
+  EXPECT_EQ(find_fault(p)->key, "k_scales.dtype");
+  p.call.tensor(TensorId::k_scales).dtype = DType::e8m0;
+  EXPECT_FALSE(find_fault(p));
   EXPECT_NE(complaint_of("k.dtype=i8 k.scale=block"), "");
   EXPECT_NE(complaint_of("k.dtype=i8 k.scale=token:2"), "");
 }

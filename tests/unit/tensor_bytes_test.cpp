@@ -31,27 +31,27 @@ double resident_bytes() {
 }
 
 TEST(TensorBytes, CompactStorageIsUsedAsAWhole) {
-  EXPECT_EQ(used_ranges(rows(3, 100), 4, 808), (std::vector<ByteRange>{{0, 808}}));
-  EXPECT_EQ(used_ranges(dense_place({1, 0, 1, 1}), 4, 0), (std::vector<ByteRange>{{0, 0}}));
+  EXPECT_EQ(used_ranges(rows(3, 100), DType::f32, 808), (std::vector<ByteRange>{{0, 808}}));
+  EXPECT_EQ(used_ranges(dense_place({1, 0, 1, 1}), DType::f32, 0), (std::vector<ByteRange>{{0, 0}}));
 }
 
 TEST(TensorBytes, ManyRowsAreNotCounted) {
   const Problem p = parse_case("seq=999999999 dim=64");  // who asks whether there is memory for it, is told at once
-  EXPECT_EQ(used_ranges(place_of(p, TensorId::q), 4, std::size_t{256} * 999999999).size(), 1u);
+  EXPECT_EQ(used_ranges(place_of(p, TensorId::q), DType::f32, std::size_t{256} * 999999999).size(), 1u);
 }
 
 TEST(TensorBytes, WhereAGoodPartIsUsedAllOfItIs) {
   const TensorPlace near = rows(100'000, 4096), apart = rows(2000, 1 << 20);
   const auto size = [](const TensorPlace& place) { return static_cast<std::size_t>(*place.elements) * 4; };
-  EXPECT_EQ(used_ranges(near, 4, size(near)), (std::vector<ByteRange>{{0, size(near)}}));
-  EXPECT_EQ(used_ranges(apart, 4, size(apart)).size(), 2000u);
+  EXPECT_EQ(used_ranges(near, DType::f32, size(near)), (std::vector<ByteRange>{{0, size(near)}}));
+  EXPECT_EQ(used_ranges(apart, DType::f32, size(apart)).size(), 2000u);
 }
 
 TEST(TensorBytes, WhatOverlapsCountsOnce) {
   // 4,096 columns of 4,096 bytes each, in which the rows of 24 sequences lie side by side: 16 MiB, behind 8 GiB.
   const Problem p = parse_case("batch=24 seq=1x4096 dim=1 k.strides=4096,4096,1,4096 k.offset=2147483649");
   const TensorPlace keys = place_of(p, TensorId::k);
-  const std::vector<ByteRange> used = used_ranges(keys, 4, static_cast<std::size_t>(*keys.elements) * 4);
+  const std::vector<ByteRange> used = used_ranges(keys, DType::f32, static_cast<std::size_t>(*keys.elements) * 4);
   ASSERT_EQ(used.size(), 1u);
   EXPECT_EQ(used[0].first, 4 * std::size_t{2147483649} - 8192);
   EXPECT_LT(used[0].size(), std::size_t{1} << 20);
@@ -70,7 +70,7 @@ TEST(TensorBytes, RunsOfPackedSequencesAreTheirOwn) {
   TensorPlace place = place_of(p, TensorId::q);
   place.strides[1] = kFar;
   place.elements = place.element(2, 1, 4, 1) + 1;
-  const std::vector<ByteRange> used = used_ranges(place, 4, static_cast<std::size_t>(*place.elements) * 4);
+  const std::vector<ByteRange> used = used_ranges(place, DType::f32, static_cast<std::size_t>(*place.elements) * 4);
   ASSERT_EQ(used.size(), 2u);
   EXPECT_EQ(used[0].first, 0u);
   EXPECT_EQ(used[1].end, static_cast<std::size_t>(*place.elements) * 4);
@@ -78,17 +78,19 @@ TEST(TensorBytes, RunsOfPackedSequencesAreTheirOwn) {
 
 TEST(TensorBytes, FarRowsAreRangesOfTheirOwn) {
   const std::size_t size = 4 * (kFar + 2), around = 8192;
-  EXPECT_EQ(used_ranges(rows(2, kFar), 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
+  EXPECT_EQ(used_ranges(rows(2, kFar), DType::f32, size),
+            (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
   // Columns apart, and neighbours that grow together.
   TensorPlace columns = dense_place({1, 1, 2, 2});
   columns.strides = {0, 0, 1, kFar};
-  EXPECT_EQ(used_ranges(columns, 4, size), (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
+  EXPECT_EQ(used_ranges(columns, DType::f32, size),
+            (std::vector<ByteRange>{{0, 8 + around}, {4 * kFar - around, size}}));
 }
 
 TEST(TensorBytes, WhatIsNotUsedTakesNoMemory) {
   const std::size_t size = 4 * (kFar + 2);
   const double before = resident_bytes();
-  TensorBytes far(size, used_ranges(rows(2, kFar), 4, size));
+  TensorBytes far(size, used_ranges(rows(2, kFar), DType::f32, size));
   for (const ByteRange& range : far.used()) std::memset(far.part(range).data(), 7, range.size());
   const TensorBytes copy = far;
   EXPECT_TRUE(copy == far);

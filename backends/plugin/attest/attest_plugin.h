@@ -54,7 +54,9 @@ enum {
   ATTEST_CODE_FLOAT = 2,
   ATTEST_CODE_BFLOAT = 4,
   ATTEST_CODE_E4M3 = 10,
-  ATTEST_CODE_E5M2 = 12
+  ATTEST_CODE_E5M2 = 12,
+  ATTEST_CODE_E8M0 = 14,
+  ATTEST_CODE_E2M1 = 17
 };
 
 typedef struct attest_device {
@@ -80,7 +82,9 @@ typedef struct attest_tensor {
  * Sizes and options of one attention call: all that a backend is told before data come. What each option means is
  * defined in attest's reference/README.md, formula by formula. */
 
-/* Types of storage; of 8 bits those of single tensors, never a call's. */
+/* Types of storage; of 8 and 4 bits those of single tensors, never a call's. Two elements of 4 bits lie in each byte,
+ * the one with the even number in its lower half; rows are dense, and strides count elements: all but the last are
+ * even. */
 enum {
   ATTEST_F64 = 0,
   ATTEST_F32 = 1,
@@ -88,7 +92,10 @@ enum {
   ATTEST_BF16 = 3,
   ATTEST_E4M3 = 4, /* DLPack: code 10 with 8 bits; no infinity, NaN 0x7f and 0xff */
   ATTEST_E5M2 = 5, /* code 12; as IEEE 754 would have it */
-  ATTEST_I8 = 6
+  ATTEST_I8 = 6,
+  ATTEST_E2M1 = 7, /* code 17 with 4 bits: 0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives */
+  ATTEST_I4 = 8,   /* code 0 with 4 bits, from -8 to 7 */
+  ATTEST_E8M0 = 11 /* code 14, of scales alone: 2^(code - 127), of code 0xff NaN */
 };
 /* op */
 enum {
@@ -169,7 +176,7 @@ static const char* const attest_known_features[] = {
   "latent",                   /* values are the first columns of the keys */
   "append",                   /* "new_k" and "new_v" are written into the cache k and v before it is read */
   "mixed types",              /* a tensor other than the mask is not of the call's type: see attest_placement */
-  "stored=e4m3", "stored=e5m2", "stored=i8", /* q, k or v, cached ones too, are */
+  "stored=e4m3", "stored=e5m2", "stored=i8", "stored=e2m1", "stored=i4", /* q, k or v, cached ones too, are */
   "scales=head", "scales=query", /* the scale is multiplied by "head_scales", by "query_scales" */
   "softcap=unscaled",         /* the cap applies to <q,k>, and the scale to what it leaves */
   "rope=halves", "rope=interleaved", /* q and k are rotated by "cos" and "sin" */
@@ -180,7 +187,8 @@ static const char* const attest_known_features[] = {
   "norm=after",               /* behind the rotation, not in front of it */
   "latent.parts=apart",       /* "q_rope" and "k_rope": columns of q and k behind the values */
   "l2norm",                   /* linear attention divides each row of q and k by sqrt(sum of squares + eps) */
-  "q.scale", "k.scale", "v.scale" /* codes of q, k or v have scales: "q_scales", ... */
+  "q.scale", "k.scale", "v.scale", /* codes of q, k or v have scales: "q_scales", ... */
+  "scales in e4m3", "scales in e8m0" /* and these are stored so */
 };
 /* clang-format on */
 
@@ -272,7 +280,7 @@ typedef struct attest_call {
  *   "mask"           B,H,L,S       uint8, 1 = visible, or floating, to be added
  *   "past_k"         B,G,past,D
  *   "past_v"         B,G,past,V
- *   "q_scales"       B,H,L,n       of codes of 8 bits, with strides 0 where they are shared; n blocks of a row, or 1
+ *   "q_scales"       B,H,L,n       of codes of 8 or 4 bits, strides 0 where they are shared; n blocks of a row, or 1
  *   "k_scales"       B,G,S,n       likewise, of all keys, cached ones first; pages: pages,G,page_size,n
  *   "v_scales"       B,G,S,n       likewise; latent values have the scales of their keys
  *   "past_lengths"   B,1,1,1       int32: cached keys of each batch, where they differ

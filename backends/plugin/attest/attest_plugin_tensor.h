@@ -54,8 +54,21 @@ static inline double attest_from_f8(uint8_t code, int mantissa) {
   return code >> 7 ? -size : size;
 }
 
+/* Two of 4 bits lie in a byte. */
+static inline double attest_from_4_bits(const uint8_t* pairs, int64_t at, int is_integer) {
+  static const double sizes[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const int code = pairs[at / 2] >> (at % 2 ? 4 : 0) & 15;
+  if (is_integer) return code < 8 ? code : code - 16;
+  return code < 8 ? sizes[code] : -sizes[code - 8];
+}
+
 static inline double attest_load(const attest_tensor* t, int64_t at) {
   const char* data = (const char*)t->data + t->byte_offset;
+  if (t->dtype.bits == 4) return attest_from_4_bits((const uint8_t*)data, at, t->dtype.code == ATTEST_CODE_INT);
+  if (t->dtype.code == ATTEST_CODE_E8M0) {
+    const int code = ((const uint8_t*)data)[at];
+    return code == 255 ? (double)NAN : ldexp(1, code - 127);
+  }
   if (t->dtype.code == ATTEST_CODE_E4M3) return attest_from_f8(((const uint8_t*)data)[at], 3);
   if (t->dtype.code == ATTEST_CODE_E5M2) return attest_from_f8(((const uint8_t*)data)[at], 2);
   if (t->dtype.code == ATTEST_CODE_INT && t->dtype.bits == 8) return ((const int8_t*)data)[at];

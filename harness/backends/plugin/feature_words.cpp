@@ -101,6 +101,14 @@ std::vector<FeatureWord> make_words() {
   add({{"q.scale", [](const Call& c) { return c.q_scale.has_value(); }},
        {"k.scale", [](const Call& c) { return c.k_scale.has_value(); }},
        {"v.scale", [](const Call& c) { return c.v_scale.has_value(); }}});
+  for (const DType type : kScaleTypes) {
+    if (is_wide(type)) continue;
+    words.push_back({"scales in " + std::string(name_of(type)), [type](const Call& c) {
+                       return std::ranges::any_of(values_of<TensorId>(), [&](TensorId id) {
+                         return is_scales(id) && has_tensor(c, id) && type_of(c, id) == type;
+                       });
+                     }});
+  }
   for (const DType type : kStorageTypes) {
     if (is_wide(type)) continue;
     words.push_back({"stored=" + std::string(name_of(type)), [type](const Call& c) {

@@ -29,7 +29,7 @@ BytesMoved bytes_moved(const Call& p) {
   const auto bytes_of = [&](TensorId id) {
     double count = 1;
     for (std::int64_t n : stored_shape(p, id)) count *= static_cast<double>(n);
-    return count * static_cast<double>(size_of(type_of(p, id)));
+    return count * static_cast<double>(format_of(type_of(p, id)).bits) / 8;
   };
   BytesMoved bytes;
   for (const TensorId id :

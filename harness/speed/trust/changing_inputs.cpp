@@ -89,7 +89,7 @@ void change_numbers(TensorStorage& tensor, const Flips::Origin& from, const Flip
   const Format& format = format_of(tensor.dtype());
   // The last bits of integers that are neither small nor nearly the largest.
   if (format.type == DType::i8) return flip<std::uint8_t>(tensor.memory(), 0x7c, 0, a, b);
-  if (format.exponent_bits == 0) return;
+  if (format.exponent_bits == 0 || is_packed_in_pairs(format.type)) return;  // of 4 bits signs alone change
   const std::uint64_t exponent = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
   // Of the mantissa all bits but the first dozen, or a third of them.
   switch (format.bits) {

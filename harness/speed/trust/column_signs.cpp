@@ -59,10 +59,9 @@ void negate_all(TensorBytes& memory) {
   }
 }
 
-/// Columns for which `which` is not 0, each element once.
-template <class Bits>
-void negate_columns(TensorStorage& tensor, const std::vector<char>& which) {
-  const TensorPlace& place = tensor.place();
+/// Calls visit(the number of its first element) for each row in storage, once.
+template <class Visit>
+void each_row(const TensorPlace& place, const Visit& visit) {
   const auto times = [&](std::size_t axis) {
     return place.strides[axis] == 0 ? std::min<std::int64_t>(place.shape[axis], 1) : place.shape[axis];
   };
@@ -70,15 +69,21 @@ void negate_columns(TensorStorage& tensor, const std::vector<char>& which) {
   for (std::int64_t b = 0; b < batches; ++b) {
     const std::int64_t rows = place.strides[2] == 0 ? times(2) : place.rows(b);
     for (std::int64_t h = 0; h < times(1); ++h) {
-      for (std::int64_t l = 0; l < rows; ++l) {
-        auto* const row = reinterpret_cast<Bits*>(tensor.memory().data()) + place.element(b, h, l, 0);
-        for (std::size_t d = 0; d < which.size(); ++d) {
-          Bits& number = row[static_cast<std::int64_t>(d) * place.strides[3]];
-          number = with_sign(number, which[d]);
-        }
-      }
+      for (std::int64_t l = 0; l < rows; ++l) visit(place.element(b, h, l, 0));
     }
   }
+}
+
+/// Columns for which `which` is not 0, each element once.
+template <class Bits>
+void negate_columns(TensorStorage& tensor, const std::vector<char>& which) {
+  each_row(tensor.place(), [&](std::int64_t first) {
+    auto* const row = reinterpret_cast<Bits*>(tensor.memory().data()) + first;
+    for (std::size_t d = 0; d < which.size(); ++d) {
+      Bits& number = row[static_cast<std::int64_t>(d) * tensor.place().strides[3]];
+      number = with_sign(number, which[d]);
+    }
+  });
 }
 
 template <class Bits>
@@ -87,6 +92,17 @@ void negate(TensorStorage& tensor, const std::vector<char>& which) {
     negate_all<Bits>(tensor.memory());
   else if (std::ranges::any_of(which, [](char one) { return one != 0; }))
     negate_columns<Bits>(tensor, which);
+}
+
+/// Of 4 bits, in dense rows; the integer that has no negative becomes the largest one.
+void negate_codes(TensorStorage& tensor, const std::vector<char>& which) {
+  std::byte* const bytes = tensor.memory().data();
+  each_row(tensor.place(), [&](std::int64_t first) {
+    for (std::size_t d = 0; d < which.size(); ++d) {
+      const std::int64_t at = first + static_cast<std::int64_t>(d);
+      if (which[d] != 0) store(bytes, tensor.dtype(), at, -load(bytes, tensor.dtype(), at));
+    }
+  });
 }
 
 }  // namespace
@@ -151,6 +167,10 @@ void change_signs(CaseInputs& inputs, const ColumnSigns& from, const ColumnSigns
     }
     if (which.empty() || tensor.bytes() == 0) continue;
     if (!is_storage(tensor.dtype())) continue;  // booleans and indices keep theirs
+    if (is_packed_in_pairs(tensor.dtype())) {
+      negate_codes(tensor, which);
+      continue;
+    }
     switch (size_of(tensor.dtype())) {
       case 8: negate<std::uint64_t>(tensor, which); break;
       case 4: negate<std::uint32_t>(tensor, which); break;
