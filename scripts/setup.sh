@@ -8,7 +8,7 @@ attest_build=${ATTEST_BUILD:-$attest_root/build}
 # What the program needs, what the quick tier of tests needs besides, and what the other tests need.
 attest_packages="cmake ninja-build g++ git libeigen3-dev libhwy-dev libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev libbenchmark-dev libcli11-dev
-  libfmt-dev libkainjow-mustache-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
+  libfmt-dev libkainjow-mustache-dev libseccomp-dev nlohmann-json3-dev libpugixml-dev libxxhash-dev"
 attest_test_packages="libgtest-dev libgmock-dev libdlpack-dev clang-format clang-14 libclang-rt-14-dev libomp-14-dev"
 attest_all_test_packages="libmpfr-dev libopenmpi-dev openmpi-bin oclgrind ccache clang-tidy-14 groff-base
   chromium chromium-driver fonts-dejavu-core iproute2 python3-selenium python3-dev python3-pip python3-venv slurm-wlm w3m"

@@ -10,6 +10,7 @@ namespace attest {
 struct Restart {
   std::string file = "/proc/self/exe";  ///< this very program, even when another stands at its path by now
   std::vector<std::string> words;       ///< in front of the command's own; empty: the program's path
+  std::vector<std::string> readable{};  ///< folders with code that it may load later: those of an interpreter
 };
 
 /// Set before the first worker, or not at all.

@@ -220,7 +220,7 @@ int run(const BenchOptions& options, const Invocation& invocation, const Ranks* 
   if (!options.json.empty() && !options.json_on_stdout()) file.emplace(options.json);
   const Roof roof = measure_roof(settings.threads);
   print_machine(options.console(), settings.threads, roof, backends);
-  if (isolation) fmt::print(options.console(), "{}\n", limits_text(*isolation));
+  if (isolation) fmt::print(options.console(), "{}\n{}", limits_text(*isolation), sandbox_line(backends));
   fmt::print(options.console(), "thread pools told {} by {}\n", context.threads, join_texts(limits, ", "));
   std::vector<BenchCase> results;
   for (const Case& one : cases) {

@@ -288,7 +288,7 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   });
   if (leads) tell_share(options, parts->cases);
   if (leads && parts->isolation && !options.output.quiet)
-    fmt::print(options.console(), "{}\n", limits_text(*parts->isolation));
+    fmt::print(options.console(), "{}\n{}", limits_text(*parts->isolation), sandbox_line(parts->backends));
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
   std::optional<ExitMessage> exit_message;

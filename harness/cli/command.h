@@ -22,6 +22,8 @@ class App;
 
 namespace attest {
 
+class BackendSet;
+
 /// One call of the program.
 struct Invocation {
   std::span<const BackendEntry> registry;
@@ -66,6 +68,8 @@ struct BackendOptions {
   bool no_isolate = false;      ///< backends of both run in this process
   double timeout_seconds = 60;  ///< of one step of a backend in a process of its own
   double memory_gib = 0;        ///< of one such process; 0: a share of what is free
+  bool sandbox = false;         ///< around such processes
+  bool trust = false;           ///< they run where the sandbox is incomplete, too
   std::string require;          ///< comma separated: those that must be there
   std::string device;
   int threads = 0;               ///< 0: every core
@@ -127,6 +131,9 @@ struct IsolationFlags {
 void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlags& flags);
 /// How far backends may go, in a line.
 std::string limits_text(const IsolationOptions& limits);
+
+/// The sandbox around the backends, as a line with its end; "" where there is none.
+std::string sandbox_line(const BackendSet& backends);
 
 /// --steps: what three plans do besides (harness/verdict/plan_life.h).
 void add_steps_option(CLI::App& app, std::string& steps);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "harness/backends/isolation/isolated_backend.h"
 #include "harness/backends/isolation/memory_watch.h"
 #include "harness/backends/set/backend_set.h"
 #include "harness/base/backend_source.h"
@@ -86,7 +87,9 @@ std::optional<IsolationOptions> BackendOptions::isolation() const {
 }
 
 IsolationOptions BackendOptions::limits() const {
-  return {std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
+  IsolationOptions options{std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)), memory_gib};
+  if (sandbox) options.sandbox.emplace().trust = trust;
+  return options;
 }
 
 void add_backend_options(CLI::App& app, BackendOptions& options, BackendCount count) {
@@ -144,6 +147,8 @@ std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& ba
     words.insert(words.end(), {"--timeout", fmt::format("{}", backend.timeout_seconds)});
   if (backend.memory_gib != BackendOptions().memory_gib)
     words.insert(words.end(), {"--memory", fmt::format("{}", backend.memory_gib)});
+  if (backend.sandbox) words.emplace_back("--sandbox");
+  if (backend.trust) words.emplace_back("--trust");
   if (!wanted(backend)) return std::nullopt;
   return backend.limits();
 }
@@ -154,6 +159,13 @@ std::string limits_text(const IsolationOptions& limits) {
                                  ? gib_text(limits.memory_gib * 0x1p30) + " of memory each"
                                  : gib_text(default_worker_memory()) + " of memory for all, a share of what is free";
   return fmt::format("processes of their own: {:g} s for a step, {}", seconds, memory);
+}
+
+std::string sandbox_line(const BackendSet& backends) {
+  for (const Backend* backend : backends.all()) {
+    if (const std::string layers = sandbox_of(*backend); !layers.empty()) return "sandbox: " + layers + "\n";
+  }
+  return "";
 }
 
 void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlags& flags) {
@@ -167,6 +179,10 @@ void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlag
       app.add_option("--memory", backend.memory_gib,
                      "GiB that a backend may take beyond what it starts with; default: 0.8 of what is free, for all")
           ->check(number_range(0.001, 1e6));
+  auto* sandbox =
+      app.add_flag("--sandbox", backend.sandbox,
+                   "Keep those processes from files, other processes and the network: for code of strangers");
+  app.add_flag("--trust", backend.trust, "Run them even where the system lacks parts of the sandbox")->needs(sandbox);
   const auto* plugin = app.get_option_no_throw("--plugin");
   const auto* python = app.get_option_no_throw("--python");
   const auto* here = app.get_option_no_throw("--no-isolate");
@@ -174,7 +190,7 @@ void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlag
   app.parse_complete_callback([=] {
     const bool foreign = (plugin && !plugin->empty()) || (python && !python->empty());
     if (!isolate->empty() || (foreign && (!here || here->empty()))) return;
-    for (const CLI::Option* limit : {timeout, memory}) {
+    for (const CLI::Option* limit : {timeout, memory, sandbox}) {
       if (!limit->empty()) throw CLI::RequiresError(limit->get_name(), "--isolate");
     }
     recommend_isolation_in_crashes();

@@ -16,6 +16,8 @@ void add_worker(CLI::App& app, Invocation& invocation) {
   sub->add_option("--plugin", options->plugin);
   sub->add_option("--threads", options->threads);
   sub->add_option("--device", options->device);
+  sub->add_option("--sandbox", options->sandbox);
+  sub->add_option("--scratch", options->scratch);
   sub->callback([options, &invocation] {
     invocation.exit_code = run_worker(*options, invocation.registry, make_timing_service);
   });

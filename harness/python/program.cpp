@@ -33,6 +33,11 @@ nb::object loaded(const std::string& object) {
 
 int main(const nb::object& given) {
   const std::vector<std::string> words = path_texts(given);
+  for (const char* name : {"prefix", "base_prefix"})
+    restart().readable.push_back(path_text(nb::module_::import_("sys").attr(name)));
+  for (std::string& folder : path_texts(nb::module_::import_("sys").attr("path"))) {
+    if (!folder.empty()) restart().readable.push_back(std::move(folder));
+  }
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nb::gil_scoped_release released;

@@ -82,8 +82,9 @@ Conditions run_conditions(const BackendSet& backends, const Context& context,
   conditions["environment"] = environment();
   for (const Backend* backend : backends.all()) {
     const Identity id = identity_of(*backend);
-    const std::string code = worker_code(*backend);
-    conditions["backend." + id.name] = description(id) + (code.empty() ? "" : ", code " + code);
+    const std::string code = worker_code(*backend), sandbox = sandbox_of(*backend);
+    conditions["backend." + id.name] =
+        description(id) + (code.empty() ? "" : ", code " + code) + (sandbox.empty() ? "" : ", sandbox: " + sandbox);
   }
   return conditions;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backends/side_by_side.h"
+#include "harness/backends/isolation/apart.h"
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/backends/isolation/file_space.h"
 #include "harness/backends/isolation/serialized_inputs.h"
@@ -43,6 +44,7 @@ class IsolatedBackend : public Backend, public SideBySide {
   }
   Json ask_service(Json request, const Call& call) const;
   void end_worker() const;
+  const std::string& sandbox() const { return sandbox_; }
   std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
 
  private:
@@ -77,6 +79,7 @@ class IsolatedBackend : public Backend, public SideBySide {
   Tuning tuning_;
   std::vector<std::int64_t> chosen_;  ///< given to each worker; empty as long as nothing was chosen
   mutable std::unique_ptr<WorkerProcess> worker_;
+  mutable std::string sandbox_;        ///< of the last worker
   mutable std::int64_t requests_ = 0;  ///< made so far: an answer has the number of its request
   mutable int generation_ = 0;         ///< of workers; a plan belongs to one
   mutable std::exception_ptr end_;     ///< of the last worker that ended
@@ -140,7 +143,13 @@ void IsolatedBackend::need_worker(const std::string& what) const {
   worker_ = std::make_unique<WorkerProcess>(name_, context_, options_, plugin_);
   ++generation_;
   Json hello;
-  expect_message(worker_->receive(hello, options_.limit), what, options_.limit);
+  try {
+    expect_message(worker_->greeting(hello, options_.limit), what, options_.limit);
+  } catch (const BackendUnavailable&) {
+    worker_.reset();
+    throw;
+  }
+  sandbox_ = worker_->sandbox();
   worker_->greeted();
   if (hello.contains("unavailable")) {
     worker_.reset();
@@ -227,7 +236,7 @@ Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
 /// case. The worker notes in shared memory which of them it is in. Each plan has parts of the shared file of its own:
 /// what it was given stays there while others take their steps.
-class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
+class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public RunsApart {
  public:
   RemotePlan(IsolatedBackend& backend, int number, const Call& call)
       : backend_(backend),
@@ -244,6 +253,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
   }
 
   void upload(const Inputs& inputs) override {
+    laid_out_ = nullptr;
     // A page at least, so that the range behind it begins with one.
     const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
     const SerializedInputs serialized(inputs, first);
@@ -267,10 +277,77 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
   void run_beside(Plan& other) override { ask("run_both", {{"other", dynamic_cast<RemotePlan&>(other).number_}}); }
 
   void download(const Outputs& outputs) override {
+    laid_out_ = nullptr;
+    const OutputPlace place = place_of(outputs);
+    put(outputs, place.regions);
+    ask("download", {{"regions", describe_regions(place.regions)}, {"outputs", place.description}});
+    take(outputs, place.regions);
+  }
+
+  ApartCost run_apart(const Inputs& inputs, const Outputs& outputs,
+                      const std::function<void()>& before_waking) override {
+    const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
+    const SerializedInputs serialized(inputs, first);
+    const OutputPlace place = place_of(outputs);
+    shared().reserve(std::max(serialized.regions().end(), place.regions.end()));
+    Json layout = {{"regions", describe_regions(serialized.regions())},
+                   {"inputs", serialized.description()},
+                   {"output regions", describe_regions(place.regions)},
+                   {"outputs", place.description}};
+    if (layout != laid_out_) {
+      laid_out_ = layout;
+      if (!line_.empty()) layout["case"] = line_;
+      ask("lay out", std::move(layout));
+      line_.clear();
+    }
+    {
+      const Pause pause(*backend_.worker_);
+      serialized.copy_to(shared());
+      put(outputs, place.regions);
+      if (before_waking) before_waking();
+    }
+    const ApartCost cost = ask_for_steps(number_);
+    const Pause pause(*backend_.worker_);
+    take(outputs, place.regions);
+    return cost;
+  }
+  ApartCost empty_request() override {
+    shared();
+    return ask_for_steps(0);
+  }
+  double cpu_seconds() const override { return backend_.worker_ ? backend_.worker_->now().cpu : 0; }
+
+  std::size_t workspace_bytes() const override { return workspace_; }
+  std::optional<std::chrono::nanoseconds> device_time() const override { return device_time_; }
+
+ private:
+  static constexpr unsigned char kLead = 0x5a;
+
+  /// A worker that doesn't run.
+  class Pause {
+   public:
+    explicit Pause(WorkerProcess& worker) : worker_(worker) { worker_.stop(); }
+    ~Pause() { worker_.go_on(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    WorkerProcess& worker_;
+  };
+
+  struct OutputPlace {
+    RegionList regions;
+    Json description;
+  };
+  OutputPlace place_of(const Outputs& outputs) {
     RegionList sizes(0);
     describe_outputs(outputs, sizes);
-    RegionList regions(outputs_range_.resize(sizes.end()));
-    const Json description = describe_outputs(outputs, regions);
+    OutputPlace place{RegionList(outputs_range_.resize(sizes.end())), {}};
+    place.description = describe_outputs(outputs, place.regions);
+    return place;
+  }
+  /// Gives the worker what the outputs hold.
+  void put(const Outputs& outputs, const RegionList& regions) const {
     SharedFile& file = shared();
     file.reserve(regions.end());
     const auto views = list_outputs(outputs);
@@ -279,7 +356,11 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
       file.fill(region, views[n].second.data, used_ranges(views[n].second));
       std::memset(file.pages(region), kLead, region.lead());
     }
-    ask("download", {{"regions", describe_regions(regions)}, {"outputs", description}});
+  }
+  /// And takes what it made of them.
+  void take(const Outputs& outputs, const RegionList& regions) const {
+    const SharedFile& file = shared();
+    const auto views = list_outputs(outputs);
     for (std::size_t n = 0; n < views.size(); ++n) {
       const Region& region = regions.all()[n];
       const std::byte* lead = file.pages(region);
@@ -295,12 +376,12 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
       }
     }
   }
-
-  std::size_t workspace_bytes() const override { return workspace_; }
-  std::optional<std::chrono::nanoseconds> device_time() const override { return device_time_; }
-
- private:
-  static constexpr unsigned char kLead = 0x5a;
+  /// All steps of a plan in one request; of none where `plan` is 0.
+  ApartCost ask_for_steps(int plan) const {
+    backend_.ask({{"do", "all steps"}, {"plan", plan}}, limit_);
+    const WorkerProcess::Moment &begin = backend_.worker_->asked(), &end = backend_.worker_->answered();
+    return {end.clock - begin.clock, end.cpu - begin.cpu};
+  }
 
   SharedFile& shared() const {
     if (!backend_.worker_ || generation_ != backend_.generation_) {
@@ -323,6 +404,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere {
   std::chrono::milliseconds limit_;
   std::string line_;               ///< until the worker has prepared it
   Json pending_ = Json::object();  ///< an upload that the next run takes along
+  Json laid_out_;                  ///< what the worker was told of all steps in one request
   const std::thread::id home_ = std::this_thread::get_id();
   const bool made_in_junk_memory_ = JunkMemory::alive();
   FileRange inputs_range_, outputs_range_;
@@ -361,6 +443,11 @@ void end_worker(const Backend& backend) { isolated_part(backend)->end_worker(); 
 
 void wait_for_worker(const Backend& backend) {
   if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->wait_for_worker();
+}
+
+std::string sandbox_of(const Backend& backend) {
+  const IsolatedBackend* isolated = isolated_part(backend);
+  return isolated ? isolated->sandbox() : "";
 }
 
 std::string worker_code(const Backend& backend) {

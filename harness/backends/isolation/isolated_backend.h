@@ -22,6 +22,9 @@ std::unique_ptr<Backend> isolated_backend(std::string name, const Context& conte
 /// The fingerprint of what a backend's worker has loaded, program and libraries; "" for a backend in this process.
 std::string worker_code(const Backend& backend);
 
+/// The layers of a sandbox around a backend's worker, as sandbox_text() says them; "" where there is none.
+std::string sandbox_of(const Backend& backend);
+
 /// A backend that is another one under a name of its own.
 class StandsFor {
  public:

@@ -2,14 +2,31 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
 
+#include "reference/base/names.h"
 #include "reference/call/call.h"
 
 namespace attest {
 
+/// What keeps a worker process in its place (sandbox.h says how).
+enum class SandboxLayer : std::uint8_t { landlock, seccomp, limits, capabilities };
+template <>
+inline constexpr auto kNames<SandboxLayer> = name_table("landlock", "seccomp", "limits", "capabilities");
+
+/// Of workers that run code of strangers.
+struct SandboxOptions {
+  std::set<SandboxLayer> layers{SandboxLayer::landlock, SandboxLayer::seccomp, SandboxLayer::limits,
+                                SandboxLayer::capabilities};
+  bool trust = false;  ///< they run where Landlock or seccomp is missing, too
+};
+
 struct IsolationOptions {
   std::chrono::milliseconds limit{60'000};  ///< of one request about a small call: request_limit adds for large ones
   double memory_gib = 0;                    ///< beyond what a worker starts with; 0: a share of what is free
+  std::optional<SandboxOptions> sandbox{};  ///< nothing: a worker has all rights of the user
 };
 
 /// How long one request about this call may take. A limit that is generous to a small call is false alarm on millions

@@ -21,13 +21,17 @@
 
 #include "backends/side_by_side.h"
 #include "harness/backends/isolation/arithmetic_json.h"
+#include "harness/backends/isolation/sandbox.h"
 #include "harness/backends/isolation/serialized_inputs.h"
 #include "harness/backends/isolation/tuning_json.h"
 #include "harness/backends/isolation/watched_backend.h"
 #include "harness/backends/plugin/foreign_backends.h"
+#include "harness/base/backend_source.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/float_environment.h"
 #include "harness/base/junk_memory.h"
+#include "harness/base/machine.h"
+#include "harness/base/restart.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_execution.h"
 #include "harness/verdict/verdict.h"
@@ -125,6 +129,8 @@ class Worker {
     }
     if (what == "arithmetic") return {{"arithmetic", backend_->arithmetic(call_of(request))}};
     if (what == "run") return run(request);
+    if (what == "lay out") return lay_out(request);
+    if (what == "all steps") return take_all_steps(request);
     if (request.contains("service")) return service_->answer(request);
     if (what == "run_both") {
       run_side_by_side(*plans_.at(request.at("plan").get<int>()).plan, *plans_.at(request.at("other").get<int>()).plan);
@@ -143,7 +149,9 @@ class Worker {
   /// A plan with what its views point at.
   struct Held {
     std::unique_ptr<GuardedArea> inputs, outputs;
-    Json input_regions;  ///< which `inputs` maps
+    Json input_regions;                               ///< which `inputs` maps
+    std::unique_ptr<UnpackedInputs> laid_out_inputs;  ///< for all steps in one request; so are the outputs
+    Outputs laid_out_outputs;
     std::vector<std::vector<std::int64_t>> starts;
     std::unique_ptr<Plan> plan;  ///< goes first
 
@@ -201,6 +209,34 @@ class Worker {
     }
     if (const auto time = held.plan->device_time()) reply["device_ns"] = time->count();
     return reply;
+  }
+
+  /// Prepares all steps in one request: nothing is left to be read from messages then.
+  Json lay_out(const Json& request) {
+    if (request.contains("case")) prepare(request);
+    Held& held = plans_.at(request.at("plan").get<int>());
+    held.inputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), false);
+    held.input_regions = request.at("regions");
+    held.laid_out_inputs = std::make_unique<UnpackedInputs>(request.at("inputs"), *held.inputs);
+    held.outputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("output regions")), true);
+    held.laid_out_outputs = unpack_outputs(request.at("outputs"), *held.outputs, held.starts);
+    return Json::object();
+  }
+
+  /// With plan 0, none.
+  Json take_all_steps(const Json& request) {
+    const int number = request.at("plan").get<int>();
+    if (number == 0) return Json::object();
+    Held& held = plans_.at(number);
+    input_area = held.inputs.get();
+    output_area = held.outputs.get();
+    const FloatEnvironment environment;
+    held.plan->upload(held.laid_out_inputs->inputs);
+    held.plan->run();
+    held.plan->download(held.laid_out_outputs);
+    if (const FailureCause cause{cause_of(environment.changed())}; !cause.empty())
+      return {{"fault", cause.text()}, {"reason", cause.text()}};
+    return Json::object();
   }
 
   static Json download(const Json& request, Held& held) {
@@ -271,6 +307,44 @@ std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const
   return nullptr;
 }
 
+/// This program once more, in the sandbox that this process is in: without threads that libraries began when they were
+/// loaded, and that are in none.
+[[noreturn]] void begin_anew(const WorkerOptions& options) {
+  std::vector<std::string> words = restart().words;
+  if (words.empty()) words.push_back(program_path().string());
+  words.insert(words.end(), {"worker", options.backend, "--threads", std::to_string(options.threads)});
+  if (!options.device.empty()) words.insert(words.end(), {"--device", options.device});
+  if (!options.plugin.empty()) words.insert(words.end(), {"--plugin", options.plugin});
+  std::string folders;
+  for (const std::string& folder : restart().readable) folders += (folders.empty() ? "" : ":") + folder;
+  setenv("ATTEST_PYTHON_PATH", folders.c_str(), 1);
+  setenv("PYTHONSAFEPATH", "1", 1);  // the scratch folder, in which it begins, holds no module
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(restart().file.c_str(), arguments.data());
+  _exit(2);
+}
+
+/// What code of strangers finds: the system, its own folder and that of what runs it. The harness is told the layers in
+/// force before any of that code runs. False where it has gone.
+bool enter_sandbox_of(const WorkerOptions& options) {
+  SandboxRequest request{layers_from_text(options.sandbox), options.scratch, {}, false, !has_one_thread()};
+  const std::string object = python_object(options.plugin);
+  const std::filesystem::path file = object.empty() ? options.plugin : object.substr(0, object.rfind(':'));
+  if (file.is_absolute()) request.readable.push_back(file.parent_path());
+  request.readable.push_back(std::filesystem::read_symlink("/proc/self/exe"));
+  for (const std::filesystem::path& library : loaded_libraries()) request.readable.push_back(library.parent_path());
+  request.readable.insert(request.readable.end(), restart().readable.begin(), restart().readable.end());
+  Json layers = Json::array();
+  for (const SandboxLayerState& one : enter_sandbox(request)) {
+    layers.push_back({{"layer", one.layer}, {"missing", one.missing}});
+  }
+  if (!send_message(kWorkerSocket, {{"sandbox", layers}})) return false;
+  if (request.executes) begin_anew(options);
+  return true;
+}
+
 /// Without a backend's name: says in the greeting which there are.
 std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& hello) {
   if (!options.backend.empty())
@@ -284,6 +358,7 @@ std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& he
 int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service) {
   for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
   signal(SIGPIPE, SIG_DFL);
+  if (!options.sandbox.empty() && !enter_sandbox_of(options)) return 0;
   std::thread(end_with_the_harness).detach();
   exit_messages = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
   if (exit_messages == MAP_FAILED) return 2;

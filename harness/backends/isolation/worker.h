@@ -16,6 +16,8 @@ struct WorkerOptions {
   std::string backend, device;
   std::string plugin;  ///< path of the library that has the backend; an empty name then asks which it has
   int threads = 1;
+  std::string sandbox;  ///< layers, comma separated; empty: the worker keeps the rights of the user
+  std::string scratch;  ///< the folder that it may write to there
 };
 inline constexpr int kWorkerSocket = 3, kWorkerFile = 4;
 /// Exit code of a worker that touched memory beside its tensors; its exit message says which.

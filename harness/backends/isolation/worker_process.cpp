@@ -14,10 +14,12 @@
 #include <cstring>
 #include <vector>
 
+#include "harness/backends/isolation/sandbox.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/launcher.h"
 #include "harness/base/machine.h"
+#include "harness/base/raw_clock.h"
 #include "harness/base/restart.h"
 
 namespace attest {
@@ -35,7 +37,8 @@ int standard_error_for_worker() {
 }  // namespace
 
 WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
-                             const std::string& plugin) {
+                             const std::string& plugin)
+    : wanted_(options.sandbox) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     throw BackendUnavailable("no socket for a worker process");
@@ -61,6 +64,10 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   words.insert(words.end(), {"worker", name, "--threads", std::to_string(context.threads)});
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
   if (!plugin.empty()) words.insert(words.end(), {"--plugin", seen_from_anywhere(plugin)});
+  if (wanted_) {
+    hide_memory();
+    words.insert(words.end(), {"--sandbox", layers_text(wanted_->layers), "--scratch", scratch_.emplace().path()});
+  }
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -69,6 +76,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   // A worker of a rank is none itself, whatever its backend does with MPI. Until it becomes another program it shares
   // the rank's memory, with the pages that a network card may hold: unlike a fork it copies none.
   std::vector<std::string> variables = environment_without_launcher();
+  if (wanted_) variables = environment_of_stranger(variables, scratch_->path());
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
@@ -94,6 +102,20 @@ WorkerProcess::~WorkerProcess() {
   end();
 }
 
+Received WorkerProcess::greeting(Json& hello, std::chrono::milliseconds limit) {
+  if (wanted_) {
+    if (const Received received = receive(hello, limit); received != Received::message) return received;
+    std::vector<SandboxLayerState> layers;
+    for (const Json& one : hello.at("sandbox")) {
+      layers.push_back({one.at("layer").get<SandboxLayer>(), one.at("missing").get<std::string>()});
+    }
+    if (const std::string missing = vital_layer_missing(layers, *wanted_); !missing.empty())
+      throw BackendUnavailable(missing);
+    sandbox_ = sandbox_text(layers);
+  }
+  return receive(hello, limit);
+}
+
 void WorkerProcess::greeted() {
   look_at_memory(/*only_if_due=*/false);
   memory_->begin();
@@ -101,6 +123,7 @@ void WorkerProcess::greeted() {
 
 bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
   file_at_request_ = file_.memory();
+  asked_ = now();
   return send_message(socket_, request, limit);
 }
 
@@ -109,10 +132,29 @@ Received WorkerProcess::receive(Json& message, std::optional<std::chrono::millis
     look_at_memory(/*only_if_due=*/false);
     return !has_ended() && (!glance || glance());
   });
+  answered_ = now();
   if (received != Received::message) return received;
   look_at_memory(/*only_if_due=*/true);
   // Whoever has taken too much by this very answer is told so here, and not at the next question.
   return memory_->excess().empty() ? received : Received::closed;
+}
+
+WorkerProcess::Moment WorkerProcess::now() const {
+  return {steady_seconds(), process_ > 0 ? seconds_of_clock(process_clock(process_)) : 0};
+}
+
+void WorkerProcess::stop() {
+  if (process_ <= 0 || kill(process_, SIGSTOP) != 0) return;
+  int status = 0;
+  while (waitpid(process_, &status, WUNTRACED) < 0 && errno == EINTR) {
+  }
+  if (WIFSTOPPED(status)) return;
+  status_ = status;
+  process_ = -1;
+}
+
+void WorkerProcess::go_on() {
+  if (process_ > 0) kill(process_, SIGCONT);
 }
 
 void WorkerProcess::look_at_memory(bool only_if_due) {

@@ -11,6 +11,7 @@
 #include "harness/backends/isolation/memory_watch.h"
 #include "harness/backends/isolation/messages.h"
 #include "harness/backends/isolation/shared_memory.h"
+#include "harness/backends/isolation/stranger.h"
 
 namespace attest {
 
@@ -28,12 +29,29 @@ class WorkerProcess {
 
   SharedFile& file() { return file_; }
 
+  /// Its first message, which says whether it is ready; of a worker in a sandbox the second. Throws BackendUnavailable
+  /// where a layer is missing without which strangers aren't run.
+  Received greeting(Json& hello, std::chrono::milliseconds limit);
+  /// Which layers are in force, by its own account from before it loaded anything; "" without a sandbox.
+  const std::string& sandbox() const { return sandbox_; }
   /// It has said that it is ready.
   void greeted();
   /// False when the worker is gone, or took nothing for so long.
   bool send(const Json& request, std::chrono::milliseconds limit);
   /// The next message. Meanwhile the worker's memory is watched. `glance`: as in messages.h, besides.
   Received receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance = {});
+
+  /// A moment by the clock, and by the processor time of all the worker's threads.
+  struct Moment {
+    double clock = 0, cpu = 0;
+  };
+  Moment now() const;
+  /// When the last request was sent, and when its answer was here.
+  const Moment& asked() const { return asked_; }
+  const Moment& answered() const { return answered_; }
+  /// Stops all its threads, until go_on(). One that has ended stays ended.
+  void stop();
+  void go_on();
 
   /// Ends the process. Returns its status, as of waitpid: how it had ended, if it already had.
   int end();
@@ -49,12 +67,16 @@ class WorkerProcess {
   bool has_ended();
   void look_at_memory(bool only_if_due);
 
+  std::optional<SandboxOptions> wanted_;
+  std::optional<ScratchFolder> scratch_;  ///< goes when the process has ended
+  std::string sandbox_;
   SharedFile file_;
   int socket_ = -1;
   pid_t process_ = -1;  ///< -1 once its end is known
   int status_ = 0;
   bool had_to_be_ended_ = false;  ///< though it had closed its socket
-  double file_at_request_ = 0;    ///< bytes of the file's memory then: what is added is the worker's doing
+  Moment asked_, answered_;
+  double file_at_request_ = 0;  ///< bytes of the file's memory then: what is added is the worker's doing
   std::optional<MemoryWatch> memory_;
 };
 

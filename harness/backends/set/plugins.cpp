@@ -24,7 +24,13 @@ std::vector<std::string> names_in(const std::string& path, const IsolationOption
   if (python_object(path).empty() && !std::filesystem::exists(path, error)) fail(path, "there is no such file");
   WorkerProcess worker("", {}, limits, path);
   Json hello;
-  switch (worker.receive(hello, limits.limit)) {
+  Received received{};
+  try {
+    received = worker.greeting(hello, limits.limit);
+  } catch (const BackendUnavailable& unavailable) {
+    fail(path, unavailable.what());
+  }
+  switch (received) {
     case Received::message: break;
     case Received::timeout:
       worker.end();

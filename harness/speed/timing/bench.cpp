@@ -15,6 +15,7 @@
 #include "harness/speed/samples/sample_interval.h"
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/google_samples.h"
+#include "harness/speed/timing/timed_apart.h"
 #include "harness/speed/timing/timed_in_worker.h"
 #include "reference/call/tensor_table.h"
 
@@ -139,11 +140,12 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   tell("reference and bounds");
   const auto runs = std::make_shared<GoogleRuns>();
   result.case_line = source.label;
-  // Whoever has a process of its own has the case there, too.
+  // Whoever has a process of its own has the case there, too, but for strangers.
   std::optional<TimedCase> shared;
   MachineWatch watch;
   LoadedPools pools(settings.threads);
-  if (std::any_of(backends.begin(), backends.end(), [](const Backend* b) { return !is_isolated(*b); })) {
+  const auto needs_case = [](const Backend* b) { return !is_isolated(*b) || !sandbox_of(*b).empty(); };
+  if (std::any_of(backends.begin(), backends.end(), needs_case)) {
     shared.emplace(source, backends, settings.threads, settings.seed);
     rest_before_timing();
   }
@@ -154,7 +156,9 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
     const CrashContext crash_context(backends[n]->identity().name, source.label);
-    if (is_isolated(*backends[n])) {
+    if (!sandbox_of(*backends[n]).empty()) {
+      c.plan = std::make_unique<TimedApart>(*backends[n], *shared, watch);
+    } else if (is_isolated(*backends[n])) {
       auto timed = std::make_unique<TimedInWorker>(*backends[n], source, settings.seed);
       facts = timed->facts().value_or(facts);
       c.plan = std::move(timed);

@@ -1,24 +1,11 @@
 #include "harness/speed/timing/timed_in_worker.h"
 
 #include "harness/backends/isolation/isolated_backend.h"
+#include "harness/speed/timing/no_speed_of.h"
 #include "harness/speed/timing/timing_json.h"
-#include "harness/verdict/verdict.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
-namespace {
-
-NoSpeed no_speed_of(const CaseFault& fault) {
-  if (fault.cause().kind == Cause::out_of_memory) return NoSpeed::out_of_memory;
-  switch (fault.status()) {
-    case Status::timeout: return NoSpeed::timeout;
-    case Status::crashed: return NoSpeed::crashed;
-    default: return NoSpeed::threw;
-  }
-}
-
-}  // namespace
-
 TimedInWorker::TimedInWorker(Backend& backend, const Case& source, std::uint64_t seed)
     : backend_(backend), source_(source), name_(backend.identity().name) {
   const Json reply = ask({{"do", "time"}, {"case", print_case(source.problem)}, {"seed", seed}});
@@ -41,12 +28,7 @@ Json TimedInWorker::ask(const Json& request) {
     if (reply.contains("error_over_bound")) error_over_bound_ = reply.at("error_over_bound").get<double>();
     return reply;
   } catch (const CaseFault& fault) {
-    if (wrong_.empty()) {
-      const NoSpeed kind = no_speed_of(fault);
-      // "killed: out of memory" says how it ended by itself.
-      const bool told = kind == NoSpeed::out_of_memory;
-      wrong_ = {kind, (told ? "" : std::string(name_of(fault.status())) + ": ") + fault.what()};
-    }
+    if (wrong_.empty()) wrong_ = no_speed_of(fault);
   } catch (const std::exception& error) {
     if (wrong_.empty()) wrong_ = {NoSpeed::threw, std::string("threw: ") + error.what()};
   }

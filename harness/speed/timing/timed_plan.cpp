@@ -14,6 +14,7 @@
 #include "harness/base/stopwatch.h"
 #include "harness/speed/machine/cpu_clock.h"
 #include "harness/speed/machine/memory_peak.h"
+#include "harness/speed/timing/no_speed_of.h"
 #include "harness/speed/trust/idle_threads.h"
 #include "harness/speed/trust/thread_demand.h"
 #include "harness/speed/trust/untimed_work.h"
@@ -38,33 +39,6 @@ constexpr double kBatch = 0.5e-3;
 constexpr int kMostInBatch = 32;
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kSampleShare = 1.4;
-
-/// Of a plan with this verdict.
-NoSpeed no_speed_of(Status status, const FailureCause& cause) {
-  switch (status) {
-    case Status::pass:
-    case Status::weak:
-    case Status::convention: return NoSpeed::none;
-    case Status::refused: return NoSpeed::refused;
-    case Status::inconclusive: return NoSpeed::unproven;
-    case Status::suspect: return NoSpeed::suspect;
-    case Status::crashed: return NoSpeed::crashed;
-    case Status::timeout: return NoSpeed::timeout;
-    case Status::fail: break;
-  }
-  switch (cause.kind) {
-    case Cause::threw: return NoSpeed::threw;
-    case Cause::out_of_memory: return NoSpeed::out_of_memory;
-    case Cause::rounding_mode_changed:
-    case Cause::flush_to_zero_changed: return NoSpeed::float_mode_changed;
-    default: return NoSpeed::wrong_result;
-  }
-}
-
-NoSpeedReason failure_of(const Verdict& verdict) {
-  if (is_right(verdict) || !verdict.waiver.empty()) return {};
-  return {no_speed_of(verdict.status, verdict.cause), std::string(name_of(verdict.status)) + ": " + verdict.reason};
-}
 
 NoSpeedReason changes_inputs() { return {NoSpeed::changes_inputs, "changes its inputs"}; }
 NoSpeedReason late() {
@@ -105,7 +79,7 @@ TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), c
 void TimedPlan::check_as_written(const Inputs& inputs) {
   Verdict verdict;
   guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
-  if (wrong_.empty()) wrong_ = failure_of(verdict);
+  if (wrong_.empty()) wrong_ = no_speed_of(verdict);
   if (verdict.status == Status::fail && is_late(inputs)) wrong_ = late();
   if (!wrong_.empty()) return;
   error_over_bound_ = verdict.error_over_bound.value_or(0);
@@ -263,7 +237,7 @@ void TimedPlan::execute_in_full(Execution& execute) {
   check_inputs();
   case_.changing().restore();
   // Of data that were drawn nobody knows whether they can be judged: those of the case line were.
-  NoSpeedReason failure = verdict.status == Status::inconclusive ? NoSpeedReason{} : failure_of(verdict);
+  NoSpeedReason failure = verdict.status == Status::inconclusive ? NoSpeedReason{} : no_speed_of(verdict);
   if (!failure.empty() && wrong_.empty()) {
     if (failure.kind == NoSpeed::wrong_result) failure.kind = NoSpeed::wrong_while_timed;
     wrong_ = {failure.kind, "while it was timed, with other data, " + failure.text};

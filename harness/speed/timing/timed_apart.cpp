@@ -1,0 +1,153 @@
+#include "harness/speed/timing/timed_apart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+
+#include "harness/base/interrupted.h"
+#include "harness/base/raw_clock.h"
+#include "harness/base/stopwatch.h"
+#include "harness/speed/timing/cold_caches.h"
+#include "harness/speed/timing/no_speed_of.h"
+#include "harness/speed/trust/untimed_work.h"
+#include "harness/verdict/plan_execution.h"
+
+namespace attest {
+namespace {
+
+constexpr int kEmptyRequests = 50;           ///< before the first run; one more before each sample
+constexpr std::uint64_t kLooksByChance = 2;  ///< runs of a sample that are looked at by chance, on average
+/// What a sample may take altogether, in units of what its runs are meant to take.
+constexpr double kShareOfSample = 1.4;
+/// The shortest time that is told: less than a clock and a message can tell.
+constexpr double kShortest = 1e-7;
+
+}  // namespace
+
+TimedApart::TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch)
+    : backend_(backend), shared_(shared), watch_(watch), name_(backend.identity().name) {
+  attempt([&] {
+    const PreparedCase& as_written = shared_.as_written();
+    const Answers answers = as_written.answers_of(backend_);
+    if (answers.refusal) {
+      wrong_ = {NoSpeed::refused, "refused: " + answers.refusal->reason};
+      return;
+    }
+    producer_ = {answers.arithmetic, {}};
+    plan_ = make_plan(backend_, shared_.problem());
+    apart_ = dynamic_cast<RunsApart*>(plan_.get());
+    if (!apart_) throw BackendError("it has no process of its own");
+    const Inputs& inputs = shared_.changing().stage(*as_written.source().inputs);
+    const Verdict verdict = as_written.check(backend_, plan_.get(), &inputs);
+    wrong_ = no_speed_of(verdict);
+    if (!wrong_.empty()) return;
+    error_over_bound_ = verdict.error_over_bound.value_or(0);
+    shared_.outputs().reset();
+    steps_.first_run = apart_->run_apart(inputs, shared_.outputs().views()).seconds;
+    ulps_ = ulps_of_output(verdict.accuracy);
+    empty_ = std::numeric_limits<double>::infinity();
+    for (int n = 0; n < kEmptyRequests; ++n) empty_ = std::min(empty_, apart_->empty_request().seconds);
+  });
+  shared_.changing().restore();
+}
+
+template <class Steps>
+void TimedApart::attempt(const Steps& steps) {
+  try {
+    steps();
+  } catch (const CaseFault& fault) {
+    wrong_ = no_speed_of(fault);
+  } catch (const std::bad_alloc&) {
+    wrong_ = {NoSpeed::out_of_memory, "ran out of memory"};
+  } catch (const std::exception& error) {
+    wrong_ = {NoSpeed::threw, std::string("threw: ") + error.what()};
+  }
+}
+
+double TimedApart::run_once(Look look, const std::function<void()>& before_waking) {
+  double seconds = 0;
+  attempt([&] {
+    ChangingInputs& changing = shared_.changing();
+    const bool in_full = look == Look::in_full;
+    const Inputs& inputs = in_full ? changing.stage(*shared_.unseen().source().inputs) : changing.next();
+    shared_.outputs().reset();
+    const ApartCost cost = apart_->run_apart(inputs, shared_.outputs().views(), before_waking);
+    seconds = std::max(cost.seconds - empty_, kShortest);
+    cpu_ += cost.cpu;
+    wall_ += cost.seconds;
+    steps_.run.push_back(seconds);
+    if (look == Look::away) return;
+    if (const OutputFault fault = shared_.outputs().inspect(); !fault.empty()) {
+      wrong_ = {NoSpeed::wrong_while_timed, fault.reason + " while it was timed"};
+    } else if (in_full) {
+      compare(SampleRows(shared_.problem(), shared_.unseen().expectation(), producer_), "with other data");
+    } else {
+      compare(shared_.expected_rows(producer_, random_bits()), "right before the timing");
+    }
+  });
+  if (look == Look::in_full) shared_.changing().restore();
+  return wrong_.empty() ? seconds : 0;
+}
+
+void TimedApart::compare(const SampleRows& rows, const char* when) {
+  const Comparison comparison = rows.compare(shared_.outputs());
+  error_over_bound_ = std::max(error_over_bound_, comparison.error_over_bound());
+  if (!comparison.failed()) return;
+  wrong_ = {NoSpeed::wrong_while_timed, std::string(when) + ", wrong while it was timed: " + comparison.describe()};
+}
+
+std::int64_t TimedApart::warm_up(double seconds) {
+  double run = std::numeric_limits<double>::infinity(), each = run, check = 0;
+  for (int n = 0; n < 2 && wrong_.empty() && (n == 0 || run < seconds); ++n) {
+    const Stopwatch watch;
+    run = std::min(run, run_once(Look::at_rows));
+    check = watch.seconds() - run;
+  }
+  for (int n = 0; n < 2 && wrong_.empty() && run < seconds; ++n) {
+    const Stopwatch watch;
+    run = std::min(run, run_once(Look::away));
+    each = std::min(each, watch.seconds());
+  }
+  if (!wrong_.empty() || run >= seconds) return 1;
+  const double affordable = (kShareOfSample * seconds - check) / std::max(each, kShortest);
+  return static_cast<std::int64_t>(std::clamp(std::min(std::ceil(seconds / run), affordable), 1.0, 1e7));
+}
+
+TakenSample TimedApart::sample(std::int64_t runs, int in_full) {
+  TakenSample taken;
+  watch_.begin();
+  double before = 0;
+  attempt([&] {
+    before = apart_->cpu_seconds();
+    empty_ = std::min(empty_, apart_->empty_request().seconds);
+  });
+  cpu_ = wall_ = 0;
+  for (std::int64_t n = 1; n <= runs && !interrupted && wrong_.empty(); ++n) {
+    const bool last = n == runs;
+    const bool full = last && in_full > 0 && random_bits() % static_cast<std::uint64_t>(in_full) == 0;
+    const bool looked_at = last || random_bits() % static_cast<std::uint64_t>(runs) < kLooksByChance;
+    taken.seconds += run_once(full ? Look::in_full : looked_at ? Look::at_rows : Look::away);
+    taken.checked_in_full = full;
+  }
+  if (wall_ > 0) steps_.processors.push_back(cpu_ / wall_);
+  taken.cpu = cpu_;
+  taken.disturbance = watch_.end();
+  attempt([&] {  // the worker is no disturbance
+    Disturbance& d = taken.disturbance;
+    d.others = std::max(0.0, d.others - (apart_->cpu_seconds() - before) / d.seconds);
+  });
+  return taken;
+}
+
+void TimedApart::run_cold(int threads) {
+  ColdCaches caches(threads);
+  const double seconds = run_once(Look::at_rows, [&] { caches.evict(); });
+  if (wrong_.empty()) steps_.cold.push_back(seconds);
+}
+
+void TimedApart::judge(const MachineLimits& limits) {
+  if (wrong_.empty()) wrong_ = untimed_work(steps_, limits);
+}
+
+}  // namespace attest
