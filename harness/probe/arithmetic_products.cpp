@@ -184,15 +184,32 @@ std::string text_of(const char* member, const Arithmetic& a) {
 Arithmetic stated_by(const ProbeTarget& target) { return target.arithmetic(target.probe("seq=4x8 dim=4")); }
 
 /// What is left of an arithmetic where q, k and v are numbers of every format: their casts cost nothing, unless a
-/// factor of the scale or of log2(e) comes before them.
+/// factor of the scale or of log2(e) comes before them, or they are numbers of steps.
 Arithmetic without_casts(Arithmetic a) {
-  if (a.base2 || a.scale != ScalePlacement::score) return a;
+  if (a.base2 || states_steps(a) || a.scale != ScalePlacement::score) return a;
   a.query_operand = a.key_operand = a.value_operand = OperandFormat::exact;
   return a;
 }
 
-ProbeResult operand(const ProbeTarget& target, Probe (*make)(const ProbeTarget&), OperandFormat Rounding::*member) {
+/// A member that has its default or another value.
+ProbeResult either(const ProbeTarget& target, Probe (*make)(const ProbeTarget&), const char* name,
+                   const std::function<void(Arithmetic&)>& reset) {
+  Arithmetic a = stated_by(target), without = a;
+  reset(without);
+  if (a == without) return std::nullopt;
+  return judged(target, make(target), {{"default", without}, {text_of(name, a), a}}, 1, false);
+}
+
+ProbeResult operand(const ProbeTarget& target, Probe (*make)(const ProbeTarget&), OperandFormat Rounding::*member,
+                    OperandRounding Rounding::*rounding, const char* name) {
   const Arithmetic a = stated_by(target);
+  // Formats of steps and of parts have no order.
+  if (a.*rounding != OperandRounding() || a.*member > OperandFormat::e5m2) {
+    return either(target, make, name, [&](Arithmetic& to) {
+      to.*member = OperandFormat::exact;
+      to.*rounding = {};
+    });
+  }
   const auto u = [](OperandFormat format) { return rounding_of(format, false).u; };
   std::vector<Candidate> list;
   std::size_t stated = 0;
@@ -207,15 +224,61 @@ ProbeResult operand(const ProbeTarget& target, Probe (*make)(const ProbeTarget&)
   return judged(target, make(target), list, stated, 4 * target.u_out() <= u(a.*member));
 }
 
+/// The first token sees itself alone, and shares a step with larger ones, if at all: whether that is stated.
+ProbeResult groups(const ProbeTarget& target, TensorId of, OperandRounding Rounding::*member, const char* name) {
+  Arithmetic a = stated_by(target), alone = a;
+  if ((a.*member).step != 0) return std::nullopt;
+  (alone.*member).rows = 1;
+  Probe p = target.probe("seq=64 dim=1/8 scale=1 causal out=o,lse");
+  const auto numbers = [of](TensorId id) {
+    return [same = id != of](std::int64_t n, std::int64_t d) {
+      return same ? 1 : (1 + fraction(n + d)) * (n == 0 ? 1 : 64);
+    };
+  };
+  p.set_q(numbers(TensorId::q));
+  p.set_k(numbers(TensorId::k));
+  p.set_v(numbers(TensorId::v));
+  if (alone == a) return judged(target, std::move(p), {{text_of(name, a), a}}, 0, false);
+  return judged(target, std::move(p), {{"default", alone}, {text_of(name, a), a}}, 1, false);
+}
+
 }  // namespace
 
-ProbeResult query_operand(const ProbeTarget& target) { return operand(target, query_probe, &Rounding::query_operand); }
-ProbeResult key_operand(const ProbeTarget& target) { return operand(target, key_probe, &Rounding::key_operand); }
-ProbeResult value_operand(const ProbeTarget& target) { return operand(target, value_probe, &Rounding::value_operand); }
+ProbeResult query_operand(const ProbeTarget& target) {
+  return operand(target, query_probe, &Rounding::query_operand, &Rounding::query_rounding, "query_operand");
+}
+ProbeResult key_operand(const ProbeTarget& target) {
+  return operand(target, key_probe, &Rounding::key_operand, &Rounding::key_rounding, "key_operand");
+}
+ProbeResult value_operand(const ProbeTarget& target) {
+  return operand(target, value_probe, &Rounding::value_operand, &Rounding::value_rounding, "value_operand");
+}
+
+ProbeResult query_rounding(const ProbeTarget& target) {
+  return groups(target, TensorId::q, &Rounding::query_rounding, "query_rounding");
+}
+ProbeResult key_rounding(const ProbeTarget& target) {
+  return groups(target, TensorId::k, &Rounding::key_rounding, "key_rounding");
+}
+ProbeResult value_rounding(const ProbeTarget& target) {
+  return groups(target, TensorId::v, &Rounding::value_rounding, "value_rounding");
+}
+ProbeResult weight_rounding(const ProbeTarget& target) {
+  if (stated_by(target).weight_rounding.step != 0) return std::nullopt;
+  return either(target, weight_probe, "weight_rounding", [](Arithmetic& a) { a.weight_rounding.rows = 1; });
+}
 
 ProbeResult weight_operand(const ProbeTarget& target) {
   const Arithmetic a = stated_by(target);
   if (narrower(a.stored_weights, a.accumulator)) return std::nullopt;  // they are rounded there
+  if (a.weight_rounding != OperandRounding() || a.weight_operand > OperandFormat::u8) {
+    return either(target, weight_probe, "weight_operand", [](Arithmetic& to) {
+      to.weight_operand = OperandFormat::exact;
+      to.weight_rounding = {};
+      to.weight_factor = 1;
+      to.sum_of_stored = false;
+    });
+  }
   struct Way {
     OperandFormat format;
     double factor;
@@ -280,15 +343,6 @@ ProbeResult sum_of(const ProbeTarget& target, Probe (*make)(const ProbeTarget&),
   const Sum& own = a.*member;
   const bool ends_there = own == Sum{.format = SumFormat::f16} || own == Sum{.format = SumFormat::bf16};
   return judged(target, make(target), list, stated, ends_there && member == &Rounding::score_sum);
-}
-
-/// A member that has its default or another value.
-ProbeResult either(const ProbeTarget& target, Probe (*make)(const ProbeTarget&), const char* name,
-                   const std::function<void(Arithmetic&)>& reset) {
-  Arithmetic a = stated_by(target), without = a;
-  reset(without);
-  if (a == without) return std::nullopt;
-  return judged(target, make(target), {{"default", without}, {text_of(name, a), a}}, 1, false);
 }
 
 }  // namespace

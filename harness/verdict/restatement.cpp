@@ -25,6 +25,12 @@ std::string text_of(const Sum& sum) {
   if (sum.bits > 0) text += fmt::format(", bits {}", sum.bits);
   return text + (sum.directed ? ", directed" : "");
 }
+std::string text_of(const OperandRounding& own) {
+  std::string text = own.step == 0 ? fmt::format("step of {} rows, {} columns", own.rows, own.columns)
+                                   : fmt::format("step {:g}", own.step);
+  if (own.power_of_two) text += ", power of two";
+  return text + (own.directed ? ", directed" : "") + (own.mean_removed ? ", mean removed" : "");
+}
 std::string text_of(double number) { return fmt::format("{:g}", number); }
 std::string text_of(int number) { return std::to_string(number); }
 std::string text_of(std::int64_t number) { return std::to_string(number); }
@@ -71,6 +77,10 @@ void each_member(const Visit& visit) {
   visit("exp_absolute", &Arithmetic::exp_absolute);
   visit("exp_argument", &Arithmetic::exp_argument);
   visit("rescale_ulps", &Arithmetic::rescale_ulps);
+  visit("query_rounding", &Arithmetic::query_rounding);
+  visit("key_rounding", &Arithmetic::key_rounding);
+  visit("value_rounding", &Arithmetic::value_rounding);
+  visit("weight_rounding", &Arithmetic::weight_rounding);
 }
 
 /// The members in which two arithmetics differ, as the second one states them.

@@ -36,11 +36,32 @@ enum class OperandFormat : std::uint8_t {
   f16,
   e4m3,  ///< up to 448, as OCP has it
   e5m2,
-  int8,  ///< integers up to 127; of weights alone, as u8
-  u8,    ///< and up to 255
+  int8,    ///< integers up to 127
+  u8,      ///< and up to 255; of weights alone
+  int4,    ///< and up to 7
+  e2m1,    ///< up to 6
+  bf16x3,  ///< a sum of two numbers of bf16; of their four products that of the two small ones is left out
 };
 template <>
-inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16", "e4m3", "e5m2", "int8", "u8");
+inline constexpr auto kNames<OperandFormat> = name_table("exact", "tf32", "bf16", "f16", "e4m3", "e5m2", "int8", "u8",
+                                                         "int4", "e2m1", "bf16x3");
+
+/// How an operand becomes a number of its format, where that isn't to nearest and as it is: x / step is rounded, and
+/// the step multiplied in behind the product.
+struct OperandRounding {
+  /// In units of the tensor, without a factor of the scale. 0: the largest magnitude among those that share the step,
+  /// hidden tokens included, over the format's largest number.
+  double step = 1;
+  std::int64_t rows = 0;      ///< tokens that share a step of 0, of weights keys; counted from the first. 0: all
+  std::int64_t columns = 0;   ///< features of them that do, likewise; 1: a step for each column
+  double slack = 0x1p-14;     ///< relative: by how much a step and what is rounded in it may be larger
+  bool power_of_two = false;  ///< a step of 0 is a power of two, as OCP's of 8 bits: what is too large saturates
+  bool directed = false;      ///< cut towards zero, and not to nearest
+  bool mean_removed = false;  ///< of k: it is rounded less its mean over all keys of the head
+  OperandFormat mean_format = OperandFormat::exact;  ///< in which that mean is kept
+
+  bool operator==(const OperandRounding&) const = default;
+};
 
 /// The format in which a sum is kept while its terms are added.
 enum class SumFormat : std::uint8_t {
@@ -125,6 +146,8 @@ struct Rounding {
   double exp_absolute = 0;
   OperandFormat exp_argument = OperandFormat::exact;
   double rescale_ulps = -1;  ///< below 0: as exp, with exp_absolute
+  // Likewise: steps and directions of the four operands.
+  OperandRounding query_rounding{}, key_rounding{}, value_rounding{}, weight_rounding{};
 
   bool operator==(const Rounding&) const = default;
 };

@@ -1,6 +1,7 @@
 // What storing a result costs, for the bounds of every operator.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/arithmetic/arithmetic.h"
@@ -41,26 +42,80 @@ constexpr FormatRounding rounding_of(OperandFormat format, bool flush_to_zero) {
     case OperandFormat::e5m2: return {0x1p-3, 0x1p-17, 57344};
     case OperandFormat::int8: return {0, 0.5, 127};
     case OperandFormat::u8: return {0, 0.5, 255};
+    case OperandFormat::int4: return {0, 0.5, 7};
+    case OperandFormat::e2m1: return {0x1p-2, 0x1p-2, 6};
+    // Each part that is left out, and a half of the product of the small ones.
+    case OperandFormat::bf16x3:
+      return {1.5 * 0x1p-16, flush_to_zero ? 2 * kSmallestNormal : 0x1p-134, 0x1p128 - 0x1p120};
   }
   return {};
 }
 
+/// Of an operand as it is stated, in units of its step, which a step of 0 is largest / `largest` of.
+constexpr FormatRounding rounding_of(OperandFormat format, const OperandRounding& own, bool flush_to_zero) {
+  FormatRounding rounding = rounding_of(format, flush_to_zero);
+  if (own == OperandRounding()) return rounding;
+  // Two small parts that are cut have 2^-7 each.
+  const double cut = own.directed ? (format == OperandFormat::bf16x3 ? 4 : 2) : 1;
+  const double slack = own.step == 1 ? 1 : 1 + own.slack;
+  rounding.u *= cut * slack;
+  rounding.eta *= cut * slack;
+  if (own.power_of_two) {
+    switch (format) {
+      case OperandFormat::e4m3:  // above 448 it saturates, up to 512
+        rounding.u = std::max(rounding.u, 0x1p-3 * slack);
+        rounding.largest = 256;
+        break;
+      case OperandFormat::e5m2: rounding.largest = 0x1p15; break;
+      case OperandFormat::e2m1: rounding.largest = 4; break;
+      default: rounding.largest /= 2;  // the next power of two
+    }
+  }
+  return rounding;
+}
+
+/// Whether an operand has a step of its own: its rounding is in units of that, whatever the scale.
+constexpr bool has_step(OperandFormat format, const OperandRounding& own) {
+  const bool integers = format == OperandFormat::int8 || format == OperandFormat::int4;
+  return own.step != 1 || integers;
+}
+
 /// Whether weights are held in 8 bits, or multiplied by a factor for that: what they lose isn't small beside them.
 constexpr bool narrows_weights(const Rounding& a) {
-  return a.weight_operand > OperandFormat::f16 || a.weight_factor != 1;
+  return (a.weight_operand > OperandFormat::f16 && a.weight_operand != OperandFormat::bf16x3) || a.weight_factor != 1;
 }
 
 /// Of the weights in P*V: by the type that holds them, or on their way into the product. Those that a factor multiplies
 /// lose that much less. One that rounds to the largest number of a format with u is as far off as u says.
 constexpr FormatRounding rounding_of_weights(const Rounding& a) {
   if (narrows_weights(a)) {
-    const FormatRounding own = rounding_of(a.weight_operand, a.flush_to_zero);
+    const FormatRounding own = rounding_of(a.weight_operand, a.weight_rounding, a.flush_to_zero);
+    if (a.weight_rounding.step == 0) return {own.u, 0, kInfinity};  // eta is of each group: dynamic_eta
     return {own.u, own.eta / a.weight_factor, own.largest * (1 + (own.u > 0 ? 0x1p-6 : 0x1p-10)) / a.weight_factor};
   }
-  if (a.weight_operand != OperandFormat::exact) return rounding_of(a.weight_operand, a.flush_to_zero);
+  if (a.weight_operand != OperandFormat::exact)
+    return rounding_of(a.weight_operand, a.weight_rounding, a.flush_to_zero);
   if (!narrower(a.stored_weights, a.accumulator)) return {};
   return {unit_roundoff(a.stored_weights), underflow_unit(a.stored_weights, a.flush_to_zero),
           largest_held(a.stored_weights)};
+}
+
+/// What a weight loses whose step is that of a group, relative to the largest weight in that; 0: they have none.
+constexpr double dynamic_eta(const Rounding& a) {
+  if (a.weight_rounding.step != 0) return 0;
+  const FormatRounding own = rounding_of(a.weight_operand, a.weight_rounding, a.flush_to_zero);
+  return own.eta / own.largest;
+}
+
+/// How many products stand for one of two operands.
+constexpr double products_of(OperandFormat x, OperandFormat y) {
+  return x == OperandFormat::bf16x3 || y == OperandFormat::bf16x3 ? 3 : 1;
+}
+
+/// Whether steps, directions or means of operands are stated.
+constexpr bool states_steps(const Rounding& a) {
+  return a.query_rounding != OperandRounding() || a.key_rounding != OperandRounding() ||
+         a.value_rounding != OperandRounding() || a.weight_rounding != OperandRounding();
 }
 
 /// Whether an operand of a product is rounded on its way.
@@ -82,8 +137,8 @@ constexpr bool approximates_exp(const Rounding& a) {
 /// Whether anything is said of softmax attention in its forward pass alone: bounds of gradients and of linear attention
 /// say nothing then.
 constexpr bool states_products(const Rounding& a) {
-  return rounds_operands(a) || sums_otherwise(a) || a.score_roundings > 0 || a.output_roundings > 0 ||
-         approximates_exp(a);
+  return rounds_operands(a) || states_steps(a) || sums_otherwise(a) || a.score_roundings > 0 ||
+         a.output_roundings > 0 || approximates_exp(a);
 }
 
 /// The bounds of linear attention are themselves evaluated in float64, in some thousand operations.

@@ -22,6 +22,43 @@ Sum random_sum(Random& random) {
 
 const std::vector<OperandFormat> kFloating = {OperandFormat::tf32, OperandFormat::bf16, OperandFormat::f16,
                                               OperandFormat::e4m3, OperandFormat::e5m2};
+/// Formats of 8 bits and fewer, which steps make use of, and products of two parts.
+const std::vector<OperandFormat> kSmall = {OperandFormat::e4m3, OperandFormat::e5m2, OperandFormat::int8,
+                                           OperandFormat::int4, OperandFormat::e2m1, OperandFormat::bf16x3};
+struct Operand {
+  OperandFormat Rounding::*format;
+  OperandRounding Rounding::*rounding;
+};
+const Operand kRoundings[] = {{&Rounding::query_operand, &Rounding::query_rounding},
+                              {&Rounding::key_operand, &Rounding::key_rounding},
+                              {&Rounding::value_operand, &Rounding::value_rounding}};
+
+void random_groups(Random& random, OperandRounding& own) {
+  own.step = 0;
+  own.rows = random.pick(std::vector<std::int64_t>{0, 1, 4, 32});
+  own.power_of_two = random.below(4) == 0;
+  if (random.below(4) == 0) own.slack = 0x1p-8;
+}
+
+/// Steps of a format that has few bits, or roundings to zero.
+void random_rounding(Random& random, OperandFormat format, OperandRounding& own) {
+  if (format == OperandFormat::exact) return;
+  own.directed = random.below(4) == 0;
+  if (format < OperandFormat::e4m3 || format == OperandFormat::bf16x3) return;
+  if (random.below(4) == 0) {
+    own.step = random.pick(std::vector<double>{0x1p-7, 0.03, 0.3, 4});
+  } else {
+    random_groups(random, own);
+    own.columns = random.pick(std::vector<std::int64_t>{0, 0, 1, 4, 32});
+  }
+}
+
+void random_weight_step(Random& random, Arithmetic& a) {
+  a.weight_rounding.directed = a.weight_operand != OperandFormat::exact && random.below(4) == 0;
+  if (!narrows_weights(a) || a.no_maximum || random.below(2) == 0) return;
+  random_groups(random, a.weight_rounding);
+}
+
 const std::vector<double> kFactors = {1, 100, 256, 448};
 
 }  // namespace
@@ -70,12 +107,28 @@ Emulated random_declaration(Random& random, DType dtype) {
     const bool stored = operand == &Arithmetic::weight_operand && narrower(a.stored_weights, a.accumulator);
     const bool any = operand == &Arithmetic::weight_operand;
     if (stored || !one_in(8)) continue;
-    a.*operand = any ? random.pick(values_of<OperandFormat>()) : random.pick(kFloating);
+    a.*operand = any ? random.pick(values_of<OperandFormat>()) : random.pick(one_in(2) ? kSmall : kFloating);
   }
-  if (a.weight_operand != OperandFormat::exact && one_in(2)) a.weight_factor = random.pick(kFactors);
-  if (a.weight_operand == OperandFormat::int8) a.weight_factor = 127;
-  if (a.weight_operand == OperandFormat::u8) a.weight_factor = 255;
-  a.sum_of_stored |= a.weight_operand > OperandFormat::f16 && !a.normalised_before_storage && one_in(2);
+  // Integers that are exactly added, with steps and products of them behind the sum, as often as not.
+  if (one_in(16)) {
+    a.query_operand = a.key_operand = OperandFormat::int8;
+    a.query_rounding.step = a.key_rounding.step = 0;
+  }
+  for (const auto& [operand, rounding] : kRoundings) random_rounding(random, a.*operand, a.*rounding);
+  if (a.key_operand != OperandFormat::exact && one_in(3)) {
+    a.key_rounding.mean_removed = true;
+    a.key_rounding.mean_format = random.pick(kFloating);
+  }
+  if (a.weight_operand == OperandFormat::e2m1) a.lazy_threshold = 0;  // its largest number is 6
+  if (a.weight_operand == OperandFormat::int4 || a.weight_operand == OperandFormat::e2m1 || one_in(3))
+    random_weight_step(random, a);
+  const bool dynamic = a.weight_rounding.step == 0;
+  if (!dynamic && a.weight_operand != OperandFormat::exact && one_in(2)) a.weight_factor = random.pick(kFactors);
+  if (!dynamic && a.weight_operand == OperandFormat::int8) a.weight_factor = 127;
+  if (!dynamic && a.weight_operand == OperandFormat::u8) a.weight_factor = 255;
+  if (!dynamic && a.weight_operand == OperandFormat::int4) a.weight_factor = 7;
+  if (!dynamic && a.weight_operand == OperandFormat::e2m1) a.weight_factor = 6;
+  a.sum_of_stored |= narrows_weights(a) && !a.normalised_before_storage && one_in(2);
   if (one_in(8)) a.exp_absolute = random.pick(std::vector<double>{1e-6, 1e-4, 1e-2});
   if (one_in(8)) a.exp_argument = random.pick(kFloating);
   if (one_in(8)) a.rescale_ulps = random.pick(std::vector<double>{0.5, 2, 300});
@@ -83,6 +136,14 @@ Emulated random_declaration(Random& random, DType dtype) {
     if (one_in(8)) a.*sum = random_sum(random);
   }
   if (one_in(8)) a.score_roundings = 1 + static_cast<int>(random.below(3));
+  const auto integers = [](OperandFormat format) {
+    return format == OperandFormat::int8 || format == OperandFormat::int4;
+  };
+  if (integers(a.query_operand) && integers(a.key_operand) && a.query_rounding.columns == 0 &&
+      a.key_rounding.columns == 0 && one_in(2)) {
+    a.score_sum = {.format = SumFormat::exact};
+    a.score_roundings = 1 + static_cast<int>(random.below(3));
+  }
   if (one_in(8)) a.output_roundings = 1 + static_cast<int>(random.below(2));
   e.does = e.says = a;
   e.behaviour = random.pick(values_of<Behaviour>());
@@ -134,6 +195,45 @@ std::vector<Statement> every_statement(DType dtype) {
     add("every operand " + name,
         [&](Arithmetic& a) { a.query_operand = a.key_operand = a.value_operand = a.weight_operand = format; });
   }
+  for (const OperandFormat format : kSmall) {
+    const std::string name(name_of(format));
+    const bool steps = format != OperandFormat::bf16x3;
+    add("q, k and v in " + name + (steps ? ", groups of 8 tokens" : ""), [&](Arithmetic& a) {
+      for (const auto& [operand, rounding] : kRoundings) {
+        a.*operand = format;
+        if (steps) a.*rounding = {.step = 0, .rows = 8};
+      }
+    });
+    add("q, k and v in " + name + ", directed", [&](Arithmetic& a) {
+      for (const auto& [operand, rounding] : kRoundings) {
+        a.*operand = format;
+        if (steps) (a.*rounding).step = 0;
+        (a.*rounding).directed = true;
+      }
+    });
+  }
+  add("q and k in int8, a step for 4 features, v for a column", [](Arithmetic& a) {
+    a.query_operand = a.key_operand = a.value_operand = OperandFormat::int8;
+    a.query_rounding = a.key_rounding = {.step = 0, .rows = 1, .columns = 4};
+    a.value_rounding = {.step = 0, .columns = 1};
+  });
+  add("q, k and v in e4m3, powers of two for 4 features", [](Arithmetic& a) {
+    for (const auto& [operand, rounding] : kRoundings) {
+      a.*operand = OperandFormat::e4m3;
+      a.*rounding = {.step = 0, .rows = 1, .columns = 4, .power_of_two = true};
+    }
+  });
+  add("k less its mean in bf16",
+      [](Arithmetic& a) { a.key_rounding = {.mean_removed = true, .mean_format = OperandFormat::bf16}; });
+  add("weights in int8, steps of 8 keys", [](Arithmetic& a) {
+    a.weight_operand = OperandFormat::int8;
+    a.weight_rounding = {.step = 0, .rows = 8};
+  });
+  add("weights in e4m3, powers of two for 32 keys, sum_of_stored", [](Arithmetic& a) {
+    a.weight_operand = OperandFormat::e4m3;
+    a.weight_rounding = {.step = 0, .rows = 32, .power_of_two = true};
+    a.sum_of_stored = true;
+  });
   add("score_sum=f16", [](Arithmetic& a) { a.score_sum.format = SumFormat::f16; });
   add("value_sum=f16", [](Arithmetic& a) { a.value_sum.format = SumFormat::f16; });
   add("weight_sum=f16", [](Arithmetic& a) { a.weight_sum.format = SumFormat::f16; });

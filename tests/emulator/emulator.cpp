@@ -8,6 +8,7 @@
 #include "reference/softmax/attention.h"
 #include "tests/emulator/codes.h"
 #include "tests/emulator/gradients.h"
+#include "tests/emulator/group_steps.h"
 #include "tests/emulator/scores.h"
 #include "tests/emulator/sum_steps.h"
 
@@ -52,6 +53,7 @@ class EmulatorPlan : public Plan {
     std::size_t j;
     int push;
     Number score, weight;
+    Number step = 1;  ///< of the weight in P*V
   };
 
   /// Where the steps of an online softmax start, which nobody declares: from either end, or each by itself, and their
@@ -127,6 +129,7 @@ class EmulatorPlan : public Plan {
     sum = steps.round(sum * factor_in_sum());
     sums_.assign(columns, 0);
     set_value_scales(head);
+    set_value_steps(head, steps);
     const std::vector<Range> blocks = blocks_of_keys();
     std::vector<State> states;
     for (const auto& [first, last] : blocks) {
@@ -139,6 +142,7 @@ class EmulatorPlan : public Plan {
         Key& key = keys_[n];
         key.weight = weight_of(key, max, steps);
       }
+      set_weight_steps(first, last, steps);
       sum = add_weights(first, last, sum, sum_push, steps);
       if (!a_.normalised_before_storage) add_values(head, first, last, steps, false);
       if (walk_ == Walk::tree) states.push_back({max, sum, sums_});
@@ -152,6 +156,7 @@ class EmulatorPlan : public Plan {
       for (Key& key : keys_) {
         key.weight = steps.divide(weight_of(key, max, steps), sum, key.push, false);
       }
+      set_weight_steps(0, keys_.size(), steps);
       add_values(head, 0, keys_.size(), steps, true);
     }
     const Number divisor = a_.normalised_before_storage
@@ -172,10 +177,12 @@ class EmulatorPlan : public Plan {
     Number logarithm = steps.log(sum, 1);
     if (lowers_maximum()) {
       results_.lse[row] = natural(logarithm + lowered(max, steps), steps, scores);
-      return;
+    } else {
+      if (factor_in_sum() != 1) logarithm = steps.round(logarithm + lowered(0, steps));
+      results_.lse[row] = natural(a_.no_maximum ? logarithm : max + logarithm, steps, scores);
     }
-    if (factor_in_sum() != 1) logarithm = steps.round(logarithm + lowered(0, steps));
-    results_.lse[row] = natural(a_.no_maximum ? logarithm : max + logarithm, steps, scores);
+    if (a_.key_rounding.mean_removed)
+      results_.lse[row] = static_cast<double>(steps.nearest(results_.lse[row] + scores.mean_score(head, i)));
   }
 
   /// The last steps of lse: its sum rounded, and back from units of log 2.
@@ -235,10 +242,40 @@ class EmulatorPlan : public Plan {
     }
   }
 
+  Number unstored(const Key& key, const Steps& steps) const {
+    const Number weight = multiplied(key.weight, key.push, steps);
+    return value_scales_ == ValueScales::of_weights ? steps.round(weight * scale_of_value(key), key.push) : weight;
+  }
   Number stored(const Key& key, const Steps& steps) const {
-    Number weight = multiplied(key.weight, key.push, steps);
-    if (value_scales_ == ValueScales::of_weights) weight = steps.round(weight * scale_of_value(key), key.push);
-    return steps.weight(weight, key.push);
+    return steps.weight(unstored(key, steps), key.step, key.push);
+  }
+
+  /// Of weights that share a step; a block's end ends a group, too.
+  void set_weight_steps(std::size_t first, std::size_t last, const Steps& steps) {
+    if (a_.weight_rounding.step != 0) return;
+    const std::size_t keys = exact_.seen.size(), rows = static_cast<std::size_t>(a_.weight_rounding.rows);
+    std::vector<Number> weights(keys, 0);
+    for (std::size_t n = first; n < last; ++n) weights[keys_[n].j] = std::fabs(unstored(keys_[n], steps));
+    for (std::size_t n = first; n < last; ++n) keys_[n].step = weight_step(weights, keys_[n].j, rows, steps);
+  }
+  Number weight_step(const std::vector<Number>& weights, std::size_t j, std::size_t rows, const Steps& steps) const {
+    const std::size_t group = rows > 0 ? rows : weights.size(), from = j / group * group;
+    const auto begin = weights.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto end = weights.begin() + static_cast<std::ptrdiff_t>(std::min(from + group, weights.size()));
+    return step_of(*std::max_element(begin, end), a_.weight_operand, a_.weight_rounding, steps);
+  }
+
+  void set_value_steps(const Head& head, const Steps& steps) {
+    const bool behind = value_scales_ != ValueScales::of_values;
+    const bool is_scaled = (p_.v_scale && !behind) || (p_.latent && p_.k_scale);
+    value_steps_ =
+        GroupSteps(a_.value_operand, a_.value_rounding, static_cast<std::size_t>(p_.stored_keys(head.batch())),
+                   static_cast<std::size_t>(p_.value_dim), 1, steps, [&](std::size_t j) {
+                     std::vector<Number> row;
+                     for (const double x : coded_key(head, Cache::values, static_cast<std::int64_t>(j), behind).numbers)
+                       row.push_back(steps.input(x, is_scaled));
+                     return row;
+                   });
   }
 
   /// Where the scales of values that are codes go: into the values, into weights before or after they are stored, or
@@ -302,8 +339,10 @@ class EmulatorPlan : public Plan {
       terms_.clear();
       for (std::size_t n = first; n < last; ++n) {
         const Number read = steps.input(values[n - first].numbers[c], is_scaled);
-        const Number v = steps.operand(read, a_.value_operand, 1);
-        terms_.push_back(of_values.product(keys_[n].weight * (v / unscaled), 1));
+        const Number step = value_steps_.step(keys_[n].j, c);
+        const Number v = steps.operand(read, a_.value_operand, a_.value_rounding, step, 1);
+        for (const Number product : steps.products(keys_[n].weight, a_.weight_operand, v, a_.value_operand))
+          terms_.push_back(of_values.product(product / unscaled, 1));
       }
       const Number added = of_values.sum(terms_, 1, end);
       sums_[c] = end || sums_[c] == 0 ? added : of_values.joined(sums_[c] + added, 1);
@@ -357,13 +396,15 @@ class EmulatorPlan : public Plan {
     const std::vector<Number> weights = weights_of(biased, exact_.sink, max, a_.weights_from_lse, steps);
     for (std::size_t j = 0; j < biased.size(); ++j) {
       const bool is_stored = exact_.seen[j] && a_.normalised_before_storage && !a_.weights_from_lse;
-      put(results_.weights, j, is_stored ? stored_stage(weights[j], steps) : weights[j]);
+      const auto rows = static_cast<std::size_t>(a_.weight_rounding.rows);
+      const Number step = is_stored && a_.weight_rounding.step == 0 ? weight_step(weights, j, rows, steps) : 1;
+      put(results_.weights, j, is_stored ? stored_stage(weights[j], step, steps) : weights[j]);
     }
   }
 
-  Number stored_stage(Number weight, const Steps& steps) const {
-    if (a_.weight_factor == 1) return steps.stored(weight, a_.stored_weights, 1);
-    return steps.nearest(steps.weight(multiplied(weight, 1, steps), 1) / static_cast<Number>(a_.weight_factor));
+  Number stored_stage(Number weight, Number step, const Steps& steps) const {
+    if (a_.weight_factor == 1 && step == 1) return steps.stored(weight, a_.stored_weights, 1);
+    return steps.nearest(steps.weight(multiplied(weight, 1, steps), step, 1) / static_cast<Number>(a_.weight_factor));
   }
 
   /// Weights of biased scores, with a maximum and a sum of their own; 0 where hidden.
@@ -426,6 +467,7 @@ class EmulatorPlan : public Plan {
   Walk walk_ = Walk::forwards;
   ValueScales value_scales_ = ValueScales::of_values;
   std::vector<Number> scales_of_values_;
+  GroupSteps value_steps_;
   Number value_scale_ = 1;  ///< multiplied in at last
   support::HostResults<double> results_;
 };

@@ -9,6 +9,7 @@
 
 #include "reference/softmax/attention.h"
 #include "tests/emulator/codes.h"
+#include "tests/emulator/group_steps.h"
 #include "tests/emulator/steps.h"
 #include "tests/emulator/sum_steps.h"
 
@@ -30,7 +31,7 @@ class Scores {
         steps_(steps),
         choice_(steps.word()),
         where_(static_cast<Where>(choice_ % 3)),
-        scales_behind_(choice_ / 3 % 2 == 1),
+        scales_behind_(choice_ / 3 % 2 == 1 && !a.key_rounding.mean_removed),
         log2e_(steps.round(kLog2e)),
         sum_(a, a.score_sum, steps) {
     const Number scale = p_.scale_value();
@@ -40,18 +41,21 @@ class Scores {
   }
 
   void set_query(const Head& head, std::int64_t i) {
-    query_.clear();
-    const CodedRow row = coded_query(head, i, scales_behind_);
-    query_scale_ = row.scale;
-    for (double x : row.numbers) {
-      const Number read = steps_.input(x, p_.q_scale && row.scale == 1, x < 0 ? -1 : 1);
-      if (a_.scale == ScalePlacement::split_root) {
-        query_.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
-      } else {
-        query_.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
-      }
-      query_.back() = steps_.operand(query_.back(), a_.query_operand, query_.back() < 0 ? -1 : 1);
+    set_steps(head);
+    query_ = unrounded_query(head, i, query_scale_);
+    for (std::size_t t = 0; t < query_.size(); ++t) {
+      const Number step = query_steps_.step(static_cast<std::size_t>(i), t);
+      query_[t] = steps_.operand(query_[t], a_.query_operand, a_.query_rounding, step, query_[t] < 0 ? -1 : 1);
     }
+  }
+
+  /// What the mean of the keys takes from every score of row i, in natural units.
+  Number mean_score(const Head& head, std::int64_t i) {
+    if (mean_.empty()) return 0;
+    const std::vector<double> q = head.query_row(i);
+    Number sum = 0;
+    for (std::size_t t = 0; t < q.size(); ++t) sum = steps_.round(sum + steps_.round(steps_.input(q[t]) * mean_[t]));
+    return steps_.round(sum * steps_.round(p_.scale_value()));
   }
 
   struct Stages {
@@ -60,25 +64,25 @@ class Scores {
   /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
   Stages score(const Head& head, std::int64_t j, const Head::Bias& bias, int push) {
     terms_.clear();
-    const CodedRow key = coded_key(head, Cache::keys, j, scales_behind_);
-    const Number unscaled = std::pow(kOperandScale, a_.score_roundings);
+    Number key_scale = 1;
+    const std::vector<Number> key = unrounded_key(head, j, key_scale, push);
+    // The conversion of a sum of integers is one of them.
+    const int behind = a_.score_roundings - (a_.score_sum.format == SumFormat::exact ? 1 : 0);
+    const Number unscaled = std::pow(kOperandScale, std::max(behind, 0));
     for (std::size_t t = 0; t < query_.size(); ++t) {
-      Number k = steps_.input(key.numbers[t], p_.k_scale && key.scale == 1, query_[t] < 0 ? -push : push);
-      if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, query_[t] < 0 ? -push : push);
-      if (where_ == Where::key && a_.scale != ScalePlacement::split_root) {
-        k = steps_.round(k * factor_, query_[t] < 0 ? -push : push);
-      }
-      k = steps_.operand(k, a_.key_operand, query_[t] < 0 ? -push : push);
-      terms_.push_back(sum_.product(query_[t] * (k / unscaled), push));
+      const Number step = key_steps_.step(static_cast<std::size_t>(j), t);
+      const Number k = steps_.operand(key[t], a_.key_operand, a_.key_rounding, step, query_[t] < 0 ? -push : push);
+      for (const Number product : steps_.products(query_[t], a_.query_operand, k, a_.key_operand))
+        terms_.push_back(sum_.product(product / unscaled, push));
     }
     Number s = sum_.sum(terms_, push);
-    for (int n = 0; n < a_.score_roundings; ++n) s = steps_.round(s * kOperandScale, push);
+    for (int n = 0; n < behind; ++n) s = steps_.round(s * kOperandScale, push);
     s = store(s, 3, push);
-    if (choice_ / 6 % 2 == 1 && query_scale_ != 1 && key.scale != 1) {
-      s = steps_.round(s * steps_.round(query_scale_ * key.scale), push);
+    if (choice_ / 6 % 2 == 1 && query_scale_ != 1 && key_scale != 1) {
+      s = steps_.round(s * steps_.round(query_scale_ * key_scale), push);
     } else {
       if (query_scale_ != 1) s = steps_.round(s * query_scale_, push);
-      if (key.scale != 1) s = steps_.round(s * key.scale, push);
+      if (key_scale != 1) s = steps_.round(s * key_scale, push);
     }
     if (where_ == Where::score && a_.scale != ScalePlacement::split_root) s = steps_.round(s * factor_, push);
     s = store(s, 2, push);
@@ -120,6 +124,72 @@ class Scores {
   enum class Where { query, key, score };
   static constexpr Number kLog2e = std::numbers::log2e_v<Number>;
 
+  /// Query i before it is rounded.
+  std::vector<Number> unrounded_query(const Head& head, std::int64_t i, Number& scale) const {
+    const CodedRow row = coded_query(head, i, scales_behind_);
+    scale = row.scale;
+    std::vector<Number> query;
+    for (double x : row.numbers) {
+      const Number read = steps_.input(x, p_.q_scale && row.scale == 1, x < 0 ? -1 : 1);
+      if (a_.scale == ScalePlacement::split_root) {
+        query.push_back(steps_.round(read * root_) * (p_.scale_value() < 0 ? -1 : 1));
+      } else {
+        query.push_back(where_ == Where::query ? steps_.round(read * factor_) : read);
+      }
+    }
+    return query;
+  }
+
+  /// Key j likewise. `push` is the score's, of which a negative query turns the direction.
+  std::vector<Number> unrounded_key(const Head& head, std::int64_t j, Number& scale, int push) const {
+    const CodedRow row = coded_key(head, Cache::keys, j, scales_behind_);
+    scale = row.scale;
+    std::vector<Number> key;
+    for (std::size_t t = 0; t < row.numbers.size(); ++t) {
+      const int way = t < query_.size() && query_[t] < 0 ? -push : push;
+      Number k = steps_.input(row.numbers[t], p_.k_scale && row.scale == 1, way);
+      if (!mean_.empty()) k = steps_.round(k - mean_[t], way);
+      if (a_.scale == ScalePlacement::split_root) k = steps_.round(k * root_, way);
+      if (where_ == Where::key && a_.scale != ScalePlacement::split_root) k = steps_.round(k * factor_, way);
+      key.push_back(k);
+    }
+    return key;
+  }
+
+  /// The steps of a head's queries and keys, and the mean of its keys.
+  void set_steps(const Head& head) {
+    if (!states_steps(a_) || (batch_ == head.batch() && head_ == head.head())) return;
+    batch_ = head.batch();
+    head_ = head.head();
+    const auto keys = static_cast<std::size_t>(p_.stored_keys(batch_)), dim = static_cast<std::size_t>(p_.key_dim);
+    query_.clear();
+    mean_.clear();
+    if (a_.key_rounding.mean_removed && keys > 0) {
+      std::vector<Number> mean(dim, 0);
+      for (std::size_t j = 0; j < keys; ++j) {
+        for (std::size_t t = 0; t < dim; ++t)
+          mean[t] = steps_.round(mean[t] + steps_.input(head.key_row(static_cast<std::int64_t>(j))[t]));
+      }
+      for (Number& x : mean)
+        x = steps_.operand(steps_.round(x / static_cast<Number>(keys)), a_.key_rounding.mean_format, 1);
+      mean_ = std::move(mean);
+    }
+    const bool split = a_.scale == ScalePlacement::split_root;
+    Number scale = 1;
+    query_steps_ =
+        GroupSteps(a_.query_operand, a_.query_rounding, static_cast<std::size_t>(p_.stored_queries(batch_)), dim,
+                   split                    ? root_
+                   : where_ == Where::query ? factor_
+                                            : 1,
+                   steps_, [&](std::size_t i) { return unrounded_query(head, static_cast<std::int64_t>(i), scale); });
+    key_steps_ =
+        GroupSteps(a_.key_operand, a_.key_rounding, keys, dim,
+                   split                  ? root_
+                   : where_ == Where::key ? factor_
+                                          : 1,
+                   steps_, [&](std::size_t j) { return unrounded_key(head, static_cast<std::int64_t>(j), scale, 1); });
+  }
+
   bool folds() const { return a_.scale == ScalePlacement::folded_log2e && a_.base2 && !p_.softcap; }
 
   /// Rounds to the type of stored scores at the n-th place, in the order in which `score_stores` fills them.
@@ -152,7 +222,9 @@ class Scores {
   Number query_scale_ = 1;
   Number log2e_, factor_, root_, cap_ = 1;
   SumSteps sum_;
-  std::vector<Number> query_, terms_;
+  std::vector<Number> query_, terms_, mean_;
+  GroupSteps query_steps_, key_steps_;
+  std::int64_t batch_ = -1, head_ = -1;  ///< of them
 };
 
 }  // namespace attest::emulator

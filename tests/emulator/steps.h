@@ -54,6 +54,12 @@ inline Number to_nearest(Number x, OperandFormat format) {
     case OperandFormat::e5m2: return in_eight_bits(x, 2, -16, 57344);
     case OperandFormat::int8: return std::clamp(std::nearbyint(x), Number{-127}, Number{127});
     case OperandFormat::u8: return std::clamp(std::nearbyint(x), Number{0}, Number{255});
+    case OperandFormat::int4: return std::clamp(std::nearbyint(x), Number{-7}, Number{7});
+    case OperandFormat::e2m1: return in_eight_bits(x, 1, -1, 6);
+    case OperandFormat::bf16x3: {
+      const Number high = to_nearest(x, DType::bf16);
+      return std::isfinite(high) ? high + to_nearest(x - high, DType::bf16) : high;
+    }
   }
   if (x == 0 || !std::isfinite(x)) return x;
   int exponent = 0;
@@ -61,6 +67,21 @@ inline Number to_nearest(Number x, OperandFormat format) {
   const int unit = std::max(exponent - 11, -136);  // of the last bit; the smallest subnormal is 2^-136
   const Number rounded = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
   return std::fabs(rounded) < 0x1p128L ? rounded : std::copysign(std::numeric_limits<Number>::infinity(), x);
+}
+
+/// x cut towards zero.
+inline Number cut(Number x, OperandFormat format) {
+  if (format == OperandFormat::bf16x3) {
+    const Number high = cut(x, OperandFormat::bf16);
+    return std::isfinite(high) ? high + cut(x - high, OperandFormat::bf16) : high;
+  }
+  const Number y = to_nearest(x, format), off = y - x;
+  if (!std::isfinite(y) || std::fabs(y) <= std::fabs(x)) return y;
+  // The number before y is the nearest of all that lie between the two middles around it.
+  for (Number way = off;; way *= 2) {
+    const Number z = to_nearest(x - way, format);
+    if (std::fabs(z) <= std::fabs(x)) return z;
+  }
 }
 
 class Steps {
@@ -85,16 +106,31 @@ class Steps {
   }
 
   /// An operand on its way into a product.
-  Number operand(Number x, OperandFormat format, int push) const {
+  Number operand(Number x, OperandFormat format, int push, bool directed = false) const {
     if (format == OperandFormat::exact) return x;
-    const Number y = pushed_operand(x, format, push);
+    const Number y = pushed_operand(x, format, push, directed);
     const bool flushes = format == OperandFormat::tf32 || format == OperandFormat::bf16;
     return a_.flush_to_zero && flushes && std::fabs(y) < 0x1p-126L ? 0 : y;
   }
+  /// The same of one that has a step. Zeros alone have a step of 0.
+  Number operand(Number x, OperandFormat format, const OperandRounding& own, Number step, int push) const {
+    if (format == OperandFormat::exact) return x;
+    if (step == 1) return operand(x, format, push, own.directed);
+    return step == 0 ? 0 : step * operand(round(x / step, push), format, push, own.directed);
+  }
   /// The weights in P*V.
-  Number weight(Number x, int push) const {
+  Number weight(Number x, Number step, int push) const {
     return a_.weight_operand == OperandFormat::exact ? stored(x, a_.stored_weights, push)
-                                                     : operand(x, a_.weight_operand, push);
+                                                     : operand(x, a_.weight_operand, a_.weight_rounding, step, push);
+  }
+  /// A product of two operands, of which one may be made of two parts: what is left of it.
+  std::vector<Number> products(Number x, OperandFormat of_x, Number y, OperandFormat of_y) const {
+    if (of_x != OperandFormat::bf16x3 && of_y != OperandFormat::bf16x3) return {x * y};
+    const auto high = [](Number z, OperandFormat format) {
+      return format == OperandFormat::bf16x3 ? to_nearest(z, DType::bf16) : z;
+    };
+    const Number high_x = high(x, of_x), high_y = high(y, of_y);
+    return {high_x * high_y, high_x * (y - high_y), (x - high_x) * high_y};
   }
 
   /// What is read: subnormals of the accumulator's type may count as 0.
@@ -192,12 +228,15 @@ class Steps {
     return std::fabs(next - x) <= reach ? next : y;
   }
   /// The same of a format of operands: to nearest, or by as much as its roundoff and its smallest step allow.
-  Number pushed_operand(Number x, OperandFormat format, int push) const {
-    const Number y = to_nearest(x, format);
-    if (!adversarial() || y == x || !std::isfinite(y)) return y;
+  Number pushed_operand(Number x, OperandFormat format, int push, bool directed) const {
+    const Number y = directed ? cut(x, format) : to_nearest(x, format);
+    if (!adversarial() || directed || y == x || !std::isfinite(y)) return y;
     if (behaviour_ == Behaviour::adversary) push = direction_of(x);
     const FormatRounding of_format = rounding_of(format, false);
-    const Number of_u = static_cast<Number>(of_format.u) * std::fabs(x), eta = static_cast<Number>(of_format.eta);
+    // A third of what two parts lose is what is left out of their product.
+    const double share = format == OperandFormat::bf16x3 ? 2.0 / 3 : 1;
+    const Number of_u = static_cast<Number>(of_format.u * share) * std::fabs(x),
+                 eta = static_cast<Number>(of_format.eta);
     const Number reach = std::max(of_u, eta);
     const Number moved = x + static_cast<Number>(push) * reach;
     if (moved * x < 0) return 0;  // nothing changes its sign

@@ -47,7 +47,11 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
                           .weight_factor = 256,
                           .exp_absolute = 1e-3,
                           .exp_argument = OperandFormat::f16,
-                          .rescale_ulps = 1};
+                          .rescale_ulps = 1,
+                          .query_rounding = {.step = 0, .rows = 128},
+                          .key_rounding = {.mean_removed = true, .mean_format = OperandFormat::bf16},
+                          .value_rounding = {.columns = 1, .power_of_two = true},
+                          .weight_rounding = {.slack = 0.125, .directed = true}};
   const Arithmetic sent{rounding, {{TensorId::lse, {.log_ulps = 6}}, {TensorId::present_state, {}}}};
   const Arithmetic usual;
   // All of them by name: with a field more this doesn't compile. A field that stays behind arrives as its default.
@@ -56,7 +60,8 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
                state_chunk, parts, stored_parts, fused_log2e, no_maximum, weights_from_lse, kept_weights,
                delta_from_weights, stored_score_gradients, stored_head_gradients, varying_order, query_operand,
                key_operand, value_operand, weight_operand, score_sum, value_sum, weight_sum, score_roundings,
-               output_roundings, weight_factor, exp_absolute, exp_argument, rescale_ulps] = rounding;
+               output_roundings, weight_factor, exp_absolute, exp_argument, rescale_ulps, query_rounding, key_rounding,
+               value_rounding, weight_rounding] = rounding;
   EXPECT_TRUE(
       accumulator != usual.accumulator && stored_weights != usual.stored_weights && exp_ulps != usual.exp_ulps &&
       log_ulps != usual.log_ulps && tanh_ulps != usual.tanh_ulps && base2 != usual.base2 && scale != usual.scale &&
@@ -72,7 +77,9 @@ TEST(ArithmeticJson, BringsEveryFieldOver) {
       value_operand != usual.value_operand && weight_operand != usual.weight_operand && score_sum != usual.score_sum &&
       value_sum != usual.value_sum && weight_sum != usual.weight_sum && score_roundings != usual.score_roundings &&
       output_roundings != usual.output_roundings && weight_factor != usual.weight_factor &&
-      exp_absolute != usual.exp_absolute && exp_argument != usual.exp_argument && rescale_ulps != usual.rescale_ulps);
+      exp_absolute != usual.exp_absolute && exp_argument != usual.exp_argument && rescale_ulps != usual.rescale_ulps &&
+      query_rounding != usual.query_rounding && key_rounding != usual.key_rounding &&
+      value_rounding != usual.value_rounding && weight_rounding != usual.weight_rounding);
   const Json message = sent;
   EXPECT_EQ(message.at("division"), "opencl_division");
   EXPECT_EQ(Json::parse(message.dump()).get<Arithmetic>(), sent);

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "harness/backends/isolation/arithmetic_json.h"
+#include "harness/backends/plugin/arithmetic_rules.h"
 #include "harness/probe/probe.h"
 #include "tests/emulator/accusations.h"
 #include "tests/emulator/declarations.h"
@@ -143,6 +146,29 @@ constexpr Untruth kLeftOut[] = {
     {"value_operand tf32", R"({"value_operand":"tf32"})", R"({"value_operand":"exact"})"},
     {"weight_operand tf32", R"({"weight_operand":"tf32"})", R"({"weight_operand":"exact"})"},
     {"value_operand bf16", R"({"value_operand":"bf16"})", R"({"value_operand":"tf32"})"},
+    {"query int8", R"({"query_operand":"int8","query_rounding":{"step":0}})",
+     R"({"query_operand":"exact","query_rounding":{"step":1}})"},
+    {"key int8", R"({"key_operand":"int8","key_rounding":{"step":0}})",
+     R"({"key_operand":"exact","key_rounding":{"step":1}})"},
+    {"value int8", R"({"value_operand":"int8","value_rounding":{"step":0}})",
+     R"({"value_operand":"exact","value_rounding":{"step":1}})"},
+    {"key int4", R"({"key_operand":"int4","key_rounding":{"step":0}})", R"({"key_operand":"int8"})"},
+    {"value e2m1", R"({"value_operand":"e2m1","value_rounding":{"step":0}})", R"({"value_operand":"e4m3"})"},
+    {"a step of all tokens", R"({"key_operand":"int4","key_rounding":{"step":0}})", R"({"key_rounding":{"rows":1}})"},
+    {"a step of all columns", R"({"value_operand":"int4","value_rounding":{"step":0}})",
+     R"({"value_rounding":{"rows":1}})"},
+    {"a larger fixed step", R"({"value_operand":"int8","value_rounding":{"step":0.125}})",
+     R"({"value_rounding":{"step":0.03125}})"},
+    {"powers of two", R"({"value_operand":"int4","value_rounding":{"step":0,"power_of_two":true}})",
+     R"({"value_rounding":{"power_of_two":false}})"},
+    {"value tf32 cut", R"({"value_operand":"tf32","value_rounding":{"directed":true}})",
+     R"({"value_rounding":{"directed":false}})"},
+    {"value bf16x3", R"({"value_operand":"bf16x3","weight_operand":"bf16x3"})",
+     R"({"value_operand":"exact","weight_operand":"exact"})"},
+    {"a mean in bf16", R"({"key_rounding":{"mean_removed":true,"mean_format":"e5m2"}})",
+     R"({"key_rounding":{"mean_removed":false,"mean_format":"exact"}})"},
+    {"steps of weights", R"({"weight_operand":"int4","weight_rounding":{"step":0}})",
+     R"({"weight_rounding":{"rows":2}})"},
     {"score_sum f16", R"({"score_sum":{"format":"f16"}})", R"({"score_sum":{"format":"accumulator"}})"},
     {"score_sum bf16", R"({"score_sum":{"format":"bf16"}})", R"({"score_sum":{"format":"f16"}})"},
     {"score_sum aligned", R"({"score_sum":{"bits":13,"width":32,"directed":true}})",
@@ -158,6 +184,39 @@ constexpr Untruth kLeftOut[] = {
     {"exp_argument", R"({"exp_argument":"bf16"})", R"({"exp_argument":"exact"})"},
     {"weight_sum f16", R"({"weight_sum":{"format":"f16"}})", R"({"weight_sum":{"format":"accumulator"}})"},
 };
+
+/// A statement as Python takes it: members of members by a dot.
+Arithmetic stated_in(const std::filesystem::path& file) {
+  Json json = plain_arithmetic(DType::f32);
+  std::ifstream stream(file);
+  for (const auto& [key, value] : Json::parse(stream).items()) {
+    std::string path = "/" + key;
+    std::replace(path.begin(), path.end(), '.', '/');
+    json.at(Json::json_pointer(path)) = value;  // which is there
+  }
+  return json.get<Arithmetic>();
+}
+
+TEST(Emulator, StatementsOfKnownKernelsAreTrueOfThemAndNeeded) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ATTEST_SOURCE_DIR "/backends/declarations")) {
+    Emulated e;
+    e.does = e.says = stated_in(entry.path());
+    EXPECT_EQ(fault_of(e.says).value_or("sound"), "sound") << entry.path();
+    for (Behaviour behaviour : values_of<Behaviour>()) {
+      e.behaviour = behaviour;
+      e.seed = 5 + static_cast<std::uint64_t>(behaviour);
+      const auto accusations = accusations_on_lines(e, DType::f32);
+      EXPECT_TRUE(accusations.empty()) << entry.path() << joined_lines(accusations);
+    }
+    e.behaviour = Behaviour::random;
+    EXPECT_TRUE(accused_by_probes(e).empty()) << entry.path() << joined_lines(accused_by_probes(e));
+    e.says = plain_arithmetic(DType::f32);
+    EXPECT_FALSE(accusations_on_lines(e, DType::f32).empty()) << entry.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 5);
+}
 
 TEST(Emulator, IsAccusedOfWhateverItLeavesOut) {
   for (const Untruth& untruth : kLeftOut) {

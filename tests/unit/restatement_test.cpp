@@ -42,6 +42,7 @@ TEST(Restatement, EveryMemberIsSaidOtherwise) {
     if (field.key == "stored_parts") continue;      // a type of results that wait, which `parts` stands for
     if (field.key == "varying_order") continue;     // bounds hold for any order: no result is right by it
     if (field.key.ends_with("_operand")) continue;  // too many ways to be right by chance: a backend states them itself
+    if (field.key.ends_with("_rounding")) continue;                                  // likewise
     if (field.key.ends_with("_sum") || field.key.ends_with("_roundings")) continue;  // likewise
     if (field.key == "weight_factor" || field.key == "exp_absolute" || field.key == "exp_argument" ||
         field.key == "rescale_ulps")

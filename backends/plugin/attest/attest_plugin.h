@@ -386,7 +386,10 @@ enum {
   ATTEST_OPERAND_E4M3 = 4,
   ATTEST_OPERAND_E5M2 = 5,
   ATTEST_OPERAND_INT8 = 6,
-  ATTEST_OPERAND_U8 = 7
+  ATTEST_OPERAND_U8 = 7,
+  ATTEST_OPERAND_INT4 = 8,
+  ATTEST_OPERAND_E2M1 = 9,
+  ATTEST_OPERAND_BF16X3 = 10
 };
 enum { ATTEST_SUM_ACCUMULATOR = 0, ATTEST_SUM_F32 = 1, ATTEST_SUM_BF16 = 2, ATTEST_SUM_F16 = 3, ATTEST_SUM_EXACT = 4 };
 
@@ -398,6 +401,18 @@ typedef struct attest_sum {
   int32_t bits;     /* of the fraction, that are kept of aligned terms and of their sum; 0: the format's */
   int32_t directed; /* roundings cut towards zero */
 } attest_sum;
+
+/* How an operand becomes a number of its format. It never grows. Before: to nearest, as it is. */
+typedef struct attest_operand_rounding {
+  double step;          /* x / step is rounded; 0: the largest of a group over the format's largest; before: 1 */
+  int64_t rows;         /* tokens of a group, of weights keys; 0: all */
+  int64_t columns;      /* features of a group; 0: all */
+  double slack;         /* by how much a step and what is rounded in it may be larger; before: 2^-14 */
+  int32_t power_of_two; /* a step of 0 is a power of two, and what is too large for it saturates */
+  int32_t directed;     /* cut towards zero */
+  int32_t mean_removed; /* of k: its mean over all keys is taken from it first */
+  int32_t mean_format;  /* ATTEST_OPERAND_...: in which that mean is kept */
+} attest_operand_rounding;
 
 /* How results are rounded; the error bound is derived from it (reference/arithmetic/arithmetic.h and ERROR_BOUNDS.md
  * say more). The host fills in what plain loops in the accumulator's type do; write what differs. */
@@ -433,6 +448,7 @@ typedef struct attest_arithmetic {
   double exp_absolute;                         /* error of a weight besides exp_ulps */
   double rescale_ulps;  /* of exp where it rescales what was summed; before: -1, as exp and exp_absolute */
   int32_t exp_argument; /* ATTEST_OPERAND_...: what the argument of exp is rounded to */
+  attest_operand_rounding query_rounding, key_rounding, value_rounding, weight_rounding; /* steps of the operands */
 } attest_arithmetic;
 
 /* What a backend does where the field disagrees (backends/conventions.h lists the values). NULL: as attest does it.

@@ -230,6 +230,11 @@ inline attest_sum sum_from(const Sum& sum) {
   return {sum.promote, static_cast<std::int32_t>(sum.format), sum.width, sum.bits, sum.directed};
 }
 
+inline attest_operand_rounding rounding_from(const OperandRounding& own) {
+  return {own.step,         own.rows,     own.columns,      own.slack,
+          own.power_of_two, own.directed, own.mean_removed, static_cast<std::int32_t>(own.mean_format)};
+}
+
 inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->accumulator = static_cast<std::int32_t>(a.accumulator);
   to->stored_weights = static_cast<std::int32_t>(a.stored_weights);
@@ -270,6 +275,10 @@ inline void put(const Arithmetic& a, attest_arithmetic* to) {
   to->exp_absolute = a.exp_absolute;
   to->rescale_ulps = a.rescale_ulps;
   to->exp_argument = static_cast<std::int32_t>(a.exp_argument);
+  to->query_rounding = rounding_from(a.query_rounding);
+  to->key_rounding = rounding_from(a.key_rounding);
+  to->value_rounding = rounding_from(a.value_rounding);
+  to->weight_rounding = rounding_from(a.weight_rounding);
 }
 
 inline int arithmetic(void* instance, const attest_call* call, attest_arithmetic* to, attest_text* message) {

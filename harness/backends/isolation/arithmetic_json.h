@@ -18,12 +18,15 @@
                                            stored_head_gradients, varying_order, query_operand, key_operand,          \
                                            value_operand, weight_operand, score_sum, value_sum, weight_sum,           \
                                            score_roundings, output_roundings, weight_factor, exp_absolute, exp_argument,   \
-                                           rescale_ulps))
+                                           rescale_ulps, query_rounding, key_rounding, value_rounding,                \
+                                           weight_rounding))
 // clang-format on
 
 namespace attest {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sum, format, promote, width, bits, directed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OperandRounding, step, rows, columns, slack, power_of_two, directed, mean_removed,
+                                   mean_format)
 
 /// The key under which results stand that are rounded otherwise, each by its name with all fields.
 inline constexpr const char* kOfResults = "of_results";

@@ -20,6 +20,30 @@ std::optional<std::string> fault_of(const Sum& sum) {
   return std::nullopt;
 }
 
+bool has_reals(OperandFormat format) { return format <= OperandFormat::e5m2; }
+
+/// What is wrong with how an operand is rounded.
+std::optional<std::string> fault_of(const OperandRounding& own, OperandFormat format, bool of_key, bool of_weights) {
+  if (!(own.step == 0 || (own.step >= 0x1p-60 && own.step <= 0x1p60)))
+    return fmt::format(".step is {}, and neither 0 nor from 2^-60 to 2^60", own.step);
+  if (own.rows < 0 || own.columns < 0) return ".rows and .columns must not be negative";
+  if (!(own.slack >= 0 && own.slack <= 0.25))
+    return fmt::format(".slack is {}, and not from 0 to a quarter", own.slack);
+  if (own.step != 0 && (own.rows > 0 || own.columns > 0 || own.power_of_two))
+    return ".rows, .columns and .power_of_two are of a step of 0";
+  if (own.mean_removed && !of_key) return ".mean_removed is for keys";
+  if (own.mean_format != OperandFormat::exact && !(own.mean_removed && has_reals(own.mean_format)))
+    return ".mean_format is of a mean that is removed, and not of integers";
+  const bool steps = own.step != 1 || own.directed;
+  if (steps && format == OperandFormat::exact) return ".step and .directed without a format: exact has none";
+  if (format == OperandFormat::bf16x3 && own.step != 1) return ".step of bf16x3: it has none";
+  if (of_weights && own.columns > 0) return ".columns: weights have none";
+  if (of_weights && own.step != 0 && own.step != 1) return ".step is 0 or 1: weight_factor is the other way round";
+  if (of_weights && own.step == 0 && (has_reals(format) && format <= OperandFormat::f16))
+    return ".step of 0 is for formats of 8 bits and fewer";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> fault_of(const Arithmetic& a) {
@@ -47,10 +71,26 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   }
   for (const auto& [member, format] :
        {std::pair("query_operand", a.query_operand), std::pair("key_operand", a.key_operand),
-        std::pair("value_operand", a.value_operand), std::pair("exp_argument", a.exp_argument)}) {
-    if (format == OperandFormat::int8 || format == OperandFormat::u8)
-      return fmt::format("{} is {}: integers are for weight_operand alone", member, name_of(format));
+        std::pair("value_operand", a.value_operand)}) {
+    if (format == OperandFormat::u8) return fmt::format("{} is u8: that is for weight_operand alone", member);
   }
+  if (!has_reals(a.exp_argument))
+    return fmt::format("exp_argument is {}: operands of products alone have that", name_of(a.exp_argument));
+  struct Operand {
+    const char* member;
+    const OperandRounding& rounding;
+    OperandFormat format;
+  };
+  for (const Operand& one : {Operand{"query_rounding", a.query_rounding, a.query_operand},
+                             Operand{"key_rounding", a.key_rounding, a.key_operand},
+                             Operand{"value_rounding", a.value_rounding, a.value_operand},
+                             Operand{"weight_rounding", a.weight_rounding, a.weight_operand}}) {
+    const bool of_weights = &one.rounding == &a.weight_rounding;
+    if (const auto fault = fault_of(one.rounding, one.format, &one.rounding == &a.key_rounding, of_weights))
+      return fmt::format("{}{}", one.member, *fault);
+  }
+  if (a.weight_rounding.step == 0 && a.weight_factor != 1)
+    return "weight_factor with weight_rounding.step of 0: the step is the factor";
   if (!(a.weight_factor >= 1 && a.weight_factor <= 0x1p16))
     return fmt::format("weight_factor is {}, and not from 1 to 65536", a.weight_factor);
   if (a.weight_factor != 1 && a.weight_operand == OperandFormat::exact)

@@ -140,6 +140,17 @@ Sum sum_from(const std::string& member, const attest_sum& from) {
           flag((member + ".directed").c_str(), from.directed)};
 }
 
+OperandRounding rounding_from(const std::string& member, const attest_operand_rounding& from) {
+  return {from.step,
+          from.rows,
+          from.columns,
+          from.slack,
+          flag((member + ".power_of_two").c_str(), from.power_of_two),
+          flag((member + ".directed").c_str(), from.directed),
+          flag((member + ".mean_removed").c_str(), from.mean_removed),
+          enumerator<OperandFormat>((member + ".mean_format").c_str(), from.mean_format)};
+}
+
 void set_defaults(attest_arithmetic& a, const Call& call) {
   const Arithmetic plain;
   a.accumulator = a.stored_weights = a.stored_scores = a.stored_parts =
@@ -152,6 +163,10 @@ void set_defaults(attest_arithmetic& a, const Call& call) {
   a.weight_factor = plain.weight_factor;
   a.rescale_ulps = plain.rescale_ulps;
   a.score_sum.width = a.value_sum.width = a.weight_sum.width = 1;
+  for (attest_operand_rounding* own : {&a.query_rounding, &a.key_rounding, &a.value_rounding, &a.weight_rounding}) {
+    own->step = OperandRounding().step;
+    own->slack = OperandRounding().slack;
+  }
 }
 
 Arithmetic checked(const attest_arithmetic& from) {
@@ -195,6 +210,10 @@ Arithmetic checked(const attest_arithmetic& from) {
   a.exp_absolute = from.exp_absolute;
   a.exp_argument = enumerator<OperandFormat>("exp_argument", from.exp_argument);
   a.rescale_ulps = from.rescale_ulps;
+  a.query_rounding = rounding_from("query_rounding", from.query_rounding);
+  a.key_rounding = rounding_from("key_rounding", from.key_rounding);
+  a.value_rounding = rounding_from("value_rounding", from.value_rounding);
+  a.weight_rounding = rounding_from("weight_rounding", from.weight_rounding);
   if (const auto fault = fault_of(a)) throw BackendError(broken("arithmetic: " + *fault));
   return a;
 }

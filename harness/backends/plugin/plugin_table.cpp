@@ -32,7 +32,7 @@ constexpr StructSize kSizes[] = {{"attest_backend", &attest_plugin::backend_size
 constexpr std::uint64_t kPluginSize = 112, kLargest = 1 << 20;
 static_assert(sizeof(attest_plugin) == kPluginSize && sizeof(attest_backend) == 136 && sizeof(attest_call) == 512 &&
               sizeof(attest_tensors) == 40 && sizeof(attest_tensor) == 48 && sizeof(attest_context) == 24 &&
-              sizeof(attest_identity) == 32 && sizeof(attest_arithmetic) == 272 && sizeof(attest_conventions) == 96 &&
+              sizeof(attest_identity) == 32 && sizeof(attest_arithmetic) == 464 && sizeof(attest_conventions) == 96 &&
               sizeof(attest_text) == 24);
 
 [[noreturn]] void fail(const std::string& what) { throw UserError(what); }

@@ -29,10 +29,18 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   eta = underflow_unit(a.accumulator, a.flush_to_zero);
   eta_weights = of_weights.eta;
   largest_weight = of_weights.largest;
-  query = rounding_of(a.query_operand, a.flush_to_zero);
-  key = rounding_of(a.key_operand, a.flush_to_zero);
-  value = rounding_of(a.value_operand, a.flush_to_zero);
-  rounds_scores = query.u > 0 || key.u > 0 || p.prepares_operands();
+  query = rounding_of(a.query_operand, a.query_rounding, a.flush_to_zero);
+  key = rounding_of(a.key_operand, a.key_rounding, a.flush_to_zero);
+  value = rounding_of(a.value_operand, a.value_rounding, a.flush_to_zero);
+  removes_mean = a.key_rounding.mean_removed;
+  steps_scores = removes_mean || has_step(a.query_operand, a.query_rounding) || has_step(a.key_operand, a.key_rounding);
+  steps_values = has_step(a.value_operand, a.value_rounding);
+  rounds_values = a.value_operand != OperandFormat::exact;
+  dynamic_eta = attest::dynamic_eta(a);
+  if (dynamic_eta > 0) largest_weight_in_steps = 2 * rounding_of(a.weight_operand, a.flush_to_zero).largest;
+  score_products = products_of(a.query_operand, a.key_operand);
+  value_products = products_of(a.value_operand, a.weight_operand);
+  rounds_scores = steps_scores || query.u > 0 || key.u > 0 || p.prepares_operands();
   // A root of a sum of D squares, a division by it and a product; then two products and their sum.
   const double of_norm = p.norm ? gamma(static_cast<double>(p.key_dim) / 2 + 12) : 0;
   if (p.prepares_operands()) of_preparation = both(of_norm, p.rope != Rope::none ? gamma(2) : 0) * (1 + 0x1p-6);
@@ -82,14 +90,15 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   value_roundings = p.v_scale || (p.latent && p.k_scale) ? 1 : 0;
   const double all_scale_roundings = scale_roundings + (p.q_scale ? 1 : 0) + (p.k_scale ? 1 : 0);
   key_length = static_cast<double>(p.key_length);
-  of_product = gamma(key_dim + all_scale_roundings);
+  of_product = gamma(score_products * key_dim + all_scale_roundings);
   own_sums = sums_otherwise(a);
   if (a.score_sum != Sum()) {
-    const SumCost of_scores = cost_of(a.score_sum, a, key_dim, key_dim, 0);
+    const SumCost of_scores = cost_of(a.score_sum, a, score_products * key_dim, score_products * key_dim, 0);
     of_product = both(of_scores.relative, gamma(all_scale_roundings));
     lost_score_sum = of_scores.lost;
     rounds_scores = true;
   }
+  if (score_products > 1) of_product *= kSizeOfProducts;
   largest_score_sum = rounding_of(a.score_sum, a).largest / 2;
   largest_value_sum = std::min(half_range, rounding_of(a.value_sum, a).largest / 2);
   largest_weight_sum = rounding_of(a.weight_sum, a).largest / 2;

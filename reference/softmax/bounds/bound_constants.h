@@ -25,9 +25,17 @@ struct BoundConstants {
   Storing storing, storing_lse, storing_max, storing_sum, storing_raw, storing_capped, storing_biased,
       storing_weights;  ///< of each result
   double blocks = 0, scale_roundings = 0, division_roundings = 0;
-  FormatRounding query, key, value;                                ///< of the operands of the products
-  bool rounds_scores = false;                                      ///< those of Q*K are rounded, or prepared
-  double largest_weight = kInfinity;                               ///< beyond it a weight in P*V becomes an infinity
+  FormatRounding query, key, value;  ///< of the operands of the products
+  bool rounds_scores = false;        ///< those of Q*K are rounded, or prepared
+  bool rounds_values = false;        ///< v is
+  bool steps_scores = false;         ///< q or k has steps of its own, or k is taken less its mean: SteppedScores
+  bool removes_mean = false;
+  bool steps_values = false;          ///< v has
+  double dynamic_eta = 0;             ///< of weights with steps of groups, relative to the largest of a group
+  double largest_weight_in_steps = 1;  ///< in units of those
+  double score_products = 1;          ///< that stand for one
+  double value_products = 1;          ///< likewise
+  double largest_weight = kInfinity;  ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   bool narrows_weights = false;             ///< they are held in 8 bits, or multiplied by a factor
   double log_factor = 0;                    ///< the factor's logarithm
@@ -60,16 +68,21 @@ struct BoundConstants {
   double gamma(double k) const { return k * u / (1 - k * u); }
   /// How the n products of P*V and the n weights of a row are added. `roundings`: more of the accumulator.
   SumCost of_values(double n, double roundings = 0) const {
-    return added(arithmetic.value_sum, n, n + blocks + roundings, roundings);
+    SumCost cost = added(arithmetic.value_sum, value_products * n, value_products * n + blocks + roundings, roundings,
+                         value_products);
+    if (value_products > 1) cost.relative *= kSizeOfProducts;
+    return cost;
   }
   SumCost of_weights(double n) const { return added(arithmetic.weight_sum, n, n + blocks + 2 * parts, 2 * parts); }
   /// (1 + a) * (1 + b) - 1. In float64 `1 + u` is 1: sums are taken of the errors alone.
   static double both(double a, double b) { return a + b + a * b; }
 
  private:
-  SumCost added(const Sum& sum, double n, double plain, double roundings) const {
+  /// Those that stand for one are this much larger together.
+  static constexpr double kSizeOfProducts = 1.02;
+  SumCost added(const Sum& sum, double n, double plain, double roundings, double products = 1) const {
     if (sum == Sum()) return {gamma(plain), 0};
-    const SumCost cost = cost_of(sum, arithmetic, n, key_length + (has_sinks ? 1 : 0), blocks + parts);
+    const SumCost cost = cost_of(sum, arithmetic, n, products * (key_length + (has_sinks ? 1 : 0)), blocks + parts);
     return {both(cost.relative, gamma(roundings)), cost.lost};
   }
 };

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "reference/arithmetic/rounding.h"
+#include "reference/softmax/bounds/operand_steps.h"
 #include "reference/softmax/bounds/row_scores.h"
 #include "reference/softmax/non_finite.h"
 
@@ -14,21 +15,43 @@ namespace {
 
 /// Relative errors of the computed weights of one row, as far as they differ between keys.
 struct WeightErrors {
-  std::vector<double> of_weight;  ///< pt_j, absolute, of the exact weight; 0 where hidden
-  double of_sink = 0;             ///< the same of the sink's share
-  double sum = 0;                 ///< W, the sink included
-  double largest_exponent = 0;    ///< max t_j
-  double of_maximum = 0;          ///< by how much the computed maximum may be off
-  double reference_point = 0;     ///< E*: the same of what is subtracted from the scores
-  double largest_score = 0;       ///< max E_j
-  double highest = -kInfinity;    ///< max s_j + E_j: what the computed maximum is at most
-  double surest = -kInfinity;     ///< max s_j - E_j: and at least
+  std::vector<double> of_weight;   ///< pt_j, absolute, of the exact weight; 0 where hidden
+  std::vector<double> of_storage;  ///< what one loses by its step, where groups have one; else empty
+  double of_sink = 0;              ///< the same of the sink's share
+  double sum = 0;                  ///< W, the sink included
+  double largest_exponent = 0;     ///< max t_j
+  double of_maximum = 0;           ///< by how much the computed maximum may be off
+  double reference_point = 0;      ///< E*: the same of what is subtracted from the scores
+  double largest_score = 0;        ///< max E_j
+  double highest = -kInfinity;     ///< max s_j + E_j: what the computed maximum is at most
+  double surest = -kInfinity;      ///< max s_j - E_j: and at least
+  double shift = 0;                ///< by how much scores may lie elsewhere: RowShift
 };
 
+/// What weights lose that share a step: a share of the largest of their group, and all of it where the step itself may
+/// be no normal number.
+void add_steps(const Row& row, const RowSums& sums, const BoundConstants& c, WeightErrors& errors) {
+  const std::int64_t rows = c.arithmetic.weight_rounding.rows;
+  const std::size_t keys = row.seen.size(), group = rows > 0 ? static_cast<std::size_t>(rows) : keys;
+  errors.of_storage.assign(keys, 0.0);
+  for (std::size_t first = 0; first < keys; first += group) {
+    const std::size_t last = std::min(first + group, keys);
+    double largest = 0;
+    for (std::size_t j = first; j < last; ++j) {
+      if (row.seen[j]) largest = std::max(largest, sums.ratio * sums.shares[j] + errors.of_weight[j]);
+    }
+    const double of_step = c.dynamic_eta * largest + std::min(largest, 0x1p12 * c.smallest_normal);
+    for (std::size_t j = first; j < last; ++j) {
+      if (row.seen[j]) errors.of_storage[j] = of_step;
+    }
+  }
+}
+
 WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vector<ScoreErrors>& scores,
-                           const BoundConstants& c) {
+                           const BoundConstants& c, double of_shift_of_row = 0) {
   const Arithmetic& a = c.arithmetic;
   WeightErrors errors;
+  errors.shift = of_shift_of_row;
   std::vector<double>& t = errors.of_weight;
   t.assign(row.seen.size(), 0.0);
   for (std::size_t j = 0; j < t.size(); ++j) {
@@ -73,7 +96,7 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
   const auto in_frames = [&](double score, double score_error) {
     if (!a.fused_log2e || c.blocks + c.parts == 0) return 0.0;
     // Summed in this order: a score may be the largest double.
-    const double largest = std::max(std::fabs(score), std::fabs(row.max));
+    const double largest = std::max(std::fabs(score), std::fabs(row.max)) + errors.shift;
     return (c.blocks + c.parts) * (c.u * largest + c.u * (score_error + errors.reference_point + a.lazy_threshold));
   };
   const auto weight_error = [&](double score, double share, double score_error) {
@@ -86,7 +109,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
                       in_merge(score, score_error) + in_frames(score, score_error);
     // The maximum from which the factor's logarithm is taken is rounded anew in each block.
     if (c.log_factor > 0) {
-      exponent += c.u * (1 + std::fabs(score) + below_max + 2 * c.log_factor) + c.u_argument * c.log_factor;
+      exponent +=
+          c.u * (1 + std::fabs(score) + errors.shift + below_max + 2 * c.log_factor) + c.u_argument * c.log_factor;
     }
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
@@ -97,6 +121,15 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
     t[j] = weight_error(row.biased[j], sums.shares[j], t[j]);
     if (of_exp + of_storage > 0 && row.biased[j] != -kInfinity) t[j] += of_exp + of_storage;
     errors.sum += t[j];
+  }
+  if (c.dynamic_eta > 0) {
+    add_steps(row, sums, c, errors);
+    for (std::size_t j = 0; a.sum_of_stored && j < t.size(); ++j) {
+      if (row.seen[j] && row.biased[j] != -kInfinity) {
+        t[j] += errors.of_storage[j];
+        errors.sum += errors.of_storage[j];
+      }
+    }
   }
   if (has_sink) {
     errors.of_sink = weight_error(row.sink, sums.share_of_sink, sink_error) + of_exp;
@@ -111,6 +144,54 @@ struct ColumnSums {
   std::vector<double> centred;   ///< sum pt_j * |v_jc - o_c|
   std::vector<double> weighted;  ///< sum (p_j + pt_j) * |v_jc|
 };
+
+/// Likewise of steps of their own, those of values and those of weights; empty without.
+struct StepSums {
+  std::vector<double> of_values;   ///< sum (p_j + pt_j) * h_jc
+  std::vector<double> largest;     ///< max h_jc
+  std::vector<double> of_weights;  ///< sum z_j * |v_jc|
+  double weights = 0;              ///< sum z_j
+  double largest_unit = 1;         ///< the largest step of a value, or 1
+  double in_steps = 0;             ///< the largest |v_jc| in units of its step
+};
+
+StepSums step_sums(const Head& head, const Row& row, double ratio, const WeightErrors& errors,
+                   const BoundConstants& c) {
+  StepSums sums;
+  const std::size_t columns = row.output.size();
+  const bool weights = !errors.of_storage.empty() && !c.arithmetic.sum_of_stored;
+  if (!weights && !c.steps_values) return sums;
+  sums.of_values.assign(columns, 0);
+  sums.largest.assign(columns, 0);
+  sums.of_weights.assign(columns, 0);
+  const StepTable table = steps_of_values(head, row, c);
+  // Normalised, none is more than 1.
+  const double shrunk = errors.sum < 1 ? 1 / (1 - errors.sum) : kInfinity;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (!row.seen[j]) continue;
+    const double* v = head.value_row(static_cast<std::int64_t>(j));
+    const double heaviest = std::min(shrunk, 0x1p500) * (ratio * row.weights[j] + errors.of_weight[j]);
+    const double factor = row.factors.empty() ? 1 : row.factors[j];
+    const double z =
+        weights ? std::min(std::min(shrunk, 0x1p500) * errors.of_storage[j], c.dynamic_eta + 0x1p12 * c.smallest_normal)
+                : 0;
+    sums.weights += z;
+    for (std::size_t n = 0; n < columns; ++n) {
+      if (c.steps_values) {
+        const double lost = factor == 0 && table.lost(j, n) < kInfinity ? 0 : factor * table.lost(j, n);
+        // 0 times what nobody knows isn't known.
+        sums.of_values[n] += lost < kInfinity ? heaviest * lost : kInfinity;
+        const double unit = table.step(j, n);
+        sums.largest_unit = std::max(sums.largest_unit, unit);
+        if (unit > 0)
+          sums.in_steps = std::max(sums.in_steps, factor * ((1 + c.value.u) * std::fabs(v[n]) / unit + c.value.eta));
+        sums.largest[n] = std::isnan(lost) ? kInfinity : std::max(sums.largest[n], lost);
+      }
+      if (weights) sums.of_weights[n] += z * factor * std::fabs(v[n]);
+    }
+  }
+  return sums;
+}
 
 ColumnSums column_sums(const Head& head, const Row& row, double ratio, const WeightErrors& errors) {
   const std::size_t columns = row.output.size();
@@ -177,7 +258,8 @@ struct ComputedSum {
 ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, const BoundConstants& c) {
   if (!c.arithmetic.no_maximum) {
     // Weights are taken under a maximum whose product with log2(e) was rounded: by this many nats.
-    const double frame = c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.reference_point) : 0;
+    const double frame =
+        c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.shift + weights.reference_point) : 0;
     // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
     const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame),
                  in_sum = c.of_weights(n).lost / size;
@@ -208,10 +290,11 @@ double least_sum(const Row& row, const WeightErrors& weights, const ComputedSum&
   // A maximum whose product with log2(e) was rounded, or from which a factor's logarithm was taken, isn't its own.
   double of_shift = 0;
   if (c.log_factor > 0) {
-    of_shift = c.u * (1 + std::fabs(row.max) + weights.of_maximum + 2 * c.log_factor) + c.u_argument * c.log_factor;
+    of_shift = c.u * (1 + std::fabs(row.max) + weights.shift + weights.of_maximum + 2 * c.log_factor) +
+               c.u_argument * c.log_factor;
   }
   const double largest = sum.size / row.sum - c.e_exp - c.exp_absolute - c.eta_argument - of_shift;
-  const double stored = a.sum_of_stored ? largest * (1 - c.u_weights) - c.eta_weights : largest;
+  const double stored = a.sum_of_stored ? largest * (1 - c.u_weights - c.dynamic_eta) - c.eta_weights : largest;
   return std::max(std::exp(-c.of_rescaling) * stored, of_all);
 }
 
@@ -239,10 +322,10 @@ double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const
   double bound = (shift + c.e_log * (log_sum + weights.reference_point + shift) + c.u * (std::fabs(row.lse) + shift)) *
                  (1 + 4 * c.u);
   // The factor's logarithm is taken out of lse, or of the maximum.
-  if (c.log_factor > 0) bound += (c.e_log + 4 * c.u) * c.log_factor + 2 * c.u * std::fabs(row.max);
+  if (c.log_factor > 0) bound += (c.e_log + 4 * c.u) * c.log_factor + 2 * c.u * (std::fabs(row.max) + weights.shift);
   // The maximum is brought into units of log 2, and back.
   const double conversions = a.base2 ? 2 : a.fused_log2e ? 3 : 0;
-  if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + a.lazy_threshold + log_sum);
+  if (conversions > 0) bound += conversions * c.u * (std::fabs(row.max) + weights.shift + a.lazy_threshold + log_sum);
   return bound;
 }
 
@@ -295,7 +378,7 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     const bool held = c.hold_codes(row) && (!c.rounds_scores || scores[j].raw < kInfinity);
     const bool decided = held && row.seen[j] && special.decides(j),
                capped = decided && (!c.softcap || std::isnan(row.capped[j]));
-    bound.raw[j] = by_class(decided);
+    bound.raw[j] = by_class(decided && !c.removes_mean);
     bound.capped[j] = bound.biased[j] = by_class(capped);
     bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
     if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
@@ -305,6 +388,7 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
       const bool in_range = std::fabs(row.biased[j]) + errors.biased <= c.largest_score;
       bound.biased[j] = in_range ? c.storing_biased.bound(std::fabs(row.biased[j]), errors.biased) : kInfinity;
     }
+    if (c.removes_mean) bound.raw[j] = bound.capped[j] = bound.biased[j] = kInfinity;  // of other keys
     if (!row.seen[j]) {
       bound.biased[j] = bound.weights[j] = 0;  // -inf and 0, exactly
       continue;
@@ -323,6 +407,7 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     const double in_two_passes = !two_passes(c.arithmetic) ? 0 : total < 1 ? 2 * total / (1 - total) * w : kInfinity;
     const double division = division_relative * w + in_two_passes + (in_sum + sum.lost * (1 + 2 * sum.lost)) * w;
     double error = second_order * (centred + product + division + underflow);
+    if (!weights->of_storage.empty()) error += total < 1 ? 2 * weights->of_storage[j] / (1 - total) : kInfinity;
     if (own_sum) error *= 1 + division_relative;
     bound.weights[j] = division_relative < kInfinity ? c.storing_weights.bound(w, error) : kInfinity;
   }
@@ -381,6 +466,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   std::vector<ScoreErrors> own;
   if (!c.of_reference) own = score_errors(head, row, i, c);
   const std::vector<ScoreErrors>& scores = c.of_reference ? of_row.reference_errors : own;
+  const RowShift shift = row_shift(head, row, i, c);
   if (row.visible_count == 0) {
     // The sink stands alone: m + log(1), or whatever log gives of a rescaled 1.
     if (row.sink != -kInfinity) {
@@ -411,6 +497,11 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     bound.lse = bound.max = bound.sum = kInfinity;
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
   };
+  if (steps_prove_nothing(head, row, scores, c)) {
+    proves_nothing();
+    if (c.wants_scores) std::fill(bound.weights.begin(), bound.weights.end(), kInfinity);
+    return;
+  }
   if (operands_may_overflow(head, row, c) || !c.hold_codes(row) || !c.holds(head.value_scales()))
     return proves_nothing();
   if (special.row_is_nan && may_hide_nan(head, row, i, c)) return proves_nothing();
@@ -433,7 +524,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     return;
   }
   if (scores_may_overflow(row, scores, special, c)) return proves_nothing();
-  const WeightErrors weights = weight_errors(row, of_row, scores, c);
+  const WeightErrors weights = weight_errors(row, of_row, scores, c, shift.magnitude);
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const ComputedSum sum = computed_sum(row, weights, n, c);
   // Weights beyond 1 are those of a maximum that lags; a sum of such as are stored overflows with them.
@@ -442,12 +533,16 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
       (c.narrows_weights && !a.no_maximum && !(c.lag * (1 + c.e_exp + c.exp_absolute) <= c.largest_weight));
   // How exp merges results of parts isn't stated by an absolute error or an argument of its own.
   if (c.parts > 0 && (c.exp_absolute > 0 || c.u_argument > 0)) return proves_nothing();
+  // Nor how a step of weights is found that have no maximum.
+  if (c.dynamic_eta > 0 && (a.no_maximum || c.parts > 0)) return proves_nothing();
   if (sum.out_of_range || (a.sum_of_stored && weights_overflow)) return proves_nothing();
-  bound.lse = bound_of_lse(row, weights, n, sum, c);
+  bound.lse = bound_of_lse(row, weights, n, sum, c) + shift.of_lse;
   bound_maximum_and_sum(row, weights, n, sum, c, bound);
+  if (c.removes_mean) bound.max = kInfinity;
   if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, &weights, bound);
   if (c.storing_lse.u > 0) bound.lse = c.storing_lse.bound(std::fabs(row.lse), bound.lse);
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
+  const StepSums steps = step_sums(head, row, of_row.ratio, weights, c);
   const double lambda = least_sum(row, weights, sum, c);
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   const double after_product =
@@ -469,13 +564,18 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const double product_relative = c.both(of_products.relative, c.both(of_operands, c.u_parts));
   // Weights may have the scale of their key's value, sums that of a head's, or values their own.
   const ScaleRange& scales = head.value_scales();
+  const double step_of_values = c.steps_values ? a.value_rounding.step : 1;
   const bool value_overflows =
-      (c.value.u > 0 && !(largest_value(head, row) * scales.ratio() <= c.value.largest)) ||
+      (c.rounds_values && step_of_values > 0 &&
+       !(largest_value(head, row) * scales.ratio() <= c.value.largest * step_of_values)) ||
       (c.value_roundings > 0 && !(sum.most * scales.largest * (1 + 0x1p-6) <= c.largest_weight));
   // A weight's factor of dropout is a value's, and multiplies what the value loses.
   double largest_factor = 1;
   for (const double factor : row.factors) largest_factor = std::max(largest_factor, factor);
   // Each value may lose eta; weights add up to 1, after whatever rounding, and each may lose its own.
+  const double of_steps = (1 + product_relative) * (1 + (c.eta + c.eta_weights) * n / lambda + steps.weights);
+  // Sums of products may be in units of the steps of both.
+  const double most_in_steps = c.dynamic_eta > 0 ? std::max(sum.most, c.largest_weight_in_steps) : sum.most;
   const double of_values = c.value.eta * scales.ratio() * largest_factor * (1 + product_relative) *
                            (1 + (c.eta + c.eta_weights) * n / lambda);
   const double division_relative = c.of_weights(n).relative + after_product * c.u + in_two_passes;
@@ -486,11 +586,12 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   for (std::size_t column = 0; column < row.output.size(); ++column) {
     if (!std::isfinite(row.output[column])) {
       // A score within half a unit of the largest number rounds to that.
-      const WeightRange range{-c.largest_score * (1 + c.u / 2),
-                              4 * std::max(c.eta, c.eta_weights) * c.lag * scales.ratio() / std::min(1.0, sum.size),
-                              weights.of_weight, a.key_block, c.parts > 0};
-      const bool by_class =
-          !value_overflows && decides_output(head, row, column, c.largest_value_sum / scales.ratio(), range);
+      const WeightRange range{
+          -c.largest_score * (1 + c.u / 2),
+          4 * std::max({c.eta, c.eta_weights, c.dynamic_eta}) * c.lag * scales.ratio() / std::min(1.0, sum.size),
+          weights.of_weight, a.key_block, c.parts > 0};
+      const bool by_class = !value_overflows && !c.steps_values &&
+                            decides_output(head, row, column, c.largest_value_sum / scales.ratio(), range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;
     }
@@ -512,14 +613,29 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
     underflow *= scales.ratio();
-    if (c.value.u > 0) underflow = underflow * (1 + c.value.u) + of_values;
+    if (!steps.of_weights.empty()) {
+      underflow += (1 + c.both(of_products.relative, c.u_parts)) * (1 + division_relative) * steps.of_weights[column] *
+                   scales.ratio();
+    }
+    if (c.steps_values) {
+      const double lost =
+          convex_only ? steps.largest[column] : std::min(steps.of_values[column], steps.largest[column]);
+      underflow = underflow * (1 + c.value.u) + lost * scales.ratio() * of_steps;
+    } else if (c.rounds_values) {
+      underflow = underflow * (1 + c.value.u) + of_values;
+    }
     if (c.own_sums) {
-      underflow = (underflow + of_products.lost * scales.ratio() / lambda) * (1 + product_relative);
+      underflow =
+          (underflow + of_products.lost * steps.largest_unit * scales.ratio() / lambda) * (1 + product_relative);
       division += division_relative * (centred + products + underflow);
     }
     const double before = second_order * (centred + products + division + underflow);
     const bool may_overflow =
-        !(n * of_row.largest[column] * sum.most * scales.ratio() <= c.largest_value_sum) || weights_overflow;
+        !(n * of_row.largest[column] * sum.most * scales.ratio() <= c.largest_value_sum) || weights_overflow ||
+        (c.steps_values && !(n * std::max(of_row.largest[column] + steps.largest[column], steps.in_steps) *
+                                 most_in_steps * scales.ratio() <=
+                             c.largest_value_sum)) ||
+        (c.dynamic_eta > 0 && !(n * of_row.largest[column] * most_in_steps * scales.ratio() <= c.largest_value_sum));
     const bool part_may_overflow =
         c.parts > 0 && !(of_row.largest[column] * scales.ratio() <= c.largest_part * (1 - 0x1p-10));
     const bool unbounded =

@@ -62,6 +62,11 @@ bool RowDeviation::claims(const Arithmetic& a) const {
   if (p.prepares_operands() || p.scales != Scales::none || p.unscaled_cap) return false;  // no model of these yet
   if (p.has_stored_scales()) return false;  // equal codes round alike, and a scale's rounding is common to many
   if (narrows_weights(a) || approximates_exp(a)) return false;  // weights that are close to each other round alike
+  // A step is common to many, and what is cut has one sign. Few numbers of a format are there to differ.
+  if (states_steps(a)) return false;
+  for (const OperandFormat format : {a.query_operand, a.key_operand, a.value_operand, a.weight_operand}) {
+    if (format > OperandFormat::e5m2) return false;
+  }
   if (sums_otherwise(a)) return false;  // nor of these: roundings to zero have one sign, aligned terms share a unit
   const double half_range = a.accumulator == DType::f64 ? 0x1p1000 : 0x1p120;
   // An operand may have a factor of the scale when it is rounded.

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+#include <optional>
+
+#include "reference/softmax/bounds/operand_steps.h"
 
 namespace attest {
 namespace {
@@ -23,15 +26,19 @@ class RowScores {
         alibi_(head.inputs().slopes()),
         rounds_mask_(additive_ && narrower(c.arithmetic.accumulator, head.inputs().mask()->dtype)),
         hides_loss_(row.scale.larger * (c.eta * 0x1p60)),
-        ratio_(row.code_scales.ratio()) {}
+        ratio_(row.code_scales.ratio()) {
+    if (!c.steps_scores || head.call().prepares_operands()) return;
+    stepped_.emplace(head, row, i, c);
+    shift_ = row_shift(head, row, i, c).magnitude;
+  }
 
   ScoreErrors of(std::size_t j) const;
 
  private:
   /// What rounding q and k on their way into the product adds to a score; infinite where they may overflow.
   double of_operands(std::size_t j) const;
-  /// What underflows in a sum of products of its own; infinite where that may overflow.
-  double of_sum(std::size_t j) const;
+  /// What underflows in a sum of products of its own; infinite where that may overflow. `added`: of_operands.
+  double of_sum(std::size_t j, const SteppedScores::Cost& stepped, double added) const;
   /// What normalising and rotating them adds; infinite where that may overflow.
   double of_preparation(std::size_t j) const;
   /// What each store in a narrower type adds; where scores are stored is not declared, how often is.
@@ -45,6 +52,8 @@ class RowScores {
   bool rounds_mask_;   ///< a mask wider than the accumulator enters it rounded
   double hides_loss_;  ///< an error that is larger by this factor is rounded to itself when a loss is added
   double ratio_;       ///< of the scales of codes, by which what underflows may grow behind
+  std::optional<SteppedScores> stepped_;
+  double shift_ = 0;  ///< by which scores may differ from the row's: RowShift
 };
 
 ScoreErrors RowScores::of(std::size_t j) const {
@@ -56,11 +65,18 @@ ScoreErrors RowScores::of(std::size_t j) const {
   double error = c_.of_product * row_.abs_products[j];
   if (c_.rounds_scores) {
     if (!(c_.of_product < kInfinity)) return {kInfinity, kInfinity, kInfinity};
-    error += (1 + c_.of_product) * (of_operands(j) + (1 + c_.of_operands) * of_preparation(j) + of_sum(j));
+    if (c_.steps_scores && !stepped_) return {kInfinity, kInfinity, kInfinity};
+    SteppedScores::Cost stepped;
+    if (stepped_) {
+      stepped = stepped_->of(j);
+      error = c_.of_product * stepped.magnitude;
+    }
+    const double added = stepped_ ? stepped.of_operands : of_operands(j);
+    error += (1 + c_.of_product) * (added + (1 + c_.of_operands) * of_preparation(j) + of_sum(j, stepped, added));
   }
   // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
   if (!(error > hides_loss_ * sizes)) error += row_.scale.larger * (c_.eta * sizes);
-  errors.raw = stored(error, std::fabs(row_.raw[j]));
+  errors.raw = stored(error, std::fabs(row_.raw[j]) + shift_);
   if (c_.softcap) {
     // A cap c before the scale f is one of c * |f| behind it.
     const double factor = c_.unscaled_cap ? std::fabs(row_.scale.value) : 1, cap = *c_.softcap * factor;
@@ -69,7 +85,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
     const double lost = c_.eta * (1 + *c_.softcap) * (c_.unscaled_cap ? 1 + row_.scale.larger : 1);
     error = significance * error * (1 + c_.of_cap) + c_.of_cap * std::fabs(row_.capped[j]) + lost;
   }
-  errors.capped = stored(error, std::fabs(row_.capped[j]));
+  errors.capped = stored(error, std::fabs(row_.capped[j]) + shift_);
   if (additive_ || alibi_) {
     const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
     const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
@@ -79,12 +95,12 @@ ScoreErrors RowScores::of(std::size_t j) const {
     // Two terms may be added in any order; their magnitudes cover every partial sum. Scaled by u before they are
     // added: a mask may hold the largest number there is.
     const double partial = additive_ && alibi_ ? c_.u * std::fabs(row_.capped[j]) + c_.u * std::fabs(bias.additive) +
-                                                     c_.u * std::fabs(bias.alibi)
-                                               : c_.u * std::fabs(row_.biased[j]);
+                                                     c_.u * std::fabs(bias.alibi) + c_.u * shift_
+                                               : c_.u * std::fabs(row_.biased[j]) + c_.u * shift_;
     for (int n = 0; n < additive_ + alibi_; ++n) error += partial + c_.u * error;
   }
   // A store may stand before the bias or after it; one before the cap costs no more than one behind it.
-  errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])));
+  errors.biased = stored(error, std::max(std::fabs(row_.capped[j]), std::fabs(row_.biased[j])) + shift_);
   return errors;
 }
 
@@ -101,15 +117,17 @@ double RowScores::of_operands(std::size_t j) const {
   return c_.of_operands * row_.abs_products[j] + row_.scale.larger * lost * ratio_;
 }
 
-double RowScores::of_sum(std::size_t j) const {
+double RowScores::of_sum(std::size_t j, const SteppedScores::Cost& stepped, double added) const {
   if (c_.arithmetic.score_sum == Sum()) return 0;
-  const double lost = row_.scale.larger * c_.lost_score_sum * ratio_;  // codes may be scaled behind the sum
+  // Codes may be scaled behind the sum, and so may what is in units of a step.
+  const double lost = row_.scale.larger * c_.lost_score_sum * stepped.largest_unit * ratio_;
   if (c_.largest_score_sum == kInfinity) return lost;
   // Its terms may have a factor of the scale, in units of log 2, and what rounding their operands makes them larger by.
-  const double exact =
-      row_.scale.value != 0 ? row_.abs_products[j] / std::fabs(row_.scale.value) : row_.largest_product;
+  const double magnitude = stepped_ ? stepped.magnitude : row_.abs_products[j];
+  const double exact = row_.scale.value != 0 ? magnitude / std::fabs(row_.scale.value) : row_.largest_product;
+  if (!(stepped.in_steps <= c_.largest_score_sum)) return kInfinity;
   const double factor = row_.scale.larger * (c_.arithmetic.base2 ? std::numbers::log2e : 1) * ratio_;
-  if (!(exact * factor + of_operands(j) / row_.scale.least * factor <= c_.largest_score_sum)) return kInfinity;
+  if (!(exact * factor + added / row_.scale.least * factor <= c_.largest_score_sum)) return kInfinity;
   return lost;
 }
 
@@ -152,6 +170,19 @@ std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int
   return errors;
 }
 
+bool steps_prove_nothing(const Head& head, const Row& row, const std::vector<ScoreErrors>& scores,
+                         const BoundConstants& c) {
+  if (!c.steps_scores) return false;
+  const Arithmetic& a = c.arithmetic;
+  // A score less a product with the mean is no score to which a cap, a sink or an exponential under no maximum belongs.
+  if (c.removes_mean && (c.softcap || c.has_sinks || a.no_maximum || a.parts > 0)) return true;
+  if (head.call().prepares_operands()) return true;
+  for (std::size_t j = 0; j < row.seen.size(); ++j) {
+    if (row.seen[j] && !(scores[j].raw < kInfinity)) return true;
+  }
+  return false;
+}
+
 bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
@@ -164,6 +195,10 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
   if (c.arithmetic.scale == ScalePlacement::folded_log2e && row.scale.larger * std::numbers::log2e > c.half_range)
     return true;
   double raw_error = BoundConstants::both(c.of_product, c.of_operands) * special.largest_product;
+  for (std::size_t j = 0; c.steps_scores && j < row.seen.size(); ++j) {
+    if (row.seen[j]) raw_error = std::max(raw_error, scores[j].raw);
+  }
+  if (c.removes_mean) raw_error += special.largest_product * row.scale.larger * 2;
   for (std::size_t j = 0; c.rounds_scores && j < row.seen.size(); ++j) {
     if (row.seen[j] && !(scores[j].raw < kInfinity)) return true;
     if (row.seen[j] && !row.preparations.empty()) raw_error = std::max(raw_error, scores[j].raw);

@@ -15,6 +15,11 @@ struct ScoreErrors {
   double raw = 0, capped = 0, biased = 0;
 };
 
+/// Whether an operand has a step of its own, and what it loses isn't known: a number that shares the step isn't finite,
+/// or may leave the range. Such a row proves nothing, not even where the data decide the class of a result.
+bool steps_prove_nothing(const Head& head, const Row& row, const std::vector<ScoreErrors>& scores,
+                         const BoundConstants& c);
+
 /// Of every key that row i sees, and of the others where the call asks for scores; else those are 0.
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c);
 
