@@ -13,10 +13,10 @@
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
-#include "harness/bundle/bundle.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
+#include "harness/run/bundle.h"
 #include "harness/run/case_lists.h"
 
 namespace attest {

@@ -1,6 +1,4 @@
 // attest verify: answers to a bundle against its bounds.
-#include "harness/bundle/verify.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +10,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/report/merge.h"
+#include "harness/run/bundle_answers.h"
 #include "reference/options/case_line.h"
 
 namespace attest {

@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "backends/registry.h"
-#include "harness/bundle/bundle.h"
-#include "harness/bundle/stored_order.h"
 #include "harness/comparison/compare.h"
+#include "harness/run/bundle.h"
+#include "harness/run/stored_order.h"
 #include "harness/verdict/plan_execution.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"

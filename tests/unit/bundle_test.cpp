@@ -1,4 +1,4 @@
-#include "harness/bundle/bundle.h"
+#include "harness/run/bundle.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/bundle/stored_order.h"
+#include "harness/run/stored_order.h"
 #include "tests/unit/complaint.h"
 
 namespace attest {

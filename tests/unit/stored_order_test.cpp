@@ -1,4 +1,4 @@
-#include "harness/bundle/stored_order.h"
+#include "harness/run/stored_order.h"
 
 #include <gtest/gtest.h>
 

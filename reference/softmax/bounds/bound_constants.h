@@ -30,12 +30,12 @@ struct BoundConstants {
   bool rounds_values = false;        ///< v is
   bool steps_scores = false;         ///< q or k has steps of its own, or k is taken less its mean: SteppedScores
   bool removes_mean = false;
-  bool steps_values = false;          ///< v has
-  double dynamic_eta = 0;             ///< of weights with steps of groups, relative to the largest of a group
+  bool steps_values = false;           ///< v has
+  double dynamic_eta = 0;              ///< of weights with steps of groups, relative to the largest of a group
   double largest_weight_in_steps = 1;  ///< in units of those
-  double score_products = 1;          ///< that stand for one
-  double value_products = 1;          ///< likewise
-  double largest_weight = kInfinity;  ///< beyond it a weight in P*V becomes an infinity
+  double score_products = 1;           ///< that stand for one
+  double value_products = 1;           ///< likewise
+  double largest_weight = kInfinity;   ///< beyond it a weight in P*V becomes an infinity
   double parts = 0, u_parts = 0, eta_parts = 0, largest_part = 0;  ///< merged results, and the type in which they wait
   bool narrows_weights = false;             ///< they are held in 8 bits, or multiplied by a factor
   double log_factor = 0;                    ///< the factor's logarithm

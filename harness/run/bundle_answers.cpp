@@ -1,4 +1,4 @@
-#include "harness/bundle/verify.h"
+#include "harness/run/bundle_answers.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "harness/bundle/bundle.h"
+#include "harness/run/bundle.h"
 #include "harness/verdict/verdict.h"
 
 namespace attest {

@@ -1,4 +1,4 @@
-#include "harness/bundle/verify.h"
+#include "harness/run/bundle_answers.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "harness/bundle/bundle.h"
+#include "harness/run/bundle.h"
 
 namespace attest {
 namespace {

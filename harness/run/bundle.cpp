@@ -1,4 +1,4 @@
-#include "harness/bundle/bundle.h"
+#include "harness/run/bundle.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include "harness/base/schema.h"
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
-#include "harness/bundle/stored_order.h"
 #include "harness/comparison/compare.h"
 #include "harness/comparison/expectation.h"
 #include "harness/report/verdict_json.h"
+#include "harness/run/stored_order.h"
 
 namespace attest {
 namespace {
