@@ -189,7 +189,8 @@ constexpr Untruth kLeftOut[] = {
 Arithmetic stated_in(const std::filesystem::path& file) {
   Json json = plain_arithmetic(DType::f32);
   std::ifstream stream(file);
-  for (const auto& [key, value] : Json::parse(stream).items()) {
+  const Json stated = Json::parse(stream);
+  for (const auto& [key, value] : stated.items()) {
     std::string path = "/" + key;
     std::replace(path.begin(), path.end(), '.', '/');
     json.at(Json::json_pointer(path)) = value;  // which is there

@@ -54,9 +54,8 @@ constexpr Truth kSeen[] = {
     {"weight_sum", R"({"weight_sum":{"format":"f16"}})"},
     {"exp_absolute", R"({"exp_absolute":0.001})"},
     {"exp_argument", R"({"exp_argument":"bf16"})"},
-    {"query_operand", R"({"query_operand":"int4","query_rounding":{"step":0,"rows":1}})"},
+    {"query_operand", R"({"query_operand":"int4","query_rounding":{"step":0}})"},
     {"key_operand", R"({"key_operand":"int8","key_rounding":{"step":0}})"},
-    {"key_operand", R"({"key_rounding":{"mean_removed":true,"mean_format":"bf16"}})"},
     {"value_operand", R"({"value_operand":"bf16x3"})"},
     {"value_operand", R"({"value_operand":"tf32","value_rounding":{"directed":true}})"},
     {"weight_operand", R"({"weight_operand":"int8","weight_rounding":{"step":0}})"},
@@ -76,6 +75,7 @@ TEST(ProductProbes, SayWhatComparingOutputsCannotShow) {
   for (const Truth& truth : {Truth{"score_sum", R"({"score_sum":{"bits":25,"width":16}})"},
                              Truth{"score_roundings", R"({"score_roundings":3,"query_operand":"bf16"})"},
                              Truth{"rescale_ulps", R"({"rescale_ulps":2})"},
+                             Truth{"key_operand", R"({"key_rounding":{"mean_removed":true,"mean_format":"bf16"}})"},
                              Truth{"value_rounding", R"({"value_operand":"e4m3","value_rounding":{"step":0}})"}}) {
     EXPECT_EQ(verdict_of(truth.member, truth.fields, truth.fields), "cannot be seen by comparing outputs")
         << truth.fields;
@@ -109,7 +109,7 @@ constexpr Lie kLies[] = {
     {"key_rounding", R"({"key_operand":"int8","key_rounding":{"step":0}})",
      R"({"key_operand":"int8","key_rounding":{"step":0,"rows":1}})", "FALSE"},
     {"value_rounding", R"({"value_operand":"int8","value_rounding":{"step":0}})",
-     R"({"value_operand":"int8","value_rounding":{"step":0,"rows":8}})", "FALSE"},
+     R"({"value_operand":"int8","value_rounding":{"step":0,"rows":1}})", "FALSE"},
     {"score_sum", "{}", R"({"score_sum":{"format":"f16"}})", "TOO WIDE: declares f16, shows default"},
 };
 
