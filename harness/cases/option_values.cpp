@@ -48,8 +48,10 @@ void fit_pairs(Call& p) {
   for (const TensorId id : {TensorId::q, TensorId::k, TensorId::v, TensorId::past_k, TensorId::past_v, TensorId::q_rope,
                             TensorId::k_rope}) {
     if (!has_tensor(p, id) || !is_packed_in_pairs(type_of(p, id))) continue;
-    const bool in_values = row_of(id).axes[3] == Axis::value_dim || (p.latent_apart && !is_part(id));
-    if (stored_shape(p, id)[3] % 2 != 0) ++(in_values ? p.value_dim : p.key_dim);
+    const bool of_values = row_of(id).axes[3] == Axis::value_dim;
+    if (of_values || (p.latent_apart && !is_part(id))) p.value_dim += p.value_dim % 2;
+    if (!of_values) p.key_dim += (is_part(id) ? stored_shape(p, id)[3] : p.key_dim) % 2;
+    if (p.latent_apart && p.key_dim == p.value_dim) p.key_dim += 2;
     TensorSpec& spec = p.tensor(id);
     spec.offset += spec.offset % 2;
     if (!spec.strides) continue;

@@ -242,8 +242,9 @@ std::optional<Fault> check_types(const Call& p) {
 }
 
 /// Of elements that lie two to a byte: every row begins with a byte.
-std::optional<Fault> check_pairs(const TensorPlace& place, const std::string& name, bool has_strides) {
-  if (place.shape[3] % 2 != 0)
+std::optional<Fault> check_pairs(const TensorPlace& place, const std::string& name, bool has_strides,
+                                 std::int64_t whole_row) {
+  if (place.shape[3] % 2 != 0 || whole_row % 2 != 0)
     return Fault{"dim", "two elements of " + name + " lie in each byte; make its rows an even number of them long"};
   if (place.offset % 2 != 0)
     return Fault{name + ".offset", "two elements of " + name + " lie in each byte; say an even number"};
@@ -272,7 +273,8 @@ std::optional<Fault> check_storage(const Call& p) {
                    "the size of " + name + " does not fit in 63 bits; make it smaller"};
     }
     if (is_packed_in_pairs(type_of(p, id))) {
-      if (auto fault = check_pairs(place, name, spec.strides.has_value())) return fault;
+      const bool has_parts = id == TensorId::q || id == TensorId::k;  // the parts of latent rows are even, too
+      if (auto fault = check_pairs(place, name, spec.strides.has_value(), has_parts ? p.key_dim : 0)) return fault;
     }
     const bool is_written = p.append && (id == TensorId::k || id == TensorId::v);
     const bool unique = has_place_for_each(id) || is_written;

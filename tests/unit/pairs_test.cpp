@@ -71,6 +71,8 @@ TEST(Pairs, RefuseRowsThatBeginWithinAByte) {
   EXPECT_EQ(complaint_of("dim=4 k.dtype=i4 k.strides=16,16,5,1").substr(0, 11), "k.strides: ");
   EXPECT_EQ(complaint_of("dim=4 k.dtype=i4 k.strides=16,15,4,1").substr(0, 11), "k.strides: ");
   EXPECT_EQ(complaint_of("dim=4 k.dtype=i4 k.strides=32,32,8,2").substr(0, 11), "k.strides: ");
+  EXPECT_EQ(complaint_of("dim=5/2 k.dtype=i4 latent latent.parts=apart").substr(0, 5), "dim: ");
+  EXPECT_EQ(complaint_of("dim=4/2 k.dtype=i4 latent latent.parts=apart"), "");
   EXPECT_NE(complaint_of("dim=4 out.dtype=i4"), "");
   EXPECT_NE(complaint_of("dim=4 k.dtype=i4 append").find("16 bits"), std::string::npos);
 }
