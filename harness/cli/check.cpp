@@ -128,7 +128,7 @@ void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& ou
 
 /// Of a run without a pass or a failure.
 const char* why_nothing_passed(const Counts& counts) {
-  if (counts.weak > 0) return "little is proved: most bounds are infinite or as large as the values";
+  if (counts.weak > 0) return "little is proved: most bounds of what passed are as large as the values";
   if (counts.inconclusive > 0)
     return "nothing passed: what ran is inconclusive, its bounds are too wide to prove anything";
   if (counts.waived > 0) return "nothing passed: what ran is suspect and waived";
@@ -142,7 +142,7 @@ int exit_code_of(const CheckOutcome& outcome) {
   if (!outcome.unwritten.empty()) return kFailed;
   const Counts& counts = outcome.counts;
   if (counts.failures() > 0 || !outcome.problems.empty()) return kFailed;
-  if (!counts.proves_little()) return kOk;
+  if (counts.proved() > 0) return kOk;
   fmt::print(stderr, "attest: {}\n", why_nothing_passed(counts));
   return kNothingChecked;
 }

@@ -25,14 +25,20 @@ Spread SpreadCounter::spread() const {
   return {size_of_share(50), size_of_share(99), largest_};
 }
 
+std::string text_of(const Accuracy& accuracy) {
+  const auto in_words = [](const Spread& spread) {
+    return fmt::format("{:.2g} median, {:.2g} at 99%, {:.3g} at most", spread.median, spread.p99, spread.largest);
+  };
+  return fmt::format("{}: errors in units in the last place {}; relative {}; normwise {:.2g}", accuracy.output,
+                     in_words(accuracy.ulps), in_words(accuracy.relative), accuracy.normwise);
+}
+
 std::string little_proved(const std::vector<Accuracy>& results) {
-  std::string text;
+  std::string names;
   for (const Accuracy& one : results) {
-    if (!one.proves_little()) continue;
-    text += fmt::format("{}{}: {} of {} bounds are infinite or as large as the value", text.empty() ? "" : "; ",
-                        one.output, one.unproven, one.compared);
+    if (one.proves_little()) names += (names.empty() ? "" : ", ") + one.output;
   }
-  return text;
+  return names.empty() ? "" : "proves little: most bounds are as large as the values, of " + names;
 }
 
 std::optional<Spread> ulps_of_output(const std::vector<Accuracy>& results) {
@@ -45,7 +51,7 @@ std::optional<Spread> ulps_of_output(const std::vector<Accuracy>& results) {
 std::string text_of(const Spread& spread) { return fmt::format("{:.2g} ({:.3g})", spread.median, spread.largest); }
 
 Accuracy AccuracyCounter::accuracy(std::string output) const {
-  const double normwise = errors_ == 0 ? 0 : std::sqrt(errors_ / values_);
+  const double normwise = errors_ == 0 ? 0 : std::sqrt(errors_) / std::sqrt(values_);
   return {std::move(output), compared_, unproven_, ulps_.elements(), ulps_.spread(), relative_.spread(), normwise};
 }
 

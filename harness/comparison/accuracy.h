@@ -66,14 +66,16 @@ struct Accuracy {
   Spread relative;            ///< |error| / |expected|, over what isn't expected to be 0
   double normwise = 0;        ///< root of the sum of squared errors over that of squared expected values
 
-  /// Most of its elements would pass with another value as well.
+  /// Most of its elements would pass with 0 or twice their value as well.
   bool proves_little() const { return 2 * unproven > compared; }
   bool operator==(const Accuracy&) const = default;
 };
 
 /// "0.5 (1.25)": the median and, in brackets, the largest.
 std::string text_of(const Spread& spread);
-/// "o: 60 of 64 bounds are infinite or as large as the value", for each result that proves little; empty for none.
+/// "o: errors in units in the last place 0.5 median, 1.2 at 99%, 3 at most; relative 1e-07 median, ...; normwise 1e-07"
+std::string text_of(const Accuracy& accuracy);
+/// Names the results of which little is proved; empty where there are none.
 std::string little_proved(const std::vector<Accuracy>& results);
 /// Of `o`, in units in the last place; nothing where no element can tell.
 std::optional<Spread> ulps_of_output(const std::vector<Accuracy>& results);

@@ -52,6 +52,17 @@ std::string worst_json(const Verdict& v, Strings& strings) {
                      number_json(w.got, 7), number_json(w.expected, 7), number_json(w.bound, 3));
 }
 
+/// Of each output, its errors in units in the last place (median, 99%, largest) and the normwise one.
+std::string accuracy_json(const Verdict& v, Strings& strings) {
+  std::string list;
+  for (const Accuracy& one : v.accuracy) {
+    list += fmt::format("{}[{},{},{},{},{}]", list.empty() ? "" : ",", strings.of(one.output),
+                        number_json(one.ulps.median, 3), number_json(one.ulps.p99, 3), number_json(one.ulps.largest, 3),
+                        number_json(one.normwise, 3));
+  }
+  return "[" + list + "]";
+}
+
 }  // namespace
 
 std::string case_table_json(const std::vector<CheckResults>& checks) {
@@ -59,12 +70,12 @@ std::string case_table_json(const std::vector<CheckResults>& checks) {
   std::string rows;
   for (const CheckResults& check : checks) {
     for (const Verdict& v : check.verdicts) {
-      rows +=
-          fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{},{}]", rows.empty() ? "" : ",\n", strings.of(v.case_line),
-                      strings.of(v.suite), strings.of(v.backend), strings.of(std::string(name_of(v.status))),
-                      number_json(v.error_over_bound, 4), number_json(v.error_over_sigma, 3), strings.of(v.reason),
-                      strings.of(v.waiver), worst_json(v, strings), v.rows_checked, v.rows,
-                      number_json(v.seconds.run, 3), repro_json(v, strings));
+      rows += fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{},{},{}]", rows.empty() ? "" : ",\n",
+                          strings.of(v.case_line), strings.of(v.suite), strings.of(v.backend),
+                          strings.of(std::string(name_of(v.status))), number_json(v.error_over_bound, 4),
+                          number_json(v.error_over_sigma, 3), strings.of(v.reason), strings.of(v.waiver),
+                          worst_json(v, strings), v.rows_checked, v.rows, number_json(v.seconds.run, 3),
+                          repro_json(v, strings), accuracy_json(v, strings));
     }
   }
   if (rows.empty()) return "";

@@ -140,6 +140,7 @@ class ConsoleReport : public Report {
     const std::string& why = v.status == Status::suspect ? v.waiver : v.reason;
     say("{:<10} {:<10} {:>9}  {}{}\n", v.status == Status::suspect ? "waived" : name_of(v.status), shown(v.backend),
         error, shown(v.case_line), why.empty() ? "" : "   " + shown(why));
+    for (const Accuracy& one : v.accuracy) say("{:<31}  {}\n", "", shown(text_of(one)));
   }
 
   void count_progress() {
@@ -159,8 +160,7 @@ class ConsoleReport : public Report {
     for (const std::string& name : tally_.refusers())
       say("\n{} refused most of it: {} asks only what it does\n", shown(name), shown(fuzz_command(name)));
     print_groups("inconclusive, their bounds too wide to prove anything", tally_.inconclusive(), most_per_group_);
-    print_groups("weak, within bounds most of which are as large as the values", tally_.weak(),
-                 verbose() ? most_per_group_ : 0);
+    print_groups("weak, passed with most bounds of a result as large as its values", tally_.weak(), most_per_group_);
     print_groups("convention, not as attest does it and as the backend states", tally_.convention(), most_per_group_);
     print_groups("waived: suspect, but right by their waivers", tally_.waived(), most_per_group_);
     print_failures();

@@ -14,9 +14,9 @@ struct Counts {
   std::size_t waived = 0;      ///< of the suspect ones
   void add(const Verdict& verdict);
   /// What is right.
-  std::size_t passed() const { return pass + convention + weak; }
-  /// Nothing that is right proves much.
-  bool proves_little() const { return passed() == weak; }
+  std::size_t passed() const { return proved() + weak; }
+  /// What is right within bounds that prove it.
+  std::size_t proved() const { return pass + convention; }
   std::size_t failures() const { return fail + crashed + timeout + suspect - waived; }
   std::size_t skipped() const { return refused + inconclusive + waived; }
 };

@@ -52,7 +52,7 @@ std::string shortened(const std::string& text, std::size_t longest) {
 }
 
 std::string why_nothing_is_proved(const Counts& counts) {
-  if (counts.weak > 0) return "what ran proves little";
+  if (counts.weak > 0) return "what passed is weak, most of its bounds are as large as the values";
   if (counts.inconclusive > 0) return "what ran is inconclusive";
   if (counts.waived > 0) return "what ran is suspect and waived";
   return counts.refused > 0 ? "every backend refused everything" : "no case ran";
@@ -89,7 +89,7 @@ void RunTally::add(const Verdict& v) {
     line.worst_case = v.case_line;
   }
   if (v.status == Status::convention) convention_[v.backend + ": " + v.reason].push_back(v.case_line);
-  if (v.status == Status::weak) weak_[v.backend].push_back(v.case_line);
+  if (v.status == Status::weak) weak_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::refused) refused_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::inconclusive) inconclusive_[v.backend + ": " + v.reason].push_back(v.case_line);
   if (v.status == Status::suspect) waived_[v.backend + ": " + v.waiver].push_back(v.case_line);
@@ -147,7 +147,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
   std::vector<std::string> wrong, right;
   for (const auto& [name, line] : lines_) {
     if (line.counts.failures() > 0) wrong.push_back(name);
-    if (line.counts.failures() > 0 || line.counts.proves_little()) continue;
+    if (line.counts.failures() > 0 || line.counts.proved() == 0) continue;
     const std::size_t asked = line.counts.passed() + line.counts.skipped();
     right.push_back(!ran_little(line.counts) ? name
                                              : fmt::format("{} in the {} of {} cases that it does", name,
@@ -166,7 +166,7 @@ Answer RunTally::answer(const Ending& ending, std::size_t problems) const {
     answer.severity = Severity::doubtful;
     answer.word = "interrupted";
     answer.rest = "nothing wrong until then";
-  } else if (counts_.proves_little()) {
+  } else if (counts_.proved() == 0) {
     answer.severity = Severity::doubtful;
     answer.word = "nothing proved";
     answer.rest = why_nothing_is_proved(counts_);
@@ -193,10 +193,10 @@ Table RunTally::backends(std::size_t longest) const {
                                         {"refused", true, 8},   {"inconclusive", true}, {"error/bound", true, 12},
                                         {"largest at"}};
   if (waived) columns.insert(columns.begin() + 5, {"waived", true});
-  const bool weak = counts_.weak > 0;
-  if (weak) columns.insert(columns.begin() + 2, {"weak", true, 6});
   const bool convention = counts_.convention > 0;
   if (convention) columns.insert(columns.begin() + 2, {"convention", true});
+  const bool weak = counts_.weak > 0;
+  if (weak) columns.insert(columns.begin() + 2, {"weak", true});
   Table table(std::move(columns));
   for (const auto& [name, line] : lines_) {
     const Counts& c = line.counts;
@@ -208,8 +208,8 @@ Table RunTally::backends(std::size_t longest) const {
                                       line.worst ? fmt::format("{:.3g}", *line.worst) : "",
                                       shortened(line.worst_case, longest)};
     if (waived) cells.insert(cells.begin() + 5, std::to_string(c.waived));
-    if (weak) cells.insert(cells.begin() + 2, std::to_string(c.weak));
     if (convention) cells.insert(cells.begin() + 2, std::to_string(c.convention));
+    if (weak) cells.insert(cells.begin() + 2, std::to_string(c.weak));
     table.add(std::move(cells));
   }
   return table;

@@ -73,7 +73,7 @@ class RunTally {
   std::vector<std::string> likenesses() const;
   void add_right_if(const RightIfTold& told) { right_if_.push_back(told); }
   const std::vector<RightIfTold>& right_if() const { return right_if_; }
-  /// Within bounds most of which are as wide as the values, by backend.
+  /// Passed, with most bounds of a result as large as its values.
   std::vector<CaseGroup> weak() const { return groups(weak_); }
   /// Right by what their backends state.
   std::vector<CaseGroup> convention() const { return groups(convention_); }

@@ -209,6 +209,7 @@ Verdict explain(const Case& source, Backend& backend, int threads, int elements,
     fmt::print(out, "mean error of {} over that of independent roundings: {:.3g} up, {:.3g} away from zero\n",
                bias.output, bias.up, bias.outward);
   }
+  for (const Accuracy& one : verdict.accuracy) fmt::print(out, "{}\n", text_of(one));
   if (is_failure(verdict)) {
     if (const auto right_if = wrong.right_if(backend, threads, kStatementSeconds)) {
       fmt::print(out, "this case would be right if {} states {}: {}\n", printable(identity.name), right_if->statement(),

@@ -15,7 +15,8 @@ TEST(Counts, EveryVerdictIsAPassAFailureOrSkipped) {
   EXPECT_EQ(counts.pass, 1u);
   EXPECT_EQ(counts.failures(), 4u);  // fail, suspect, crashed, timeout
   EXPECT_EQ(counts.skipped(), 2u);   // refused, inconclusive
-  EXPECT_EQ(counts.passed(), 2u);    // pass, convention
+  EXPECT_EQ(counts.passed(), 3u);    // pass, convention, weak
+  EXPECT_EQ(counts.proved(), 2u);    // pass, convention
   EXPECT_EQ(counts.passed() + counts.failures() + counts.skipped(), values_of<Status>().size());
 }
 

@@ -36,6 +36,7 @@ TEST(JsonLinesReport, IsOneObjectALine) {
   EXPECT_EQ(summary["seconds"], 1.5);
   EXPECT_EQ(summary["problems"][0], "good refuses what is not listed");
   EXPECT_EQ(summary["convention"], 0);
+  EXPECT_EQ(summary["weak"], 0);
   EXPECT_EQ(summary["right_if"]["bad"]["statement"], "stored_weights=bf16 for calls in f32");
   EXPECT_EQ(summary["right_if"]["bad"]["code"], "arithmetic={\"stored_weights\": \"bf16\"}");
 }

@@ -43,17 +43,19 @@ TEST(JunitReport, CountsAndNamesEveryVerdict) {
   }
 }
 
-TEST(JunitReport, AConventionIsATestThatPassed) {
+TEST(JunitReport, AConventionAndAWeakOneAreTestsThatPassed) {
   const auto path = std::filesystem::temp_directory_path() / ("attest_convention." + std::to_string(getpid()));
   const auto report = junit_report(path);
   report->begin({});
   report->verdict(verdict_of("peer", Status::convention, "seq=4 dim=4", "", "as it states: hidden_nan=leaks"));
+  report->verdict(verdict_of("peer", Status::weak, "seq=5 dim=4", "", "proves little"));
   report->end({}, 0, {});
   pugi::xml_document document;
   ASSERT_TRUE(document.load_file(path.c_str()));
   const pugi::xml_node root = document.child("testsuites"), test = root.child("testsuite").child("testcase");
   EXPECT_EQ(root.attribute("failures").as_int() + root.attribute("skipped").as_int(), 0);
   EXPECT_STREQ(test.child("system-out").text().get(), "as it states: hidden_nan=leaks");
+  EXPECT_STREQ(test.next_sibling("testcase").child("system-out").text().get(), "proves little");
   std::filesystem::remove(path);
 }
 

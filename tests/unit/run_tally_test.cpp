@@ -53,6 +53,22 @@ TEST(RunTally, CountsConventionsBesidePasses) {
   EXPECT_NE(tally.backends().printed(TableFormat::csv).find("pass,convention,fail"), std::string::npos);
 }
 
+TEST(RunTally, SaysWhereLittleIsProved) {
+  RunTally tally;
+  tally.add(verdict_of("coarse", Status::weak, "seq=4 dim=4", "", "proves little"));
+  EXPECT_EQ(tally.answer({}, 0).text(),
+            "nothing proved: what passed is weak, most of its bounds are as large as the values; "
+            "0 pass, 1 weak, 0 fail, 0 refused, 0 inconclusive");
+  EXPECT_EQ(tally.answer({}, 0).severity, Severity::doubtful);
+  tally.add(passing("coarse", "seq=5 dim=4", 0.5));
+  EXPECT_EQ(tally.answer({}, 0).text(), "right: coarse; 1 pass, 1 weak, 0 fail, 0 refused, 0 inconclusive");
+  ASSERT_EQ(tally.weak().size(), 1u);
+  EXPECT_EQ(tally.weak()[0].name, "coarse: proves little");
+  tally.add(verdict_of("coarse", Status::convention, "seq=6 dim=4", "", "hidden_nan=leaks"));
+  EXPECT_NE(tally.backends().printed(TableFormat::csv).find("pass,weak,convention,fail"), std::string::npos);
+  EXPECT_NE(tally.backends().printed(TableFormat::csv).find("coarse,1,1,1,0"), std::string::npos);
+}
+
 /// Of mistakes that fit one case alike the one that fits them all is told.
 TEST(RunTally, TellsTheMistakeThatFitsMostFailures) {
   RunTally tally;

@@ -64,11 +64,19 @@ bool same(const std::vector<SignedBias>& a, const std::vector<SignedBias>& b) {
   });
 }
 
+bool same(const std::vector<Accuracy>& a, const std::vector<Accuracy>& b) {
+  return std::ranges::equal(a, b, [](const Accuracy& one, const Accuracy& other) {
+    const auto& [output, compared, unproven, elements, ulps, relative, normwise] = one;
+    return output == other.output && compared == other.compared && unproven == other.unproven &&
+           elements == other.elements && ulps == other.ulps && relative == other.relative && normwise == other.normwise;
+  });
+}
+
 /// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
   const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, mistakes, after,
-               steps, waiver, error_over_bound, error_over_sigma, bias, worst, error_map, rows_checked, rows, seconds,
-               bitwise, repro] = a;
+               steps, waiver, error_over_bound, error_over_sigma, bias, accuracy, worst, error_map, rows_checked, rows,
+               seconds, bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
   const std::pair<const char*, bool> members[] = {
@@ -87,6 +95,7 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"error_over_bound", same(error_over_bound, b.error_over_bound)},
       {"error_over_sigma", same(error_over_sigma, b.error_over_sigma)},
       {"bias", same(bias, b.bias)},
+      {"accuracy", same(accuracy, b.accuracy)},
       {"worst", worst.has_value() == b.worst.has_value() && (!worst || same(*worst, *b.worst))},
       {"error_map", error_map.has_value() == b.error_map.has_value() && (!error_map || same(*error_map, *b.error_map))},
       {"rows_checked", rows_checked == b.rows_checked},
@@ -129,6 +138,7 @@ Verdict sample(Status status, unsigned set, double number) {
     v.error_map->elements.add(2, 39, kInfinity);
   }
   if (has(13)) v.bias = {{"o", 12, -0.25, 3.5}, {"lse", 3, 0, -1.75}};
+  if (has(13)) v.accuracy = {{"o", 12, 3, 11, {0.5, 1, 2.5}, {1e-7, 2e-7, 1}, 3e-8}};
   if (has(12)) v.mistakes = {"scale_left_out", "mean_of_values"};
   v.rows_checked = 7;
   v.rows = std::int64_t{1} << 53;
@@ -191,7 +201,7 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     other.erase(name);
     const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
                           name == "cause" || name == "error_map" || name == "number" || name == "mistakes" ||
-                          name == "after" || name == "steps" || name == "bias";
+                          name == "after" || name == "steps" || name == "bias" || name == "accuracy";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;

@@ -16,11 +16,14 @@ class Verdict:
 
     case: str  #: the case line, or a file's name
     backend: str
-    status: str  #: "pass", "convention", "weak", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
+    status: str  #: "pass", "weak", "convention", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
     reason: str = ""  #: one sentence; "" for a pass
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right
     sigma: Optional[float] = None  #: the largest of the sampled ones, in standard deviations
+    #: by result: how accurate it is, whatever its bound allows: "ulps" and "relative" with "median", "p99" and
+    #: "largest", "normwise", and how many elements were "compared" and "unproven"
+    accuracy: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: by result: its mean errors, up and away from zero, over what independent roundings give (about 1)
     bias: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     worst: Optional[Mapping[str, Any]] = None  #: the element with the largest error: index, got, expected, bound
@@ -32,8 +35,13 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Right, by attest or by the conventions that the implementation states; "weak" proves little."""
-        return self.status in ("pass", "convention", "weak")
+        """Right, by attest or by the conventions that the implementation states."""
+        return self.status in ("pass", "weak", "convention")
+
+    @property
+    def proved(self) -> bool:
+        """Right, within bounds that prove it: not "weak"."""
+        return self.passed and self.status != "weak"
 
     @property
     def failed(self) -> bool:
@@ -118,8 +126,8 @@ class Results(Sequence[Verdict]):
 
     @property
     def ok(self) -> bool:
-        """Something passed, nothing failed, and all that was stated holds: exit code 0 of `attest check`."""
-        return any(v.passed for v in self.verdicts) and not self.failures and not self.problems and not self.interrupted
+        """Something is proved, nothing failed, and all that was stated holds: exit code 0 of `attest check`."""
+        return any(v.proved for v in self.verdicts) and not self.failures and not self.problems and not self.interrupted
 
     def count(self, status: Any) -> int:
         """How many verdicts have this status."""
@@ -198,6 +206,7 @@ def verdict_from(line: Mapping[str, Any]) -> Verdict:
         cause=line.get("cause") or "",
         error=number(line.get("error_over_bound")),
         sigma=number(line.get("error_over_sigma")),
+        accuracy={one["output"]: one for one in line.get("accuracy") or ()},
         bias={one["output"]: (one["up"], one["outward"]) for one in line.get("bias") or ()},
         worst=line.get("worst"),
         seconds=line.get("seconds") or {},
