@@ -4,6 +4,7 @@
 #include "harness/probe/probe.h"
 #include "harness/probe/probe_problem.h"
 #include "harness/relate/promise.h"
+#include "harness/verdict/stated_conventions.h"
 
 namespace attest {
 namespace {
@@ -63,7 +64,24 @@ std::string lse_of_empty_row(Backend& backend) {
   return class_of(probe.lse(0));
 }
 
+/// How far NaN in the last key, which all rows but the last hide, gets: to all rows, or to those that see a key of its
+/// group. A kernel that leaks by tiles looks like one that shares steps; it may state either.
+std::string group_of_nan(Backend& backend, std::int64_t stated) {
+  const std::int64_t keys = (256 / stated + 2) * stated;  // the last group is full, and not the only one
+  Probe probe(fmt::format("seq={} dim=4 causal", keys));
+  const auto last_is_nan = [keys](std::int64_t l, std::int64_t) { return l == keys - 1 ? kNaN : 0.5; };
+  probe.set_k(last_is_nan);
+  probe.set_v(last_is_nan);
+  probe.run(backend);
+  std::int64_t first = 0;
+  while (first < keys && std::isfinite(probe.out(first, 0))) ++first;
+  if (first + 1 >= keys) return "stays out";
+  return first == 0 ? "leaks" : fmt::format("shares steps of {} keys", keys - first);
+}
+
 std::string hidden_nan(Backend& backend) {
+  const std::string stated = backend.conventions().hidden_nan;
+  if (const auto keys = keys_of_shared_step(stated)) return group_of_nan(backend, *keys);
   Probe probe("seq=7x40 dim=4 causal align=top-left poison=hidden:kv");
   probe.run(backend);
   for (std::int64_t i = 0; i < 7; ++i) {

@@ -4,6 +4,7 @@
 // elements that it is about and to no other: NaN in a hidden key may reach a row that hides it, and only that row.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,6 +39,10 @@ StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inp
 std::optional<std::string> convention_values(std::string_view name);
 /// Whether a value is one of them, or names one among several. What doesn't can't be judged.
 bool is_convention_value(std::string_view name, std::string_view value);
+
+/// The N of "shares steps of N keys", 2 to 1024: keys N*g to N*g + N - 1 are quantised with one step, which NaN and
+/// infinities among them make useless. nullopt where nothing of the kind is stated.
+std::optional<std::int64_t> keys_of_shared_step(std::string_view hidden_nan);
 
 /// The names in "repeat, threads, batch".
 std::vector<std::string> listed_words(std::string_view value);

@@ -126,7 +126,7 @@ TEST(StatedConventions, EveryFieldHasItsValues) {
     EXPECT_FALSE(is_convention_value(field.name, "?")) << field.name;
     EXPECT_TRUE(convention_values(field.name).has_value());
   }
-  EXPECT_EQ(convention_values("hidden_nan"), "stays out, leaks");
+  EXPECT_EQ(convention_values("hidden_nan"), "stays out, leaks, shares steps of N keys");
   EXPECT_FALSE(convention_values("no such thing").has_value());
 }
 
