@@ -55,7 +55,8 @@ TEST(FieldWords, LeadToTheKeyOrSayThatThereIsNone) {
            {"block_table=1", "paged="},    {"alibi_slopes=1", "alibi"},      {"logits_soft_cap=1", "softcap="},
            {"backward", "pass=backward"},  {"fp8", "k.dtype=e4m3"},          {"dtype=fp8", "k.dtype=e4m3"},
            {"dtype=float16", "dtype=f16"}, {"dtype=bfloat16", "dtype=bf16"}, {"layout=bshd", "layout=blhd"},
-           {"rotary_emb", "before"},       {"threads=2", "--threads"}}) {
+           {"nvfp4", "k.scale=block:16"},  {"int4", "k.dtype=i4"},           {"rotary_emb", "before"},
+           {"threads=2", "--threads"}}) {
     const std::string message = message_of("seq=8 dim=4 " + std::string(token));
     EXPECT_NE(message.find(part), std::string::npos) << token << ": " << message;
   }
