@@ -151,7 +151,7 @@ struct StepSums {
   std::vector<double> largest;     ///< max h_jc
   std::vector<double> of_weights;  ///< sum z_j * |v_jc|
   double weights = 0;              ///< sum z_j
-  double largest_unit = 1;         ///< the largest step of a value, or 1
+  double largest_unit = 1;         ///< the largest finite step of a value, or 1
   double in_steps = 0;             ///< the largest |v_jc| in units of its step
 };
 
@@ -182,7 +182,7 @@ StepSums step_sums(const Head& head, const Row& row, double ratio, const WeightE
         // 0 times what nobody knows isn't known.
         sums.of_values[n] += lost < kInfinity ? heaviest * lost : kInfinity;
         const double unit = table.step(j, n);
-        sums.largest_unit = std::max(sums.largest_unit, unit);
+        if (unit < kInfinity) sums.largest_unit = std::max(sums.largest_unit, unit);
         if (unit > 0)
           sums.in_steps = std::max(sums.in_steps, factor * ((1 + c.value.u) * std::fabs(v[n]) / unit + c.value.eta));
         sums.largest[n] = std::isnan(lost) ? kInfinity : std::max(sums.largest[n], lost);
