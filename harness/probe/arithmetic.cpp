@@ -73,8 +73,9 @@ constexpr ArithmeticProbe kProductProbes[] = {
 /// Whether the backend computes anything like attention in this type. Otherwise no statement is the cause.
 ProbeResult plain_case(const ProbeTarget& target) {
   Probe p = target.probe("seq=4x8 dim=4");
-  // A fixed step may not hold these values.
-  if (states_steps(target.arithmetic(target.probe("seq=4x8 dim=4")))) return std::nullopt;
+  // A fixed step may not hold these values, and weights of 4 bits not an eighth.
+  const Arithmetic a = target.arithmetic(target.probe("seq=4x8 dim=4"));
+  if (states_steps(a) || a.weight_operand > OperandFormat::u8) return std::nullopt;
   p.set_q(zero);
   p.set_v([](std::int64_t j, std::int64_t) { return static_cast<double>(j); });
   p.run(target.backend);
