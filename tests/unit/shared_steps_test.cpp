@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/probe/probe.h"
+#include "harness/search/shrink_case.h"
 #include "harness/verdict/stated_conventions.h"
 #include "tests/faulty/around.h"
 #include "tests/unit/helpers.h"
