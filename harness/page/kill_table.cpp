@@ -12,24 +12,23 @@
 #include "harness/base/text_file.h"
 #include "harness/base/user_error.h"
 #include "harness/plot/heat_map.h"
+#include "harness/report/verdict_json.h"
 
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::uintmax_t kMaxKillTableBytes = 16 << 20;  ///< a mistake takes some hundred bytes
 
-Mistake mistake_from(const Json& json, const std::string& place) {
+Mistake mistake_from(const OrderedJson& json, const std::string& place) {
   const JsonFields fields(json, place);
   Mistake mistake{fields.text("name"), fields.text("text"), {}};
-  const Json& kills = fields.object("kills");
+  const OrderedJson& kills = fields.object("kills");
   const JsonFields at(kills, place + ": \"kills\"");
   for (const auto& [suite, unused] : kills.items()) mistake.kills[suite] = at.count(suite.c_str());
   return mistake;
 }
 
-MutantSuite suite_from(const Json& json, const std::string& place) {
+MutantSuite suite_from(const OrderedJson& json, const std::string& place) {
   const JsonFields fields(json, place);
   return {fields.text("name"), fields.count("cases"), fields.count("met"), fields.counts("at")};
 }
@@ -47,43 +46,44 @@ std::string mutants_in_words(const KillTable& table) {
 
 }  // namespace
 
-Json to_json(const KillTable& table) {
-  Json json = {{"kind", kKillTableKind},        {"schema", kKillTableSchema}, {"attest", table.attest},
-               {"commit", table.commit},        {"cpu", table.cpu},           {"command", table.command},
-               {"suites", table.suites},        {"mistakes", Json::array()},  {"mutants", table.mutants},
-               {"equivalent", table.equivalent}};
+OrderedJson to_json(const KillTable& table) {
+  OrderedJson json = {{"kind", kKillTableKind},   {"schema", kKillTableSchema},
+                      {"attest", table.attest},   {"commit", table.commit},
+                      {"cpu", table.cpu},         {"command", table.command},
+                      {"suites", table.suites},   {"mistakes", OrderedJson::array()},
+                      {"mutants", table.mutants}, {"equivalent", table.equivalent}};
   for (const Mistake& mistake : table.mistakes) {
-    Json kills = Json::object();
+    OrderedJson kills = OrderedJson::object();
     for (const std::string& suite : table.suites) {
       if (const auto kill = mistake.kills.find(suite); kill != mistake.kills.end()) kills[suite] = kill->second;
     }
     json["mistakes"].push_back({{"name", mistake.name}, {"text", mistake.text}, {"kills", kills}});
   }
-  json["mutant_suites"] = Json::array();
+  json["mutant_suites"] = OrderedJson::array();
   for (const MutantSuite& suite : table.mutant_suites)
     json["mutant_suites"].push_back(
         {{"name", suite.name}, {"cases", suite.cases}, {"met", suite.met}, {"at", suite.at}});
   return json;
 }
 
-KillTable kill_table_from_json(const Json& json, const std::string& name) {
+KillTable kill_table_from_json(const OrderedJson& json, const std::string& name) {
   const JsonFields fields(json, name + ": the kill table");
   require_schema(name, fields.at("schema").dump(), kKillTableSchema);
   KillTable table{fields.text("attest"),   fields.text("commit"),      fields.text("cpu"),
                   fields.text("command"),  fields.texts("suites"),     {},
                   fields.count("mutants"), fields.count("equivalent"), {}};
   std::size_t number = 0;
-  for (const Json& one : fields.list("mistakes"))
+  for (const OrderedJson& one : fields.list("mistakes"))
     table.mistakes.push_back(mistake_from(one, fields.place_in("mistakes", ++number)));
   number = 0;
-  for (const Json& one : fields.list("mutant_suites"))
+  for (const OrderedJson& one : fields.list("mutant_suites"))
     table.mutant_suites.push_back(suite_from(one, fields.place_in("mutant_suites", ++number)));
   return table;
 }
 
 KillTable read_kill_table(const std::filesystem::path& path) {
   std::ifstream file = open_text(path, kMaxKillTableBytes);
-  const Json json = Json::parse(file, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(file, nullptr, false);
   const auto kind = json.is_object() ? json.find("kind") : json.end();
   if (!json.is_object() || kind == json.end() || *kind != kKillTableKind)
     throw UserError(path.string() + ": no kill table; `attest mutants --json FILE` writes one");

@@ -76,15 +76,15 @@ std::optional<std::string> fault_of(const Arithmetic& a) {
   }
   if (!has_reals(a.exp_argument))
     return fmt::format("exp_argument is {}: operands of products alone have that", name_of(a.exp_argument));
-  struct Operand {
+  struct Stated {
     const char* member;
     const OperandRounding& rounding;
     OperandFormat format;
   };
-  for (const Operand& one : {Operand{"query_rounding", a.query_rounding, a.query_operand},
-                             Operand{"key_rounding", a.key_rounding, a.key_operand},
-                             Operand{"value_rounding", a.value_rounding, a.value_operand},
-                             Operand{"weight_rounding", a.weight_rounding, a.weight_operand}}) {
+  for (const Stated& one : {Stated{"query_rounding", a.query_rounding, a.query_operand},
+                            Stated{"key_rounding", a.key_rounding, a.key_operand},
+                            Stated{"value_rounding", a.value_rounding, a.value_operand},
+                            Stated{"weight_rounding", a.weight_rounding, a.weight_operand}}) {
     const bool of_weights = &one.rounding == &a.weight_rounding;
     if (const auto fault = fault_of(one.rounding, one.format, &one.rounding == &a.key_rounding, of_weights))
       return fmt::format("{}{}", one.member, *fault);
