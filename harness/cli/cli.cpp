@@ -55,8 +55,9 @@ Your own kernel: `attest new-backend mine` writes a plug-in that works. All comm
 
 /// In the order of --help.
 constexpr void (*kCommands[])(CLI::App&, Invocation&) = {
-    add_check,   add_relate, add_merge,   add_export, add_verify, add_bench,       add_tune,    add_list,   add_trace,
-    add_explain, add_shrink, add_compare, add_report, add_fuzz,   add_new_backend, add_mutants, add_manual, add_worker};
+    add_check,  add_relate, add_merge,       add_export,   add_verify,  add_bench,  add_tune,
+    add_list,   add_trace,  add_judge,       add_confined, add_explain, add_shrink, add_compare,
+    add_report, add_fuzz,   add_new_backend, add_mutants,  add_manual,  add_worker};
 
 /// CLI11's message for something it did not expect, with the nearest name it would have taken.
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {

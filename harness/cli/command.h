@@ -44,6 +44,8 @@ void add_compare(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_fuzz(CLI::App& app, Invocation& invocation);
+void add_confined(CLI::App& app, Invocation& invocation);
+void add_judge(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_new_backend(CLI::App& app, Invocation& invocation);
 void add_manual(CLI::App& app, Invocation& invocation);

@@ -1,0 +1,181 @@
+#include "harness/judge/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+
+#include "harness/backends/isolation/isolated_backend.h"
+#include "harness/backends/set/backend_set.h"
+#include "harness/backends/set/plugins.h"
+#include "harness/base/interrupted.h"
+#include "harness/base/stopwatch.h"
+#include "harness/base/user_error.h"
+#include "harness/judge/submission.h"
+#include "harness/run/check_run.h"
+#include "harness/speed/machine/roof.h"
+#include "harness/speed/timing/bench.h"
+
+namespace attest {
+namespace {
+
+constexpr double kShareOfTiming = 0.4;
+constexpr int kRepetitions = 9;
+constexpr double kShortestSample = 0.02, kLongestSample = 0.5;  ///< seconds
+
+/// Keeps of a run what a verdict needs.
+class Kept : public Report {
+ public:
+  explicit Kept(JudgedSubmission& judged) : judged_(judged) {}
+  void verdict(const Verdict& v) override {
+    judged_.worst_error_over_bound = std::max(judged_.worst_error_over_bound, v.error_over_bound.value_or(0));
+    if (is_right(v) || !judged_.reason.empty() || !(is_failure(v) || v.status == Status::refused)) return;
+    if (v.status == Status::refused) {
+      refusal_ = refusal_.empty() ? "refused: " + v.reason : refusal_;
+      return;
+    }
+    judged_.reason = std::string(name_of(v.status)) + ": " + v.reason;
+    judged_.failing_line = v.case_line;
+  }
+  void shrunk(const Verdict& failure, const Verdict& small) override {
+    if (failure.case_line == judged_.failing_line) judged_.failing_line = small.case_line;
+  }
+  void end(const Counts& counts, double, const std::vector<std::string>& problems) override {
+    judged_.counts = counts;
+    if (judged_.reason.empty() && !problems.empty()) judged_.reason = problems.front();
+    if (judged_.reason.empty()) judged_.reason = refusal_;
+  }
+
+ private:
+  JudgedSubmission& judged_;
+  std::string refusal_;
+};
+
+std::vector<Case> drawn_cases(const Task& task, std::mt19937_64& random) {
+  std::vector<Case> cases;
+  for (const Task::Drawn& one : task.drawn) {
+    for (int n = 0; n < one.count; ++n)
+      cases.push_back(case_from_line(drawn_line(one.pattern, random) + " seed=" + std::to_string(random() >> 33)));
+  }
+  return cases;
+}
+
+std::string baseline_of(std::span<const BackendEntry> registry, const std::string& wanted) {
+  for (const BackendEntry& entry : registry) {
+    if (entry.make && (wanted.empty() || entry.name == wanted)) return std::string(entry.name);
+  }
+  if (wanted.empty()) return "";
+  throw UserError("--baseline " + wanted + ": there is no such backend here");
+}
+
+void check(JudgedSubmission& judged, const Task& task, const BackendSet& backends,
+           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings) {
+  CheckSettings check;
+  check.threads = settings.threads;
+  check.isolated = true;
+  check.compare_refusals = false;
+  check.seed = random();
+  std::vector<std::unique_ptr<Report>> reports;
+  reports.push_back(std::make_unique<Kept>(judged));
+  CheckRun run(check, {{task.name, false, drawn_cases(task, random)}}, backends, more_threads, {}, std::move(reports));
+  const CheckOutcome outcome = run.run();
+  if (outcome.interrupted) throw UserError("interrupted");
+  const Counts& counts = judged.counts;
+  const bool refuses = counts.refused > 0 && !task.may_refuse;
+  if (counts.failures() > 0 || !outcome.problems.empty() || refuses)
+    judged.verdict = Judged::fail;
+  else
+    judged.verdict = counts.passed() > 0 ? Judged::pass : Judged::unproven;
+  if (judged.verdict == Judged::pass) judged.reason.clear();
+  if (judged.verdict == Judged::unproven && judged.reason.empty()) judged.reason = "nothing could be proved";
+}
+
+void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends, std::mt19937_64& random,
+          const JudgeSettings& settings) {
+  if (task.timed.empty()) return;
+  const Roof roof = measure_roof(settings.threads);
+  const double each = kShareOfTiming * settings.budget_seconds /
+                      static_cast<double>(task.timed.size() * backends.all().size() * kRepetitions);
+  for (const Task::Timed& one : task.timed) {
+    const Case source = case_from_line(drawn_line(one.pattern, random));
+    const BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample),
+                              random()};
+    const BenchCase timed = bench_case(source, backends.all(), roof, bench);
+    JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
+    for (const BenchLine& line : timed.lines) {
+      if (line.backend == judged.baseline) {
+        speed.baseline_seconds = line.wrong.empty() ? line.median() : 0;
+        continue;
+      }
+      speed.wrong = line.wrong;
+      if (!line.wrong.empty()) continue;
+      speed.seconds = line.median();
+      speed.interval = line.interval;
+      speed.roof_fraction = line.roof_fraction;
+    }
+    judged.speeds.push_back(speed);
+    if (interrupted) throw UserError("interrupted");
+  }
+}
+
+}  // namespace
+
+std::optional<double> JudgedSubmission::speedup() const {
+  double sum = 0, weights = 0;
+  for (const JudgedSpeed& one : speeds) {
+    if (!one.wrong.empty() || one.seconds <= 0 || one.baseline_seconds <= 0) return std::nullopt;
+    sum += one.weight * std::log(one.baseline_seconds / one.seconds);
+    weights += one.weight;
+  }
+  if (weights == 0) return std::nullopt;
+  return std::exp(sum / weights);
+}
+
+JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
+                       const JudgeSettings& settings) {
+  const Stopwatch watch;
+  JudgedSubmission judged;
+  judged.baseline = baseline_of(registry, settings.baseline);
+  const auto tell = [&](const std::string& what) {
+    if (settings.progress) settings.progress(what);
+  };
+  std::mt19937_64 random(settings.secret_seed);
+  // Whether there is a sandbox is not the submission's business.
+  const Context one_thread{1, "", nullptr};
+  if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
+  try {
+    tell("preparing the submission");
+    const Submission submission = prepare_submission(path, *settings.limits.sandbox, settings.limits.limit);
+    std::optional<Plugins> plugins;
+    std::optional<BackendSet> backends;
+    std::vector<BackendSet> more_threads;
+    try {
+      plugins.emplace(std::vector<std::string>{submission.source}, registry, settings.limits);
+      if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
+      judged.name = plugins->names().front();
+      const int many = 2 * settings.threads + 1;
+      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, settings.limits);
+      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, settings.limits);
+    } catch (const UserError& error) {
+      throw InvalidSubmission(error.what());
+    }
+    judged.sandbox = sandbox_of(*backends->all().front());
+    tell("checking " + judged.name);
+    check(judged, task, *backends, more_threads, random, settings);
+    if (judged.verdict == Judged::pass) {
+      tell("timing " + judged.name);
+      std::vector<std::string> names = {judged.name};
+      if (!judged.baseline.empty()) names.push_back(judged.baseline);
+      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, settings.limits);
+      time(judged, task, timed, random, settings);
+    }
+  } catch (const InvalidSubmission& invalid) {
+    judged.verdict = Judged::invalid;
+    judged.reason = invalid.what();
+  }
+  judged.seconds = watch.seconds();
+  return judged;
+}
+
+}  // namespace attest

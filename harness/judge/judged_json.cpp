@@ -1,0 +1,61 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "harness/judge/judge.h"
+
+namespace attest {
+namespace {
+
+constexpr int kSchema = 1;
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// JSON has no infinity.
+OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+
+OrderedJson speed_json(const JudgedSpeed& one) {
+  OrderedJson json = {{"case", one.case_line}, {"weight", one.weight}};
+  if (one.wrong.empty()) {
+    json["seconds"] = one.seconds;
+    json["interval"] = {
+        {"low", one.interval.low}, {"high", one.interval.high}, {"confidence", one.interval.confidence}};
+    if (one.roof_fraction > 0) json["roof_fraction"] = one.roof_fraction;
+    if (one.baseline_seconds > 0) json["speedup"] = one.baseline_seconds / one.seconds;
+  } else {
+    json["no_speed"] = name_of(one.wrong.kind);
+    json["reason"] = one.wrong.text;
+  }
+  if (one.baseline_seconds > 0) json["baseline_seconds"] = one.baseline_seconds;
+  return json;
+}
+
+}  // namespace
+
+std::string json_of(const JudgedSubmission& judged, const Task& task) {
+  const Counts& c = judged.counts;
+  OrderedJson json = {{"schema", kSchema},
+                      {"attest", ATTEST_VERSION},
+                      {"task", task.name},
+                      {"backend", judged.name},
+                      {"verdict", name_of(judged.verdict)}};
+  if (!judged.reason.empty()) json["reason"] = judged.reason;
+  if (judged.verdict != Judged::invalid) {
+    json["cases"] = {{"passed", c.passed()},          {"failed", c.fail},     {"crashed", c.crashed},
+                     {"timeout", c.timeout},          {"suspect", c.suspect}, {"refused", c.refused},
+                     {"inconclusive", c.inconclusive}};
+    json["worst_error_over_bound"] = number(judged.worst_error_over_bound);
+    if (!judged.failing_line.empty()) json["failing_case"] = judged.failing_line;
+    json["sandbox"] = judged.sandbox;
+  }
+  if (!judged.speeds.empty()) {
+    json["baseline"] = judged.baseline;
+    json["speeds"] = OrderedJson::array();
+    for (const JudgedSpeed& one : judged.speeds) json["speeds"].push_back(speed_json(one));
+    const std::optional<double> speedup = judged.speedup();
+    json["speedup"] = speedup ? OrderedJson(*speedup) : OrderedJson(nullptr);
+  }
+  json["seconds"] = judged.seconds;
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace attest

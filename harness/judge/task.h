@@ -1,0 +1,42 @@
+// What submissions are judged on: files of the form "decode.task".
+//
+// A line is a word and its text; # begins a comment:
+//   about TEXT        what it is, in a sentence
+//   draw N PATTERN    N cases to be right on
+//   time W PATTERN    a case to be fast on, of weight W
+//   may refuse        a refused case is no failure
+// A pattern is a case line in which a value may be alternatives, a|b, with - for leaving it out, and a number a range,
+// a..b of whole numbers or decimal ones.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace attest {
+
+struct Task {
+  struct Drawn {
+    int count = 1;
+    std::string pattern;
+  };
+  struct Timed {
+    double weight = 1;
+    std::string pattern;
+  };
+  std::string name, about;
+  std::vector<Drawn> drawn;
+  std::vector<Timed> timed;
+  bool may_refuse = false;
+};
+
+/// A file, or one of attest's by its name. Throws UserError, with the line.
+Task read_task(const std::string& name_or_path);
+
+/// A case line of the pattern: a range gives each of its ends in one draw of six, and otherwise small numbers as often
+/// as large ones. Throws UserError where the pattern can't be read.
+std::string drawn_line(const std::string& pattern, std::mt19937_64& random);
+
+}  // namespace attest

@@ -1,0 +1,25 @@
+#include "harness/judge/submission.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/base/user_error.h"
+
+namespace attest {
+namespace {
+
+TEST(Submission, FirstErrorOfACompiler) {
+  EXPECT_EQ(first_error("/a/b/kernel.c: In function 'f':\n/a/b/kernel.c:3:1: error: unknown type name 'x'\nmore\n"),
+            "kernel.c:3:1: error: unknown type name 'x'");
+  EXPECT_EQ(first_error("/tmp/x.o: in function `f':\nx.c:(.text+0x5): undefined reference to `g'\n"),
+            "x.c:(.text+0x5): undefined reference to `g'");
+  EXPECT_EQ(first_error("cc: fatal trouble\n"), "cc: fatal trouble");
+  EXPECT_EQ(first_error(""), "");
+}
+
+TEST(Submission, WhatIsNoFileOrNoKernelIsTheUsersFault) {
+  EXPECT_THROW(prepare_submission("/nobody/kernel.c", {}, std::chrono::seconds(1)), UserError);
+  EXPECT_THROW(prepare_submission("/etc/hosts", {}, std::chrono::seconds(1)), UserError);
+}
+
+}  // namespace
+}  // namespace attest
