@@ -116,8 +116,7 @@ void add_judge(CLI::App& app, Invocation& invocation) {
   sub->add_option("--secret-seed", options->secret_seed,
                   "Draws the cases: a number, a file with a text, or - for standard input; default: the system's "
                   "randomness");
-  sub->add_option("--baseline", options->baseline,
-                  "The backend whose speed is the measure; default: the first there is")
+  sub->add_option("--baseline", options->baseline, "The backend whose speed is the measure; default: eigen")
       ->type_name("BACKEND");
   sub->add_option("--json", options->json, "Write the judgement to this file; - is standard output")->type_name("FILE");
   sub->add_option("--threads", options->backend.threads, "Threads that it is given; default: every core")

@@ -28,7 +28,7 @@ struct JudgeSettings {
   double budget_seconds = 60;     ///< about half of it for the timing
   std::uint64_t secret_seed = 0;  ///< draws cases and data
   int threads = 1;
-  std::string baseline;  ///< the backend whose speed is the measure; empty: the first that can be had
+  std::string baseline;  ///< the backend whose speed is the measure; empty: eigen, or else example
   IsolationOptions limits;
   std::function<void(const std::string&)> progress{};
 };
