@@ -6,15 +6,15 @@
 namespace attest {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kJudgementSchema = 1;
 
-using OrderedJson = nlohmann::ordered_json;
+using ObjectInOrder = nlohmann::ordered_json;
 
 /// JSON has no infinity.
-OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+ObjectInOrder number(double value) { return std::isfinite(value) ? ObjectInOrder(value) : ObjectInOrder(nullptr); }
 
-OrderedJson speed_json(const JudgedSpeed& one) {
-  OrderedJson json = {{"case", one.case_line}, {"weight", one.weight}};
+ObjectInOrder speed_json(const JudgedSpeed& one) {
+  ObjectInOrder json = {{"case", one.case_line}, {"weight", one.weight}};
   if (one.wrong.empty()) {
     json["seconds"] = one.seconds;
     json["interval"] = {
@@ -33,11 +33,11 @@ OrderedJson speed_json(const JudgedSpeed& one) {
 
 std::string json_of(const JudgedSubmission& judged, const Task& task) {
   const Counts& c = judged.counts;
-  OrderedJson json = {{"schema", kSchema},
-                      {"attest", ATTEST_VERSION},
-                      {"task", task.name},
-                      {"backend", judged.name},
-                      {"verdict", name_of(judged.verdict)}};
+  ObjectInOrder json = {{"schema", kJudgementSchema},
+                        {"attest", ATTEST_VERSION},
+                        {"task", task.name},
+                        {"backend", judged.name},
+                        {"verdict", name_of(judged.verdict)}};
   if (!judged.reason.empty()) json["reason"] = judged.reason;
   if (judged.verdict != Judged::invalid) {
     json["cases"] = {{"passed", c.passed()},          {"failed", c.fail},     {"crashed", c.crashed},
@@ -49,13 +49,13 @@ std::string json_of(const JudgedSubmission& judged, const Task& task) {
   }
   if (!judged.speeds.empty()) {
     json["baseline"] = judged.baseline;
-    json["speeds"] = OrderedJson::array();
+    json["speeds"] = ObjectInOrder::array();
     for (const JudgedSpeed& one : judged.speeds) json["speeds"].push_back(speed_json(one));
     const std::optional<double> speedup = judged.speedup();
-    json["speedup"] = speedup ? OrderedJson(*speedup) : OrderedJson(nullptr);
+    json["speedup"] = speedup ? ObjectInOrder(*speedup) : ObjectInOrder(nullptr);
   }
   json["seconds"] = judged.seconds;
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  return json.dump(2, ' ', false, ObjectInOrder::error_handler_t::replace);
 }
 
 }  // namespace attest

@@ -18,12 +18,12 @@ namespace {
 constexpr std::uint64_t kOneEnd = 6;  ///< draws of which one gives an end of a range
 constexpr int kTrials = 20;           ///< of a pattern, when a file is read
 
-std::string trimmed(const std::string& text) {
+std::string without_blanks(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-double number_in(const std::string& text) {
+double number_of_text(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) throw UserError("\"" + text + "\" is no number");
@@ -31,7 +31,7 @@ double number_in(const std::string& text) {
 }
 
 std::string drawn_number(const std::string& low_text, const std::string& high_text, std::mt19937_64& random) {
-  const double low = number_in(low_text), high = number_in(high_text);
+  const double low = number_of_text(low_text), high = number_of_text(high_text);
   if (!(low <= high) || low < 0) throw UserError("the range " + low_text + ".." + high_text + " is empty");
   const std::uint64_t way = random();
   if (way % kOneEnd == 0) return (way / kOneEnd) % 2 == 0 ? low_text : high_text;
@@ -56,20 +56,20 @@ std::string without_ranges(const std::string& value, std::mt19937_64& random) {
   return value.substr(0, first) + number + without_ranges(value.substr(last), random);
 }
 
-std::string one_of(const std::string& alternatives, std::mt19937_64& random) {
+std::string one_alternative(const std::string& alternatives, std::mt19937_64& random) {
   std::vector<std::string> list;
   std::istringstream stream(alternatives);
   for (std::string one; std::getline(stream, one, '|');) list.push_back(one);
   return list.at(random() % list.size());
 }
 
-void read_line(Task& task, const std::string& line) {
+void read_task_line(Task& task, const std::string& line) {
   std::istringstream words(line);
   std::string word, number, pattern;
   words >> word;
   if (word == "about") {
     std::getline(words, task.about);
-    task.about = trimmed(task.about);
+    task.about = without_blanks(task.about);
     return;
   }
   if (word == "may") {
@@ -81,8 +81,8 @@ void read_line(Task& task, const std::string& line) {
   if (word != "draw" && word != "time") throw UserError("\"" + word + "\": about, draw, time or may is wanted");
   words >> number;
   std::getline(words, pattern);
-  pattern = trimmed(pattern);
-  const double value = number_in(number);
+  pattern = without_blanks(pattern);
+  const double value = number_of_text(number);
   if (!(value > 0)) throw UserError(word + ": " + number + " is not above 0");
   std::mt19937_64 random(0);
   for (int n = 0; n < kTrials; ++n) (void)case_from_line(drawn_line(pattern, random));
@@ -100,7 +100,7 @@ std::string drawn_line(const std::string& pattern, std::mt19937_64& random) {
   for (std::string word; words >> word;) {
     const std::size_t sign = word.find('=');
     const std::string key = sign == std::string::npos ? "" : word.substr(0, sign + 1);
-    const std::string value = one_of(word.substr(key.size()), random);
+    const std::string value = one_alternative(word.substr(key.size()), random);
     if (value == "-") continue;
     line += (line.empty() ? "" : " ") + key + without_ranges(value, random);
   }
@@ -117,10 +117,10 @@ Task read_task(const std::string& name_or_path) {
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    line = trimmed(line.substr(0, line.find('#')));
+    line = without_blanks(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     try {
-      read_line(task, line);
+      read_task_line(task, line);
     } catch (const std::exception& error) {
       throw UserError(fmt::format("{}:{}: {}", path.filename().string(), number, error.what()));
     }
