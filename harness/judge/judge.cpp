@@ -89,7 +89,7 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   if (counts.failures() > 0 || !outcome.problems.empty() || refuses)
     judged.verdict = Judged::fail;
   else
-    judged.verdict = counts.passed() > 0 ? Judged::pass : Judged::unproven;
+    judged.verdict = counts.proved() > 0 ? Judged::pass : Judged::unproven;
   if (judged.verdict == Judged::pass) judged.reason.clear();
   if (judged.verdict == Judged::unproven && judged.reason.empty()) judged.reason = "nothing could be proved";
 }
@@ -148,7 +148,6 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   const Context one_thread{1, "", nullptr};
   if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
   try {
-    tell("preparing the submission");
     const Submission submission = prepare_submission(path, *settings.limits.sandbox, settings.limits.limit);
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;

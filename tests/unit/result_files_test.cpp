@@ -43,7 +43,7 @@ TEST(ResultFiles, AnyMixIsToldApart) {
 TEST(ResultFiles, AFileOfTheFirstSchemaIsRead) {
   const Folder folder;
   std::string text = a_run();
-  text.replace(text.find("\"schema\":2"), 10, "\"schema\":1");
+  text.replace(text.find("\"schema\":3"), 10, "\"schema\":1");
   for (std::size_t at; (at = text.find("\"cause\":\"outside the bound\",")) != std::string::npos;) text.erase(at, 28);
   const ResultFiles results = read_results({written(folder / "old.jsonl", text)});
   EXPECT_TRUE(results.checks.front().verdicts[1].cause.empty());
@@ -54,7 +54,7 @@ TEST(ResultFiles, WhatIsNoWholeFileOfResultsIsOneLine) {
   const Folder folder;
   const std::string run = a_run(), before_summary = run.substr(0, run.find("{\"kind\":\"summary\""));
   std::string younger = run;
-  younger.replace(younger.find("\"schema\":2"), 10, "\"schema\":9");
+  younger.replace(younger.find("\"schema\":3"), 10, "\"schema\":9");
   const std::pair<std::string, std::string> wrong[] = {
       {"", "no complete file of results"},
       {"nonsense", "no complete file of results"},

@@ -159,8 +159,9 @@ TEST(RunTally, ShowsHowErrorsLieWhereCasesAreMany) {
   for (int n = 1; n <= 4; ++n) tally.add(passing("good", "seq=" + std::to_string(n) + " dim=4", 0.1 * n));
   EXPECT_EQ(tally.distributions().rows(), 0u);
   tally.add(passing("good", "seq=5 dim=4", 0.5));
-  EXPECT_EQ(tally.distributions().printed(TableFormat::csv),
-            "error/bound in,backend,type,cases,median,99%,largest\nsmoke,good,f32,5,0.3,0.4,0.5\n");
+  EXPECT_EQ(
+      tally.distributions().printed(TableFormat::csv),
+      "error/bound in,backend,type,cases,median,99%,largest,ulps of o (largest)\nsmoke,good,f32,5,0.3,0.4,0.5,-\n");
 }
 
 TEST(RunTally, CountsBits) {

@@ -88,13 +88,13 @@ TEST_F(TaskFile, HasLinesOfFourKinds) {
 
 TEST_F(TaskFile, FaultsAreToldWithTheirLine) {
   const std::pair<const char*, const char*> faults[] = {
-      {"draw 1 seq=4\nrun 2 seq=4\n", ":2: \"run\": about, draw, time or may is wanted"},
+      {"draw 1 seq=4 dim=4\nrun 2 seq=4\n", ":2: \"run\": about, draw, time or may is wanted"},
       {"draw x seq=4\n", ":1: \"x\" is no number"},
       {"draw 0 seq=4\n", ":1: draw: 0 is not above 0"},
       {"draw 1 seq=4..2\n", ":1: the range 4..2 is empty"},
       {"draw 1 seq=4 dim=-3\n", ":1: "},
       {"may cheat\n", ":1: may: \"refuse\" is wanted"},
-      {"time 1 seq=4\n", "nothing is drawn"}};
+      {"time 1 seq=4 dim=4\n", "nothing is drawn"}};
   for (const auto& [text, complaint] : faults) {
     EXPECT_NE(complaint_of(text).find(complaint), std::string::npos) << text << complaint_of(text);
   }

@@ -225,11 +225,11 @@ TEST(VerdictJson, ANewerSchemaIsRefusedInOneLine) {
   EXPECT_EQ(message_of<UserError>([] {
               require_known_schema({{"schema", 99}}, "a file");
             }),
-            "a file: schema 99 of a newer attest; this one reads up to 2");
+            "a file: schema 99 of a newer attest; this one reads up to 3");
   EXPECT_EQ(message_of<UserError>([] {
               require_known_schema({{"schema", "two"}}, "a file");
             }),
-            "a file: schema \"two\"; a number from 1 to 2 is wanted");
+            "a file: schema \"two\"; a number from 1 to 3 is wanted");
 }
 
 }  // namespace
