@@ -49,9 +49,11 @@ void with_format(DType dtype, const Visit& visit) {
 void halve_pairs(TensorStorage& tensor, bool negate) {
   std::array<std::uint8_t, 16> halves{};
   for (std::uint8_t code = 0; code < 16; ++code) {
-    const double number = load(&code, tensor.dtype(), 0), half = as_stored(tensor.dtype(), number / 2);
+    std::array<std::uint8_t, 8> bytes{code};  // as long as any element
+    const double number = load(bytes.data(), tensor.dtype(), 0), half = as_stored(tensor.dtype(), number / 2);
     const double size = half * 2 == number ? half : number;
-    store(&halves[code], tensor.dtype(), 0, negate ? -size : size);
+    store(bytes.data(), tensor.dtype(), 0, negate ? -size : size);
+    halves[code] = bytes[0] & 0xf;
   }
   each_element<std::uint8_t>(tensor.memory(), [&](std::uint8_t pair, std::size_t) {
     return static_cast<std::uint8_t>(halves[pair & 0xf] | halves[pair >> 4] << 4);

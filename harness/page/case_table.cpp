@@ -52,15 +52,10 @@ std::string worst_json(const Verdict& v, Strings& strings) {
                      number_json(w.got, 7), number_json(w.expected, 7), number_json(w.bound, 3));
 }
 
-/// Of each output, its errors in units in the last place (median, 99%, largest) and the normwise one.
-std::string accuracy_json(const Verdict& v, Strings& strings) {
-  std::string list;
-  for (const Accuracy& one : v.accuracy) {
-    list += fmt::format("{}[{},{},{},{},{}]", list.empty() ? "" : ",", strings.of(one.output),
-                        number_json(one.ulps.median, 3), number_json(one.ulps.p99, 3), number_json(one.ulps.largest, 3),
-                        number_json(one.normwise, 3));
-  }
-  return "[" + list + "]";
+/// The median and the largest error of o in units in the last place, or one null.
+std::string ulps_json(const Verdict& v) {
+  const auto ulps = ulps_of_output(v.accuracy);
+  return ulps ? number_json(ulps->median, 2) + "," + number_json(ulps->largest, 2) : "null";
 }
 
 }  // namespace
@@ -75,7 +70,7 @@ std::string case_table_json(const std::vector<CheckResults>& checks) {
                           strings.of(std::string(name_of(v.status))), number_json(v.error_over_bound, 4),
                           number_json(v.error_over_sigma, 3), strings.of(v.reason), strings.of(v.waiver),
                           worst_json(v, strings), v.rows_checked, v.rows, number_json(v.seconds.run, 3),
-                          repro_json(v, strings), accuracy_json(v, strings));
+                          repro_json(v, strings), ulps_json(v));
     }
   }
   if (rows.empty()) return "";

@@ -9,7 +9,7 @@
 
   // A row as the file has it: see case_table.cpp.
   var CASE = 0, SUITE = 1, BACKEND = 2, STATUS = 3, BOUND = 4, SIGMA = 5, REASON = 6, WAIVER = 7, WORST = 8,
-      CHECKED = 9, ROWS = 10, SECONDS = 11, REPRO = 12, REPRO_END = 13, ACCURACY = 14;
+      CHECKED = 9, ROWS = 10, SECONDS = 11, REPRO = 12, REPRO_END = 13, ULPS = 14, MOST_ULPS = 15;
   var columns = [
     {name: "verdict", key: STATUS, words: true},
     {name: "backend", key: BACKEND, words: true},
@@ -87,10 +87,7 @@
              ", expected " + words(worst[6]) + " within " + words(worst[7]));
     }
     detail(list, "error over deviation", row[SIGMA] === null ? null : words(row[SIGMA]));
-    row[ACCURACY].forEach(function (one) {
-      detail(list, "accuracy of " + text[one[0]], "errors in units in the last place " + words(one[1]) + " median, " +
-             words(one[2]) + " at 99%, " + words(one[3]) + " at most; normwise " + words(one[4]));
-    });
+    detail(list, "ulps of o", row[ULPS] === null ? null : "median " + words(row[ULPS]) + ", largest " + words(row[MOST_ULPS]));
     detail(list, "rows compared", row[CHECKED] + " of " + row[ROWS]);
     detail(list, "repeat it", repro(row), true);
     cell.appendChild(list);

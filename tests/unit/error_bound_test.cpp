@@ -542,6 +542,18 @@ TEST(ErrorBound, ScalesBehindTheProductsAreRoundings) {
   EXPECT_EQ(bound_of(line, a).lse, plain.lse);
 }
 
+/// A reciprocal of 255 rounds, and so does the product with it.
+TEST(ErrorBound, AFactorOfWeightsIsDividedByAsTheirSumIs) {
+  const std::string line = "seq=1 dim=1 scale=1 v.fill=constant(3)";
+  Arithmetic a = plain_f32();
+  a.weight_operand = OperandFormat::u8;
+  a.weight_factor = 255;
+  a.normalised_before_storage = true;
+  const double by_division = bound_of(line, a).output[0];
+  a.division = Division::reciprocal;
+  EXPECT_GE(bound_of(line, a).output[0] - by_division, 3 * 1.9 * 0x1p-24);
+}
+
 TEST(ErrorBound, ConstantValuesHaveNoErrorFromTheWeights) {
   // Outputs are convex combinations: with one value for all keys only rounding of the sum is left.
   EXPECT_LT(first_bound("seq=8x64 dim=64 v.fill=constant(1) fill=spread(300)", plain_f32()), 3e-5);

@@ -545,8 +545,10 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   const StepSums steps = step_sums(head, row, of_row.ratio, weights, c);
   const double lambda = least_sum(row, weights, sum, c);
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
+  // The factor of weights goes into the divisor, or is divided by alone where they are divided by their sum before.
+  const double of_factor = c.log_factor > 0 ? (a.normalised_before_storage ? c.division_roundings : 1) : 0;
   const double after_product =
-      (a.normalised_before_storage ? 0 : c.division_roundings) + a.output_roundings + (c.log_factor > 0 ? 1 : 0);
+      (a.normalised_before_storage ? 0 : c.division_roundings) + a.output_roundings + of_factor;
   const double u_weights = a.sum_of_stored ? 0 : c.u_weights;
   const bool convex_only = !(weights.sum < 1);
   // What one that shrinks may lose more than once, of the values that it weighs.
