@@ -20,6 +20,7 @@
 #include "harness/base/user_error.h"
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
+#include "harness/cli/verdict_files.h"
 #include "harness/mpi/agreement.h"
 #include "harness/mpi/exit_message.h"
 #include "harness/report/run_tally.h"
@@ -35,13 +36,9 @@ struct CheckOptions {
   BackendOptions backend;
   IsolationFlags isolation;
   CaseNames cases;
-  OutputOptions output;
-  std::string steps, filter, shard, json, junit, shrunk, refusals, summary, annotations;
+  VerdictFiles files;
+  std::string steps, filter, shard, shrunk, refusals, annotations;
   bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false, list = false;
-
-  bool json_on_stdout() const { return json == "-"; }
-  /// Where people are told: standard output, unless it is for programs.
-  std::FILE* console() const { return json_on_stdout() || output.for_programs() ? stderr : stdout; }
 };
 
 std::vector<CaseList> load(const CaseNames& names) {
@@ -97,24 +94,8 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options, c
   std::error_code error;
   if (!options.shrunk.empty()) std::filesystem::create_directories(options.shrunk, error);
   if (error) throw UserError("--shrunk " + options.shrunk + ": " + error.message() + "; name another folder");
-  const std::pair<const char*, std::string> files[] = {
-      {"--json", options.json}, {"--junit", options.junit}, {"--summary", options.summary}};
-  for (const auto& [later, path] : files) {
-    for (const auto& [earlier, other] : files) {
-      if (later == earlier) break;
-      if (path.empty() || other.empty() || !is_same_output(other, path)) continue;
-      throw UserError(fmt::format("{} {}: {} writes this file; name another one", later, path, earlier));
-    }
-  }
-  if (options.json_on_stdout() && options.output.for_programs()) {
-    throw UserError("--format " + options.output.format + ": --json - has standard output; name a file for --json");
-  }
-  std::vector<std::unique_ptr<Report>> reports;
-  if (!options.json.empty()) reports.push_back(json_lines_report(options.json));
-  if (!options.junit.empty()) reports.push_back(junit_report(options.junit));
-  reports.push_back(console_report(options.output.console(options.console())));
-  if (!options.annotations.empty()) reports.push_back(github_annotations(options.console(), places_of(cases)));
-  if (!options.summary.empty()) reports.push_back(markdown_summary(options.summary));
+  std::vector<std::unique_ptr<Report>> reports = open_reports(options.files);
+  if (!options.annotations.empty()) reports.push_back(github_annotations(options.files.console(), places_of(cases)));
   return reports;
 }
 
@@ -122,8 +103,9 @@ std::vector<std::unique_ptr<Report>> open_reports(const CheckOptions& options, c
 /// go on from that, too. The parts of JUnit hold nothing.
 void remove_what_is_replaced(const CheckOptions& options, const CheckOutcome& outcome) {
   if (outcome.interrupted || !outcome.unwritten.empty()) return;
-  if (!options.json.empty() && !options.json_on_stdout() && !options.resume) remove_abandoned_parts(options.json);
-  if (!options.junit.empty()) remove_abandoned_parts(options.junit);
+  if (!options.files.json.empty() && !options.files.json_on_stdout() && !options.resume)
+    remove_abandoned_parts(options.files.json);
+  if (!options.files.junit.empty()) remove_abandoned_parts(options.files.junit);
 }
 
 /// Of a run without a pass or a failure.
@@ -150,8 +132,8 @@ int exit_code_of(const CheckOutcome& outcome) {
 /// What a share is of, so that it can be had again.
 void tell_share(const CheckOptions& options, const std::vector<CaseList>& lists) {
   for (const CaseList& list : lists) {
-    if (list.of_cases == 0 || options.output.quiet) continue;
-    fmt::print(options.console(), "share {} of {}, seed {}: {} of {} cases\n", options.cases.share,
+    if (list.of_cases == 0 || options.files.output.quiet) continue;
+    fmt::print(options.files.console(), "share {} of {}, seed {}: {} of {} cases\n", options.cases.share,
                printable_line(list.suite), options.cases.seed, list.cases.size(), list.of_cases);
   }
 }
@@ -225,7 +207,7 @@ CheckSettings settings_of(const CheckOptions& options, const Parts& parts, const
   settings.shrunk_folder = options.shrunk;
   settings.compare_refusals = options.refusals.empty();
   settings.command = invocation.words;
-  if (!options.json.empty()) {
+  if (!options.files.json.empty()) {
     settings.conditions =
         run_conditions(parts.backends, parts.context, parts.isolation, options.bitwise, parts.libraries,
                        ranks ? ranks->libraries() : std::vector<std::filesystem::path>());
@@ -245,7 +227,8 @@ void require_same_run(Ranks& ranks, const Parts& parts) {
 
 /// How an interrupted run is gone on with.
 std::string resume_hint(const CheckOptions& options) {
-  return "the same command with --resume goes on" + std::string(options.json.empty() ? ", if it has --json FILE" : "");
+  return "the same command with --resume goes on" +
+         std::string(options.files.json.empty() ? ", if it has --json FILE" : "");
 }
 
 /// The exit code of a rank when its share is done; of rank 0 that of the job. A rank that can't wait for another ends
@@ -266,7 +249,7 @@ int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOut
 
 int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks) {
   const bool leads = !ranks || ranks->rank() == 0;
-  if (options.resume && options.json_on_stdout())
+  if (options.resume && options.files.json_on_stdout())
     throw CommonError("--resume goes on from a file: name one for --json");
   if (options.resume && !options.backend.objects.empty())
     throw CommonError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
@@ -283,12 +266,12 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   EarlierRun earlier;
   std::vector<std::unique_ptr<Report>> reports;
   take_together(ranks, [&] {
-    if (options.resume && leads) earlier = EarlierRun(options.json, settings.conditions);
+    if (options.resume && leads) earlier = EarlierRun(options.files.json, settings.conditions);
     if (leads) reports = open_reports(options, parts->cases);
   });
   if (leads) tell_share(options, parts->cases);
-  if (leads && parts->isolation && !options.output.quiet)
-    fmt::print(options.console(), "{}\n{}", limits_text(*parts->isolation), sandbox_line(parts->backends));
+  if (leads && parts->isolation && !options.files.output.quiet)
+    fmt::print(options.files.console(), "{}\n{}", limits_text(*parts->isolation), sandbox_line(parts->backends));
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
                  std::move(reports));
   std::optional<ExitMessage> exit_message;
@@ -300,11 +283,11 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   for (const std::string& note : outcome.notes)
     fmt::print(stderr, "attest: not made smaller: {}\n", printable_line(note));
   if (outcome.unshrunk_files > 0) {
-    fmt::print(options.console(), "--shrunk FOLDER writes the smallest file that fails for each failing file\n");
+    fmt::print(options.files.console(), "--shrunk FOLDER writes the smallest file that fails for each failing file\n");
   }
   if (!options.refusals.empty() && !outcome.interrupted) {
     for (const auto& path : write_refusals(options.refusals, outcome.committed))
-      fmt::print(options.console(), "wrote {}\n", printable_line(path.string()));
+      fmt::print(options.files.console(), "wrote {}\n", printable_line(path.string()));
   }
   const int exit_code = exit_code_of(outcome);
   return ranks ? end_on_ranks(options, *ranks, outcome, exit_code) : exit_code;
@@ -332,17 +315,9 @@ void add_check(CLI::App& app, Invocation& invocation) {
                   "Of --share, of generated suites and of the steps of plans: the same seed draws the same");
   sub->add_option("--shard", options->shard, "i/n: the i-th of n parts of the cases that cost about the same, from 1");
   sub->add_flag("--list", options->list, "Print the lines that would be checked, and check nothing");
-  sub->add_option("--json", options->json,
-                  "Write JSON Lines to this file; - is standard output, and the table goes to standard error")
-      ->type_name("FILE");
-  sub->add_option("--junit", options->junit, "Write JUnit XML to this file")->type_name("FILE");
-  sub->add_option("--summary", options->summary, "Append a summary in Markdown to this file: $GITHUB_STEP_SUMMARY")
-      ->type_name("FILE");
+  add_verdict_files(*sub, options->files);
   sub->add_option("--annotations", options->annotations, "Print a command for each failure that this CI shows")
       ->check(CLI::IsMember({"github"}));
-  add_format_option(*sub, options->output, "The table of backends; but for text alone on standard output");
-  add_color_option(*sub, options->output);
-  add_detail_options(*sub, options->output);
   sub->add_flag("--fail-fast", options->fail_fast, "Stop at the first failure");
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <memory>
 
-#include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
+#include "harness/cli/verdict_files.h"
 #include "harness/report/merge.h"
 #include "harness/run/bundle_answers.h"
 #include "reference/options/case_line.h"
@@ -19,22 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyRequest {
-  std::string bundle, answers, name, json, junit, summary;
+  std::string bundle, answers, name;
   std::size_t number = 0;
   bool partial = false;
-  OutputOptions output;
-
-  std::FILE* console() const { return json == "-" || output.for_programs() ? stderr : stdout; }
+  VerdictFiles files;
 };
-
-std::vector<std::unique_ptr<Report>> open_reports(const VerifyRequest& request) {
-  std::vector<std::unique_ptr<Report>> reports;
-  if (!request.json.empty()) reports.push_back(json_lines_report(request.json));
-  if (!request.junit.empty()) reports.push_back(junit_report(request.junit));
-  reports.push_back(console_report(request.output.console(request.console())));
-  if (!request.summary.empty()) reports.push_back(markdown_summary(request.summary));
-  return reports;
-}
 
 /// The cases that are looked at.
 std::vector<BundleCase> chosen(const Bundle& bundle, std::size_t number) {
@@ -45,8 +34,6 @@ std::vector<BundleCase> chosen(const Bundle& bundle, std::size_t number) {
 }
 
 int run(const VerifyRequest& request, const Invocation& invocation) {
-  if (request.json == "-" && request.output.for_programs())
-    throw UserError("--format " + request.output.format + ": --json - has standard output; name a file for --json");
   const Bundle bundle = read_bundle(request.bundle);
   if (!fs::is_directory(request.answers))
     throw UserError(request.answers + ": no folder; it holds a file for each case, named as in the bundle");
@@ -59,9 +46,7 @@ int run(const VerifyRequest& request, const Invocation& invocation) {
   Counts counts;
   const auto started = std::chrono::steady_clock::now();
   for (const BundleCase& one : cases) {
-    Verdict verdict = verify(request.bundle, one, request.answers);
-    if (request.partial && verdict.cause.kind == Cause::no_answer && !fs::exists(fs::path(request.answers) / one.file))
-      verdict.status = Status::refused;
+    Verdict verdict = verify(request.bundle, one, request.answers, request.partial ? Status::refused : Status::fail);
     verdict.backend = name;
     verdict.repro = fmt::format("attest verify {} {} --case {}", shell_quoted(request.bundle),
                                 shell_quoted(request.answers), one.number);
@@ -69,7 +54,7 @@ int run(const VerifyRequest& request, const Invocation& invocation) {
     judged.verdicts.push_back(std::move(verdict));
   }
   judged.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  const std::vector<std::string> unwritten = tell(judged, open_reports(request));
+  const std::vector<std::string> unwritten = tell(judged, open_reports(request.files));
   for (const std::string& file : unwritten) fmt::print(stderr, "attest: {}\n", printable_line(file));
   if (!unwritten.empty() || counts.failures() > 0) return kFailed;
   if (counts.proved() > 0) return kOk;
@@ -92,13 +77,7 @@ void add_verify(CLI::App& app, Invocation& invocation) {
   sub->add_option("--case", request->number, "Only this one, by its number in the bundle")->check(CLI::PositiveNumber);
   sub->add_flag("--partial", request->partial, "A case without an answer counts as refused, not as a failure");
   sub->add_option("--name", request->name, "What verdicts call the implementation; default: answers");
-  sub->add_option("--json", request->json, "Write JSON Lines to this file; - is standard output")->type_name("FILE");
-  sub->add_option("--junit", request->junit, "Write JUnit XML to this file")->type_name("FILE");
-  sub->add_option("--summary", request->summary, "Append a summary in Markdown to this file: $GITHUB_STEP_SUMMARY")
-      ->type_name("FILE");
-  add_format_option(*sub, request->output, "The table of backends; but for text alone on standard output");
-  add_color_option(*sub, request->output);
-  add_detail_options(*sub, request->output);
+  add_verdict_files(*sub, request->files);
   sub->callback([request, &invocation] { invocation.exit_code = run(*request, invocation); });
 }
 

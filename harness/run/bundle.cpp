@@ -64,6 +64,7 @@ BundleCase case_from_json(const OrderedJson& json, const std::string& place) {
     BundleResult read{of.text("name"), of.text("dtype"), {}};
     if (!find_file_type(read.dtype)) of.fail("\"dtype\" is no type of a tensor");
     for (const std::size_t extent : of.counts("shape")) read.shape.push_back(static_cast<std::int64_t>(extent));
+    if (read.shape.size() > std::tuple_size_v<Index4>) of.fail("\"shape\" has more axes than a result can have");
     one.results.push_back(std::move(read));
   }
   if (one.results.empty()) fields.fail("it has no results");

@@ -47,46 +47,60 @@ const FileTensor& answer_of(const TensorFile& file, const BundleResult& result, 
   return answer;
 }
 
-void compare(const TensorFile& truth, const std::filesystem::path& truth_path, const BundleResult& result,
-             const FileTensor& answer, Comparison& comparison) {
-  const FileTensor& expected = tensor_of(truth, "expected." + result.name, truth_path);
-  const FileTensor& bound = tensor_of(truth, "bound." + result.name, truth_path);
-  if (expected.shape != result.shape || bound.shape != result.shape || expected.dtype != "F64" || bound.dtype != "F64")
-    throw UserError(truth_path.string() + ": " + result.name + " is not as " + kBundleList + " says");
-  const std::size_t place = comparison.result(result.name, find_file_type(result.dtype)->stored.value_or(DType::f64));
-  for (std::int64_t n = 0; n < expected.size(); ++n) {
-    // An element that nothing is expected of.
-    if (std::isnan(expected.at(n)) && bound.at(n) == kInfinity) continue;
-    comparison.element(place, index_in(result.shape, n), answer.at(n), expected.at(n), bound.at(n));
+/// What is expected of a result, from the bundle's own file.
+struct Expected {
+  const BundleResult& result;
+  const FileTensor& value;
+  const FileTensor& bound;
+};
+
+std::vector<Expected> expected_of(const TensorFile& truth, const BundleCase& one, const std::filesystem::path& path) {
+  std::vector<Expected> list;
+  for (const BundleResult& result : one.results) {
+    const FileTensor& value = tensor_of(truth, "expected." + result.name, path);
+    const FileTensor& bound = tensor_of(truth, "bound." + result.name, path);
+    if (value.shape != result.shape || bound.shape != result.shape || value.dtype != "F64" || bound.dtype != "F64")
+      throw UserError(path.string() + ": " + result.name + " is not as " + kBundleList + " says");
+    list.push_back({result, value, bound});
   }
+  return list;
 }
 
-void fail(Verdict& verdict, Cause cause, const std::string& reason) {
-  verdict.status = Status::fail;
-  verdict.cause = {cause};
-  verdict.reason = reason;
+void compare(const Expected& expected, const FileTensor& answer, Comparison& comparison) {
+  const BundleResult& result = expected.result;
+  const std::size_t place = comparison.result(result.name, find_file_type(result.dtype)->stored.value_or(DType::f64));
+  for (std::int64_t n = 0; n < expected.value.size(); ++n) {
+    // An element that nothing is expected of.
+    if (std::isnan(expected.value.at(n)) && expected.bound.at(n) == kInfinity) continue;
+    comparison.element(place, index_in(result.shape, n), answer.at(n), expected.value.at(n), expected.bound.at(n));
+  }
 }
 
 }  // namespace
 
-Verdict verify(const std::filesystem::path& folder, const BundleCase& one, const std::filesystem::path& answers) {
+Verdict verify(const std::filesystem::path& folder, const BundleCase& one, const std::filesystem::path& answers,
+               Status missing) {
   Verdict verdict;
   verdict.suite = one.suite;
   verdict.case_line = one.line;
   verdict.number = static_cast<std::int64_t>(one.number);
   const std::filesystem::path truth_path = folder / one.file, path = answers / one.file;
   const TensorFile truth = read_safetensors(truth_path);
+  const std::vector<Expected> expected = expected_of(truth, one, truth_path);
   if (!std::filesystem::exists(path)) {
-    fail(verdict, Cause::no_answer, "there is no " + one.file);
+    verdict.reason = "there is no " + one.file;
+    verdict.status = missing;
+    verdict.cause = {Cause::no_answer};
     return verdict;
   }
   Comparison comparison;
   try {
     const TensorFile given = read_safetensors(path);
-    for (const BundleResult& result : one.results)
-      compare(truth, truth_path, result, answer_of(given, result, path), comparison);
+    for (const Expected& of : expected) compare(of, answer_of(given, of.result, path), comparison);
   } catch (const UserError& error) {
-    fail(verdict, Cause::no_answer, error.what());
+    verdict.status = Status::fail;
+    verdict.cause = {Cause::no_answer};
+    verdict.reason = error.what();
     return verdict;
   }
   verdict.worst = comparison.worst();

@@ -51,7 +51,7 @@ head -n 3 smoke-2.jsonl >ended.jsonl
 expect 2 "ended.jsonl: ends before its summary" "$attest" merge smoke-1.jsonl ended.jsonl --json none.jsonl --junit none.xml
 head -c 1000 smoke-2.jsonl >cut.jsonl
 expect 2 "cut.jsonl" "$attest" merge smoke-1.jsonl cut.jsonl --json none.jsonl
-expect 2 "is read or written by this command already" "$attest" merge smoke-1.jsonl --json ./smoke-1.jsonl
+expect 2 "this command reads this file; name another one" "$attest" merge smoke-1.jsonl --json ./smoke-1.jsonl
 expect 2 "absent.jsonl" "$attest" merge smoke-1.jsonl absent.jsonl --json none.jsonl
 ! ls none* 2>/dev/null || complain "something was written"
 sed 's/"cpu":"[^"]*"/"cpu":"another\\u001b"/' smoke-2.jsonl >moved.jsonl

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "harness/base/user_error.h"
 #include "harness/run/bundle.h"
 
 namespace attest {
@@ -105,9 +106,25 @@ TEST_F(BundleFolder, TakesNoAnswerThatIsNotTheCases) {
 
   fs::remove(folder_ / "answers" / one_.file);
   EXPECT_EQ(verify(folder_, one_, folder_ / "answers").status, Status::fail);
+  EXPECT_EQ(verify(folder_, one_, folder_ / "answers", Status::refused).status, Status::refused);
 
   std::ofstream(folder_ / "answers" / one_.file) << "nothing";
   EXPECT_EQ(verify(folder_, one_, folder_ / "answers").cause.kind, Cause::no_answer);
+  EXPECT_EQ(verify(folder_, one_, folder_ / "answers", Status::refused).status, Status::fail);
+}
+
+/// What is wrong with the bundle is no fault of the answer.
+TEST_F(BundleFolder, SaysWhatItsOwnFileLacks) {
+  make("seq=3x5 dim=4 out=o,lse");
+  TensorFile truth = read_safetensors(folder_ / one_.file);
+  truth.tensors.erase("bound.lse");
+  write_safetensors(folder_ / one_.file, truth);
+  try {
+    judge();
+    FAIL() << "it was judged";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("tensor \"bound.lse\" is missing"), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(BundleFolder, TakesAWiderTypeAsItIs) {

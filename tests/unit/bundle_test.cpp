@@ -87,6 +87,9 @@ TEST(Bundle, ListThatIsNoneIsOneLineOfComplaint) {
   std::string untyped = text;
   untyped.replace(untyped.find("\"F32\""), 5, "\"X32\"");
   EXPECT_NE(with(untyped).find("no type of a tensor"), std::string::npos);
+  std::string deeper = text;
+  deeper.insert(deeper.find("\"shape\":[") + 9, "1,");
+  EXPECT_NE(with(deeper).find("more axes than a result can have"), std::string::npos) << with(deeper);
   std::string elsewhere = text;
   elsewhere.replace(elsewhere.find("00001."), 6, "../0001.");
   EXPECT_NE(with(elsewhere).find("no name of a file"), std::string::npos);

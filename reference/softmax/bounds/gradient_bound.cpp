@@ -6,6 +6,7 @@
 #include "reference/softmax/bounds/error_bound.h"
 #include "reference/softmax/bounds/partial_sums.h"
 #include "reference/softmax/bounds/row_scores.h"
+#include "reference/softmax/bounds/stage_bound.h"
 
 namespace attest {
 namespace {
