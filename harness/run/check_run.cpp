@@ -296,6 +296,7 @@ void CheckRun::record(Verdict verdict) {
   if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause.text()] > kMostErrorMaps)
     verdict.error_map.reset();
   counts_.add(verdict);
+  earlier_.take(verdict);
   if (is_failure(verdict)) {
     failed_ = true;
     const std::lock_guard<std::mutex> lock(keeping_);
