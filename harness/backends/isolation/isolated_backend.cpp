@@ -101,6 +101,7 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
     }
+    if (options_.hears_conventions) options_.hears_conventions(name_, conventions_);
   } catch (const CaseFault& fault) {
     throw BackendUnavailable(fault.what());
   }
@@ -230,7 +231,9 @@ std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
 }
 
 Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
-  return ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  Arithmetic stated = ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  if (options_.hears_arithmetic) options_.hears_arithmetic(name_, call, stated);
+  return stated;
 }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
