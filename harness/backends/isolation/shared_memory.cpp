@@ -52,8 +52,7 @@ SharedFile::SharedFile(Writers writers)
   if (descriptor_ < 0) throw NoSharedMemory("no memory to share with a worker process");
   bool sealed = ftruncate(descriptor_, static_cast<off_t>(sealed_)) == 0;
   try {
-    for (std::size_t bytes = kMappedAtOnce; only_here_ && size_ == 0; bytes /= 2) {
-      if (bytes > sealed_ && bytes > kLeastAtOnce) continue;
+    for (std::size_t bytes = std::min(kMappedAtOnce, sealed_); only_here_ && size_ == 0; bytes /= 2) {
       try {
         reserve(bytes);
       } catch (const NoSharedMemory&) {
