@@ -10,12 +10,15 @@
 #include "harness/backends/set/backend_set.h"
 #include "harness/backends/set/plugins.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
 #include "harness/base/user_error.h"
+#include "harness/judge/permitted.h"
 #include "harness/judge/submission.h"
 #include "harness/run/check_run.h"
 #include "harness/speed/machine/roof.h"
 #include "harness/speed/timing/bench.h"
+#include "harness/verdict/answers.h"
 
 namespace attest {
 namespace {
@@ -61,6 +64,36 @@ std::vector<Case> drawn_cases(const Task& task, std::mt19937_64& random) {
   return cases;
 }
 
+/// What a submission did in the timing that it mustn't do in a check either. Others have no speed and are right.
+bool is_wrong(NoSpeed kind) {
+  switch (kind) {
+    case NoSpeed::wrong_result:
+    case NoSpeed::wrong_while_timed:
+    case NoSpeed::earlier_result:
+    case NoSpeed::suspect:
+    case NoSpeed::threw:
+    case NoSpeed::crashed:
+    case NoSpeed::out_of_memory:
+    case NoSpeed::timeout:
+    case NoSpeed::float_mode_changed:
+    case NoSpeed::changes_inputs: return true;
+    default: return false;
+  }
+}
+
+void require_permitted(const StatementWatch& watch) {
+  if (const std::string excess = watch.excess(); !excess.empty())
+    throw InvalidSubmission("it states more than it may: " + excess);
+}
+
+/// What it states of all cases, before the first is run.
+void ask_all_statements(const std::vector<Case>& cases, const BackendSet& backends, const StatementWatch& watch) {
+  for (const Case& one : cases) {
+    (void)ask_all(one, backends.all());
+    require_permitted(watch);
+  }
+}
+
 std::string baseline_of(std::span<const BackendEntry> registry, const std::string& wanted) {
   // Without a name one that compiles nothing when it runs.
   for (const std::string& name : wanted.empty() ? std::vector<std::string>{"eigen", "example"} : std::vector{wanted}) {
@@ -73,7 +106,8 @@ std::string baseline_of(std::span<const BackendEntry> registry, const std::strin
 }
 
 void check(JudgedSubmission& judged, const Task& task, const BackendSet& backends,
-           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings) {
+           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings,
+           const StatementWatch& watch) {
   CheckSettings check;
   check.threads = settings.threads;
   check.isolated = true;
@@ -81,7 +115,9 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   check.seed = random();
   std::vector<std::unique_ptr<Report>> reports;
   reports.push_back(std::make_unique<Kept>(judged));
-  CheckRun run(check, {{task.name, false, drawn_cases(task, random)}}, backends, more_threads, {}, std::move(reports));
+  std::vector<Case> cases = drawn_cases(task, random);
+  ask_all_statements(cases, backends, watch);
+  CheckRun run(check, {{task.name, false, std::move(cases)}}, backends, more_threads, {}, std::move(reports));
   const CheckOutcome outcome = run.run();
   if (outcome.interrupted) throw UserError("interrupted");
   const Counts& counts = judged.counts;
@@ -105,7 +141,7 @@ void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends
     const BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample),
                               random()};
     const BenchCase timed = bench_case(source, backends.all(), roof, bench);
-    JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
+    JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0, 0};
     for (const BenchLine& line : timed.lines) {
       if (line.backend == judged.baseline) {
         speed.baseline_seconds = line.wrong.empty() ? line.median() : 0;
@@ -116,8 +152,14 @@ void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends
       speed.seconds = line.median();
       speed.interval = line.interval;
       speed.roof_fraction = line.roof_fraction;
+      speed.threads = line.steps.processors.empty() ? 0 : median(line.steps.processors);
     }
     judged.speeds.push_back(speed);
+    if (is_wrong(speed.wrong.kind)) {
+      judged.verdict = Judged::fail;
+      judged.reason = speed.wrong.text;
+      judged.failing_line = speed.case_line;
+    }
     if (interrupted) throw UserError("interrupted");
   }
 }
@@ -137,7 +179,7 @@ std::optional<double> JudgedSubmission::speedup() const {
 
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings) {
-  const Stopwatch watch;
+  const Stopwatch stopwatch;
   JudgedSubmission judged;
   judged.baseline = baseline_of(registry, settings.baseline);
   const auto tell = [&](const std::string& what) {
@@ -147,6 +189,8 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   // Whether there is a sandbox is not the submission's business.
   const Context one_thread{1, "", nullptr};
   if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
+  const auto watch = std::make_shared<StatementWatch>(task.permitted);
+  const IsolationOptions limits = StatementWatch::heard(settings.limits, watch, judged.baseline);
   try {
     const Submission submission = prepare_submission(path, *settings.limits.sandbox, settings.limits.limit);
     std::optional<Plugins> plugins;
@@ -157,26 +201,29 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
       if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
       judged.name = plugins->names().front();
       const int many = 2 * settings.threads + 1;
-      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, settings.limits);
-      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, settings.limits);
+      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, limits);
+      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, limits);
     } catch (const UserError& error) {
       throw InvalidSubmission(error.what());
     }
     judged.sandbox = sandbox_of(*backends->all().front());
     tell("checking " + judged.name);
-    check(judged, task, *backends, more_threads, random, settings);
+    check(judged, task, *backends, more_threads, random, settings, *watch);
+    require_permitted(*watch);
     if (judged.verdict == Judged::pass) {
       tell("timing " + judged.name);
       std::vector<std::string> names = {judged.name};
       if (!judged.baseline.empty()) names.push_back(judged.baseline);
-      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, settings.limits);
+      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, limits);
       time(judged, task, timed, random, settings);
+      require_permitted(*watch);
     }
   } catch (const InvalidSubmission& invalid) {
     judged.verdict = Judged::invalid;
+    judged.speeds.clear();
     judged.reason = invalid.what();
   }
-  judged.seconds = watch.seconds();
+  judged.seconds = stopwatch.seconds();
   return judged;
 }
 

@@ -42,6 +42,7 @@ struct JudgedSpeed {
   SampleInterval interval;      ///< of that
   double roof_fraction = 0;     ///< 0 where the roof was not measured
   double baseline_seconds = 0;  ///< of the same; 0 where the baseline has none
+  double threads = 0;           ///< processor time of all its threads over that of the clock; 0 without a speed
 };
 
 struct JudgedSubmission {

@@ -19,6 +19,7 @@ ObjectInOrder speed_json(const JudgedSpeed& one) {
     json["seconds"] = one.seconds;
     json["interval"] = {
         {"low", one.interval.low}, {"high", one.interval.high}, {"confidence", one.interval.confidence}};
+    json["threads"] = one.threads;
     if (one.roof_fraction > 0) json["roof_fraction"] = one.roof_fraction;
     if (one.baseline_seconds > 0) json["speedup"] = one.baseline_seconds / one.seconds;
   } else {

@@ -145,6 +145,8 @@ std::string confine_system_calls(const SandboxRequest& request) {
     filter.forbid("vfork", EPERM);
     filter.forbid("clone", EPERM, {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}});
   }
+  // A timer may send the signal on which a stopped process goes on; it could work while it must not.
+  filter.forbid("timer_create", EPERM);
   // The group of processes has the harness in it.
   filter.forbid("setpriority", EPERM, {scmp_arg_cmp{0, SCMP_CMP_NE, PRIO_PROCESS, 0}});
   // Words typed into the user's terminal, and signals that a file sends.
