@@ -1,6 +1,9 @@
 #include "harness/judge/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -20,9 +23,26 @@
 namespace attest {
 namespace {
 
-constexpr double kShareOfTiming = 0.4;
+/// Of the budget, until when cases are checked where others are timed afterwards. What has begun is ended.
+constexpr double kShareOfChecking = 0.6;
+/// The time that one step may take, as a share of the budget, and at least.
+constexpr double kShareOfStep = 0.15, kShortestLimit = 0.5;
+constexpr double kShareOfLoading = 0.4;  ///< the same of loading it, which a module of Python may take seconds for
 constexpr int kRepetitions = 9;
 constexpr double kShortestSample = 0.02, kLongestSample = 0.5;  ///< seconds
+/// Of what is left for a timed case, what samples may take; the rest is for its reference, and for checking them.
+constexpr double kShareOfSamples = 0.4;
+
+using Moment = std::chrono::steady_clock::time_point;
+
+double seconds_until(Moment end) { return std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count(); }
+
+/// A step may take so long, where the user allows it.
+IsolationOptions limited(IsolationOptions limits, double seconds) {
+  const std::chrono::duration<double> most(std::max(seconds, kShortestLimit));
+  limits.limit = std::min(limits.limit, std::chrono::duration_cast<std::chrono::milliseconds>(most));
+  return limits;
+}
 
 /// Keeps of a run what a verdict needs.
 class Kept : public Report {
@@ -73,15 +93,19 @@ std::string baseline_of(std::span<const BackendEntry> registry, const std::strin
 }
 
 void check(JudgedSubmission& judged, const Task& task, const BackendSet& backends,
-           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings) {
+           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings,
+           Moment deadline) {
   CheckSettings check;
   check.threads = settings.threads;
   check.isolated = true;
   check.compare_refusals = false;
   check.seed = random();
+  check.deadline = deadline;
   std::vector<std::unique_ptr<Report>> reports;
   reports.push_back(std::make_unique<Kept>(judged));
-  CheckRun run(check, {{task.name, false, drawn_cases(task, random)}}, backends, more_threads, {}, std::move(reports));
+  std::vector<Case> cases = drawn_cases(task, random);
+  judged.drawn = cases.size();
+  CheckRun run(check, {{task.name, false, std::move(cases)}}, backends, more_threads, {}, std::move(reports));
   const CheckOutcome outcome = run.run();
   if (outcome.interrupted) throw UserError("interrupted");
   const Counts& counts = judged.counts;
@@ -90,15 +114,20 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
     judged.verdict = Judged::fail;
   else
     judged.verdict = counts.proved() > 0 ? Judged::pass : Judged::unproven;
+  const std::size_t done = counts.passed() + counts.failures() + counts.skipped();
+  if (judged.verdict == Judged::pass && done < judged.drawn) {
+    judged.verdict = Judged::unproven;
+    judged.reason = fmt::format("the budget was over after {} of {} cases", done, judged.drawn);
+    return;
+  }
   if (judged.verdict == Judged::pass) judged.reason.clear();
   if (judged.verdict == Judged::unproven && judged.reason.empty()) judged.reason = "nothing could be proved";
 }
 
 void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends, std::mt19937_64& random,
-          const JudgeSettings& settings) {
-  if (task.timed.empty()) return;
+          const JudgeSettings& settings, Moment end) {
   const Roof roof = measure_roof(settings.threads);
-  const double each = kShareOfTiming * settings.budget_seconds /
+  const double each = kShareOfSamples * seconds_until(end) /
                       static_cast<double>(task.timed.size() * backends.all().size() * kRepetitions);
   for (const Task::Timed& one : task.timed) {
     const Case source = case_from_line(drawn_line(one.pattern, random));
@@ -138,6 +167,12 @@ std::optional<double> JudgedSubmission::speedup() const {
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings) {
   const Stopwatch watch;
+  const Moment begin = std::chrono::steady_clock::now();
+  const auto at = [&](double share) {
+    const std::chrono::duration<double> seconds(share * settings.budget_seconds);
+    return begin + std::chrono::duration_cast<Moment::duration>(seconds);
+  };
+  const IsolationOptions limits = limited(settings.limits, kShareOfStep * settings.budget_seconds);
   JudgedSubmission judged;
   judged.baseline = baseline_of(registry, settings.baseline);
   const auto tell = [&](const std::string& what) {
@@ -147,30 +182,35 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   // Whether there is a sandbox is not the submission's business.
   const Context one_thread{1, "", nullptr};
   if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
+  judged.submission = name_of_submission(path);
   try {
-    const Submission submission = prepare_submission(path, *settings.limits.sandbox, settings.limits.limit);
+    const Submission submission =
+        prepare_submission(path, *settings.limits.sandbox,
+                           limited(settings.limits, kShareOfChecking * settings.budget_seconds).limit, settings.interpreter);
+    judged.content = submission.content;
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;
     std::vector<BackendSet> more_threads;
     try {
-      plugins.emplace(std::vector<std::string>{submission.source}, registry, settings.limits);
+      plugins.emplace(std::vector<std::string>{submission.source}, registry, limited(settings.limits, kShareOfLoading * settings.budget_seconds));
       if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
       judged.name = plugins->names().front();
       const int many = 2 * settings.threads + 1;
-      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, settings.limits);
-      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, settings.limits);
+      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, limits);
+      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, limits);
     } catch (const UserError& error) {
       throw InvalidSubmission(error.what());
     }
     judged.sandbox = sandbox_of(*backends->all().front());
     tell("checking " + judged.name);
-    check(judged, task, *backends, more_threads, random, settings);
-    if (judged.verdict == Judged::pass) {
+    check(judged, task, *backends, more_threads, random, settings, at(task.timed.empty() ? 1 : kShareOfChecking));
+    if (judged.verdict == Judged::pass && !task.timed.empty()) {
       tell("timing " + judged.name);
       std::vector<std::string> names = {judged.name};
       if (!judged.baseline.empty()) names.push_back(judged.baseline);
-      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, settings.limits);
-      time(judged, task, timed, random, settings);
+      more_threads.clear();
+      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, limits);
+      time(judged, task, timed, random, settings, at(1));
     }
   } catch (const InvalidSubmission& invalid) {
     judged.verdict = Judged::invalid;
