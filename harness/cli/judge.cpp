@@ -127,7 +127,7 @@ std::vector<std::string> words_for_each(const JudgeOptions& options) {
   return words;
 }
 
-std::string progress_of(const Judgement& one, std::size_t done, std::size_t of) {
+std::string progress_of(const RankedSubmission& one, std::size_t done, std::size_t of) {
   std::string text = fmt::format("{}/{} {}: {}", done, of, one.submission, one.verdict);
   if (one.speedup) text += fmt::format(", {:.3g} times as fast as {}", *one.speedup, one.baseline);
   if (!one.reason.empty()) text += ": " + one.reason;
@@ -140,7 +140,7 @@ int run_folder(const JudgeOptions& options, const Task& task, const Invocation& 
   settings.budget_seconds = seconds_in(options.budget);
   settings.jobs = std::max(1, options.jobs);
   settings.threads = options.backend.threads;
-  settings.told = [](const Judgement& one, std::size_t done, std::size_t of) {
+  settings.told = [](const RankedSubmission& one, std::size_t done, std::size_t of) {
     fmt::print(stderr, "{}\n", progress_of(one, done, of));
   };
   if (!options.page.empty() && (options.json.empty() || options.json == "-"))

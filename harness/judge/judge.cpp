@@ -129,10 +129,17 @@ void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends
   const Roof roof = measure_roof(settings.threads);
   const double each = kShareOfSamples * seconds_until(end) /
                       static_cast<double>(task.timed.size() * backends.all().size() * kRepetitions);
+  std::size_t cases_left = task.timed.size();
   for (const Task::Timed& one : task.timed) {
     const Case source = case_from_line(drawn_line(one.pattern, random));
-    const BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample),
-                              random()};
+    const std::uint64_t seed = random();
+    const double left = seconds_until(end);
+    if (left <= 0) {
+      judged.speeds.push_back({source.label, one.weight, {NoSpeed::timeout, "the budget was over"}, 0, {}, 0, 0});
+      continue;
+    }
+    BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample), seed};
+    bench.most_seconds = kShareOfSamples * left / static_cast<double>(cases_left--);
     const BenchCase timed = bench_case(source, backends.all(), roof, bench);
     JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
     for (const BenchLine& line : timed.lines) {

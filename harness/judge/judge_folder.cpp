@@ -62,7 +62,7 @@ class FolderRun {
   bool is_earlier(const Entry& entry);
   void judge_all(const std::vector<int>& processors);
   void judge_one(const Entry& entry, int threads);
-  void keep(const Judgement& judgement, const std::string& line);
+  void keep(const RankedSubmission& judgement, const std::string& line);
 
   const Task& task_;
   const FolderSettings& settings_;
@@ -79,7 +79,7 @@ class FolderRun {
 bool FolderRun::is_earlier(const Entry& entry) {
   if (entry.content.empty()) return false;
   const auto& earlier = lines_.earlier();
-  const auto found = std::find_if(earlier.rbegin(), earlier.rend(), [&](const Judgement& one) {
+  const auto found = std::find_if(earlier.rbegin(), earlier.rend(), [&](const RankedSubmission& one) {
     return one.submission == entry.name && one.content == entry.content && one.task_content == task_.content &&
            one.seed == mark_;
   });
@@ -89,7 +89,7 @@ bool FolderRun::is_earlier(const Entry& entry) {
   return true;
 }
 
-void FolderRun::keep(const Judgement& judgement, const std::string& line) {
+void FolderRun::keep(const RankedSubmission& judgement, const std::string& line) {
   const std::lock_guard<std::mutex> lock(mutex_);
   lines_.append(line);
   outcome_.judgements.push_back(judgement);

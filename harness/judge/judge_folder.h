@@ -23,11 +23,11 @@ struct FolderSettings {
   int jobs = 1;                    ///< at a time
   int threads = 0;                 ///< that each is given; 0: as many as it has processors
   /// Told of each as soon as it is judged, and how many are; from any thread, one at a time.
-  std::function<void(const Judgement&, std::size_t done, std::size_t of)> told{};
+  std::function<void(const RankedSubmission&, std::size_t done, std::size_t of)> told{};
 };
 
 struct FolderOutcome {
-  std::vector<Judgement> judgements;    ///< earlier ones of the same submission, task and seed among them
+  std::vector<RankedSubmission> judgements;    ///< earlier ones of the same submission, task and seed among them
   std::size_t earlier = 0;              ///< and how many these are
   std::vector<std::string> not_judged;  ///< a sentence each: no fault of the submission
   bool interrupted = false;

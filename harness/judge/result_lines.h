@@ -21,7 +21,7 @@ class ResultLines {
   ResultLines& operator=(const ResultLines&) = delete;
 
   /// What the file held when it was opened.
-  const std::vector<Judgement>& earlier() const { return earlier_; }
+  const std::vector<RankedSubmission>& earlier() const { return earlier_; }
   /// Appends a line, which has no end yet, and waits until the system has it on its disk. Any thread may. Throws
   /// OutputError.
   void append(const std::string& line);
@@ -30,7 +30,7 @@ class ResultLines {
   std::filesystem::path path_;
   int file_ = -1;
   std::mutex writing_;
-  std::vector<Judgement> earlier_;
+  std::vector<RankedSubmission> earlier_;
 };
 
 }  // namespace attest

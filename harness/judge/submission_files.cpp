@@ -95,7 +95,7 @@ SubmissionFiles files_of(const fs::path& path) {
 
 /// What the system says of files that can't be read is the user's to know.
 template <class Look>
-auto read(const Look& look) {
+auto or_tell(const Look& look) {
   try {
     return look();
   } catch (const fs::filesystem_error& error) {
@@ -106,7 +106,7 @@ auto read(const Look& look) {
 }  // namespace
 
 SubmissionFiles submission_files(const fs::path& path) {
-  return read([&] { return files_of(path); });
+  return or_tell([&] { return files_of(path); });
 }
 
 std::string name_of_submission(const fs::path& path) {
@@ -115,7 +115,7 @@ std::string name_of_submission(const fs::path& path) {
 }
 
 void copy_submission(const SubmissionFiles& files, const fs::path& to) {
-  read([&] {
+  or_tell([&] {
     for (const fs::path& file : files.all) {
       fs::create_directories((to / file).parent_path());
       fs::copy_file(files.root / file, to / file);
@@ -160,11 +160,11 @@ std::vector<fs::path> found_in(const fs::path& folder) {
 }  // namespace
 
 bool is_one_submission(const fs::path& folder) {
-  return read([&] { return is_one(folder); });
+  return or_tell([&] { return is_one(folder); });
 }
 
 std::vector<fs::path> submissions_in(const fs::path& folder) {
-  return read([&] { return found_in(folder); });
+  return or_tell([&] { return found_in(folder); });
 }
 
 }  // namespace attest

@@ -114,7 +114,7 @@ void tell_comparisons(const std::vector<CompareResults>& comparisons, Headline& 
 void tell_judgements(const std::vector<JudgementFile>& files, Headline& line) {
   for (const JudgementFile& file : files) {
     std::size_t passed = 0;
-    for (const Judgement& one : file.all) passed += one.verdict == "pass";
+    for (const RankedSubmission& one : file.all) passed += one.verdict == "pass";
     add(line.ran, fmt::format("judgements of {}", counted(file.all.size(), "submission")));
     add(line.found, fmt::format("{} of {} passed", counted(passed), counted(file.all.size())));
   }

@@ -34,7 +34,7 @@ SectionJson speed_row(const RankedSpeed& speed) {
           {"reason", printable_line(speed.reason)}};
 }
 
-SectionJson ranking_row(const Judgement& one, std::size_t place) {
+SectionJson ranking_row(const RankedSubmission& one, std::size_t place) {
   const RankingMark mark = mark_of(one.verdict);
   SectionJson speeds = SectionJson::array();
   for (const RankedSpeed& speed : one.speeds) speeds.push_back(speed_row(speed));
@@ -57,22 +57,22 @@ SectionJson ranking_row(const Judgement& one, std::size_t place) {
 
 SectionJson ranking_sections(const JudgementFile& file) {
   // By the place of the last judgement of each.
-  std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::vector<Judgement>>> runs;
+  std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::vector<RankedSubmission>>> runs;
   for (std::size_t n = 0; n < file.all.size(); ++n) {
     auto& [last, judgements] = runs[{file.all[n].task_content, file.all[n].seed}];
     last = n;
     judgements.push_back(file.all[n]);
   }
-  std::map<std::size_t, std::vector<Judgement>, std::greater<>> newest_first;
+  std::map<std::size_t, std::vector<RankedSubmission>, std::greater<>> newest_first;
   for (auto& [key, run] : runs) newest_first.emplace(run.first, std::move(run.second));
   SectionJson sections = SectionJson::array();
   for (const auto& [last, judgements] : newest_first) {
     SectionJson rows = SectionJson::array();
     std::size_t place = 0;
-    for (const Judgement& one : ranked(judgements)) rows.push_back(ranking_row(one, ++place));
-    const Judgement& newest = file.all[last];
+    for (const RankedSubmission& one : ranked(judgements)) rows.push_back(ranking_row(one, ++place));
+    const RankedSubmission& newest = file.all[last];
     std::string baseline;
-    for (const Judgement& one : judgements) {
+    for (const RankedSubmission& one : judgements) {
       if (!one.baseline.empty()) baseline = one.baseline;
     }
     sections.push_back({{"file", printable_line(file.name)},

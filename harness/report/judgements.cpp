@@ -44,7 +44,7 @@ RankedSpeed speed_from(const OrderedJson& json) {
 }
 
 /// The lower the better.
-int class_of(const Judgement& one) {
+int class_of(const RankedSubmission& one) {
   if (one.verdict == "pass") return one.speedup ? 0 : 1;
   if (one.verdict == "unproven") return 2;
   return one.verdict == "fail" ? 3 : 4;
@@ -62,20 +62,20 @@ std::string cut(const std::string& text) {
 
 bool is_judgement(const OrderedJson& json) { return json.is_object() && text_of(json, kKindKey) == kJudgementKind; }
 
-Judgement judgement_from_json(const OrderedJson& json) {
-  Judgement one;
-  for (const auto& [key, member] : {std::pair{"submission", &Judgement::submission},
-                                    {"content", &Judgement::content},
-                                    {"task", &Judgement::task},
-                                    {"task_content", &Judgement::task_content},
-                                    {"seed", &Judgement::seed},
-                                    {"backend", &Judgement::backend},
-                                    {"verdict", &Judgement::verdict},
-                                    {"reason", &Judgement::reason},
-                                    {"failing_case", &Judgement::failing_case},
-                                    {"baseline", &Judgement::baseline},
-                                    {"sandbox", &Judgement::sandbox},
-                                    {"attest", &Judgement::attest}}) {
+RankedSubmission judgement_from_json(const OrderedJson& json) {
+  RankedSubmission one;
+  for (const auto& [key, member] : {std::pair{"submission", &RankedSubmission::submission},
+                                    {"content", &RankedSubmission::content},
+                                    {"task", &RankedSubmission::task},
+                                    {"task_content", &RankedSubmission::task_content},
+                                    {"seed", &RankedSubmission::seed},
+                                    {"backend", &RankedSubmission::backend},
+                                    {"verdict", &RankedSubmission::verdict},
+                                    {"reason", &RankedSubmission::reason},
+                                    {"failing_case", &RankedSubmission::failing_case},
+                                    {"baseline", &RankedSubmission::baseline},
+                                    {"sandbox", &RankedSubmission::sandbox},
+                                    {"attest", &RankedSubmission::attest}}) {
     one.*member = text_of(json, key);
   }
   one.speedup = number_in(json, "speedup");
@@ -111,18 +111,18 @@ JudgementFile read_judgements(const std::filesystem::path& path) {
   return file;
 }
 
-std::vector<Judgement> ranked(std::vector<Judgement> judgements) {
-  std::map<std::string, Judgement> last;
-  for (Judgement& one : judgements) last[one.submission] = std::move(one);
-  std::vector<Judgement> ranking;
+std::vector<RankedSubmission> ranked(std::vector<RankedSubmission> judgements) {
+  std::map<std::string, RankedSubmission> last;
+  for (RankedSubmission& one : judgements) last[one.submission] = std::move(one);
+  std::vector<RankedSubmission> ranking;
   for (auto& [name, one] : last) ranking.push_back(std::move(one));
-  std::stable_sort(ranking.begin(), ranking.end(), [](const Judgement& a, const Judgement& b) {
+  std::stable_sort(ranking.begin(), ranking.end(), [](const RankedSubmission& a, const RankedSubmission& b) {
     return std::tuple(class_of(a), -a.speedup.value_or(0)) < std::tuple(class_of(b), -b.speedup.value_or(0));
   });
   return ranking;
 }
 
-std::string ranking_table(const std::vector<Judgement>& ranking) {
+std::string ranking_table(const std::vector<RankedSubmission>& ranking) {
   Table table({{"rank", true},
                {"submission"},
                {"verdict"},
@@ -132,7 +132,7 @@ std::string ranking_table(const std::vector<Judgement>& ranking) {
                {"s", true},
                {"reason"}});
   std::size_t rank = 0;
-  for (const Judgement& one : ranking) {
+  for (const RankedSubmission& one : ranking) {
     ++rank;
     std::string reason = one.reason;
     for (const RankedSpeed& speed : one.speeds) {

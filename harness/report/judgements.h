@@ -21,7 +21,7 @@ struct RankedSpeed {
   std::optional<double> seconds, low, high, roof_fraction, speedup;
 };
 
-struct Judgement {
+struct RankedSubmission {
   std::string submission;  ///< file or folder, as it is called in the folder that was judged
   std::string content;     ///< fingerprint of its files
   std::string task, task_content, seed;  ///< the latter two: what the cases were drawn from, as fingerprints
@@ -34,7 +34,7 @@ struct Judgement {
 
 struct JudgementFile {
   std::string name;  ///< without its folder
-  std::vector<Judgement> all;
+  std::vector<RankedSubmission> all;
   std::uintmax_t complete_bytes = 0;  ///< behind them a torn line may follow
 };
 
@@ -42,7 +42,7 @@ struct JudgementFile {
 bool is_judgement(const OrderedJson& json);
 
 /// Of one; what is missing is empty.
-Judgement judgement_from_json(const OrderedJson& json);
+RankedSubmission judgement_from_json(const OrderedJson& json);
 
 /// Throws UserError, in one line with the file's path, for a file that can't be read, for a line that is no judgement,
 /// and for one of a newer schema. A last line without its end is left out.
@@ -51,9 +51,9 @@ JudgementFile read_judgements(const std::filesystem::path& path);
 /// The order of merit: passes by their speedup, then passes without one, then what could not be proved, what fails, and
 /// what is invalid. What is equal is in the order of names. Of a submission that was judged several times the last
 /// judgement counts.
-std::vector<Judgement> ranked(std::vector<Judgement> judgements);
+std::vector<RankedSubmission> ranked(std::vector<RankedSubmission> judgements);
 
 /// The table of a ranking, for a terminal.
-std::string ranking_table(const std::vector<Judgement>& ranking);
+std::string ranking_table(const std::vector<RankedSubmission>& ranking);
 
 }  // namespace attest
