@@ -124,11 +124,11 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   if (judged.verdict == Judged::unproven && judged.reason.empty()) judged.reason = "nothing could be proved";
 }
 
-void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends, std::mt19937_64& random,
+void time(JudgedSubmission& judged, const Task& task, const std::vector<Backend*>& backends, std::mt19937_64& random,
           const JudgeSettings& settings, Moment end) {
   const Roof roof = measure_roof(settings.threads);
   const double each = kShareOfSamples * seconds_until(end) /
-                      static_cast<double>(task.timed.size() * backends.all().size() * kRepetitions);
+                      static_cast<double>(task.timed.size() * backends.size() * kRepetitions);
   std::size_t cases_left = task.timed.size();
   for (const Task::Timed& one : task.timed) {
     const Case source = case_from_line(drawn_line(one.pattern, random));
@@ -140,7 +140,7 @@ void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends
     }
     BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample), seed};
     bench.most_seconds = kShareOfSamples * left / static_cast<double>(cases_left--);
-    const BenchCase timed = bench_case(source, backends.all(), roof, bench);
+    const BenchCase timed = bench_case(source, backends, roof, bench);
     JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
     for (const BenchLine& line : timed.lines) {
       if (line.backend == judged.baseline) {
@@ -187,8 +187,9 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   };
   std::mt19937_64 random(settings.secret_seed);
   // Whether there is a sandbox is not the submission's business.
-  const Context one_thread{1, "", nullptr};
-  if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
+  std::optional<BackendSet> baseline;
+  if (!judged.baseline.empty())
+    baseline.emplace(registry, std::vector{judged.baseline}, Context{settings.threads, "", nullptr}, limits);
   judged.submission = name_of_submission(path);
   try {
     const Submission submission =
@@ -213,10 +214,9 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     check(judged, task, *backends, more_threads, random, settings, at(task.timed.empty() ? 1 : kShareOfChecking));
     if (judged.verdict == Judged::pass && !task.timed.empty()) {
       tell("timing " + judged.name);
-      std::vector<std::string> names = {judged.name};
-      if (!judged.baseline.empty()) names.push_back(judged.baseline);
       more_threads.clear();
-      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, limits);
+      std::vector<Backend*> timed = backends->all();
+      if (baseline) timed.push_back(baseline->all().front());
       time(judged, task, timed, random, settings, at(1));
     }
   } catch (const InvalidSubmission& invalid) {

@@ -20,6 +20,7 @@ from attest._closer import (  # noqa: E402
     Benchmark, Benchmarks, Explanation, Finding, Fuzzing, Reference, Shrinking, Statement, Statements, Timing, Timings,
     bench, explain, fuzz, reference, shrink, statements,
 )  # fmt: skip
+from attest._judge import judge  # noqa: E402
 from attest._relate import Relations, RelationVerdict, relate  # noqa: E402
 from attest._results import Results, RightIf, Shrunk, Verdict  # noqa: E402
 
@@ -28,5 +29,5 @@ __all__ = [
     "Backend", "Benchmark", "Benchmarks", "Call", "Explanation", "Finding", "FunctionBackend", "Fuzzing",
     "OutputError", "Reference", "RelationVerdict", "Relations", "Results", "RightIf", "Shrinking", "Shrunk",
     "Statement", "Statements", "Timing", "Timings", "UserError", "Verdict",
-    "backend_of", "bench", "cases", "check", "explain", "fuzz", "reference", "relate", "shrink", "statements", "suites",
+    "backend_of", "bench", "cases", "check", "explain", "fuzz", "judge", "reference", "relate", "shrink", "statements", "suites",
 ]  # fmt: skip
