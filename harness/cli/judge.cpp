@@ -170,7 +170,8 @@ int run_folder(const JudgeOptions& options, const Task& task, const Invocation& 
 int run(const JudgeOptions& options, const Invocation& invocation) {
   const Task task = read_task(options.task);
   std::error_code error;
-  if (std::filesystem::is_directory(options.submission, error) && !is_one_submission(options.submission))
+  const bool is_folder = std::filesystem::is_directory(options.submission, error);
+  if (is_folder && !options.one_line && !is_one_submission(options.submission))
     return run_folder(options, task, invocation);
   for (const auto& [option, said] : {std::pair{"--page", !options.page.empty()}, std::pair{"--jobs", options.jobs > 0}}) {
     if (said) throw UserError(std::string(option) + ": " + options.submission + " is one submission; this is for a folder of them");
@@ -209,10 +210,10 @@ void add_judge(CLI::App& app, Invocation& invocation) {
   sub->add_option("--interpreter", options->interpreter,
                   "For Python: an interpreter that has attest as a module; default: python3")
       ->type_name("PROGRAM");
-  sub->add_flag("--one-line", options->one_line)->group("");
+  sub->add_flag("--one-line", options->one_line, "One submission, whatever it is, and its JSON on one line")->group("");
   sub->add_option("--threads", options->backend.threads, "Threads that it is given; default: every processor that it has")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--timeout", options->backend.timeout_seconds, "Seconds that one step, or compiling, may take")
+  sub->add_option("--timeout", options->backend.timeout_seconds, "Seconds that one step may take; never more than a share of the budget")
       ->check(number_range(0.001, 86400.0));
   sub->add_option("--memory", options->backend.memory_gib, "GiB that it may take beyond what it starts with")
       ->check(number_range(0.001, 1e6));

@@ -101,6 +101,7 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   check.compare_refusals = false;
   check.seed = random();
   check.deadline = deadline;
+  check.explain = false;
   std::vector<std::unique_ptr<Report>> reports;
   reports.push_back(std::make_unique<Kept>(judged));
   std::vector<Case> cases = drawn_cases(task, random);
@@ -139,6 +140,7 @@ void time(JudgedSubmission& judged, const Task& task, const std::vector<Backend*
       continue;
     }
     BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample), seed};
+    bench.progress = settings.progress;
     bench.most_seconds = kShareOfSamples * left / static_cast<double>(cases_left--);
     const BenchCase timed = bench_case(source, backends, roof, bench);
     JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
@@ -194,7 +196,9 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   try {
     const Submission submission =
         prepare_submission(path, *settings.limits.sandbox,
-                           limited(settings.limits, kShareOfChecking * settings.budget_seconds).limit, settings.interpreter);
+                           std::chrono::milliseconds(
+                               static_cast<std::int64_t>(1e3 * kShareOfChecking * settings.budget_seconds)),
+                           settings.interpreter);
     judged.content = submission.content;
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;

@@ -362,6 +362,7 @@ std::vector<std::string> CheckRun::false_statements() const {
 
 std::vector<RightIfTold> CheckRun::statements_that_explain() const {
   std::vector<RightIfTold> list;
+  if (!settings_.explain) return list;
   for (const auto& [name, results] : wrong_) {
     Backend* backend = backends_.find(name);
     if (!backend || interrupted || seconds_left() <= 0) continue;
@@ -424,7 +425,7 @@ CheckOutcome CheckRun::finish() {
   }
   CheckOutcome outcome;
   outcome.counts = counts_;
-  if (!wrong_.empty()) stage("what backends would have to state to be right");
+  if (!wrong_.empty() && settings_.explain) stage("what backends would have to state to be right");
   outcome.right_if = statements_that_explain();
   for (const RightIfTold& told : outcome.right_if) {
     for (auto& report : reports_) report->right_if(told);
