@@ -220,13 +220,12 @@ std::string PermittedStatements::excess(const Conventions& stated) const {
   return "";
 }
 
-IsolationOptions StatementWatch::heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch,
-                                       const std::string& but_for) {
-  options.hears_arithmetic = [watch, but_for](const std::string& name, const Call& call, const Arithmetic& stated) {
-    if (name != but_for) watch->note(watch->permitted_.excess(stated, call.dtype));
+IsolationOptions StatementWatch::heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch) {
+  options.hears_arithmetic = [watch](const std::string&, const Call& call, const Arithmetic& stated) {
+    watch->note(watch->permitted_.excess(stated, call.dtype));
   };
-  options.hears_conventions = [watch, but_for](const std::string& name, const Conventions& stated) {
-    if (name != but_for) watch->note(watch->permitted_.excess(stated));
+  options.hears_conventions = [watch](const std::string&, const Conventions& stated) {
+    watch->note(watch->permitted_.excess(stated));
   };
   return options;
 }

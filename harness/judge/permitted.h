@@ -38,9 +38,8 @@ class PermittedStatements {
 class StatementWatch {
  public:
   explicit StatementWatch(const PermittedStatements& permitted) : permitted_(permitted) {}
-  /// `options` for workers that are heard by `watch`, but for those of the backend with this name.
-  static IsolationOptions heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch,
-                                const std::string& but_for);
+  /// `options` for workers that are heard by `watch`.
+  static IsolationOptions heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch);
   /// The first excess since the beginning; "" where there was none.
   std::string excess() const;
 

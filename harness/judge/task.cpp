@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "harness/base/data_folder.h"
+#include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 
@@ -138,6 +139,7 @@ Task read_task(const std::string& name_or_path) {
   if (!file) throw UserError("--task " + name_or_path + ": there is no such file, nor a task of attest with this name");
   Task task;
   task.name = path.stem().string();
+  task.content = fingerprint_of(path);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;

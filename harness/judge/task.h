@@ -30,6 +30,7 @@ struct Task {
     std::string pattern;
   };
   std::string name, about;
+  std::string content;  ///< fingerprint of its file
   std::vector<Drawn> drawn;
   std::vector<Timed> timed;
   bool may_refuse = false;

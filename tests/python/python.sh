@@ -29,6 +29,7 @@ cp "$source/README.md" "$folder/pages/top.md"
 export ATTEST_PAGES=$folder/pages
 venv/bin/python -m attest check "seq=4 dim=4"
 cp -r "$source/tests/python" "$folder/tests"
+cp "$source"/tests/exploits/*.py "$folder/tests"
 (cd "$source/backends" && tar -c --exclude=peers/build peers) | tar -x -C "$folder"  # libraries may be installed there
 export ATTEST_PEERS=$folder/peers
 cd "$folder/tests"

@@ -61,7 +61,9 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerInputs + 1);  // files of results among them
-  std::vector<std::string> words = restart().words;
+  const bool in_python = !python_object(plugin).empty() && restart_in_python();
+  const Restart& how = in_python ? *restart_in_python() : restart();
+  std::vector<std::string> words = how.words;
   if (words.empty()) words.push_back(program_path().string());
   words.insert(words.end(), {"worker", name, "--threads", std::to_string(context.threads)});
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
@@ -84,7 +86,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   const int error =
-      posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+      posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);
