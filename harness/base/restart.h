@@ -1,6 +1,7 @@
 // How this program is started once more, as a worker.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ struct Restart {
 /// Set before the first worker, or not at all.
 inline Restart& restart() {
   static Restart how;
+  return how;
+}
+
+/// The same of workers that load objects of Python, where this program has no interpreter: one that has attest as a
+/// module. Nothing: they are started as all others.
+inline std::optional<Restart>& restart_in_python() {
+  static std::optional<Restart> how;
   return how;
 }
 

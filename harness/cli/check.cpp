@@ -25,7 +25,9 @@
 #include "harness/mpi/exit_message.h"
 #include "harness/report/run_tally.h"
 #include "harness/run/check_run.h"
+#include "harness/run/last_failures.h"
 #include "harness/run/run_conditions.h"
+#include "harness/verdict/committed_lists.h"
 #include "harness/verdict/plan_life.h"
 #include "harness/verdict/refusal_lists.h"
 
@@ -39,6 +41,7 @@ struct CheckOptions {
   VerdictFiles files;
   std::string steps, filter, shard, shrunk, refusals, annotations;
   bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false, list = false;
+  bool last_failed = false, failed_first = false;
 };
 
 std::vector<CaseList> load(const CaseNames& names) {
@@ -138,6 +141,18 @@ void tell_share(const CheckOptions& options, const std::vector<CaseList>& lists)
   }
 }
 
+/// How the last run decides what this one checks.
+void tell_last_failures(const CheckOptions& options, const LastFailures& failures, const std::vector<CaseList>& lists) {
+  if ((!options.last_failed && !options.failed_first) || options.files.output.quiet) return;
+  const std::size_t failed = failures.cases_in(lists);
+  if (failed == 0)
+    fmt::print(options.files.console(), "none of these cases failed in the last run of {}: all are checked\n",
+               printable_line(options.files.json));
+  else
+    fmt::print(options.files.console(), "{} case{} failed in the last run of {}: {}\n", failed, failed == 1 ? "" : "s",
+               printable_line(options.files.json), options.last_failed ? "no other is checked" : "checked first");
+}
+
 /// Prints the lines that a run would check, each once: what `attest check -` takes.
 int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, const BackendSet& backends) {
   const Filter filter(options.filter);
@@ -162,10 +177,23 @@ int list_cases(const CheckOptions& options, const std::vector<CaseList>& lists, 
   return kNothingChecked;
 }
 
+/// The failures in the file that this run is to replace.
+LastFailures last_failures(const CheckOptions& options) {
+  return options.last_failed || options.failed_first ? LastFailures(options.files.json) : LastFailures();
+}
+
+/// The cases in the order of the run, those of --last-failed alone.
+std::vector<CaseList> selected(std::vector<CaseList> lists, const CheckOptions& options, const LastFailures& failures) {
+  if (options.last_failed) failures.keep(lists);
+  if (options.failed_first) failures.put_first(lists);
+  return lists;
+}
+
 /// What a run is made of, the same on every rank.
 struct Parts {
   Parts(const CheckOptions& options, const Invocation& invocation)
-      : cases(load(options.cases)),
+      : failures(last_failures(options)),
+        cases(selected(load(options.cases), options, failures)),
         context(options.backend.context()),
         isolation(options.isolation.options(options.backend)),
         plugins(options.backend.sources(), invocation.registry, options.backend.limits()),
@@ -182,6 +210,7 @@ struct Parts {
     others = other_threads(options, plugins);
   }
 
+  LastFailures failures;
   std::vector<CaseList> cases;
   Context context;
   std::optional<IsolationOptions> isolation;
@@ -251,6 +280,8 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   const bool leads = !ranks || ranks->rank() == 0;
   if (options.resume && options.files.json_on_stdout())
     throw CommonError("--resume goes on from a file: name one for --json");
+  if ((options.last_failed || options.failed_first) && options.files.json_on_stdout())
+    throw CommonError("--last-failed and --failed-first read the last run's file: name one for --json");
   if (options.resume && !options.backend.objects.empty())
     throw CommonError("--resume: whether a module of Python is still the same can't be told; begin anew, without it");
   if (ranks && ranks->size() > 1 && std::count(options.cases.arguments.begin(), options.cases.arguments.end(), "-") > 0)
@@ -267,9 +298,11 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   std::vector<std::unique_ptr<Report>> reports;
   take_together(ranks, [&] {
     if (options.resume && leads) earlier = EarlierRun(options.files.json, settings.conditions);
+    if (leads) parts->failures.hold_in(earlier);
     if (leads) reports = open_reports(options, parts->cases);
   });
   if (leads) tell_share(options, parts->cases);
+  if (leads) tell_last_failures(options, parts->failures, parts->cases);
   if (leads && parts->isolation && !options.files.output.quiet)
     fmt::print(options.files.console(), "{}\n{}", limits_text(*parts->isolation), sandbox_line(parts->backends));
   CheckRun check(settings, std::move(parts->cases), parts->backends, parts->others, std::move(earlier),
@@ -282,6 +315,10 @@ int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks)
   remove_what_is_replaced(options, outcome);
   for (const std::string& note : outcome.notes)
     fmt::print(stderr, "attest: not made smaller: {}\n", printable_line(note));
+  if (!options.files.output.quiet) {
+    for (const std::string& waiver : unneeded_waivers(outcome.committed))
+      fmt::print(options.files.console(), "{}\n", printable_line(waiver));
+  }
   if (outcome.unshrunk_files > 0) {
     fmt::print(options.files.console(), "--shrunk FOLDER writes the smallest file that fails for each failing file\n");
   }
@@ -321,6 +358,15 @@ void add_check(CLI::App& app, Invocation& invocation) {
   sub->add_flag("--fail-fast", options->fail_fast, "Stop at the first failure");
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");
+  auto* last_failed =
+      sub->add_flag("--last-failed", options->last_failed,
+                    "Only cases that failed in the last run, as the file of --json tells; all where none did")
+          ->needs("--json")
+          ->excludes("--resume");
+  sub->add_flag("--failed-first", options->failed_first, "Cases that failed in the last run before the others")
+      ->needs("--json")
+      ->excludes("--resume")
+      ->excludes(last_failed);
   add_isolation_options(*sub, options->backend, options->isolation);
   sub->add_flag("--once", options->once,
                 "Run each plan once, with nothing before, beside or after it: for simulators and debuggers");

@@ -55,9 +55,9 @@ Your own kernel: `attest new-backend mine` writes a plug-in that works. All comm
 
 /// In the order of --help.
 constexpr void (*kCommands[])(CLI::App&, Invocation&) = {
-    add_check,  add_relate, add_merge,       add_export,   add_verify,  add_bench,  add_tune,
-    add_list,   add_trace,  add_judge,       add_confined, add_explain, add_shrink, add_compare,
-    add_report, add_fuzz,   add_new_backend, add_mutants,  add_manual,  add_worker};
+    add_check,  add_relate,  add_merge, add_export,      add_verify,  add_bench,  add_tune,
+    add_list,   add_trace,   add_judge, add_confined,    add_explain, add_shrink, add_compare,
+    add_report, add_support, add_fuzz,  add_new_backend, add_mutants, add_manual, add_worker};
 
 /// CLI11's message for something it did not expect, with the nearest name it would have taken.
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -83,6 +83,8 @@ void reject_unknown_subcommand(int argc, const char* const* argv, const CLI::App
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(sub->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  if (std::string(argv[1]) == "import")
+    throw UserError("import: is a command of attest for Python; install that, and run `python -m attest import`");
   throw UserError("unknown subcommand \"" + std::string(argv[1]) + "\"; nearest: " + nearest_name(argv[1], names) +
                   "; see `attest --help`");
 }

@@ -54,6 +54,7 @@ void add_mutants(CLI::App& app, Invocation& invocation);
 void add_relate(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);
 void add_shrink(CLI::App& app, Invocation& invocation);
+void add_support(CLI::App& app, Invocation& invocation);
 void add_trace(CLI::App& app, Invocation& invocation);
 void add_tune(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);

@@ -58,8 +58,8 @@ void add_report(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<ReportOptions>();
   auto* sub =
       add_command(app, "report",
-                  "One page of results to look at: any mix of files of `check --json`, `bench --json` and `compare "
-                  "--json`. It loads nothing from anywhere.",
+                  "One page of results to look at: any mix of files of `check --json`, `bench --json`, `compare "
+                  "--json` and `judge DIR --json`. It loads nothing from anywhere.",
                   "attest report matrix.jsonl bench.json --out page.html");
   sub->add_option("files", options->files, "Files of results");
   sub->add_option("--out", options->out, "The page, HTML");

@@ -1,6 +1,9 @@
 #include "harness/judge/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -10,19 +13,41 @@
 #include "harness/backends/set/backend_set.h"
 #include "harness/backends/set/plugins.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
 #include "harness/base/user_error.h"
+#include "harness/judge/permitted.h"
 #include "harness/judge/submission.h"
 #include "harness/run/check_run.h"
 #include "harness/speed/machine/roof.h"
 #include "harness/speed/timing/bench.h"
+#include "harness/verdict/answers.h"
 
 namespace attest {
 namespace {
 
-constexpr double kShareOfTiming = 0.4;
+/// Of the budget, until when cases are checked where others are timed afterwards. What has begun is ended.
+constexpr double kShareOfChecking = 0.6;
+/// The time that one step may take, as a share of the budget, and at least.
+constexpr double kShareOfStep = 0.15, kShortestLimit = 0.5;
+constexpr double kShareOfLoading = 0.4;  ///< the same of loading it, which a module of Python may take seconds for
 constexpr int kRepetitions = 9;
 constexpr double kShortestSample = 0.02, kLongestSample = 0.5;  ///< seconds
+/// Of what is left for a timed case, what samples may take; the rest is for its reference, and for checking them.
+constexpr double kShareOfSamples = 0.4;
+
+using Moment = std::chrono::steady_clock::time_point;
+
+double seconds_until(Moment end) {
+  return std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count();
+}
+
+/// A step may take so long, where the user allows it.
+IsolationOptions limited(IsolationOptions limits, double seconds) {
+  const std::chrono::duration<double> most(std::max(seconds, kShortestLimit));
+  limits.limit = std::min(limits.limit, std::chrono::duration_cast<std::chrono::milliseconds>(most));
+  return limits;
+}
 
 /// Keeps of a run what a verdict needs.
 class Kept : public Report {
@@ -61,6 +86,36 @@ std::vector<Case> drawn_cases(const Task& task, std::mt19937_64& random) {
   return cases;
 }
 
+/// What a submission did in the timing that it mustn't do in a check either. Others have no speed and are right.
+bool is_wrong(NoSpeed kind) {
+  switch (kind) {
+    case NoSpeed::wrong_result:
+    case NoSpeed::wrong_while_timed:
+    case NoSpeed::earlier_result:
+    case NoSpeed::suspect:
+    case NoSpeed::threw:
+    case NoSpeed::crashed:
+    case NoSpeed::out_of_memory:
+    case NoSpeed::timeout:
+    case NoSpeed::float_mode_changed:
+    case NoSpeed::changes_inputs: return true;
+    default: return false;
+  }
+}
+
+void require_permitted(const StatementWatch& watch) {
+  if (const std::string excess = watch.excess(); !excess.empty())
+    throw InvalidSubmission("it states more than it may: " + excess);
+}
+
+/// What it states of all cases, before the first is run.
+void ask_all_statements(const std::vector<Case>& cases, const BackendSet& backends, const StatementWatch& watch) {
+  for (const Case& one : cases) {
+    (void)ask_all(one, backends.all());
+    require_permitted(watch);
+  }
+}
+
 std::string baseline_of(std::span<const BackendEntry> registry, const std::string& wanted) {
   // Without a name one that compiles nothing when it runs.
   for (const std::string& name : wanted.empty() ? std::vector<std::string>{"eigen", "example"} : std::vector{wanted}) {
@@ -73,15 +128,21 @@ std::string baseline_of(std::span<const BackendEntry> registry, const std::strin
 }
 
 void check(JudgedSubmission& judged, const Task& task, const BackendSet& backends,
-           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings) {
+           const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings,
+           const StatementWatch& watch, Moment deadline) {
   CheckSettings check;
   check.threads = settings.threads;
   check.isolated = true;
   check.compare_refusals = false;
   check.seed = random();
+  check.deadline = deadline;
+  check.explain = false;
   std::vector<std::unique_ptr<Report>> reports;
   reports.push_back(std::make_unique<Kept>(judged));
-  CheckRun run(check, {{task.name, false, drawn_cases(task, random)}}, backends, more_threads, {}, std::move(reports));
+  std::vector<Case> cases = drawn_cases(task, random);
+  judged.drawn = cases.size();
+  ask_all_statements(cases, backends, watch);
+  CheckRun run(check, {{task.name, false, std::move(cases)}}, backends, more_threads, {}, std::move(reports));
   const CheckOutcome outcome = run.run();
   if (outcome.interrupted) throw UserError("interrupted");
   const Counts& counts = judged.counts;
@@ -90,22 +151,35 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
     judged.verdict = Judged::fail;
   else
     judged.verdict = counts.proved() > 0 ? Judged::pass : Judged::unproven;
+  const std::size_t done = counts.passed() + counts.failures() + counts.skipped();
+  if (judged.verdict == Judged::pass && done < judged.drawn) {
+    judged.verdict = Judged::unproven;
+    judged.reason = fmt::format("the budget was over after {} of {} cases", done, judged.drawn);
+    return;
+  }
   if (judged.verdict == Judged::pass) judged.reason.clear();
   if (judged.verdict == Judged::unproven && judged.reason.empty()) judged.reason = "nothing could be proved";
 }
 
-void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends, std::mt19937_64& random,
-          const JudgeSettings& settings) {
-  if (task.timed.empty()) return;
+void time(JudgedSubmission& judged, const Task& task, const std::vector<Backend*>& backends, std::mt19937_64& random,
+          const JudgeSettings& settings, Moment end) {
   const Roof roof = measure_roof(settings.threads);
-  const double each = kShareOfTiming * settings.budget_seconds /
-                      static_cast<double>(task.timed.size() * backends.all().size() * kRepetitions);
+  const double each =
+      kShareOfSamples * seconds_until(end) / static_cast<double>(task.timed.size() * backends.size() * kRepetitions);
+  std::size_t cases_left = task.timed.size();
   for (const Task::Timed& one : task.timed) {
     const Case source = case_from_line(drawn_line(one.pattern, random));
-    const BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample),
-                              random()};
-    const BenchCase timed = bench_case(source, backends.all(), roof, bench);
-    JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0};
+    const std::uint64_t seed = random();
+    const double left = seconds_until(end);
+    if (left <= 0) {
+      judged.speeds.push_back({source.label, one.weight, {NoSpeed::timeout, "the budget was over"}, 0, {}, 0, 0, 0});
+      continue;
+    }
+    BenchSettings bench{settings.threads, kRepetitions, std::clamp(each, kShortestSample, kLongestSample), seed};
+    bench.progress = settings.progress;
+    bench.most_seconds = kShareOfSamples * left / static_cast<double>(cases_left--);
+    const BenchCase timed = bench_case(source, backends, roof, bench);
+    JudgedSpeed speed{source.label, one.weight, {}, 0, {}, 0, 0, 0};
     for (const BenchLine& line : timed.lines) {
       if (line.backend == judged.baseline) {
         speed.baseline_seconds = line.wrong.empty() ? line.median() : 0;
@@ -116,8 +190,14 @@ void time(JudgedSubmission& judged, const Task& task, const BackendSet& backends
       speed.seconds = line.median();
       speed.interval = line.interval;
       speed.roof_fraction = line.roof_fraction;
+      speed.threads = line.steps.processors.empty() ? 0 : median(line.steps.processors);
     }
     judged.speeds.push_back(speed);
+    if (is_wrong(speed.wrong.kind)) {
+      judged.verdict = Judged::fail;
+      judged.reason = speed.wrong.text;
+      judged.failing_line = speed.case_line;
+    }
     if (interrupted) throw UserError("interrupted");
   }
 }
@@ -137,7 +217,12 @@ std::optional<double> JudgedSubmission::speedup() const {
 
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings) {
-  const Stopwatch watch;
+  const Stopwatch stopwatch;
+  const Moment begin = std::chrono::steady_clock::now();
+  const auto at = [&](double share) {
+    const std::chrono::duration<double> seconds(share * settings.budget_seconds);
+    return begin + std::chrono::duration_cast<Moment::duration>(seconds);
+  };
   JudgedSubmission judged;
   judged.baseline = baseline_of(registry, settings.baseline);
   const auto tell = [&](const std::string& what) {
@@ -145,38 +230,52 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
   };
   std::mt19937_64 random(settings.secret_seed);
   // Whether there is a sandbox is not the submission's business.
-  const Context one_thread{1, "", nullptr};
-  if (!judged.baseline.empty()) (void)BackendSet(registry, {judged.baseline}, one_thread, settings.limits);
+  const auto watch = std::make_shared<StatementWatch>(task.permitted);
+  const IsolationOptions own = limited(settings.limits, kShareOfStep * settings.budget_seconds);
+  const IsolationOptions limits = StatementWatch::heard(own, watch);
+  std::optional<BackendSet> baseline;
+  if (!judged.baseline.empty())
+    baseline.emplace(registry, std::vector{judged.baseline}, Context{settings.threads, "", nullptr}, own);
+  judged.submission = name_of_submission(path);
   try {
-    const Submission submission = prepare_submission(path, *settings.limits.sandbox, settings.limits.limit);
+    const Submission submission = prepare_submission(
+        path, *settings.limits.sandbox,
+        std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * kShareOfChecking * settings.budget_seconds)),
+        settings.interpreter);
+    judged.content = submission.content;
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;
     std::vector<BackendSet> more_threads;
     try {
-      plugins.emplace(std::vector<std::string>{submission.source}, registry, settings.limits);
+      plugins.emplace(std::vector<std::string>{submission.source}, registry,
+                      limited(settings.limits, kShareOfLoading * settings.budget_seconds));
       if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
       judged.name = plugins->names().front();
       const int many = 2 * settings.threads + 1;
-      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, settings.limits);
-      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, settings.limits);
+      backends.emplace(plugins->entries(), plugins->names(), Context{settings.threads, "", nullptr}, limits);
+      more_threads.emplace_back(plugins->entries(), plugins->names(), Context{many, "", nullptr}, limits);
     } catch (const UserError& error) {
       throw InvalidSubmission(error.what());
     }
     judged.sandbox = sandbox_of(*backends->all().front());
     tell("checking " + judged.name);
-    check(judged, task, *backends, more_threads, random, settings);
-    if (judged.verdict == Judged::pass) {
+    check(judged, task, *backends, more_threads, random, settings, *watch,
+          at(task.timed.empty() ? 1 : kShareOfChecking));
+    require_permitted(*watch);
+    if (judged.verdict == Judged::pass && !task.timed.empty()) {
       tell("timing " + judged.name);
-      std::vector<std::string> names = {judged.name};
-      if (!judged.baseline.empty()) names.push_back(judged.baseline);
-      const BackendSet timed(plugins->entries(), names, Context{settings.threads, "", nullptr}, settings.limits);
-      time(judged, task, timed, random, settings);
+      more_threads.clear();
+      std::vector<Backend*> timed = backends->all();
+      if (baseline) timed.push_back(baseline->all().front());
+      time(judged, task, timed, random, settings, at(1));
+      require_permitted(*watch);
     }
   } catch (const InvalidSubmission& invalid) {
     judged.verdict = Judged::invalid;
+    judged.speeds.clear();
     judged.reason = invalid.what();
   }
-  judged.seconds = watch.seconds();
+  judged.seconds = stopwatch.seconds();
   return judged;
 }
 

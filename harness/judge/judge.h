@@ -25,11 +25,12 @@ template <>
 inline constexpr auto kNames<Judged> = name_table("pass", "fail", "unproven", "invalid");
 
 struct JudgeSettings {
-  double budget_seconds = 60;     ///< about half of it for the timing
+  double budget_seconds = 60;     ///< of all of it: compiling, checking, timing
   std::uint64_t secret_seed = 0;  ///< draws cases and data
   int threads = 1;
   std::string baseline;  ///< the backend whose speed is the measure; empty: eigen, or else example
   IsolationOptions limits;
+  std::string interpreter;  ///< for submissions in Python, as need_interpreter() takes it
   std::function<void(const std::string&)> progress{};
 };
 
@@ -42,13 +43,16 @@ struct JudgedSpeed {
   SampleInterval interval;      ///< of that
   double roof_fraction = 0;     ///< 0 where the roof was not measured
   double baseline_seconds = 0;  ///< of the same; 0 where the baseline has none
+  double threads = 0;           ///< processor time of all its threads over that of the clock; 0 without a speed
 };
 
 struct JudgedSubmission {
   Judged verdict = Judged::invalid;
-  std::string reason;         ///< empty for a pass
-  std::string name, sandbox;  ///< of its backend, and around it
+  std::string reason;               ///< empty for a pass
+  std::string submission, content;  ///< its file or folder, and the fingerprint of what was judged
+  std::string name, sandbox;        ///< of its backend, and around it
   Counts counts;
+  std::size_t drawn = 0;  ///< cases; what the budget left no time for is in no count
   double worst_error_over_bound = 0;
   std::string failing_line;  ///< of the first failure, as small as it could be made
   std::string baseline;
@@ -63,7 +67,11 @@ struct JudgedSubmission {
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings);
 
-/// As one JSON object, of the version that it states.
-std::string json_of(const JudgedSubmission& judged, const Task& task);
+/// What cases were drawn from, as a file of results may tell it: the same text for the same seed, and too short to find
+/// the seed by.
+std::string mark_of_seed(std::uint64_t seed);
+
+/// As one JSON object, of the version that it states, on one line or several.
+std::string json_of(const JudgedSubmission& judged, const Task& task, std::uint64_t seed, bool one_line);
 
 }  // namespace attest

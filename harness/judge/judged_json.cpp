@@ -1,14 +1,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/fingerprint.h"
 #include "harness/judge/judge.h"
+#include "harness/report/judgements.h"
 
 namespace attest {
 namespace {
 
-constexpr int kJudgementSchema = 1;
+using ObjectInOrder = OrderedJson;
 
-using ObjectInOrder = nlohmann::ordered_json;
+constexpr std::size_t kDigitsOfMark = 8;
 
 /// JSON has no infinity.
 ObjectInOrder number(double value) { return std::isfinite(value) ? ObjectInOrder(value) : ObjectInOrder(nullptr); }
@@ -19,6 +21,7 @@ ObjectInOrder speed_json(const JudgedSpeed& one) {
     json["seconds"] = one.seconds;
     json["interval"] = {
         {"low", one.interval.low}, {"high", one.interval.high}, {"confidence", one.interval.confidence}};
+    json["threads"] = one.threads;
     if (one.roof_fraction > 0) json["roof_fraction"] = one.roof_fraction;
     if (one.baseline_seconds > 0) json["speedup"] = one.baseline_seconds / one.seconds;
   } else {
@@ -31,18 +34,23 @@ ObjectInOrder speed_json(const JudgedSpeed& one) {
 
 }  // namespace
 
-std::string json_of(const JudgedSubmission& judged, const Task& task) {
+std::string mark_of_seed(std::uint64_t seed) {
+  Fingerprint mark;
+  mark.add("seed of attest judge " + std::to_string(seed));
+  return mark.text().substr(0, kDigitsOfMark);
+}
+
+std::string json_of(const JudgedSubmission& judged, const Task& task, std::uint64_t seed, bool one_line) {
   const Counts& c = judged.counts;
-  ObjectInOrder json = {{"schema", kJudgementSchema},
-                        {"attest", ATTEST_VERSION},
-                        {"task", task.name},
-                        {"backend", judged.name},
+  ObjectInOrder json = {{kKindKey, kJudgementKind},          {"schema", kJudgementSchema}, {"attest", ATTEST_VERSION},
+                        {"submission", judged.submission},   {"content", judged.content},  {"task", task.name},
+                        {"task_content", task.content},      {"seed", mark_of_seed(seed)}, {"backend", judged.name},
                         {"verdict", name_of(judged.verdict)}};
   if (!judged.reason.empty()) json["reason"] = judged.reason;
   if (judged.verdict != Judged::invalid) {
-    json["cases"] = {{"passed", c.passed()},          {"failed", c.fail},     {"crashed", c.crashed},
-                     {"timeout", c.timeout},          {"suspect", c.suspect}, {"refused", c.refused},
-                     {"inconclusive", c.inconclusive}};
+    json["cases"] = {{"drawn", judged.drawn}, {"passed", c.passed()},          {"failed", c.fail},
+                     {"crashed", c.crashed},  {"timeout", c.timeout},          {"suspect", c.suspect},
+                     {"refused", c.refused},  {"inconclusive", c.inconclusive}};
     json["worst_error_over_bound"] = number(judged.worst_error_over_bound);
     if (!judged.failing_line.empty()) json["failing_case"] = judged.failing_line;
     json["sandbox"] = judged.sandbox;
@@ -55,7 +63,7 @@ std::string json_of(const JudgedSubmission& judged, const Task& task) {
     json["speedup"] = speedup ? ObjectInOrder(*speedup) : ObjectInOrder(nullptr);
   }
   json["seconds"] = judged.seconds;
-  return json.dump(2, ' ', false, ObjectInOrder::error_handler_t::replace);
+  return json.dump(one_line ? -1 : 2, ' ', false, ObjectInOrder::error_handler_t::replace);
 }
 
 }  // namespace attest

@@ -11,9 +11,13 @@
 #include "harness/base/backend_source.h"
 #include "harness/base/data_folder.h"
 #include "harness/base/user_error.h"
+#include "harness/judge/interpreter.h"
 
 namespace attest {
 namespace {
+
+/// What attest for Python takes for the object that a file is about.
+constexpr const char* kAnyObject = ":*";
 
 /// Where <attest/attest_plugin.h> lies: in the sources, or among an installation's headers.
 std::filesystem::path folder_of_header() {
@@ -26,25 +30,64 @@ std::filesystem::path folder_of_header() {
   throw UserError("attest_plugin.h is nowhere: sources can't be compiled in this installation");
 }
 
-std::vector<std::string> compiler_of(const std::string& extension) {
-  if (extension == ".c") return {"cc", "-std=c11"};
-  return {"c++", "-std=c++20"};
-}
+/// Compilers of C++ take files of C for C++: each kind has its own.
+constexpr const char* kOfC[] = {"cc", "-std=c11"};
+constexpr const char* kOfCpp[] = {"c++", "-std=c++20"};
 
-std::filesystem::path compiled(const std::filesystem::path& file, const ScratchFolder& built,
-                               const SandboxOptions& sandbox, std::chrono::milliseconds limit) {
-  const std::filesystem::path header = folder_of_header(), library = built.path() / "submission.so";
-  std::vector<std::string> words = compiler_of(file.extension());
-  words.insert(words.end(), {"-O3", "-march=native", "-fPIC", "-shared", "-pthread", "-fdiagnostics-color=never", "-I",
-                             header, "-o", library, file, "-lm"});
-  ConfinedProgram program{words, {file.parent_path(), header}, built.path(), sandbox};
-  const ProgramEnd end = run_confined(program, limit);
-  if (end.timed_out)
-    throw InvalidSubmission(fmt::format("compiling took more than {:g} s", static_cast<double>(limit.count()) / 1000));
-  if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
+class Compilation {
+ public:
+  Compilation(const std::filesystem::path& root, const ScratchFolder& built, const SandboxOptions& sandbox,
+              std::chrono::milliseconds limit)
+      : root_(root), header_(folder_of_header()), built_(built), sandbox_(sandbox), limit_(limit) {}
+
+  template <std::size_t N>
+  void run(const char* const (&compiler)[N], const std::vector<std::string>& words) {
+    std::vector<std::string> all(compiler, compiler + N);
+    all.insert(all.end(),
+               {"-O3", "-march=native", "-fPIC", "-pthread", "-fdiagnostics-color=never", "-I", header_, "-I", root_});
+    all.insert(all.end(), words.begin(), words.end());
+    const ProgramEnd end = run_confined({all, {root_, header_}, built_.path(), sandbox_}, limit_);
+    if (end.timed_out) {
+      throw InvalidSubmission(
+          fmt::format("compiling took more than {:g} s", static_cast<double>(limit_.count()) / 1000));
+    }
+    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) return;
     const std::string error = first_error(end.output);
     throw InvalidSubmission("it doesn't compile: " + (error.empty() ? "the compiler gave no reason" : error));
   }
+
+ private:
+  std::filesystem::path root_, header_;
+  const ScratchFolder& built_;
+  const SandboxOptions& sandbox_;
+  std::chrono::milliseconds limit_;
+};
+
+std::filesystem::path compiled(const SubmissionFiles& files, const std::filesystem::path& root,
+                               const ScratchFolder& built, const SandboxOptions& sandbox,
+                               std::chrono::milliseconds limit) {
+  std::vector<std::string> of_c, of_cpp;
+  for (const std::filesystem::path& file : files.main)
+    (file.extension() == ".c" ? of_c : of_cpp).push_back(root / file);
+  const std::filesystem::path library = built.path() / "submission.so";
+  std::vector<std::string> words = {"-shared", "-o", library};
+  Compilation compilation(root, built, sandbox, limit);
+  if (of_cpp.empty()) {
+    words.insert(words.end(), of_c.begin(), of_c.end());
+    words.emplace_back("-lm");
+    compilation.run(kOfC, words);
+    return library;
+  }
+  if (!of_c.empty()) {
+    std::vector<std::string> objects = {"-c"};
+    objects.insert(objects.end(), of_c.begin(), of_c.end());
+    compilation.run(kOfC, objects);
+    for (const std::string& file : of_c)
+      words.push_back(built.path() / std::filesystem::path(file).filename().replace_extension(".o"));
+  }
+  words.insert(words.end(), of_cpp.begin(), of_cpp.end());
+  words.emplace_back("-lm");
+  compilation.run(kOfCpp, words);
   return library;
 }
 
@@ -66,23 +109,28 @@ std::string first_error(const std::string& output) {
   return colon == std::string::npos || slash == std::string::npos ? first : first.substr(slash + 1);
 }
 
-Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit) {
-  const std::size_t object = path.find(".py:");
-  const std::filesystem::path file =
-      std::filesystem::absolute(object == std::string::npos ? path : path.substr(0, object + 3));
-  if (!std::filesystem::is_regular_file(file)) throw UserError(path + ": there is no such file");
-  const std::string extension = file.extension();
+Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
+                              const std::string& interpreter) {
+  const std::size_t object = path.rfind(".py:");
+  const SubmissionFiles found = submission_files(object == std::string::npos ? path : path.substr(0, object + 3));
   Submission made;
-  if (extension == ".so") {
-    made.source = file;
-  } else if (extension == ".py") {
-    made.source = python_source(
-        object == std::string::npos ? file.string() + ":attention" : file.string() + path.substr(object + 3), {});
-  } else if (extension == ".c" || extension == ".cc" || extension == ".cpp") {
-    made.built = std::make_unique<ScratchFolder>();
-    made.source = compiled(file, *made.built, sandbox, limit);
-  } else {
-    throw UserError(path + ": a submission is a file .c, .cc, .cpp, .so or .py");
+  if (found.kind == SubmissionKind::python) need_interpreter(interpreter);
+  made.files = std::make_unique<ScratchFolder>();
+  copy_submission(found, made.files->path());
+  SubmissionFiles copy = found;
+  copy.root = made.files->path();
+  made.content = fingerprint_of(copy);
+  const std::filesystem::path main = copy.root / copy.main.front();
+  switch (found.kind) {
+    case SubmissionKind::library: made.source = main; break;
+    case SubmissionKind::python:
+      made.source =
+          python_source(main.string() + (object == std::string::npos ? kAnyObject : path.substr(object + 3)), {});
+      break;
+    case SubmissionKind::sources:
+      made.built = std::make_unique<ScratchFolder>();
+      made.source = compiled(copy, copy.root, *made.built, sandbox, limit);
+      break;
   }
   return made;
 }

@@ -3,28 +3,27 @@
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "harness/backends/isolation/isolation_options.h"
 #include "harness/backends/isolation/stranger.h"
+#include "harness/judge/submission_files.h"
 
 namespace attest {
 
-/// It can't be compiled, loaded or used: a sentence for its author.
-struct InvalidSubmission : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct Submission {
+  std::string content;                   ///< fingerprint of what is judged
   std::string source;                    ///< as Plugins takes it
+  std::unique_ptr<ScratchFolder> files;  ///< a copy of it: nothing that lies beside it can be read in the sandbox
   std::unique_ptr<ScratchFolder> built;  ///< with the library, of what was compiled
 };
 
-/// A shared library (.so), C or C++ (.c, .cc, .cpp), which a compiler in the sandbox makes one of, or Python (.py, with
-/// :object behind it; without, :attention). Throws UserError where there is no such file, and InvalidSubmission with
-/// the compiler's first error.
-Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit);
+/// What submission_files() takes: a library, C or C++, which a compiler in the sandbox makes one of, or Python with
+/// :object behind it; without, the object is `attention` or else the only backend there. Throws UserError where there
+/// is no such file, or no interpreter for it, and InvalidSubmission with the compiler's first error. `interpreter`: as
+/// need_interpreter() takes it.
+Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
+                              const std::string& interpreter = "");
 
 /// The first line of a compiler's output that tells an error; "" without one.
 std::string first_error(const std::string& output);

@@ -6,17 +6,21 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "harness/base/data_folder.h"
+#include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
 
 namespace attest {
 namespace {
 
-constexpr std::uint64_t kOneEnd = 6;  ///< draws of which one gives an end of a range
-constexpr int kTrials = 20;           ///< of a pattern, when a file is read
+constexpr std::uint64_t kWays = 6;  ///< to draw from a range: one of them gives an end, two the edge of a tile
+constexpr std::int64_t kSmallestTile = 8;
+constexpr int kTiles = 6;    ///< each twice as large as the one before
+constexpr int kTrials = 20;  ///< of a pattern, when a file is read
 
 std::string without_blanks(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
@@ -30,13 +34,28 @@ double number_of_text(const std::string& text) {
   return value;
 }
 
+/// A multiple of a tile within the range, or the number before or behind it; nothing where the drawn tile has none.
+std::optional<std::int64_t> edge_of_tile(std::int64_t low, std::int64_t high, std::mt19937_64& random) {
+  const std::int64_t tile = kSmallestTile << random() % kTiles;
+  const std::int64_t first = (std::max<std::int64_t>(low, 1) + tile - 1) / tile, last = high / tile;
+  if (first > last) return std::nullopt;
+  const std::int64_t multiple =
+      first + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(last - first + 1));
+  const std::int64_t beside = static_cast<std::int64_t>(random() % 3) - 1;
+  return std::clamp(tile * multiple + beside, low, high);
+}
+
 std::string drawn_number(const std::string& low_text, const std::string& high_text, std::mt19937_64& random) {
   const double low = number_of_text(low_text), high = number_of_text(high_text);
   if (!(low <= high) || low < 0) throw UserError("the range " + low_text + ".." + high_text + " is empty");
   const std::uint64_t way = random();
-  if (way % kOneEnd == 0) return (way / kOneEnd) % 2 == 0 ? low_text : high_text;
-  const double share = std::uniform_real_distribution<double>(0, 1)(random);
+  if (way % kWays == 0) return (way / kWays) % 2 == 0 ? low_text : high_text;
   const bool whole = (low_text + high_text).find('.') == std::string::npos;
+  if (whole && way % kWays <= 2) {
+    const auto edge = edge_of_tile(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), random);
+    if (edge) return std::to_string(*edge);
+  }
+  const double share = std::uniform_real_distribution<double>(0, 1)(random);
   const double from = whole ? low + 1 : low, to = whole ? high + 2 : high;  // 0 has a place among powers, too
   const double value = from > 0 ? from * std::pow(to / from, share) : share * to;
   if (!whole) return fmt::format("{:.6g}", value);
@@ -78,7 +97,13 @@ void read_task_line(Task& task, const std::string& line) {
     task.may_refuse = true;
     return;
   }
-  if (word != "draw" && word != "time") throw UserError("\"" + word + "\": about, draw, time or may is wanted");
+  if (word == "declare") {
+    while (words >> pattern) task.permitted.permit(pattern);
+    if (pattern.empty()) throw UserError("declare: what may be stated is wanted, as stored_weights=bf16");
+    return;
+  }
+  if (word != "draw" && word != "time")
+    throw UserError("\"" + word + "\": about, draw, time, may or declare is wanted");
   words >> number;
   std::getline(words, pattern);
   pattern = without_blanks(pattern);
@@ -114,6 +139,7 @@ Task read_task(const std::string& name_or_path) {
   if (!file) throw UserError("--task " + name_or_path + ": there is no such file, nor a task of attest with this name");
   Task task;
   task.name = path.stem().string();
+  task.content = fingerprint_of(path);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;

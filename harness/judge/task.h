@@ -5,6 +5,7 @@
 //   draw N PATTERN    N cases to be right on
 //   time W PATTERN    a case to be fast on, of weight W
 //   may refuse        a refused case is no failure
+//   declare WORDS     what submissions may state of themselves: stored_weights=bf16 exp_ulps=4 (permitted.h)
 // A pattern is a case line in which a value may be alternatives, a|b, with - for leaving it out, and a number a range,
 // a..b of whole numbers or decimal ones.
 #pragma once
@@ -14,6 +15,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "harness/judge/permitted.h"
 
 namespace attest {
 
@@ -27,16 +30,19 @@ struct Task {
     std::string pattern;
   };
   std::string name, about;
+  std::string content;  ///< fingerprint of its file
   std::vector<Drawn> drawn;
   std::vector<Timed> timed;
   bool may_refuse = false;
+  PermittedStatements permitted;
 };
 
 /// A file, or one of attest's by its name. Throws UserError, with the line.
 Task read_task(const std::string& name_or_path);
 
-/// A case line of the pattern: a range gives each of its ends in one draw of six, and otherwise small numbers as often
-/// as large ones. Throws UserError where the pattern can't be read.
+/// A case line of the pattern. A range of whole numbers gives an end of it in one draw of six, the edge of a tile (a
+/// multiple of 8, 16, ..., 256, or one beside it) in two, and otherwise small numbers as often as large ones. Throws
+/// UserError where the pattern can't be read.
 std::string drawn_line(const std::string& pattern, std::mt19937_64& random);
 
 }  // namespace attest

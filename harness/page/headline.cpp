@@ -111,6 +111,15 @@ void tell_comparisons(const std::vector<CompareResults>& comparisons, Headline& 
   }
 }
 
+void tell_judgements(const std::vector<JudgementFile>& files, Headline& line) {
+  for (const JudgementFile& file : files) {
+    std::size_t passed = 0;
+    for (const RankedSubmission& one : file.all) passed += one.verdict == "pass";
+    add(line.ran, fmt::format("judgements of {}", counted(file.all.size(), "submission")));
+    add(line.found, fmt::format("{} of {} passed", counted(passed), counted(file.all.size())));
+  }
+}
+
 SectionJson to_json(const Headline& line) {
   SectionJson notes = SectionJson::array();
   for (const std::string& note : line.notes) notes.push_back({{"text", note}});
@@ -127,6 +136,7 @@ SectionJson headline_json(const ResultFiles& results) {
   tell_checks(results.checks, line);
   tell_benches(results.benches, line);
   tell_comparisons(results.comparisons, line);
+  tell_judgements(results.judgements, line);
   return to_json(line);
 }
 

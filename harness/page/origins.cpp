@@ -75,6 +75,15 @@ SectionJson origin_of(const CompareResults& one) {
                       fact("processor", one.file.now.cpu), fact("build", one.file.now.build)});
 }
 
+SectionJson origin_of(const JudgementFile& file) {
+  SectionJson facts = {fact("judgements", std::to_string(file.all.size()))};
+  if (!file.all.empty()) {
+    facts.push_back(fact("attest", file.all.back().attest));
+    facts.push_back(fact("sandbox", file.all.back().sandbox));
+  }
+  return origin_json(file.name, "judge", facts);
+}
+
 }  // namespace
 
 SectionJson origins(const ResultFiles& results) {
@@ -82,6 +91,7 @@ SectionJson origins(const ResultFiles& results) {
   for (const CheckResults& one : results.checks) list.push_back(origin_of(one));
   for (const BenchResults& one : results.benches) list.push_back(origin_of(one));
   for (const CompareResults& one : results.comparisons) list.push_back(origin_of(one));
+  for (const JudgementFile& one : results.judgements) list.push_back(origin_of(one));
   return list;
 }
 

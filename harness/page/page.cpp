@@ -69,6 +69,11 @@ std::string results_page(const ResultFiles& results, const std::vector<std::stri
   content["table_json"] = case_table_json(results.checks);
   content["comparisons"] = SectionJson::array();
   for (const CompareResults& one : results.comparisons) content["comparisons"].push_back(comparison_section(one, page));
+  content["rankings"] = SectionJson::array();
+  for (const JudgementFile& one : results.judgements) {
+    for (SectionJson& section : ranking_sections(one)) content["rankings"].push_back(std::move(section));
+  }
+  content["has_rankings"] = !content["rankings"].empty();
   content["speeds"] = SectionJson::array();
   for (const BenchResults& one : results.benches) content["speeds"].push_back(speed_section(one, page));
   content["has_comparisons"] = !results.comparisons.empty();

@@ -31,6 +31,10 @@ void read_one(const fs::path& path, ResultFiles& results) {
     results.checks.push_back(read_check(file, path.string()));
     return;
   }
+  if (is_judgement(head)) {
+    results.judgements.push_back(read_judgements(path));
+    return;
+  }
   std::ostringstream text;
   text << file.rdbuf();
   const OrderedJson whole = parsed(text.str());
@@ -40,7 +44,8 @@ void read_one(const fs::path& path, ResultFiles& results) {
     results.benches.push_back({name, benchmark_from_json(whole, path.string())});
   } else {
     throw UserError(path.string() +
-                    ": no complete file of results; `check --json`, `bench --json` and `compare --json` write them");
+                    ": no complete file of results; `check --json`, `bench --json`, `compare --json` and `judge DIR --json` "
+                    "write them");
   }
 }
 

@@ -1,4 +1,4 @@
-// The files that a page is made of: results of check, bench and compare, told apart by what stands in them.
+// The files that a page is made of: results of check, bench, compare and judge, told apart by what stands in them.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/report/check_results.h"
+#include "harness/report/judgements.h"
 #include "harness/speed/files/benchmark_file.h"
 #include "harness/speed/files/comparison_json.h"
 
@@ -27,6 +28,7 @@ struct ResultFiles {
   std::vector<CheckResults> checks;
   std::vector<BenchResults> benches;
   std::vector<CompareResults> comparisons;
+  std::vector<JudgementFile> judgements{};
 };
 
 /// Throws UserError, in one line that names the file, for one that can't be read, is no file of results, breaks off in

@@ -58,6 +58,8 @@ std::string case_table_json(const std::vector<CheckResults>& checks);
 /// Tables and charts of one benchmark file.
 SectionJson speed_section(const BenchResults& bench, PageContext& page);
 SectionJson comparison_section(const CompareResults& comparison, PageContext& page);
+/// Of one file a ranking for each task and seed, the last ones first.
+SectionJson ranking_sections(const JudgementFile& file);
 
 /// "1,234".
 std::string counted(std::size_t number);

@@ -67,13 +67,19 @@ void EarlierRun::read(std::istream& file, const std::string& name) {
 const Verdict* EarlierRun::find(const std::string& suite, const std::string& case_line, const std::string& content,
                                 const std::string& backend) const {
   const auto found = verdicts_.find(key_of(suite, case_line, content, backend));
-  return found == verdicts_.end() ? nullptr : &found->second.verdict;
+  return found == verdicts_.end() || found->second.again ? nullptr : &found->second.verdict;
+}
+
+void EarlierRun::hold(Verdict verdict) {
+  if (verdict.cause.empty()) verdict.cause = {Cause::other, "of the run before"};
+  std::string key = key_of(verdict);
+  verdicts_.try_emplace(std::move(key), Held{std::move(verdict), false, true});
 }
 
 void EarlierRun::take(const Verdict& verdict) {
   const auto found = verdicts_.find(key_of(verdict));
   if (found == verdicts_.end() || std::exchange(found->second.taken, true)) return;
-  ++taken_;
+  if (!found->second.again) ++taken_;
 }
 
 std::vector<Verdict> EarlierRun::left() const {

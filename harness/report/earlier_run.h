@@ -26,6 +26,9 @@ class EarlierRun {
 
   /// Adds the verdicts of one file; `name` stands in messages. Of two verdicts on one case and backend a failure stays.
   void read(std::istream& file, const std::string& name);
+  /// A failure of the last run, which this one is to find again: find() doesn't know it, and it is left where the run
+  /// does not come to it.
+  void hold(Verdict verdict);
   /// The verdict of a case on a backend, if there was one; of a case from a file only if its content was the same.
   const Verdict* find(const std::string& suite, const std::string& case_line, const std::string& content,
                       const std::string& backend) const;
@@ -42,6 +45,7 @@ class EarlierRun {
   struct Held {
     Verdict verdict;
     bool taken = false;
+    bool again = false;  ///< is to be found anew
   };
   Conditions now_;
   std::map<std::string, Held> verdicts_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -145,7 +146,12 @@ CheckOutcome CheckRun::run() {
   return finish();
 }
 
-bool CheckRun::stop() const { return interrupted || (settings_.fail_fast && failed_); }
+bool CheckRun::stop() const { return interrupted || (settings_.fail_fast && failed_) || seconds_left() <= 0; }
+
+double CheckRun::seconds_left() const {
+  if (!settings_.deadline) return std::numeric_limits<double>::infinity();
+  return std::chrono::duration<double>(*settings_.deadline - std::chrono::steady_clock::now()).count();
+}
 
 RunInfo CheckRun::info() const {
   RunInfo info;
@@ -296,6 +302,7 @@ void CheckRun::record(Verdict verdict) {
   if (verdict.error_map && ++error_maps_[verdict.backend + ": " + verdict.cause.text()] > kMostErrorMaps)
     verdict.error_map.reset();
   counts_.add(verdict);
+  earlier_.take(verdict);
   if (is_failure(verdict)) {
     failed_ = true;
     const std::lock_guard<std::mutex> lock(keeping_);
@@ -356,10 +363,11 @@ std::vector<std::string> CheckRun::false_statements() const {
 
 std::vector<RightIfTold> CheckRun::statements_that_explain() const {
   std::vector<RightIfTold> list;
+  if (!settings_.explain) return list;
   for (const auto& [name, results] : wrong_) {
     Backend* backend = backends_.find(name);
-    if (!backend || interrupted) continue;
-    const auto found = results.right_if(*backend, settings_.threads, kStatementSeconds);
+    if (!backend || interrupted || seconds_left() <= 0) continue;
+    const auto found = results.right_if(*backend, settings_.threads, std::min(kStatementSeconds, seconds_left()));
     if (found) list.push_back({name, found->statement(), found->code(language_of(backend->identity().plugin))});
   }
   return list;
@@ -406,7 +414,7 @@ CheckOutcome CheckRun::finish() {
   const auto stage = [&](const char* what) {
     for (auto& report : reports_) report->stage(what);
   };
-  if (settings_.shrink && !interrupted) {
+  if (settings_.shrink && !interrupted && seconds_left() > 0) {
     if (counts_.failures() > 0) stage("making the first failures small");
     failures_.shrink_all(
         settings_.threads, settings_.shrunk_folder,
@@ -414,11 +422,11 @@ CheckOutcome CheckRun::finish() {
           for (auto& report : reports_) report->shrunk(failure, small);
         },
         [&](const std::string& name) { return fresh_one(name); },
-        [&](const std::string& label) { return case_named(label); });
+        [&](const std::string& label) { return case_named(label); }, [&] { return seconds_left(); });
   }
   CheckOutcome outcome;
   outcome.counts = counts_;
-  if (!wrong_.empty()) stage("what backends would have to state to be right");
+  if (!wrong_.empty() && settings_.explain) stage("what backends would have to state to be right");
   outcome.right_if = statements_that_explain();
   for (const RightIfTold& told : outcome.right_if) {
     for (auto& report : reports_) report->right_if(told);

@@ -39,6 +39,9 @@ struct CheckSettings {
   std::string steps{};                  ///< that they take in every case instead (harness/verdict/plan_life.h)
   bool bitwise = false;                 ///< also ask whether right results have the same bits again
   bool shrink = true;                   ///< make the first failures small
+  bool explain = true;                  ///< look for statements under which what is wrong would be right
+  /// When nothing new is begun: cases are left out then, and failures aren't looked into.
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
   bool compare_refusals = true;         ///< hold those of committed suites against the lists
   std::filesystem::path shrunk_folder;  ///< for the smallest files of failing files; empty: these are left as they are
   std::vector<std::string> command;     ///< for the reports' header
@@ -86,6 +89,8 @@ class CheckRun {
   };
 
   bool stop() const;
+  /// Until the deadline; where there is none, without end.
+  double seconds_left() const;
   void begin();
   /// Verdicts of the earlier run on a case.
   std::vector<Verdict> remembered(std::size_t number) const;

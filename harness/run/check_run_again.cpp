@@ -45,7 +45,7 @@ void CheckRun::attribute_to_others(const PreparedCase& prepared, Verdict& verdic
     const int before = met.again[verdict.cause.text()]++;
     if (before >= most || (before > 0 && met.seconds > kMostSecondsAgain)) return;
     earlier = met.cases;
-    seconds = met.searches < kMostSearches ? kSearchSeconds : 0;
+    seconds = met.searches < kMostSearches ? std::clamp(seconds_left(), 0.0, kSearchSeconds) : 0;
   }
   const Stopwatch spent;
   attribute_to_earlier_cases(

@@ -1,5 +1,7 @@
 #include "harness/run/failure_shrinking.h"
 
+#include <algorithm>
+
 #include "harness/base/user_error.h"
 #include "harness/search/shrink_case.h"
 
@@ -41,8 +43,11 @@ void FailureShrinking::remember(const Case& source, Backend& backend, const Verd
 void FailureShrinking::shrink_all(int threads, const std::filesystem::path& folder,
                                   const std::function<void(const Verdict&, const Verdict&)>& found,
                                   const std::function<std::unique_ptr<Backend>(const std::string&)>& fresh,
-                                  const std::function<const Case*(const std::string&)>& case_named) {
+                                  const std::function<const Case*(const std::string&)>& case_named,
+                                  const std::function<double()>& seconds_left) {
   for (const auto& [key, failure] : failures_) {
+    const double left = seconds_left ? seconds_left() : kPairSeconds;
+    if (left <= 0) return;
     if (failure.source->from_file && folder.empty()) {
       ++unshrunk_files_;
       continue;
@@ -53,9 +58,9 @@ void FailureShrinking::shrink_all(int threads, const std::filesystem::path& fold
       const Case* earlier = verdict.after.empty() || !case_named ? nullptr : case_named(verdict.after);
       ShrunkCase small;
       if (earlier && !earlier->from_file && !failure.source->from_file) {
-        small = shrink_pair(*earlier, *failure.source, threads, kPairSeconds, anew);
+        small = shrink_pair(*earlier, *failure.source, threads, std::min(kPairSeconds, left), anew);
       } else if (!is_of_this_run(verdict.cause.kind)) {
-        small = shrink_case(*failure.source, *failure.backend, threads, kShrinkSeconds,
+        small = shrink_case(*failure.source, *failure.backend, threads, std::min(kShrinkSeconds, left),
                             {place_in(folder, verdict), {}, anew, steps_from_text(verdict.steps)});
       }
       if (small.verdict.case_line.empty()) continue;

@@ -22,11 +22,13 @@ class FailureShrinking {
 
   /// A few seconds for each. `found` is told every failure with the smallest case that fails like it, in a fresh
   /// backend if `fresh` makes one. A file's smallest case is written to `folder`; without one files are left alone. One
-  /// that an earlier case caused shrinks with it; `case_named` finds that.
+  /// that an earlier case caused shrinks with it; `case_named` finds that. `seconds_left`, where not empty: what is left
+  /// for all of them.
   void shrink_all(int threads, const std::filesystem::path& folder,
                   const std::function<void(const Verdict& failure, const Verdict& small)>& found,
                   const std::function<std::unique_ptr<Backend>(const std::string& name)>& fresh = {},
-                  const std::function<const Case*(const std::string& label)>& case_named = {});
+                  const std::function<const Case*(const std::string& label)>& case_named = {},
+                  const std::function<double()>& seconds_left = {});
 
   std::size_t unshrunk_files() const { return unshrunk_files_; }
   /// What could not be made smaller, a sentence each.

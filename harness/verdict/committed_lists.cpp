@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "harness/base/data_folder.h"
 #include "harness/base/text.h"
@@ -90,6 +91,26 @@ void apply_waiver(Verdict& verdict, const std::vector<ListedCase>& waivers) {
   const auto found = std::find_if(waivers.begin(), waivers.end(),
                                   [&](const ListedCase& entry) { return matches(entry.pattern, verdict); });
   if (found != waivers.end()) verdict.waiver = found->comment;
+}
+
+std::vector<std::string> unneeded_waivers(const std::vector<Verdict>& verdicts) {
+  std::set<std::string> backends;
+  for (const Verdict& verdict : verdicts) backends.insert(verdict.backend);
+  std::vector<std::string> sentences;
+  for (const std::string& backend : backends) {
+    for (const ListedCase& entry : waivers_of(backend)) {
+      std::size_t met = 0, right = 0;
+      for (const Verdict& verdict : verdicts) {
+        if (verdict.backend != backend || !matches(entry.pattern, verdict)) continue;
+        ++met;
+        right += is_right(verdict) ? 1 : 0;
+      }
+      if (met > 0 && met == right)
+        sentences.push_back(backend + " passes what is waived: " + entry.pattern + "; remove it from " +
+                            list_path(backend, "waivers").string() + " if it passes everywhere");
+    }
+  }
+  return sentences;
 }
 
 void apply_waiver(Verdict& verdict) { apply_waiver(verdict, waivers_of(verdict.backend)); }

@@ -43,4 +43,8 @@ void apply_waiver(Verdict& verdict, const std::vector<ListedCase>& waivers);
 /// The same with waivers_of its backend.
 void apply_waiver(Verdict& verdict);
 
+/// Waivers that nothing needed: of those whose cases are among the verdicts, the ones for which every such case is
+/// right. A sentence for each, which says where the entry is to be removed.
+std::vector<std::string> unneeded_waivers(const std::vector<Verdict>& verdicts);
+
 }  // namespace attest

@@ -36,14 +36,24 @@ def test_a_page_runs(page, libraries, tmp_path):
     assert " passed, 0 failed" in run("\n".join(blocks(page)), tmp_path)
 
 
-def test_the_how_to_page(tmp_path):
+@pytest.mark.parametrize(
+    "page, languages",
+    [
+        ("python_callable.md", ["python", "sh", "python"]),
+        ("model.md", ["json", "sh", "text", "python", "sh", "python"]),
+    ],
+)
+def test_a_how_to_page(page, languages, tmp_path):
     """From top to bottom: a block behind `NAME`: is a file, the lines of `sh` are commands."""
-    folder = PAGES if (PAGES / "python_callable.md").exists() else PAGES.parent / "how-to"
-    text = (folder / "python_callable.md").read_text()
+    folder = PAGES if (PAGES / page).exists() else PAGES.parent / "how-to"
+    text = (folder / page).read_text()
     steps = re.findall(r"^([^\n]*)\n\n?```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert [language for _, language, _ in steps] == ["python", "sh", "python"]
+    assert [language for _, language, _ in steps] == languages
+    printed = ""
     for before, language, block in steps:
-        if name := re.search(r"`([^`]+)`:$", before):
+        if language == "text":
+            assert block in printed  # what a command above printed, or wrote
+        elif name := re.search(r"`([^`]+)`[^`]*:$", before):
             (tmp_path / name[1]).write_text(block)
         elif language == "python":
             assert " passed, 0 failed" in run(block, tmp_path)
@@ -51,7 +61,8 @@ def test_the_how_to_page(tmp_path):
             words, _, comment = command.partition("    # exit code ")
             words = words.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
             done = subprocess.run(words, shell=True, cwd=tmp_path, capture_output=True, text=True)
-            assert done.returncode == int(comment or 0), command + done.stdout + done.stderr
+            assert done.returncode == int(comment.partition(":")[0] or 0), command + done.stdout + done.stderr
+            printed += done.stdout
 
 
 def test_the_first_five_lines(tmp_path):

@@ -2,6 +2,8 @@
 // use them: refusal_lists_test.cpp and error_deviation_test.cpp.
 #include "harness/verdict/committed_lists.h"
 
+#include <cstdlib>
+
 #include "harness/base/user_error.h"
 #include "tests/unit/scratch_folder.h"
 
@@ -45,6 +47,26 @@ TEST(CommittedLists, ALineThatIsNoCaseIsTheUsersError) {
   const Folder folder;
   std::ofstream(folder / "list") << "seq=4\n";
   EXPECT_THROW(read_list(folder / "list"), UserError);
+}
+
+TEST(CommittedLists, AWaiverThatNothingNeedsIsTold) {
+  const Folder folder;
+  const fs::path list = folder / "no_longer_suspect";
+  fs::create_directories(list);
+  std::ofstream(list / "waivers") << "seq=4 *  # fixed\nseq=5 *  # in part\nseq=6 *  # not met\n";
+  setenv("ATTEST_LISTS", list.parent_path().c_str(), 1);
+  std::vector<Verdict> verdicts;
+  for (const char* line : {"seq=4 dim=4", "seq=4 dim=8", "seq=5 dim=4", "seq=5 dim=8"}) {
+    verdicts.push_back(verdict_of("no_longer_suspect", line));
+    verdicts.back().status = Status::pass;
+  }
+  verdicts.back().status = Status::suspect;
+  const std::vector<std::string> told = unneeded_waivers(verdicts);
+  unsetenv("ATTEST_LISTS");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("no_longer_suspect passes what is waived: seq=4 *; remove it from " + list.string()),
+            std::string::npos)
+      << told[0];
 }
 
 }  // namespace

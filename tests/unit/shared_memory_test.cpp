@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -75,6 +76,41 @@ TEST(SharedFiles, KeepTheirSizeWhateverAWorkerDoesToItsDescriptor) {
   file.reserve(regions.end());  // and it can still be mapped for writing
   *file.data(regions.all()[0]) = std::byte{3};
   EXPECT_GE(file.memory(), static_cast<double>(page_size()));
+}
+
+TEST(SharedFiles, WrittenHereAloneCantBeWrittenByTheirDescriptor) {
+  SharedFile file(SharedFile::Writers::here);
+  RegionList regions(0);
+  regions.add("q", 3 * page_size());
+  file.reserve(regions.end());
+  std::memset(file.data(regions.all()[0]), 7, regions.all()[0].bytes);
+  const int theirs = dup(file.descriptor());
+  EXPECT_EQ(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, theirs, 0), MAP_FAILED);
+  EXPECT_NE(pwrite(theirs, "x", 1, 0), 1);
+  const auto* seen = static_cast<const std::byte*>(mmap(nullptr, page_size(), PROT_READ, MAP_SHARED, theirs, 0));
+  ASSERT_NE(static_cast<const void*>(seen), MAP_FAILED);
+  EXPECT_NE(mprotect(const_cast<std::byte*>(seen), page_size(), PROT_READ | PROT_WRITE), 0);
+  *file.data(regions.all()[0]) = std::byte{9};
+  EXPECT_EQ(seen[0], std::byte{9});
+  close(theirs);
+}
+
+/// What isn't used of a region that is too large to be filled holds nothing of what was there before.
+TEST(SharedFiles, WrittenHereAloneForgetWhatIsNotUsedAnyMore) {
+  SharedFile file(SharedFile::Writers::here);
+  RegionList regions(0);
+  regions.add("q", kCompactBytes + 10 * page_size());
+  const Region& region = regions.all()[0];
+  file.reserve(regions.end());
+  const std::vector<std::byte> ones(6 * page_size(), std::byte{1});  // no more of it is read
+  file.fill(region, ones.data(), {{0, 100}, {5 * page_size(), 5 * page_size() + 1}});
+  EXPECT_EQ(file.data(region)[99], std::byte{1});
+  file.fill(region, ones.data(), {{50, 60}});
+  EXPECT_EQ(file.data(region)[49], std::byte{0});
+  EXPECT_EQ(file.data(region)[50], std::byte{1});
+  EXPECT_EQ(file.data(region)[99], std::byte{0});
+  EXPECT_EQ(file.data(region)[5 * page_size()], std::byte{0});
+  EXPECT_LE(file.memory(), static_cast<double>(20 * page_size()));
 }
 
 TEST(SharedFiles, CountWhatIsWrittenToThem) {

@@ -1,7 +1,8 @@
 // A plan in a worker process whose steps are one request, timed from this process.
 //
-// The worker has neither the clock nor what is expected. While its data are written it is stopped with all its threads,
-// and again as soon as it has answered, until its outputs are taken: nothing that it does before or afterwards helps.
+// The worker has neither the clock nor what is expected. It is stopped, with all its threads, as soon as it has
+// answered, and goes on when the next request's data are written: nothing that it does before or afterwards helps, nor
+// does it keep others from the processor meanwhile.
 // Its processor time is the system's account.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace attest {
 
 /// Of one request with upload, run and download.
 struct ApartCost {
-  double seconds = 0;  ///< from the request to its answer
+  double seconds = 0;  ///< from the request to its answer, and the processor time from there until it was stopped
   double cpu = 0;      ///< of all threads of the worker meanwhile
 };
 

@@ -86,6 +86,7 @@ class IsolatedBackend : public Backend, public SideBySide {
   mutable int ended_generation_ = 0;   ///< and which it was
   int plans_ = 0;                      ///< made so far; each has its number
   FileSpace space_{page_size()};       ///< of the worker's file, behind its first page
+  FileSpace input_space_{0};           ///< of that of inputs
 };
 
 IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const IsolationOptions& options,
@@ -101,6 +102,7 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     for (const auto& [field, member] : kConventionFields) {
       conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
     }
+    if (options_.hears_conventions) options_.hears_conventions(name_, conventions_);
   } catch (const CaseFault& fault) {
     throw BackendUnavailable(fault.what());
   }
@@ -230,7 +232,9 @@ std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
 }
 
 Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
-  return ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  Arithmetic stated = ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  if (options_.hears_arithmetic) options_.hears_arithmetic(name_, call, stated);
+  return stated;
 }
 
 /// Prepare, upload and run go to the worker as one request, at run: a message there and back can cost more than a small
@@ -244,7 +248,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
         number_(number),
         limit_(request_limit(backend.options_, call)),
         line_(print_call(call)),
-        inputs_range_(backend.space_),
+        inputs_range_(backend.input_space_),
         outputs_range_(backend.space_) {}
   ~RemotePlan() override {
     if (backend_.worker_ && generation_ == backend_.generation_) {
@@ -257,7 +261,7 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
     // A page at least, so that the range behind it begins with one.
     const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
     const SerializedInputs serialized(inputs, first);
-    SharedFile& file = shared();
+    SharedFile& file = shared_inputs();
     file.reserve(serialized.regions().end());
     serialized.copy_to(file);
     pending_ = {{"regions", describe_regions(serialized.regions())}, {"inputs", serialized.description()}};
@@ -289,7 +293,8 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
     const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
     const SerializedInputs serialized(inputs, first);
     const OutputPlace place = place_of(outputs);
-    shared().reserve(std::max(serialized.regions().end(), place.regions.end()));
+    shared_inputs().reserve(serialized.regions().end());
+    shared().reserve(place.regions.end());
     Json layout = {{"regions", describe_regions(serialized.regions())},
                    {"inputs", serialized.description()},
                    {"output regions", describe_regions(place.regions)},
@@ -300,14 +305,14 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
       ask("lay out", std::move(layout));
       line_.clear();
     }
-    {
-      const Pause pause(*backend_.worker_);
-      serialized.copy_to(shared());
-      put(outputs, place.regions);
-      if (before_waking) before_waking();
-    }
+    WorkerProcess& worker = *backend_.worker_;
+    worker.stop();
+    serialized.copy_to(shared_inputs());
+    put(outputs, place.regions);
+    if (before_waking) before_waking();
+    worker.go_on();
     const ApartCost cost = ask_for_steps(number_);
-    const Pause pause(*backend_.worker_);
+    // It stays stopped: what it would do now is done while others are timed.
     take(outputs, place.regions);
     return cost;
   }
@@ -322,18 +327,6 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
 
  private:
   static constexpr unsigned char kLead = 0x5a;
-
-  /// A worker that doesn't run.
-  class Pause {
-   public:
-    explicit Pause(WorkerProcess& worker) : worker_(worker) { worker_.stop(); }
-    ~Pause() { worker_.go_on(); }
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
-
-   private:
-    WorkerProcess& worker_;
-  };
 
   struct OutputPlace {
     RegionList regions;
@@ -376,13 +369,21 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
       }
     }
   }
-  /// All steps of a plan in one request; of none where `plan` is 0.
+  /// All steps of a plan in one request; of none where `plan` is 0. The worker is stopped then.
   ApartCost ask_for_steps(int plan) const {
     backend_.ask({{"do", "all steps"}, {"plan", plan}}, limit_);
-    const WorkerProcess::Moment &begin = backend_.worker_->asked(), &end = backend_.worker_->answered();
-    return {end.clock - begin.clock, end.cpu - begin.cpu};
+    WorkerProcess& worker = *backend_.worker_;
+    const WorkerProcess::Moment begin = worker.asked(), end = worker.answered();
+    worker.stop();
+    // Whoever answers and goes on is not done yet.
+    const double afterwards = std::max(0.0, worker.now().cpu - end.cpu);
+    return {end.clock - begin.clock + afterwards, end.cpu - begin.cpu + afterwards};
   }
 
+  SharedFile& shared_inputs() const {
+    shared();
+    return backend_.worker_->inputs();
+  }
   SharedFile& shared() const {
     if (!backend_.worker_ || generation_ != backend_.generation_) {
       // Somebody else, who only looked ahead, may have been the first to learn of it.

@@ -3,13 +3,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "reference/base/names.h"
 #include "reference/call/call.h"
 
 namespace attest {
+
+struct Arithmetic;
+struct Conventions;
 
 /// What keeps a worker process in its place (sandbox.h says how).
 enum class SandboxLayer : std::uint8_t { landlock, seccomp, limits, capabilities };
@@ -27,6 +32,10 @@ struct IsolationOptions {
   std::chrono::milliseconds limit{60'000};  ///< of one request about a small call: request_limit adds for large ones
   double memory_gib = 0;                    ///< beyond what a worker starts with; 0: a share of what is free
   std::optional<SandboxOptions> sandbox{};  ///< nothing: a worker has all rights of the user
+  /// Where not empty: called with each statement of a worker, by the name under which its backend was asked for; from
+  /// whatever thread asked.
+  std::function<void(const std::string& backend, const Call& call, const Arithmetic& stated)> hears_arithmetic{};
+  std::function<void(const std::string& backend, const Conventions& stated)> hears_conventions{};
 };
 
 /// How long one request about this call may take. A limit that is generous to a small call is false alarm on millions

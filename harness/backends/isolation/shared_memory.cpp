@@ -16,6 +16,11 @@ namespace {
 /// Of the file. Nothing maps so much at once.
 constexpr rlim_t kFileBytes = rlim_t{1} << 46;
 
+/// Of a file that is written here alone: mapped at once, as far as there are addresses.
+constexpr std::size_t kMappedAtOnce = std::size_t{1} << 42, kLeastAtOnce = std::size_t{1} << 30;
+/// F_SEAL_FUTURE_WRITE of Linux 5.1, which the C library's headers may lack.
+constexpr int kSealFutureWrite = 0x10;
+
 /// Where files of this process have a limit, it holds for those in memory, too.
 off_t file_bytes() {
   rlimit limit{};
@@ -40,16 +45,31 @@ std::size_t RegionList::add(const std::string& name, std::size_t bytes) {
   return regions_.size() - 1;
 }
 
-SharedFile::SharedFile()
+SharedFile::SharedFile(Writers writers)
     : descriptor_(memfd_create("attest", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      only_here_(writers == Writers::here),
       sealed_(static_cast<std::size_t>(file_bytes())) {
   if (descriptor_ < 0) throw NoSharedMemory("no memory to share with a worker process");
-  if (ftruncate(descriptor_, static_cast<off_t>(sealed_)) != 0 ||
-      fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  bool sealed = ftruncate(descriptor_, static_cast<off_t>(sealed_)) == 0;
+  try {
+    for (std::size_t bytes = std::min(kMappedAtOnce, sealed_); only_here_ && size_ == 0; bytes /= 2) {
+      try {
+        reserve(bytes);
+      } catch (const NoSharedMemory&) {
+        if (bytes <= kLeastAtOnce) throw;
+      }
+    }
+    // What is mapped stays writable; no other mapping can be, nor can anybody write to the descriptor. A system older
+    // than that seal keeps the copy alone from which a worker's inputs are compared.
+    if (only_here_) only_here_ = fcntl(descriptor_, F_ADD_SEALS, kSealFutureWrite) == 0;
+    sealed = sealed && fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+    if (!sealed) throw NoSharedMemory("memory to share with a worker process can't be sealed");
+    reserve(page_size());
+  } catch (...) {
+    if (base_) munmap(base_, size_);
     close(descriptor_);
-    throw NoSharedMemory("memory to share with a worker process can't be sealed");
+    throw;
   }
-  reserve(page_size());
 }
 
 SharedFile::~SharedFile() {
@@ -63,7 +83,7 @@ void SharedFile::reserve(std::size_t bytes) {
     throw NoSharedMemory("a worker process shares more memory than files may have bytes here: see ulimit -f");
   }
   const std::size_t size = std::min(std::max(bytes, 2 * size_), sealed_);
-  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
   if (mapped == MAP_FAILED) throw NoSharedMemory("no memory to share with a worker process");
   if (base_) munmap(base_, size_);
   base_ = static_cast<std::byte*>(mapped);
@@ -71,7 +91,10 @@ void SharedFile::reserve(std::size_t bytes) {
 }
 
 void SharedFile::fill(const Region& region, const void* source, const std::vector<ByteRange>& used) {
-  if (region.bytes > kCompactBytes) {
+  if (only_here_) note_written(region, used);
+  if (region.bytes > kCompactBytes && only_here_) {
+    clear(region);
+  } else if (region.bytes > kCompactBytes) {
     const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     if (fallocate(descriptor_, how, static_cast<off_t>(region.offset), static_cast<off_t>(region.pages())) != 0) {
       throw NoSharedMemory("a shared region can't be emptied");
@@ -80,6 +103,22 @@ void SharedFile::fill(const Region& region, const void* source, const std::vecto
   for (const ByteRange& range : used) {
     if (range.size() == 0) continue;
     std::memcpy(data(region) + range.first, static_cast<const std::byte*>(source) + range.first, range.size());
+  }
+}
+
+void SharedFile::clear(const Region& region) {
+  const std::size_t page = page_size();
+  for (std::size_t n = region.offset / page; n < (region.offset + region.pages()) / page; ++n) {
+    if (n < written_.size() && written_[n]) std::memset(base_ + n * page, 0, page);
+  }
+}
+
+void SharedFile::note_written(const Region& region, const std::vector<ByteRange>& used) {
+  const std::size_t page = page_size(), first = region.offset + region.lead();
+  written_.resize(std::max(written_.size(), (region.offset + region.pages()) / page));
+  if (region.lead() > 0) written_[region.offset / page] = true;
+  for (const ByteRange& range : used) {
+    for (std::size_t n = (first + range.first) / page; n * page < first + range.end; ++n) written_[n] = true;
   }
 }
 

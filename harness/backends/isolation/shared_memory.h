@@ -51,7 +51,10 @@ struct NoSharedMemory : std::runtime_error {
 /// worker, whose descriptor leads to the same file, could otherwise cut off what is mapped here.
 class SharedFile {
  public:
-  SharedFile();
+  /// Who may write to it: a file that is written here alone is sealed against all others, whatever rights they have to
+  /// its descriptor. It is mapped as a whole then, and keeps the memory of what was ever written.
+  enum class Writers { both, here };
+  explicit SharedFile(Writers writers = Writers::both);
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
@@ -73,8 +76,14 @@ class SharedFile {
   StepNote step() const { return StepNote(base_); }
 
  private:
+  /// Zeros in what was written of these pages before.
+  void clear(const Region& region);
+  void note_written(const Region& region, const std::vector<ByteRange>& used);
+
   int descriptor_;
-  std::size_t sealed_;  ///< bytes of the file: no more can ever be mapped
+  bool only_here_;
+  std::vector<bool> written_;  ///< of a file that is written here alone, by page
+  std::size_t sealed_;         ///< bytes of the file: no more can ever be mapped
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -38,7 +38,7 @@ constexpr std::string_view kKept[] = {"PATH",
                                       "ATTEST_PYTHON_PATH",
                                       "ATTEST_OPENCL_",
                                       "ATTEST_SIMD_TARGET"};
-constexpr std::string_view kInScratch[] = {"HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR", "PYTHONPYCACHEPREFIX"};
+constexpr std::string_view kInScratch[] = {"HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"};
 
 bool is_kept(std::string_view variable) {
   const std::string_view name = variable.substr(0, variable.find('='));
@@ -69,6 +69,7 @@ std::vector<std::string> environment_of_stranger(const std::vector<std::string>&
   std::vector<std::string> kept;
   std::copy_if(environment.begin(), environment.end(), std::back_inserter(kept), is_kept);
   for (const std::string_view name : kInScratch) kept.push_back(std::string(name) + "=" + scratch.string());
+  kept.emplace_back("PYTHONDONTWRITEBYTECODE=1");  // the folders of modules are for reading
   return kept;
 }
 

@@ -76,6 +76,7 @@ constexpr const char* kForbidden[] = {"socket",
                                       "move_pages",
                                       "migrate_pages",
                                       "ioprio_set",
+                                      "sched_setaffinity",  // a thread stays on the processors that it was given
                                       "acct",
                                       "syslog",
                                       "vhangup",
@@ -95,7 +96,6 @@ constexpr OfOneself kOfOneself[] = {{"kill", 0, true},
                                     {"rt_sigqueueinfo", 0, true},
                                     {"rt_tgsigqueueinfo", 0, true},
                                     {"prlimit64", 0, false},
-                                    {"sched_setaffinity", 0, false},
                                     {"sched_setscheduler", 0, false},
                                     {"sched_setparam", 0, false},
                                     {"sched_setattr", 0, false},
@@ -145,6 +145,8 @@ std::string confine_system_calls(const SandboxRequest& request) {
     filter.forbid("vfork", EPERM);
     filter.forbid("clone", EPERM, {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}});
   }
+  // A timer may send the signal on which a stopped process goes on; it could work while it must not.
+  filter.forbid("timer_create", EPERM);
   // The group of processes has the harness in it.
   filter.forbid("setpriority", EPERM, {scmp_arg_cmp{0, SCMP_CMP_NE, PRIO_PROCESS, 0}});
   // Words typed into the user's terminal, and signals that a file sends.

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -180,7 +181,7 @@ class Worker {
     const Json& regions = request.at("regions");
     // The same regions again stay at their addresses, as tensors do whose owner writes other numbers into them.
     const bool same = held.inputs && held.input_regions == regions;
-    auto area = same ? nullptr : std::make_unique<GuardedArea>(kWorkerFile, regions_from(regions), false);
+    auto area = same ? nullptr : std::make_unique<GuardedArea>(kWorkerInputs, regions_from(regions), false);
     const GuardedArea& where = same ? *held.inputs : *area;
     const UnpackedInputs unpacked(request.at("inputs"), where);
     input_area = &where;
@@ -215,7 +216,7 @@ class Worker {
   Json lay_out(const Json& request) {
     if (request.contains("case")) prepare(request);
     Held& held = plans_.at(request.at("plan").get<int>());
-    held.inputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("regions")), false);
+    held.inputs = std::make_unique<GuardedArea>(kWorkerInputs, regions_from(request.at("regions")), false);
     held.input_regions = request.at("regions");
     held.laid_out_inputs = std::make_unique<UnpackedInputs>(request.at("inputs"), *held.inputs);
     held.outputs = std::make_unique<GuardedArea>(kWorkerFile, regions_from(request.at("output regions")), true);
@@ -291,7 +292,8 @@ class Worker {
 Json threw(const std::string& what) { return {{"threw", what}}; }
 
 /// Waits until the harness has gone, and then a moment: a worker that isn't stuck in a step ends by itself. (The signal
-/// that the system sends at a parent's death comes when the thread that started the worker ends.)
+/// that the system sends at a parent's death comes when the thread that started the worker ends: it is for those alone
+/// that the first thread started.)
 void end_with_the_harness() {
   pollfd harness{kWorkerSocket, /*events: its end alone*/ 0, 0};
   while (poll(&harness, 1, -1) < 0 && errno == EINTR) {
@@ -315,6 +317,7 @@ std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const
   words.insert(words.end(), {"worker", options.backend, "--threads", std::to_string(options.threads)});
   if (!options.device.empty()) words.insert(words.end(), {"--device", options.device});
   if (!options.plugin.empty()) words.insert(words.end(), {"--plugin", options.plugin});
+  if (options.ends_with_parent) words.emplace_back("--ends-with-parent");
   std::string folders;
   for (const std::string& folder : restart().readable) folders += (folders.empty() ? "" : ":") + folder;
   setenv("ATTEST_PYTHON_PATH", folders.c_str(), 1);
@@ -358,6 +361,7 @@ std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& he
 int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service) {
   for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
   signal(SIGPIPE, SIG_DFL);
+  if (options.ends_with_parent) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!options.sandbox.empty() && !enter_sandbox_of(options)) return 0;
   std::thread(end_with_the_harness).detach();
   exit_messages = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));

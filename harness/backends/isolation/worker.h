@@ -11,15 +11,17 @@
 
 namespace attest {
 
-/// What a worker is told on its command line. Its socket and shared file are descriptors 3 and 4.
+/// What a worker is told on its command line. Its socket and shared files are descriptors 3 to 5.
 struct WorkerOptions {
   std::string backend, device;
   std::string plugin;  ///< path of the library that has the backend; an empty name then asks which it has
   int threads = 1;
   std::string sandbox;  ///< layers, comma separated; empty: the worker keeps the rights of the user
   std::string scratch;  ///< the folder that it may write to there
+  /// Whether the thread that started it lives as long as the harness: a worker that is stopped ends with that.
+  bool ends_with_parent = false;
 };
-inline constexpr int kWorkerSocket = 3, kWorkerFile = 4;
+inline constexpr int kWorkerSocket = 3, kWorkerFile = 4, kWorkerInputs = 5;
 /// Exit code of a worker that touched memory beside its tensors; its exit message says which.
 inline constexpr int kMemoryFault = 99;
 

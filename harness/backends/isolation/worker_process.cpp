@@ -38,19 +38,21 @@ int standard_error_for_worker() {
 
 WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                              const std::string& plugin)
-    : wanted_(options.sandbox) {
+    : wanted_(options.sandbox), inputs_(wanted_ ? SharedFile::Writers::here : SharedFile::Writers::both) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     throw BackendUnavailable("no socket for a worker process");
   }
   socket_ = sockets[0];
-  // Out of the way of descriptors 3 and 4, which the worker will have.
-  const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10);
+  // Out of the way of descriptors 3 to 5, which the worker will have.
+  const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, 10), memory = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 10),
+            inputs = fcntl(inputs_.descriptor(), F_DUPFD_CLOEXEC, 10);
   close(sockets[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
   posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
+  posix_spawn_file_actions_adddup2(&actions, inputs, kWorkerInputs);
   const int words_go_to = standard_error_for_worker();
   if (words_go_to >= 0) {
     fcntl(words_go_to, F_SETFL, 0);
@@ -58,8 +60,10 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   }
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerFile + 1);  // files of results among them
-  std::vector<std::string> words = restart().words;
+  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerInputs + 1);  // files of results among them
+  const bool in_python = !python_object(plugin).empty() && restart_in_python();
+  const Restart& how = in_python ? *restart_in_python() : restart();
+  std::vector<std::string> words = how.words;
   if (words.empty()) words.push_back(program_path().string());
   words.insert(words.end(), {"worker", name, "--threads", std::to_string(context.threads)});
   if (!context.device.empty()) words.insert(words.end(), {"--device", context.device});
@@ -68,6 +72,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
     hide_memory();
     words.insert(words.end(), {"--sandbox", layers_text(wanted_->layers), "--scratch", scratch_.emplace().path()});
   }
+  if (gettid() == getpid()) words.emplace_back("--ends-with-parent");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -81,10 +86,11 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   const int error =
-      posix_spawn(&process_, restart().file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+      posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);
+  close(inputs);
   if (words_go_to >= 0) close(words_go_to);
   if (error != 0) {
     close(socket_);
@@ -94,6 +100,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
 }
 
 WorkerProcess::~WorkerProcess() {
+  go_on();
   close(socket_);
   for (int tries = 0; tries < 50; ++tries) {
     if (has_ended()) return;
@@ -122,7 +129,8 @@ void WorkerProcess::greeted() {
 }
 
 bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
-  file_at_request_ = file_.memory();
+  go_on();
+  file_at_request_ = shared_memory();
   asked_ = now();
   return send_message(socket_, request, limit);
 }
@@ -144,24 +152,27 @@ WorkerProcess::Moment WorkerProcess::now() const {
 }
 
 void WorkerProcess::stop() {
-  if (process_ <= 0 || kill(process_, SIGSTOP) != 0) return;
+  if (stopped_ || process_ <= 0 || kill(process_, SIGSTOP) != 0) return;
   int status = 0;
   while (waitpid(process_, &status, WUNTRACED) < 0 && errno == EINTR) {
   }
-  if (WIFSTOPPED(status)) return;
+  stopped_ = WIFSTOPPED(status);
+  if (stopped_) return;
   status_ = status;
   process_ = -1;
 }
 
 void WorkerProcess::go_on() {
-  if (process_ > 0) kill(process_, SIGCONT);
+  if (stopped_ && process_ > 0) kill(process_, SIGCONT);
+  stopped_ = false;
 }
 
 void WorkerProcess::look_at_memory(bool only_if_due) {
   if (process_ <= 0) return;
   if (only_if_due && !memory_->due()) return;
-  const double file = file_.memory();
-  memory_->look(file, std::max(file - file_at_request_, file - static_cast<double>(file_.mapped())));
+  const double files = shared_memory();
+  const double mapped = static_cast<double>(file_.mapped()) + static_cast<double>(inputs_.mapped());
+  memory_->look(files, std::max(files - file_at_request_, files - mapped));
 }
 
 bool WorkerProcess::has_ended() {

@@ -28,6 +28,8 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   SharedFile& file() { return file_; }
+  /// Of inputs, which in a sandbox the worker can't write to.
+  SharedFile& inputs() { return inputs_; }
 
   /// Its first message, which says whether it is ready; of a worker in a sandbox the second. Throws BackendUnavailable
   /// where a layer is missing without which strangers aren't run.
@@ -49,7 +51,7 @@ class WorkerProcess {
   /// When the last request was sent, and when its answer was here.
   const Moment& asked() const { return asked_; }
   const Moment& answered() const { return answered_; }
-  /// Stops all its threads, until go_on(). One that has ended stays ended.
+  /// Stops all its threads, until go_on() or the next request. One that has ended stays ended.
   void stop();
   void go_on();
 
@@ -66,14 +68,17 @@ class WorkerProcess {
   /// Whether it has ended; then its status is kept.
   bool has_ended();
   void look_at_memory(bool only_if_due);
+  /// Bytes of both files.
+  double shared_memory() const { return file_.memory() + inputs_.memory(); }
 
   std::optional<SandboxOptions> wanted_;
   std::optional<ScratchFolder> scratch_;  ///< goes when the process has ended
   std::string sandbox_;
-  SharedFile file_;
+  SharedFile file_, inputs_;
   int socket_ = -1;
   pid_t process_ = -1;  ///< -1 once its end is known
   int status_ = 0;
+  bool stopped_ = false;
   bool had_to_be_ended_ = false;  ///< though it had closed its socket
   Moment asked_, answered_;
   double file_at_request_ = 0;  ///< bytes of the file's memory then: what is added is the worker's doing

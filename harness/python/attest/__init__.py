@@ -16,17 +16,20 @@ _attest.set_interpreter(sys.executable, [sys.executable, "-m", "attest"])
 from attest._api import cases, check, suites  # noqa: E402
 from attest._attest import Call, OutputError, UserError  # noqa: E402
 from attest._backend import Backend, FunctionBackend, backend_of  # noqa: E402
+from attest._capture import Capture, CapturedCall, capture  # noqa: E402
 from attest._closer import (  # noqa: E402
     Benchmark, Benchmarks, Explanation, Finding, Fuzzing, Reference, Shrinking, Statement, Statements, Timing, Timings,
     bench, explain, fuzz, reference, shrink, statements,
 )  # fmt: skip
+from attest._judge import judge  # noqa: E402
 from attest._relate import Relations, RelationVerdict, relate  # noqa: E402
 from attest._results import Results, RightIf, Shrunk, Verdict  # noqa: E402
 
 __version__ = _attest.version
 __all__ = [
-    "Backend", "Benchmark", "Benchmarks", "Call", "Explanation", "Finding", "FunctionBackend", "Fuzzing",
+    "Backend", "Benchmark", "Benchmarks", "Call", "Capture", "CapturedCall", "Explanation", "Finding", "FunctionBackend", "Fuzzing",
     "OutputError", "Reference", "RelationVerdict", "Relations", "Results", "RightIf", "Shrinking", "Shrunk",
     "Statement", "Statements", "Timing", "Timings", "UserError", "Verdict",
-    "backend_of", "bench", "cases", "check", "explain", "fuzz", "reference", "relate", "shrink", "statements", "suites",
+    "backend_of", "bench", "capture", "cases", "check", "explain", "fuzz", "judge", "reference", "relate", "shrink",
+    "statements", "suites",
 ]  # fmt: skip

@@ -14,6 +14,10 @@ def main() -> int:
     for folder in path.split(os.pathsep) if path else []:
         if folder not in sys.path:
             sys.path.append(folder)
+    if sys.argv[1:2] == ["import"]:
+        from attest import _import
+
+        return _import.main(sys.argv[2:])
     return _attest.main(["attest", *sys.argv[1:]])
 
 

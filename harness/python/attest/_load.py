@@ -75,6 +75,8 @@ def _object(words: str) -> Any:
     if not colon or not place or not path:
         raise UserError(_without_object(words.strip(":")))
     found: Any = _module(place)
+    if path == "*":
+        path = _only_one(place, found)
     for part in path.split("."):
         try:
             found = getattr(found, part)
@@ -98,6 +100,18 @@ def _without_object(place: str) -> str:
     if not names:
         return f"{text}; it defines no callable that takes q, k and v"
     return f"{text}; it has " + ", ".join(f"{place}:{name}" for name in names[:8])
+
+
+def _only_one(place: str, module: Any) -> str:
+    """What a file is about: its `attention`, or else its only Backend."""
+    if is_implementation(getattr(module, "attention", None)):
+        return "attention"
+    backends = [name for name in _candidates(module) if isinstance(vars(module)[name], (type, Backend))]
+    if len(backends) == 1:
+        return backends[0]
+    if backends:
+        raise UserError(f"{os.path.basename(place)} has several backends: {', '.join(backends[:8])}; say which with :name behind the file")
+    raise UserError(f"{os.path.basename(place)} has neither a function `attention(q, k, v)` nor a subclass of attest.Backend")
 
 
 def _candidates(module: Any) -> list[str]:

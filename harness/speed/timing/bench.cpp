@@ -11,6 +11,7 @@
 #include "harness/base/crash_message.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
+#include "harness/base/stopwatch.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/samples/sample_interval.h"
 #include "harness/speed/timing/cold_caches.h"
@@ -57,6 +58,20 @@ void repeat_disturbed(std::vector<Candidate>& candidates, const Case& source, co
     any = any || c.wanted > 0;
   }
   if (any && !interrupted) take_samples(candidates, source.label, work, settings);
+}
+
+/// Where a case may take no longer there are still so many samples.
+constexpr int kFewestRepetitions = 3;
+
+/// Fewer repetitions where the samples of all candidates together would take too long. `round`: what one of each takes.
+void shorten(BenchSettings& settings, double round, std::vector<Candidate>& candidates) {
+  if (settings.most_seconds <= 0 || round <= 0) return;
+  const double affordable = std::clamp(settings.most_seconds / round, static_cast<double>(kFewestRepetitions), 1e6);
+  settings.repetitions = std::min(settings.repetitions, static_cast<int>(affordable));
+  for (Candidate& c : candidates) {
+    c.wanted = std::min(c.wanted, settings.repetitions);
+    c.until_in_full = std::min(c.until_in_full, settings.repetitions);
+  }
 }
 
 constexpr int kColdRuns = 5;
@@ -132,7 +147,8 @@ double BenchLine::spread() const {
 }
 
 BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, const Roof& roof,
-                     const BenchSettings& settings) {
+                     const BenchSettings& asked) {
+  BenchSettings settings = asked;
   BenchCase result;
   const auto tell = [&](const std::string& what) {
     if (settings.progress) settings.progress(source.label + ": " + what);
@@ -152,6 +168,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   TimedFacts facts;
   if (shared) facts = facts_of(*shared);
   std::vector<Candidate> candidates(backends.size());
+  double round = 0;  // seconds that a sample of each takes
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
@@ -166,7 +183,9 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
       c.plan = std::make_unique<TimedHere>(*backends[n], *shared, watch, pools);
     }
     if (!c.plan->wrong().empty()) continue;
+    const Stopwatch warming;
     c.runs = c.plan->warm_up(settings.min_seconds);
+    round += std::max(settings.min_seconds, warming.seconds() / 2);  // with long runs it takes two
     c.wanted = settings.repetitions;
     c.until_in_full = settings.repetitions;
   }
@@ -174,6 +193,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   const UsefulWork work{facts.operations, bytes.in + bytes.out};
   result.sets = facts.sets;
   result.set_bytes = facts.set_bytes;
+  shorten(settings, round, candidates);
   take_samples(candidates, source.label, work, settings);
   repeat_disturbed(candidates, source, work, settings);
   if (settings.cold) run_cold(candidates, settings.threads, result);

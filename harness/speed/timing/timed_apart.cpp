@@ -10,6 +10,7 @@
 #include "harness/base/stopwatch.h"
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/no_speed_of.h"
+#include "harness/speed/timing/round_trip.h"
 #include "harness/speed/trust/untimed_work.h"
 #include "harness/verdict/plan_execution.h"
 
@@ -20,6 +21,9 @@ constexpr int kEmptyRequests = 50;           ///< before the first run; one more
 constexpr std::uint64_t kLooksByChance = 2;  ///< runs of a sample that are looked at by chance, on average
 /// What a sample may take altogether, in units of what its runs are meant to take.
 constexpr double kShareOfSample = 1.4;
+/// A worker is another process, and stopped before: of its empty requests so much is believed, in units of a round trip
+/// to a thread of this process. A stranger could make them slow, and what they take is subtracted.
+constexpr double kShareOfRoundTrip = 2;
 /// The shortest time that is told: less than a clock and a message can tell.
 constexpr double kShortest = 1e-7;
 
@@ -46,7 +50,7 @@ TimedApart::TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch)
     shared_.outputs().reset();
     steps_.first_run = apart_->run_apart(inputs, shared_.outputs().views()).seconds;
     ulps_ = ulps_of_output(verdict.accuracy);
-    empty_ = std::numeric_limits<double>::infinity();
+    empty_ = kShareOfRoundTrip * fastest_round_trip();
     for (int n = 0; n < kEmptyRequests; ++n) empty_ = std::min(empty_, apart_->empty_request().seconds);
   });
   shared_.changing().restore();
